@@ -13,9 +13,6 @@ from typing import Any
 from kfp.pipeline_spec import pipeline_spec_pb2
 from tfx.dsl.components.base.base_driver import BaseDriver
 from tfx.dsl.placeholder.placeholder import Placeholder
-from tfx.orchestration.kubeflow.v2.compiler_utils import (
-    _SUPPORTED_STANDARD_ARTIFACT_TYPES as STANDARD_TYPES,
-)
 from tfx.orchestration.kubeflow.v2.parameter_utils import ParameterContext
 from tfx.orchestration.kubeflow.v2.step_builder import StepBuilder
 from tfx.utils import import_utils
@@ -111,7 +108,7 @@ def _lint_types(component: Any) -> list[Finding]:
     found = []
     for key, channel in {**component.inputs, **component.outputs}.items():
         name = channel.type.TYPE_NAME
-        if channel.type in STANDARD_TYPES or "." not in name:
+        if "." not in name:  # One of TFX, or refused by its compiler.
             continue
         try:
             imported = import_utils.import_class_by_path(name)

@@ -46,6 +46,12 @@ DIFFERENT = {
     ("DataVerdict", "override"): "a runtime parameter",
     ("Trainer", "custom_config"): "a runtime parameter",
 }
+FILLED_IN = [
+    "cloud.root=gs://bucket/root",
+    "cloud.project=p",
+    "cloud.region=europe-west4",
+    "cloud.image=host/sluice:1",
+]
 SPANS = "data.splits={train: '{SPAN}/train-*', eval: '{SPAN}/eval-*'}"
 
 
@@ -65,15 +71,31 @@ def _container(spec: Spec, node: str) -> Container:
     return executor
 
 
-@pytest.mark.parametrize("name", ["digits", "taxi"])
+@pytest.mark.parametrize(
+    ("name", "profile", "scheduled"),
+    [
+        ("digits", "vertex", False),
+        ("digits", "vertex", True),
+        ("digits", "vertex-gpu", False),
+        ("digits", "vertex-tpu", False),
+        ("taxi", "vertex-dataflow", False),
+        ("taxi", "kubeflow", False),
+    ],
+)
 def test_the_spec_has_the_nodes_edges_and_properties_of_the_local_graph(
-    project: Path, tmp_path: Path, name: str
+    project: Path, tmp_path: Path, name: str, profile: str, scheduled: bool
 ) -> None:
-    config = config_of(project, name)
+    from runners.cloud.compile_job import compile_pipeline
+
+    config = config_of(project, name, profile=profile, overrides=FILLED_IN)
     local = compile_locally(config, tmp_path)
-    spec = read_spec(cloud_job(config))
+    spec = read_spec(compile_pipeline(config, scheduled=scheduled)[0])
     assert spec.job["pipelineSpec"]["schemaVersion"] == "2.1.0"
-    tasks = [task for task in spec.tasks if not task.is_exit_handler]
+    added = {"AdvanceWatermark"} if scheduled else set()
+    assert added <= {task.id for task in spec.tasks}
+    tasks = [
+        task for task in spec.tasks if not task.is_exit_handler and task.id not in added
+    ]
     node_of = {task.id: RESOLVER.get(task.id, task.id) for task in tasks}
     assert set(node_of.values()) == set(local)
     edges = {(node_of[up], node_of[task.id]) for task in tasks for up in task.upstream}
@@ -83,10 +105,12 @@ def test_the_spec_has_the_nodes_edges_and_properties_of_the_local_graph(
     properties = properties_of(local)
     different = set()
     for task in tasks:
-        if task.id in RESOLVER:
+        if node_of[task.id] == "LatestBlessedModel":
             continue
         before = properties[task.id]
-        assert set(before) | {"override"} >= set(task.parameters) >= set(before)
+        more = set(task.parameters) - set(before)
+        assert more <= {"override", "schedule", "sluice_job"}
+        assert set(task.parameters) >= set(before)
         for key, value in task.parameters.items():
             now: Any = value
             if isinstance(value, Constant):
@@ -95,8 +119,10 @@ def test_the_spec_has_the_nodes_edges_and_properties_of_the_local_graph(
                 # That of the service has the modules that read gs://, too.
                 local_code = json.loads(before[key])["code"]
                 assert local_code.items() <= now["code"].items()
-            elif now != _plain(before.get(key)):
+            elif now != _plain(before.get(key)) and key != "sluice_job":
                 different.add((task.id, key))
+    if scheduled:
+        different ^= {("TFRecordGen", "spans"), ("TFRecordGen", "schedule")}
     assert different == set(DIFFERENT)
 
 
