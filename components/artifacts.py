@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from tfx.types import artifact
@@ -43,6 +44,17 @@ class Quarantine(artifact.Artifact):
 
 
 _TEXT_FILE = "verdict.txt"
+# Custom properties of a model that ``LatestBlessedModel`` publishes: that it stands for
+# none, and names and reasons of newer ones, in JSON.
+ABSENT, SKIPPED = "sluice_absent", "sluice_skipped"
+
+
+def without_absent(inputs: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Returns input artifacts by key without those that stand for none."""
+    return {
+        key: [one for one in items if not one.has_custom_property(ABSENT)]
+        for key, items in inputs.items()
+    }
 
 
 def publish_verdict(verdict: Verdict, artifact: Any) -> None:

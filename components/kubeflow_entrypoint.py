@@ -7,8 +7,6 @@ TFX's entry point is made for Vertex AI. On Kubeflow Pipelines
 - input artifacts of the same output key have the same name, from which TFX makes their
   ids: the name is set to the URI;
 - the final status that an exit handler is given is an object, not its JSON;
-- there is no optional artifact: one with the custom property ``sluice_absent`` stands
-  for none and is left out;
 - no API tells the artifacts of a task: a JSON file per task, the task record, has its
   inputs, outputs, times, error and pod.
 
@@ -34,8 +32,6 @@ from typing import Any
 from sluice import secrets
 from sluice.storage.storage import storage_for
 
-ABSENT = "sluice_absent"
-"""Custom property of an artifact that stands for none."""
 JOB_PARAMETER = "sluice_job"
 """Input parameter with the run's id, of tasks without outputs."""
 
@@ -58,13 +54,8 @@ def prepare(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any]) -> s
     inputs = executor_input.setdefault("inputs", {})
     artifacts = inputs.get("artifacts", {})
     declared = inputs_spec.get("artifacts", {})
-    for key, listed in list(artifacts.items()):
-        present = [one for one in listed["artifacts"] if not _is_absent(one)]
-        if not present:
-            del artifacts[key]
-            continue
-        listed["artifacts"] = present
-        for one in present:
+    for key, listed in artifacts.items():
+        for one in listed["artifacts"]:
             if not any(one.get("type", {}).values()) and key in declared:
                 one["type"] = declared[key]["artifactType"]
     for listed in artifacts.values():
@@ -80,10 +71,6 @@ def prepare(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any]) -> s
     uris = (one["uri"] for listed in outputs.values() for one in listed["artifacts"])
     found = next(filter(None, map(_RUN_ID.search, uris)), None)
     return given or (found[1] if found else "")
-
-
-def _is_absent(artifact: Mapping[str, Any]) -> bool:
-    return bool(artifact.get("metadata", {}).get(ABSENT))
 
 
 class TaskRecord:

@@ -60,6 +60,9 @@ _KINDS = {
     kind.class_path: kind
     for kind in (
         NodeKind(f"{_COMMON}.resolver.Resolver", resolver=True, system=True),
+        NodeKind(
+            "components.baseline_model.component.LatestBlessedModel", resolver=True
+        ),
         NodeKind(f"{_COMMON}.importer.Importer", system=True),
         NodeKind(f"{_COMMON}.manual_node.ManualNode", system=True),
         NodeKind("tfx.components.pusher.component.Pusher", pushes=True),
@@ -83,8 +86,9 @@ def find_kind(module: str) -> NodeKind | None:
     return next(of_module, None)
 
 
-# The class names of gates, which is all that a record has of a node's kind.
+# The class names of gates and resolvers, which is all that a record has of their kind.
 GATES = frozenset(kind.name for kind in _KINDS.values() if kind.gate)
+RESOLVERS = frozenset(kind.name for kind in _KINDS.values() if kind.resolver)
 
 # Artifact types that say whether something is good enough to go on with.
 JUDGEMENTS = frozenset(

@@ -17,6 +17,7 @@ from tfx.types import artifact_utils
 from tfx.types import standard_component_specs as specs
 from tfx.utils import path_utils
 
+from components.artifacts import without_absent
 from components.evaluator.add_baseline import (
     add_baseline,
     can_add_baseline,
@@ -43,6 +44,7 @@ class Executor(executor.Executor):
         output_dict: dict[str, list[Any]],
         exec_properties: dict[str, Any],
     ) -> None:
+        input_dict = without_absent(input_dict)
         uri = artifact_utils.get_single_uri(output_dict[specs.EVALUATION_KEY])
         evaluated = None
         if can_add_baseline(exec_properties) and not is_remote(uri):

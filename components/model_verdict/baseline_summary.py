@@ -33,7 +33,7 @@ class BaselineSummary:
     """The model that the candidate is compared with, and newer ones that were skipped.
 
     Attributes:
-      pipeline: name of the pipeline.
+      pipeline: name of the pipeline; empty where no driver made the summary.
       name: display name of the baseline; None if there is none.
       is_candidate: whether the latest blessed model is the candidate itself.
       restored: the version that its damaged files were restored from.
@@ -58,9 +58,12 @@ class BaselineSummary:
         if self.is_candidate:
             return "not compared: this model is the latest blessed one itself"
         if self.is_lost:
+            first = f"sluice models retire {self.pipeline} --damaged --reason WHY"
+            if not self.pipeline:  # In a service: there is no driver.
+                first = "leave the thresholds with change out of this run's config"
             return (
                 "the baseline is lost; restore its files, or let this model be the "
-                f"first: sluice models retire {self.pipeline} --damaged --reason WHY"
+                f"first: {first}"
             )
         if self.skipped:
             return "no baseline: all models blessed before are retired"

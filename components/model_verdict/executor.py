@@ -11,8 +11,8 @@ from tfx.components.evaluator import executor as evaluator_executor
 from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
-from components.artifacts import publish_verdict
-from components.model_verdict.baseline_summary import BaselineSummary
+from components.artifacts import SKIPPED, publish_verdict, without_absent
+from components.model_verdict.baseline_summary import BaselineSummary, SkippedModel
 from components.model_verdict.judge import judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.threshold import Threshold
@@ -36,8 +36,8 @@ class Executor(evaluator_executor.Executor):
         uri = artifact_utils.get_single_uri(input_dict["evaluation"])
         model = artifact_utils.get_single_instance(input_dict["model"])
         # A model that was blessed before is its own baseline on the next run.
-        given = input_dict.get("baseline_model") or []
-        baselines = [item for item in given if item.id != model.id]
+        given = without_absent(input_dict).get("baseline_model", [])
+        baselines = [item for item in given if item.uri != model.uri]
         classes = json.loads(exec_properties["classes"])
         thresholds = json.loads(exec_properties["thresholds"])
         verdict = judge(
@@ -45,7 +45,7 @@ class Executor(evaluator_executor.Executor):
             read_candidate(uri, classes),
             read_evaluation(uri, "baseline", classes) if baselines else None,
             exec_properties["split"],
-            _compared_with(exec_properties, given, baselines),
+            _compared_with(exec_properties, input_dict, model.uri),
         )
         publish_verdict(
             verdict, artifact_utils.get_single_instance(output_dict["verdict"])
@@ -55,13 +55,24 @@ class Executor(evaluator_executor.Executor):
 
 
 def _compared_with(
-    exec_properties: dict[str, Any], given: list[Any], baselines: list[Any]
+    exec_properties: dict[str, Any], input_dict: dict[str, list[Any]], candidate: str
 ) -> BaselineSummary:
     """Returns the driver's summary; without a driver, a summary of the inputs."""
     if text := exec_properties.get(ABOUT_BASELINE):
         return BaselineSummary.from_json(text)
-    name = baselines[0].uri if baselines else None
-    return BaselineSummary(name=name, is_candidate=bool(given) and not baselines)
+    uris = [item.uri for item in without_absent(input_dict).get("baseline_model", [])]
+    is_candidate = uris == [candidate]
+    return BaselineSummary(
+        name=uris[0] if uris and not is_candidate else None,
+        is_candidate=is_candidate,
+        skipped=tuple(
+            SkippedModel(name, why, retired=False)
+            for item in input_dict.get("baseline_model", ())
+            for name, why in json.loads(
+                item.get_string_custom_property(SKIPPED) or "[]"
+            )
+        ),
+    )
 
 
 def _bless(blessing: Any, passed: bool, model: Any, baselines: list[Any]) -> None:

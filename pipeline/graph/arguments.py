@@ -175,7 +175,7 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
 
     source = context.config.train.warm_start
     if source == "latest_blessed":
-        return of_baseline_resolver(context)
+        return _blessed_model(context)
     strategy: Arguments = {"strategy_class": LatestArtifactStrategy}
     if not context.locations.is_service:
         served_in = {"served_in": context.locations.serving_dir}
@@ -191,11 +191,17 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
     return {**strategy, "model": Channel(type=standard_artifacts.Model)}
 
 
-def of_baseline_resolver(context: GraphContext) -> Arguments:
-    """The strategy that finds the baseline model.
+def of_baseline(context: GraphContext) -> Arguments:
+    """The strategy that finds the baseline; in a service the model store with it."""
+    if context.locations.is_service:
+        return {"serving_dir": context.locations.serving_dir, "baseline": ""}
+    return _blessed_model(context)
 
-    Cloud services support only TFX's own strategy: there the baseline is the latest
-    blessed model, even if it is retired or damaged.
+
+def _blessed_model(context: GraphContext) -> Arguments:
+    """The strategy of a resolver of the latest blessed model.
+
+    Cloud services support only TFX's own, which takes a retired or damaged model too.
     """
     from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
         LatestBlessedModelStrategy,

@@ -102,7 +102,8 @@ def _create_component(
     if node.id in context.config.nodes:
         component = _instantiate_custom(node, context.config, arguments)
     else:
-        component = _import(node.component)(**arguments)
+        in_service = context.locations.is_service and node.in_service
+        component = _import(in_service or node.component)(**arguments)
     if component.id != node.id:
         component = component.with_id(node.id)
     for name in node.after:

@@ -29,6 +29,8 @@ class Node:
     Attributes:
       id: TFX's node id.
       component: the import path of its TFX component, ``package.module:Class``.
+      in_service: that of the component in its place in a cloud service; None for the
+        same.
       inputs: ``<node id>.<output>`` by argument of the component; ignored where the
         pipeline does not have that node.
       arguments: returns the component's other arguments.
@@ -52,6 +54,7 @@ class Node:
     code: Names = ()
     more_code: Callable[[Config], Names] = lambda config: ()
     is_in: Callable[[Config], bool] = lambda config: True
+    in_service: str | None = None
 
     @property
     def upstream(self) -> list[str]:
@@ -202,8 +205,9 @@ NODES = (
     Node(
         "LatestBlessedModel",
         "tfx.dsl.components.common.resolver:Resolver",
-        arguments=arguments.of_baseline_resolver,
+        arguments=arguments.of_baseline,
         outputs=("model", "model_blessing"),
+        in_service="components.baseline_model.component:LatestBlessedModel",
     ),
     Node(
         "Evaluator",

@@ -15,6 +15,7 @@ from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
 
+from components.baseline_model.pushed_models import LOOK_UP
 from components.tfrecord_gen.exec_properties import SCHEDULE, SPANS, Schedule
 from components.watermark.component import MARK, AdvanceWatermark
 from components.watermark.watermark import NEW_DATA
@@ -26,7 +27,7 @@ from runners.cloud.beam_args import beam_args
 from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.compile_spec import COMPILE
 from runners.cloud.image import image_of, image_of_node
-from runners.cloud.job_inputs import ACCEPT_DATA, SPANS_OF, TRAINER_CONFIG
+from runners.cloud.job_inputs import ACCEPT_DATA, BASELINE, SPANS_OF, TRAINER_CONFIG
 from runners.cloud.kubeflow_spec import for_kubeflow
 from runners.cloud.lint.finding import has_errors
 from runners.cloud.lint.lint_pipeline import lint_pipeline
@@ -133,7 +134,7 @@ def compile_pipeline(
     job = runner.run(pipeline, write_out=False)
     if cloud.engine == "kubeflow":
         records = f"{config.cloud_dir}/kubeflow"
-        job = for_kubeflow(job, task_records=records, serving_dir=locations.serving_dir)
+        job = for_kubeflow(job, task_records=records)
     spec = job["pipelineSpec"]
     set_defaults(spec, parameters)
     apply_settings(spec, config, kinds, pinned=not scheduled)
@@ -199,6 +200,9 @@ def _add_parameters(
         elif kind.judges_data:
             properties["override"] = RuntimeParameter(name=ACCEPT_DATA, ptype=str)
             defaults[ACCEPT_DATA] = ""
+        elif kind.resolver and BASELINE in properties:
+            properties[BASELINE] = RuntimeParameter(name=BASELINE, ptype=str)
+            defaults[BASELINE] = LOOK_UP
         elif name == TRAINER:
             defaults[TRAINER_CONFIG] = properties["custom_config"]
             properties["custom_config"] = RuntimeParameter(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from components.baseline_model.pushed_baseline import NO_BASELINE, latest_pushed_model
+from components.baseline_model.pushed_models import pin_baseline
 from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.graph.locations import Locations
@@ -16,9 +16,8 @@ from sluice.storage.storage import storage_for
 
 # Names of the parameters that hold the spans and files of each ingestion.
 SPANS_OF = {INGESTION: "spans", SERVING_INGESTION: "serving_spans"}
-ACCEPT_DATA, TRAINER_CONFIG = "accept_data", "trainer_config"
-# Kubeflow Pipelines looks up no baseline: it is a parameter of the job.
-_BASELINE = "baseline"
+ACCEPT_DATA, BASELINE = "accept_data", "baseline"
+TRAINER_CONFIG = "trainer_config"
 
 
 def job_parameters(
@@ -45,9 +44,8 @@ def job_parameters(
     }
     if accept_data:
         values[ACCEPT_DATA] = accept_data
-    if _BASELINE in declared:
-        serving_dir = cloud_locations(config).serving_dir
-        values[_BASELINE] = latest_pushed_model(serving_dir) or NO_BASELINE
+    if BASELINE in declared:
+        values[BASELINE] = pin_baseline(cloud_locations(config).serving_dir)
     return values
 
 

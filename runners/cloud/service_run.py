@@ -7,6 +7,7 @@ none is appended twice, also by two terminals or after a kill. Times are the ser
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -296,7 +297,7 @@ def _kind_of(task: Task) -> NodeKind:
     args = task.executor.args if isinstance(task.executor, Command) else ()
     for flag, value in pairwise(args):
         if flag == "--executor_class_path":
-            package = value.partition(".executor.")[0]
+            package = re.split(r"\.(?:executor|component)\.", value)[0]
             return find_kind(f"{package}.component") or NodeKind(task.id)
     return NodeKind(task.id)
 

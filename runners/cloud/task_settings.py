@@ -83,8 +83,7 @@ def is_cached(kind: NodeKind, given: NodeResources, pinned: bool) -> bool:
     """Whether the service may reuse the outputs of an earlier run of a node.
 
     Not of nodes that read or write the baseline store or the serving directory, nor of
-    ingestion whose cache key does not depend on the files. On Kubeflow a resolver is a
-    container too.
+    ingestion whose cache key does not depend on the files.
     """
     if given.cache is not None:
         return given.cache

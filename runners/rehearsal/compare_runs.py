@@ -15,6 +15,7 @@ from typing import Any
 
 from reports.read_run import RunData
 from reports.run_values import metrics, statistics
+from sluice.node_kinds import RESOLVERS
 from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Check, Verdict
 
@@ -73,7 +74,7 @@ def baseline_differences(records: Sequence[RunRecord]) -> tuple[Difference, ...]
         for node in newest.nodes
         for uris in node.outputs.values()
         for uri in uris
-        if newest.artifacts[uri].type == "Model" and node.kind != "Resolver"
+        if newest.artifacts[uri].type == "Model" and node.kind not in RESOLVERS
     ]
     if set(models) & set(compared):
         return ()

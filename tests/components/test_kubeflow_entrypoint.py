@@ -62,12 +62,6 @@ def test_artifacts_of_the_same_key_have_different_names() -> None:
     assert [one["artifacts"][0]["name"] for one in listed] == ["gs://b/1", "gs://b/2"]
 
 
-def test_an_artifact_that_stands_for_none_is_left_out() -> None:
-    given = _executor_input(baseline=_input("gs://b/empty", sluice_absent=1.0))
-    prepare(given, {})
-    assert given["inputs"]["artifacts"] == {}
-
-
 def test_the_run_is_named_by_the_outputs_or_by_a_parameter() -> None:
     assert prepare(_executor_input(), {}) == _RUN
     gate = _executor_input(outputs=False)

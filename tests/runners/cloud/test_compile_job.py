@@ -76,11 +76,11 @@ def test_what_must_not_be_cached(project: Path) -> None:
             if isinstance(task.executor, Container) and not task.cached
         }
 
-    never = {"DataVerdict", "AcceptData", "Pusher"}
+    never = {"DataVerdict", "AcceptData", "Pusher", "LatestBlessedModel"}
     vertex = {*never, "WriteReport"}
     assert not_cached() == vertex
     assert not_cached(nodes={"Trainer": {"cache": False}}) == {*vertex, "Trainer"}
-    kubeflow = {*never, "TFRecordGen", "LatestBlessedModel"}
+    kubeflow = {*never, "TFRecordGen"}
     assert not_cached(engine="kubeflow") == kubeflow
 
 
@@ -93,6 +93,7 @@ def test_runtime_parameters(project: Path) -> None:
         "spans",
         "serving_spans",
         "accept_data",
+        "baseline",
         "trainer_config",
     }
     assert not spec.parameters["spans"].optional
@@ -104,9 +105,14 @@ def test_runtime_parameters(project: Path) -> None:
         ("ServingTFRecordGen", "spans", "serving_spans"),
         ("DataVerdict", "override", "accept_data"),
         ("Trainer", "custom_config", "trainer_config"),
+        ("LatestBlessedModel", "baseline", "baseline"),
     ]:
         assert spec.task(node).parameters[key] == PipelineParameter(name)
     choice = SpanChoice(*[Window("gs://b", (), (Span(7),)) for _ in range(2)])
+    plain = cloud_job(config_of(project, "digits"))
+    for one in (job, plain):
+        # Its value is read from the bucket.
+        one["pipelineSpec"]["root"]["inputDefinitions"]["parameters"].pop("baseline")
     given = job_parameters(job, config, choice, "known")
     assert {name: spec.parameters[name].type for name in given} == {
         "spans": "STRING",
@@ -114,7 +120,6 @@ def test_runtime_parameters(project: Path) -> None:
         "accept_data": "STRING",
     }
     assert read_spans(given["spans"]) == [Span(7)]
-    plain = cloud_job(config_of(project, "digits"))
     assert set(read_spec(plain).parameters) == {
         "spans",
         "accept_data",

@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 
 from runners.cloud.kubeflow_spec import for_kubeflow
-from runners.cloud.spec import Constant, PipelineParameter, Spec, TaskOutput, read_spec
+from runners.cloud.spec import Constant, Spec, read_spec
 
 pytestmark = pytest.mark.unit
 
 _TFX = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
 _MODEL = {"artifactType": {"instanceSchema": "title: tfx.Model\ntype: object\n"}}
 _BLESSING = {"artifactType": {"instanceSchema": "title: tfx.ModelBlessing\n"}}
-_RESOLVER = "LatestBlessedModel-model-resolver"
-_BLESSING_RESOLVER = "LatestBlessedModel-model-blessing-resolver"
 
 
 def _container() -> dict[str, Any]:
@@ -29,41 +27,25 @@ def _output_of(task: str, key: str) -> dict[str, Any]:
     return {"taskOutputArtifact": {"producerTask": task, "outputArtifactKey": key}}
 
 
-def _job(nested: bool = False) -> dict[str, Any]:
-    """A trainer, the two resolvers, an evaluator and a gate without outputs."""
+def _job() -> dict[str, Any]:
+    """A trainer, an evaluator and a gate without outputs."""
     components: dict[str, Any] = {
         "Trainer": {"outputDefinitions": {"artifacts": {"model": _MODEL}}},
-        _BLESSING_RESOLVER: {
-            "outputDefinitions": {"artifacts": {"model_blessing": _BLESSING}}
-        },
-        _RESOLVER: {
-            "inputDefinitions": {"artifacts": {"input": _BLESSING}},
-            "outputDefinitions": {"artifacts": {"model": _MODEL}},
-        },
         "Evaluator": {
-            "inputDefinitions": {
-                "artifacts": {"model": _MODEL, "baseline_model": _MODEL}
-            },
+            "inputDefinitions": {"artifacts": {"model": _MODEL}},
             "outputDefinitions": {"artifacts": {"blessing": _BLESSING}},
         },
         "Gate": {"inputDefinitions": {"artifacts": {"blessing": _BLESSING}}},
     }
     inputs: dict[str, dict[str, Any]] = {
-        _RESOLVER: {"input": _output_of(_BLESSING_RESOLVER, "model_blessing")},
-        "Evaluator": {
-            "model": _output_of("Trainer", "model"),
-            "baseline_model": _output_of(_RESOLVER, "model"),
-        },
+        "Evaluator": {"model": _output_of("Trainer", "model")},
         "Gate": {"blessing": _output_of("Evaluator", "blessing")},
     }
     executors: dict[str, Any] = {}
     tasks: dict[str, Any] = {}
     for name, component in components.items():
         component["executorLabel"] = f"{name}_executor"
-        is_resolver = name in (_RESOLVER, _BLESSING_RESOLVER)
-        executors[f"{name}_executor"] = (
-            {"resolver": {"outputArtifactQueries": {}}} if is_resolver else _container()
-        )
+        executors[f"{name}_executor"] = _container()
         tasks[name] = {
             "componentRef": {"name": name},
             "taskInfo": {"name": name},
@@ -74,10 +56,6 @@ def _job(nested: bool = False) -> dict[str, Any]:
             ),
         }
     root: dict[str, Any] = {"dag": {"tasks": tasks}}
-    if nested:
-        components["inner"] = root
-        task = {"componentRef": {"name": "inner"}, "taskInfo": {"name": "inner"}}
-        root = {"dag": {"tasks": {"inner": task}}}
     return {
         "displayName": "digits",
         "runtimeConfig": {"gcsOutputDirectory": "gs://b/root"},
@@ -93,26 +71,7 @@ def _job(nested: bool = False) -> dict[str, Any]:
 
 
 def _adapt(job: dict[str, Any]) -> Spec:
-    return read_spec(
-        for_kubeflow(job, task_records="gs://b/tasks", serving_dir="gs://b/serving")
-    )
-
-
-@pytest.mark.parametrize("nested", [False, True], ids=["flat", "nested"])
-def test_a_container_task_looks_up_the_baseline_in_place_of_the_resolvers(
-    nested: bool,
-) -> None:
-    spec = _adapt(_job(nested))
-    assert {type(task.executor).__name__ for task in spec.tasks} == {"Container"}
-    lookup = spec.task("LatestBlessedModel")
-    assert lookup.parameters["serving_dir"] == Constant("gs://b/serving")
-    assert lookup.parameters["baseline"] == PipelineParameter("baseline")
-    assert not lookup.cached
-    evaluator = spec.task("Evaluator")
-    found = evaluator.artifacts["baseline_model"]
-    assert found == TaskOutput("LatestBlessedModel", "model")
-    assert set(evaluator.upstream) == {"Trainer", "LatestBlessedModel"}
-    assert spec.parameters["baseline"].default == ""
+    return read_spec(for_kubeflow(job, task_records="gs://b/tasks"))
 
 
 def test_every_container_starts_with_our_entry_point_and_its_task_record() -> None:
