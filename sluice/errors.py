@@ -161,6 +161,10 @@ class RemoteError(SluiceError):
     exit_code = ExitCode.REMOTE
 
 
+class NoAnswerError(RemoteError):
+    """A service has not answered: whether it has taken the request is not known."""
+
+
 class TransientError(NodeError):
     """A temporary failure, such as a service that does not answer.
 

@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.pusher.vertex_client import REQUEST_TIMEOUT_S, VertexClient
+from components.pusher.vertex_client import VertexClient
 from serving.model_store import Publication
 from sluice.errors import UsageError
 from sluice.storage.storage import is_remote
+from sluice.vertex_ai import REQUEST_TIMEOUT_S
 
 # A label's value has at most 63 characters, a SHA-256 has 64.
 _LABEL_LENGTH = 63
@@ -107,8 +108,8 @@ class VertexPush:
                 actual=publication.uri,
             )
         with self._client.explained("registered"):
-            registered = self._client.retry(lambda: self._ensure(publication, run_id))
-            return self._client.retry(lambda: self._without_duplicates(registered))
+            registered = self._client.call(lambda: self._ensure(publication, run_id))
+            return self._client.call(lambda: self._without_duplicates(registered))
 
     def deploy(self, registered: Registered, endpoint: Endpoint) -> str:
         """Serves a version at an endpoint, and returns the endpoint's resource name.
@@ -118,11 +119,9 @@ class VertexPush:
             version; what was served is still served.
         """
         with self._client.explained("deployed; what was served before is still served"):
-            name = self._client.retry(lambda: self._endpoint_name(endpoint))
-            self._client.retry(
-                lambda: self._ensure_deployed(name, registered, endpoint)
-            )
-            self._client.retry(lambda: self._move_traffic(name, registered, endpoint))
+            name = self._client.call(lambda: self._endpoint_name(endpoint))
+            self._client.call(lambda: self._ensure_deployed(name, registered, endpoint))
+            self._client.call(lambda: self._move_traffic(name, registered, endpoint))
             return name
 
     def _ensure(self, publication: Publication, run_id: str | None) -> Registered:
@@ -204,7 +203,7 @@ class VertexPush:
         return Registered(model, first)
 
     def _endpoint_name(self, endpoint: Endpoint) -> str:
-        from google.api_core.exceptions import AlreadyExists
+        from google.api_core.exceptions import Conflict
 
         parent, endpoint_id = self._client.parent, resource_id(endpoint.name)
         listed = self._client.endpoints.list_endpoints(
@@ -222,7 +221,7 @@ class VertexPush:
                 endpoint_id=endpoint_id,
             )
             return self._client.wait(created)["name"]
-        except AlreadyExists:
+        except Conflict:
             return f"{parent}/endpoints/{endpoint_id}"
 
     def _ensure_deployed(

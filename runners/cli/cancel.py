@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from runners.cli.echo import echo, echo_json
+from runners.cli.echo import echo, echo_json, echo_warning
 from runners.cli.options import json_option, workspace_option
 from runners.operations import cancel as operations
 
@@ -30,3 +30,8 @@ def cancel(name: str, workspace_dir: str | None, as_json: bool) -> None:
     else:
         pids = " and ".join(map(str, cancelled.pids))
         echo(f"stopping process {pids}: {cancelled.command}")
+    if not as_json:
+        for name in cancelled.started_jobs:
+            echo(f"cancelling {name}, which the run has started")
+        if cancelled.warning:
+            echo_warning(cancelled.warning)

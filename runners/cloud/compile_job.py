@@ -38,7 +38,12 @@ from runners.cloud.task_settings import (
     skip_without_new_data,
     tasks_of,
 )
-from runners.cloud.trainer_job import TRAINER, job_arguments, needs_custom_job
+from runners.cloud.trainer_job import (
+    TRAINER,
+    job_arguments,
+    job_kinds,
+    needs_custom_job,
+)
 from runners.local.explain_failure import explain_failure
 from runners.local.job_environment import JobEnvironment
 from runners.local.job_result import write_result
@@ -114,9 +119,10 @@ def compile_pipeline(
     for name, node in nodes.items():
         if isinstance(node.executor_spec, BeamExecutorSpec):
             node.executor_spec.beam_pipeline_args = beam_args(config, name)
-    if TRAINER in nodes and needs_custom_job(cloud.of_node(TRAINER)):
-        arguments = job_arguments(cloud, config.name, images[TRAINER])
-        _extend_custom_config(nodes[TRAINER], arguments)
+    for name in job_kinds(config).keys() & nodes.keys():
+        if needs_custom_job(cloud.of_node(name)):
+            arguments = job_arguments(config, name, images[name])
+            _extend_custom_config(nodes[name], arguments)
     _extend_custom_config(nodes[PUSHER], push_destinations(config))
     parameters = _add_parameters(nodes, kinds, scheduled)
     runner = v2.KubeflowV2DagRunner(
@@ -213,7 +219,7 @@ def _add_parameters(
 
 def _extend_custom_config(node: Any, more: Mapping[str, Any]) -> None:
     properties = node.exec_properties
-    config = json.loads(properties["custom_config"])
+    config = json.loads(properties["custom_config"]) or {}
     properties["custom_config"] = json.dumps({**config, **more})
 
 

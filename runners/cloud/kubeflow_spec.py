@@ -12,7 +12,6 @@ from typing import Any
 
 from components.kubeflow_entrypoint import JOB_PARAMETER
 from runners.cloud.spec import Container, Spec
-from runners.cloud.task_settings import tasks_of
 
 ENTRYPOINT = ["python", "-m", "components.kubeflow_entrypoint"]
 _TFX_ENTRYPOINT = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
@@ -39,14 +38,16 @@ def for_kubeflow(job: _Spec, *, task_records: str) -> _Spec:
     job = copy.deepcopy(job)
     spec = job["pipelineSpec"]
     executors = spec["deploymentSpec"]["executors"]
-    for task_id, task in tasks_of(spec).items():
-        component = spec["components"][task["componentRef"]["name"]]
-        container = executors[component["executorLabel"]].get("container")
-        if container and _TFX_ENTRYPOINT in container.get("command", ()):
-            container["command"] = ENTRYPOINT
-            container["args"] += ["--task_records", task_records, "--task", task_id]
-            if "outputDefinitions" not in component:
-                _add_run_id(task, component)
+    for owner in (spec["root"], *spec["components"].values()):
+        for task_id, task in owner.get("dag", {}).get("tasks", {}).items():
+            component = spec["components"][task["componentRef"]["name"]]
+            label = component.get("executorLabel")
+            container = executors.get(label, {}).get("container")
+            if container and _TFX_ENTRYPOINT in container.get("command", ()):
+                container["command"] = ENTRYPOINT
+                container["args"] += ["--task_records", task_records, "--task", task_id]
+                if "outputDefinitions" not in component:
+                    _add_run_id(task, component)
     return job
 
 

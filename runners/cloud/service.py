@@ -7,11 +7,10 @@ convert it to the values here, from which ``service_run`` derives the events of 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from sluice.errors import RemoteError
 from sluice.record.events import Artifact
 
 TaskState = Literal[
@@ -104,10 +103,6 @@ class Submission:
     labels: Mapping[str, str]
 
 
-class NoAnswerError(RemoteError):
-    """A service has not answered: whether it has taken the request is not known."""
-
-
 class Service(Protocol):
     """Client of a service that runs compiled pipelines.
 
@@ -136,8 +131,12 @@ class Service(Protocol):
         """Returns the newest jobs of a pipeline, without tasks and spec."""
         ...
 
-    def cancel(self, name: str) -> None:
-        """Asks to cancel a job; one that has ended stays as it is."""
+    def cancel(self, name: str) -> Sequence[str]:
+        """Asks to cancel a job; one that has ended stays as it is.
+
+        Returns:
+          The names of the jobs that its tasks have started, and that are cancelled too.
+        """
         ...
 
     def logs(self, name: str, task: str, limit: int) -> Iterator[str]:

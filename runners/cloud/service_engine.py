@@ -20,7 +20,6 @@ from runners.cloud.service import (
     PIPELINE_LABEL,
     RUN_LABEL,
     SPEC_LABEL,
-    NoAnswerError,
     Service,
     Submission,
 )
@@ -34,7 +33,7 @@ from runners.cloud.submitted_job import (
 )
 from runners.engine import Capabilities, Observer, Plan
 from sluice.clock import utc_now
-from sluice.errors import RemoteError
+from sluice.errors import NoAnswerError, RemoteError
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.storage import atomic, digest

@@ -11,12 +11,7 @@ from typing import Any
 
 from pipeline.config.cloud import NodeResources
 from pipeline.config.config import Config
-from runners.cloud.trainer_job import (
-    EXECUTOR,
-    TRAINER,
-    environment,
-    needs_custom_job,
-)
+from runners.cloud.trainer_job import environment, job_kinds, needs_custom_job
 from sluice.node_kinds import NodeKind
 
 # The nested graph that TFX makes where there is an exit handler.
@@ -53,15 +48,15 @@ def apply_settings(
     """
     cloud = config.cloud
     assert cloud is not None
-    tasks = tasks_of(spec)
+    tasks, jobs = tasks_of(spec), job_kinds(config)
     for name, container in containers_of(spec):
         given = cloud.of_node(name)
         container["env"] = [
             {"name": key, "value": value} for key, value in environment(given).items()
         ]
-        if name == TRAINER and needs_custom_job(given):
+        if name in jobs and needs_custom_job(given):
             args = container["args"]
-            args[args.index("--executor_class_path") + 1] = EXECUTOR
+            args[args.index("--executor_class_path") + 1] = jobs[name].executor
         elif resources := _resources(given):
             container["resources"] = resources
         if name not in tasks:

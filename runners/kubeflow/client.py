@@ -18,13 +18,12 @@ from google.api_core.retry import Retry
 from google.auth.exceptions import GoogleAuthError
 
 from pipeline.config.cloud import Kubeflow
-from runners.cloud.service import NoAnswerError
 from runners.kubeflow.credentials import (
     IAP_VARIABLE,
     TOKEN_FILE_VARIABLE,
     find_token_source,
 )
-from sluice.errors import RemoteError, UsageError
+from sluice.errors import NoAnswerError, RemoteError, UsageError
 
 try:
     import kfp_server_api

@@ -136,12 +136,12 @@ class KubeflowService:
         mine = (run for run in runs if _pipeline_of(run) == pipeline)
         return [_summary(run) for run in islice(mine, limit)]
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, name: str) -> Sequence[str]:
         """Terminates a run, unless it has ended."""
         job = self.get(name)
-        if job is None or job.state in ENDED or job.state == "cancelling":
-            return
-        self.client.call(self.client.runs.run_service_terminate_run, name)
+        if job and job.state not in ENDED and job.state != "cancelling":
+            self.client.call(self.client.runs.run_service_terminate_run, name)
+        return []
 
     def logs(self, name: str, task: str, limit: int) -> Iterator[str]:
         """Yields the last lines of a task's pod; none before its container starts."""

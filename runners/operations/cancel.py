@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.config.serialize import read_stored_config
 from runners.cloud.refresh import refresh
 from runners.cloud.submitted_job import SubmittedJob
 from runners.operations.find_run import find_workspace, updated_workspace
@@ -46,12 +47,16 @@ class Cancelled:
       pids: of the processes; empty for a shared run of which no node runs.
       ended: whether the run has ended already.
       job: the job that a service was asked to cancel; None for a run of this machine.
+      started_jobs: jobs that its tasks have started, and that are cancelled too.
+      warning: which jobs may go on, with the commands to end them; None if none.
     """
 
     command: str
     pids: tuple[int, ...]
     ended: bool
     job: str | None = None
+    started_jobs: tuple[str, ...] = ()
+    warning: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
@@ -103,9 +108,18 @@ def _cancel_job(run_dir: Path) -> Cancelled:
             where=run_dir,
             hint="try again in a minute",
         )
-    service.cancel(submitted.name)
+    started = service.cancel(submitted.name)
     ended = refresh(run_dir, service).status != "running"
-    return Cancelled(command, (), ended, job=submitted.name)
+    cloud = read_stored_config(run_dir / "config.json").cloud
+    warning = None
+    if cloud and cloud.beam.runner == "dataflow":
+        # Their labels name the pipeline, but not the run.
+        place = f"--project={cloud.project} --region={cloud.region}"
+        warning = (
+            f"jobs on Dataflow may go on: gcloud dataflow jobs list {place} "
+            f"--status=active; gcloud dataflow jobs cancel JOB_ID {place}"
+        )
+    return Cancelled(command, (), ended, submitted.name, tuple(started), warning)
 
 
 def _cancel_shared(workspace: Workspace, owner: Owner, run_id: str) -> Cancelled:

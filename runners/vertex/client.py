@@ -2,20 +2,15 @@
 
 It calls the generated REST client of google-cloud-aiplatform. That library's own
 ``PipelineJob`` would create a missing bucket without asking, log to stdout and import
-for 12 seconds. Credentials are the platform's own (application default credentials);
-nothing of them is stored. ``CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM`` and
-``..._LOGGING``, as gcloud has them, name other endpoints, such as those of a private
-network.
+for 12 seconds. See ``sluice.vertex_ai`` for credentials and addresses.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from runners.cloud.service import (
     PIPELINE_LABEL,
@@ -24,38 +19,25 @@ from runners.cloud.service import (
     Submission,
 )
 from runners.vertex.job_state import custom_jobs_of, read_job, read_listed_job
-from runners.vertex.vertex_errors import explain_errors, is_transient
-from sluice.errors import RemoteError, UsageError
+from sluice.errors import RemoteError
+from sluice.vertex_ai import REQUEST_TIMEOUT_S, VertexConnection, endpoint
 
-Answer = TypeVar("Answer")
-
-_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-_OVERRIDES = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
 _LOGGING = "https://logging.googleapis.com"
-_REQUEST_TIMEOUT_S = 60.0
 _LISTED = "name,state,labels,createTime,startTime,endTime,error"
 _LOG_PAGE = 1000
+# Label of custom jobs: the pipeline job whose tasks have started them.
+JOB_LABEL = "sluice-job"
+_LABEL_LENGTH = 63
 
 
-@dataclass(frozen=True)
-class Backoff:
-    """Waits between the attempts of a request that fails for a moment."""
-
-    first_s: float = 1.0
-    longest_s: float = 30.0
-    total_s: float = 180.0
-
-
-class VertexService:
+class VertexService(VertexConnection):
     """Pipeline jobs of one project and region; see ``Service``.
 
     Args:
       project: by its id; None for that of the credentials.
       region: such as ``europe-west4``.
-      service_account: that jobs run as; None for the service's default.
       network: of the jobs; None for none.
-      credentials: None for the platform's own.
-      backoff: of requests.
+      options: see ``VertexConnection``.
     """
 
     engine = "vertex"
@@ -65,32 +47,11 @@ class VertexService:
         project: str | None,
         region: str,
         *,
-        service_account: str | None = None,
         network: str | None = None,
-        credentials: Any = None,
-        backoff: Backoff | None = None,
+        **options: Any,
     ) -> None:
-        self.region = region
-        self._project = project
-        self._service_account, self._network = service_account, network
-        self._given = credentials
-        self._backoff = backoff or Backoff()
-
-    @cached_property
-    def project(self) -> str:
-        """The project's id.
-
-        Raises:
-          UsageError: neither the config nor the credentials name one.
-        """
-        project = self._project or self._credentials[1]
-        if not project:
-            raise UsageError(
-                "no Google Cloud project is named",
-                where="cloud.project",
-                hint="--set cloud.project=MY_PROJECT",
-            )
-        return project
+        super().__init__(project, region, **options)
+        self._network = network
 
     def submit(self, submission: Submission) -> str:
         """Submits a job, once; see ``Service.submit``."""
@@ -106,7 +67,7 @@ class VertexService:
         def create() -> str:
             try:
                 return self._client.create_pipeline_job(
-                    request, timeout=_REQUEST_TIMEOUT_S
+                    request, timeout=REQUEST_TIMEOUT_S
                 ).name
             except exceptions.Conflict:
                 # An earlier attempt was taken, and its answer lost.
@@ -136,18 +97,43 @@ class VertexService:
         )
 
         def listed() -> list[ServiceJob]:
-            pages = self._client.list_pipeline_jobs(request, timeout=_REQUEST_TIMEOUT_S)
+            pages = self._client.list_pipeline_jobs(request, timeout=REQUEST_TIMEOUT_S)
             return [read_listed_job(_plain(job)) for job in islice(pages, limit)]
 
         return self.call(listed)
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, name: str) -> Sequence[str]:
         """Asks to cancel a job; see ``Service.cancel``."""
+        self._cancel(self._client.cancel_pipeline_job, name)
+        return self.cancel_custom_jobs({JOB_LABEL: job_label(name)})
+
+    def cancel_custom_jobs(self, labels: Mapping[str, str]) -> Sequence[str]:
+        """Asks to cancel the custom jobs with these labels that have not ended.
+
+        Returns:
+          Their names.
+        """
+        from google.cloud.aiplatform_v1 import JobServiceClient
+
+        client = self.make_client(JobServiceClient)
+        wanted = [f'labels.{key}="{value}"' for key, value in labels.items()]
+        request = {"parent": self.parent, "filter": " AND ".join(wanted)}
+
+        def listed() -> Sequence[str]:
+            found = client.list_custom_jobs(request, timeout=REQUEST_TIMEOUT_S)
+            return [job.name for job in found if job.end_time is None]
+
+        names = self.call(listed)
+        for name in names:
+            self._cancel(client.cancel_custom_job, name)
+        return names
+
+    def _cancel(self, request: Callable[..., Any], name: str) -> None:
         from google.api_core import exceptions
 
         def cancel() -> None:
             try:
-                self._client.cancel_pipeline_job(name=name, timeout=_REQUEST_TIMEOUT_S)
+                request(name=name, timeout=REQUEST_TIMEOUT_S)
             except exceptions.BadRequest as error:
                 if "final state" not in str(error):
                     raise
@@ -161,6 +147,7 @@ class VertexService:
         if not jobs:
             return
         wanted = " OR ".join(f'resource.labels.job_id="{job}"' for job in jobs)
+        url = f"{endpoint('LOGGING', _LOGGING)}/v2/entries:list"
         lines: list[str] = []
         token = ""
         while len(lines) < limit:
@@ -172,7 +159,7 @@ class VertexService:
             }
             if token:
                 body["pageToken"] = token
-            page = self.call(partial(self._list_entries, body))
+            page = self.call(partial(self.request, "POST", url, json=body))
             lines += [_log_line(entry) for entry in page.get("entries", ())]
             token = page.get("nextPageToken", "")
             if not token:
@@ -199,19 +186,6 @@ class VertexService:
         wrapped.network = self._network or ""
         return wrapped
 
-    def make_client(self, kind: Callable[..., Any]) -> Any:
-        """Returns a client of google-cloud-aiplatform for the project's region."""
-        return kind(
-            transport="rest",
-            credentials=self._credentials[0],
-            client_options={"api_endpoint": self._endpoint},
-        )
-
-    @property
-    def parent(self) -> str:
-        """The place of the project's resources in the region."""
-        return f"projects/{self.project}/locations/{self.region}"
-
     def _name_of(self, job_id: str) -> str:
         return f"{self.parent}/pipelineJobs/{job_id}"
 
@@ -222,7 +196,7 @@ class VertexService:
           RemoteError: it was made from another spec.
         """
         name = self._name_of(submission.job_id)
-        found = self._client.get_pipeline_job(name=name, timeout=_REQUEST_TIMEOUT_S)
+        found = self._client.get_pipeline_job(name=name, timeout=REQUEST_TIMEOUT_S)
         spec = submission.labels.get(SPEC_LABEL)
         if found.labels.get(SPEC_LABEL) != spec:
             raise RemoteError(
@@ -240,48 +214,13 @@ class VertexService:
         def get() -> dict[str, Any] | None:
             try:
                 job = self._client.get_pipeline_job(
-                    name=name, timeout=_REQUEST_TIMEOUT_S
+                    name=name, timeout=REQUEST_TIMEOUT_S
                 )
                 return _plain(job)
             except exceptions.NotFound:
                 return None
 
         return self.call(get)
-
-    def call(self, request: Callable[[], Answer]) -> Answer:
-        """Returns the answer to a request, which is repeated while that may help.
-
-        Raises:
-          RemoteError: see ``explain_errors``.
-        """
-        from google.api_core.retry import Retry
-
-        retry = Retry(
-            predicate=is_transient,
-            initial=self._backoff.first_s,
-            maximum=self._backoff.longest_s,
-            timeout=self._backoff.total_s,
-        )
-        with explain_errors(self._project, self.region, self._service_account):
-            return retry(request)()
-
-    @cached_property
-    def _credentials(self) -> tuple[Any, str | None]:
-        from google import auth
-        from google.auth.credentials import AnonymousCredentials
-
-        if self._given is not None:
-            return self._given, None
-        if self._endpoint.startswith("http://"):
-            # No token leaves this machine in clear text.
-            return AnonymousCredentials(), None
-        with explain_errors(self._project, self.region, self._service_account):
-            return auth.default(scopes=[_SCOPE])
-
-    @property
-    def _endpoint(self) -> str:
-        given = os.environ.get(f"{_OVERRIDES}AIPLATFORM", "").rstrip("/")
-        return given or f"https://{self.region}-aiplatform.googleapis.com"
 
     @cached_property
     def _client(self) -> Any:
@@ -291,17 +230,10 @@ class VertexService:
 
         return self.make_client(PipelineServiceClient)
 
-    def _list_entries(self, body: dict[str, Any]) -> dict[str, Any]:
-        from google.api_core import exceptions
-        from google.auth.transport.requests import AuthorizedSession
 
-        host = os.environ.get(f"{_OVERRIDES}LOGGING", "").rstrip("/") or _LOGGING
-        with AuthorizedSession(self._credentials[0]) as session:
-            url = f"{host}/v2/entries:list"
-            response = session.post(url, json=body, timeout=_REQUEST_TIMEOUT_S)
-        if not response.ok:
-            raise exceptions.from_http_response(response)
-        return response.json()
+def job_label(job: str) -> str:
+    """Returns the value of ``JOB_LABEL``: the end of a pipeline job's id or name."""
+    return job.rpartition("/")[2][-_LABEL_LENGTH:]
 
 
 def _plain(job: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from runners.cloud.service import (
 )
 from runners.cloud.task_event import record_artifact
 from sluice.record.events import Artifact
+from sluice.secrets import redact
 
 _JOBS: dict[str, JobState] = {
     "PIPELINE_STATE_QUEUED": "pending",
@@ -141,7 +142,7 @@ def _artifacts(found: Mapping[str, Any]) -> dict[str, tuple[Artifact, ...]]:
 
 
 def _message(item: Mapping[str, Any]) -> str | None:
-    return item.get("error", {}).get("message") or None
+    return redact(item.get("error", {}).get("message") or "") or None
 
 
 def _time(item: Mapping[str, Any], key: str) -> str | None:

@@ -6,6 +6,7 @@ beside it, which a laptop would have to download. ``run.json`` is written last.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +28,7 @@ from sluice.errors import RemoteError
 from sluice.record.events import NodeFinished
 from sluice.record.journal import Journal
 from sluice.record.recorder import Recorder
+from sluice.secrets import redact, remember
 from sluice.storage.storage import storage_for
 
 _STATES: dict[str, JobState] = {"SUCCEEDED": "succeeded", "CANCELLED": "cancelled"}
@@ -51,6 +53,7 @@ def write_record(
       RemoteError: the service does not know the job, or does not answer.
       OSError: the bucket cannot be written.
     """
+    remember(json.dumps(dict(stored)))
     name = str(final_status["pipelineJobResourceName"])
     if f"/locations/{REHEARSAL}/" in name:
         return "rehearsed: the record is in the workspace"
@@ -60,6 +63,7 @@ def write_record(
         raise RemoteError("the service does not know the job", where=name)
     state = _STATES.get(final_status.get("state", ""), "failed")
     error = (final_status.get("error") or {}).get("message")
+    error = error and redact(error)
     job = replace(job, state=state, ended_at=utc_now("microseconds"), error=error)
     with tempfile.TemporaryDirectory() as folder:
         run_dir = Path(folder) / run_id_of(job)

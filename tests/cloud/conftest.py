@@ -119,10 +119,12 @@ def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def wait_for_vertex(monkeypatch: pytest.MonkeyPatch, total_s: float) -> None:
     """Lets the client of Vertex AI repeat a request for so long, without waiting."""
-    from runners.vertex import client
+    from sluice import vertex_ai
 
-    backoff = replace(client.Backoff(), first_s=0.01, longest_s=0.02, total_s=total_s)
-    monkeypatch.setattr(client, "Backoff", lambda: backoff)
+    backoff = replace(
+        vertex_ai.Backoff(), first_s=0.01, longest_s=0.02, total_s=total_s
+    )
+    monkeypatch.setattr(vertex_ai, "Backoff", lambda: backoff)
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ import pytest
 from fake_kfp import LOGIN, TAKEN, FakeKfp
 
 from pipeline.config.cloud import Cloud, Kubeflow
-from runners.cloud.service import NoAnswerError, Service, Submission
+from runners.cloud.service import Service, Submission
 from runners.kubeflow import client as client_module
 from runners.kubeflow import credentials
 from runners.kubeflow.credentials import TOKEN_FILE_VARIABLE, find_token_source
 from runners.kubeflow.service import KubeflowService
-from sluice.errors import RemoteError, UsageError
+from sluice.errors import NoAnswerError, RemoteError, UsageError
 
 pytestmark = pytest.mark.cloud
 

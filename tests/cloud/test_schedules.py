@@ -16,9 +16,10 @@ from runners.cloud.schedule import Schedules, WantedSchedule
 from runners.kubeflow import client as kubeflow_client
 from runners.kubeflow.schedules import KubeflowSchedules
 from runners.kubeflow.service import KubeflowService
-from runners.vertex.client import Backoff, VertexService
+from runners.vertex.client import VertexService
 from runners.vertex.schedules import VertexSchedules
 from sluice.errors import ConfigError, RemoteError
+from sluice.vertex_ai import Backoff
 
 pytestmark = pytest.mark.cloud
 

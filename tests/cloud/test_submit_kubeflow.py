@@ -40,7 +40,7 @@ def request_(
     for executor in job["pipelineSpec"]["deploymentSpec"]["executors"].values():
         executor["container"]["command"] = ["python", "-m", _TFX]
     records = bucket.uri("sluice/digits/kubeflow")
-    job = for_kubeflow(job, task_records=records, serving_dir=bucket.uri("serving"))
+    job = for_kubeflow(job, task_records=records)
     job["runtimeConfig"]["gcsOutputDirectory"] = bucket.uri("sluice/digits/root")
     uri = bucket.uri("sluice/digits/inputs/schema/1/schema.pbtxt")
     schema = digits / "schemas/digits/schema.pbtxt"

@@ -10,8 +10,9 @@ from fake_vertex import CUT, LOST, FakeVertex
 
 from runners.cloud.service import Submission
 from runners.rehearsal.http_server import Request
-from runners.vertex.client import Backoff, VertexService
+from runners.vertex.client import VertexService
 from sluice.errors import ExitCode, RemoteError
+from sluice.vertex_ai import Backoff
 
 pytestmark = pytest.mark.cloud
 

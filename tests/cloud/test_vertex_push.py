@@ -21,7 +21,9 @@ from components.pusher.vertex_push import (
 from pipeline.config.load import load_config
 from runners.cloud.push_destinations import push_destinations
 from serving.model_store import Publication
+from sluice import secrets
 from sluice.errors import RemoteError, UsageError
+from sluice.vertex_ai import Backoff
 
 pytestmark = pytest.mark.cloud
 
@@ -41,7 +43,8 @@ def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     address = fake.address()
     monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", address)
     monkeypatch.setattr(vertex_client, "_POLL_S", 0.02)
-    monkeypatch.setattr(vertex_client, "_RETRY_S", 2)
+    quick = Backoff(first_s=0.01, longest_s=0.02, total_s=30)
+    monkeypatch.setattr(vertex_client, "BACKOFF", quick)
     yield fake
     fake.close()
 
@@ -239,8 +242,25 @@ def test_a_refused_upload_is_explained(vertex: Any) -> None:
     vertex.fail("POST", "models:upload", 403, "Permission denied", times=9)
     with pytest.raises(RemoteError, match="pushed, but not registered") as failed:
         _register(1)
-    assert failed.value.where == f"{PARENT} of Vertex AI"
+    assert failed.value.where == "project my-project, region europe-west4"
     assert "roles/aiplatform.user" in str(failed.value.hint)
+
+
+def test_a_secret_in_an_answer_is_written_nowhere(
+    vertex: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is in the node's log, the record and the page."""
+    secret = "planted-5ecret-v4lue"
+    monkeypatch.setattr(secrets, "_resolved", {})
+    monkeypatch.setenv("SLUICE_TEST_TOKEN", secret)
+    secrets.remember("${env:SLUICE_TEST_TOKEN}")
+    vertex.fail("POST", "models:upload", 400, f"the label {secret} is not valid")
+    with pytest.raises(RemoteError, match="pushed, but not registered") as failed:
+        _register(1)
+    assert "the label ${env:SLUICE_TEST_TOKEN} is not" in str(failed.value.actual)
+    _deploy(2)
+    sent = b"".join(vertex.bodies())
+    assert b"gs://b/serving/2" in sent and secret.encode() not in sent
 
 
 def test_an_expired_token_is_explained(vertex: Any) -> None:

@@ -15,6 +15,7 @@ from runners.cloud.service import ServiceJob, Submission
 from runners.cloud.submitted_job import run_id_of
 from runners.vertex.client import VertexService
 from runners.vertex.write_record import write_record
+from sluice import secrets
 from sluice.errors import RemoteError
 from sluice.project import own_root
 from sluice.record.run_record import RunRecord
@@ -71,6 +72,23 @@ def test_the_record_of_a_blocked_run_and_its_page(
     assert '<dt>Engine</dt><dd><span class="value">Vertex AI</span></dd>' in page
     assert 'href="https://console.cloud.google.com/vertex-ai/' in page and name in page
     assert f"{folder}/journal.jsonl" in bucket.names()
+
+
+def test_a_secret_in_an_answer_is_not_in_the_record(
+    bucket: Any, vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "planted-5ecret-v4lue"
+    monkeypatch.setattr(secrets, "_resolved", {})
+    monkeypatch.setenv("SLUICE_TEST_TOKEN", secret)
+    name = _submit(**{"sluice-run": RUN.lower()})
+    error = {"code": 9, "message": f"401 with {secret}"}
+    vertex.task("digits-1", "Trainer", "FAILED", error=error)
+    status = {"state": "FAILED", "error": error, "pipelineJobResourceName": name}
+    stored = {**_stored(bucket), "description": "${env:SLUICE_TEST_TOKEN}"}
+    write_record(status, stored)
+    written = {name: bucket.get(name) for name in bucket.names()}
+    assert any(b"401 with ${env:SLUICE_TEST_TOKEN}" in one for one in written.values())
+    assert [name for name, one in written.items() if secret.encode() in one] == []
 
 
 def test_the_id_of_a_scheduled_run_sorts_by_its_time() -> None:

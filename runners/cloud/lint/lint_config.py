@@ -19,9 +19,9 @@ from runners.cloud.lint import machine_types
 from runners.cloud.lint.finding import Finding, error, warning
 from runners.cloud.lint.lint_machine import (
     lint_gpu,
+    lint_job,
     lint_machine_name,
     lint_resources,
-    lint_trainer,
 )
 from runners.cloud.lint.lint_value import (
     SECRET_FIX,
@@ -30,7 +30,7 @@ from runners.cloud.lint.lint_value import (
     lint_secret,
     texts_of,
 )
-from runners.cloud.trainer_job import TRAINER, needs_custom_job
+from runners.cloud.trainer_job import TRAINER, job_kinds, needs_custom_job
 from sluice.errors import ConfigError, did_you_mean
 from sluice.secrets import references
 from sluice.storage.storage import is_remote
@@ -100,8 +100,9 @@ class _Lint:
     def _names_project(self) -> bool:
         """Whether the compiled pipeline names the project; else credentials may."""
         dataflow = self._cloud.beam.runner == "dataflow"
-        trainer = self._cloud.of_node(TRAINER)
-        return bool(dataflow or needs_custom_job(trainer) or self._cloud.push.registry)
+        given = map(self._cloud.of_node, job_kinds(self._config))
+        has_job = any(map(needs_custom_job, given))
+        return bool(dataflow or has_job or self._cloud.push.registry)
 
     def names(self) -> Iterator[Finding]:
         """Names and labels in the form that the service wants."""
@@ -234,15 +235,19 @@ class _Lint:
         if beam.machine_type is not None and beam.runner == "dataflow":
             where = self._at("cloud", "beam", "machine_type")
             yield from lint_machine_name(beam.machine_type, where)
+        jobs = job_kinds(self._config)
         for name, own in self._cloud.nodes.items():
             where = self._at("cloud", "nodes", name)
-            yield from lint_resources(name, own, self._cloud.region, where)
-        yield from lint_trainer(
-            self._cloud.of_node(TRAINER),
-            self._config.train.strategy,
-            self._cloud.region,
-            self._at("cloud", "nodes", TRAINER),
-        )
+            yield from lint_resources(
+                own, self._cloud.region, where, can_be_job=name in jobs
+            )
+        for name in jobs:
+            yield from lint_job(
+                self._cloud.of_node(name),
+                self._config.train.strategy if name == TRAINER else "auto",
+                self._cloud.region,
+                self._at("cloud", "nodes", name),
+            )
 
     def push(self) -> Iterator[Finding]:
         """Registry and endpoint."""

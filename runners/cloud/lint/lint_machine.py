@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from pipeline.config.cloud import Accelerator, NodeResources
 from runners.cloud.lint import machine_types
 from runners.cloud.lint.finding import Finding, error, warning
-from runners.cloud.trainer_job import TRAINER, needs_custom_job
+from runners.cloud.trainer_job import needs_custom_job
 from sluice.errors import did_you_mean
 
 
 def lint_resources(
-    name: str, own: NodeResources, region: str | None, where: str
+    own: NodeResources, region: str | None, where: str, *, can_be_job: bool
 ) -> Iterator[Finding]:
     """Yields findings about what a node is given on Vertex AI.
 
     Args:
-      name: of the node, or ``default``.
-      own: its settings.
+      own: its settings, or those of ``default``.
       region: ``cloud.region``.
       where: of these settings.
+      can_be_job: whether it is one of ``job_kinds``.
     """
     limits = {"cpu": ("CPU cores", own.cpu, machine_types.MAX_CPU)}
     limits["memory_gb"] = "GB of memory", own.memory_gb, machine_types.MAX_MEMORY_GB
@@ -29,25 +29,25 @@ def lint_resources(
             what = f"{value:g} {unit} are more than the {most} that a step can have"
             yield error(f"{where}.{key}", what, f"take at most {most}")
     for key in ("machine_type", "workers", "tpu"):
-        if getattr(own, key) is not None and name != TRAINER:
+        if getattr(own, key) is not None and not can_be_job:
             yield error(
                 f"{where}.{key}",
-                f"only the Trainer can have {key}; other nodes get a machine by cpu, "
-                "memory_gb and accelerator",
+                f"only the Trainer and Tuners can have {key}; other nodes get "
+                "a machine by cpu, memory_gb and accelerator",
                 f"leave {key} out",
             )
-    if own.accelerator is not None and name != TRAINER:
+    if own.accelerator is not None and not can_be_job:
         yield from lint_gpu(None, own.accelerator, region, f"{where}.accelerator")
 
 
-def lint_trainer(
+def lint_job(
     own: NodeResources, strategy: str, region: str | None, where: str
 ) -> Iterator[Finding]:
-    """Yields findings about the Trainer's machines on Vertex AI.
+    """Yields findings about the machines of the Trainer or a Tuner on Vertex AI.
 
     Args:
       own: its settings, with those of ``default``.
-      strategy: ``train.strategy``.
+      strategy: ``train.strategy``; "auto" for a Tuner.
       region: ``cloud.region``.
       where: of these settings.
     """

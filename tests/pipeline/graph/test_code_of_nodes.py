@@ -70,11 +70,14 @@ SHARED = {
     },
     "Pusher": {
         *ARTIFACTS,
+        "google_errors",
         "mlmd_items",
+        "secrets",
         "storage.contents",
         "storage.local_copy",
         "storage.output_path",
         "storage.digest",
+        "vertex_ai",
     },
 }
 

@@ -24,7 +24,9 @@ from runners.cloud.task_settings import tasks_of
 from tests.pipeline.graph.compiled import (
     cloud_config,
     cloud_job,
+    compile_locally,
     config_of,
+    properties_of,
 )
 
 pytestmark = pytest.mark.tf
@@ -110,6 +112,8 @@ def test_runtime_parameters(project: Path) -> None:
         assert spec.task(node).parameters[key] == PipelineParameter(name)
     choice = SpanChoice(*[Window("gs://b", (), (Span(7),)) for _ in range(2)])
     plain = cloud_job(config_of(project, "digits"))
+    names = set(read_spec(plain).parameters)
+    assert names == {"spans", "accept_data", "baseline", "trainer_config"}
     for one in (job, plain):
         # Its value is read from the bucket.
         one["pipelineSpec"]["root"]["inputDefinitions"]["parameters"].pop("baseline")
@@ -120,11 +124,6 @@ def test_runtime_parameters(project: Path) -> None:
         "accept_data": "STRING",
     }
     assert read_spans(given["spans"]) == [Span(7)]
-    assert set(read_spec(plain).parameters) == {
-        "spans",
-        "accept_data",
-        "trainer_config",
-    }
     assert set(job_parameters(plain, config, choice)) == {"spans"}
 
 
@@ -189,9 +188,7 @@ def test_worker_pools_of_the_trainer(
         )
     )
     args = _container(spec, "Trainer").args
-    assert args[1] == (
-        "tfx.extensions.google_cloud_ai_platform.trainer.executor.GenericExecutor"
-    )
+    assert args[1] == "runners.vertex.custom_job.TrainerJob"
     assert not _container(spec, "Trainer").resources
     given = json.loads(spec.parameters["trainer_config"].default)
     assert given["model"]
@@ -222,6 +219,40 @@ def test_worker_pools_of_the_trainer(
     (_, pool) = parsed.job_spec.worker_pool_specs
     assert (pool.replica_count, pool.container_spec.env[0].value) == (2, "1")
     assert "tfx.scripts.run_executor" in pool.container_spec.command
+
+
+def test_a_tuner_is_a_custom_job_by_profile(project: Path, tmp_path: Path) -> None:
+    """A custom node of the same config is TFX's own Tuner on this machine."""
+    tuner = (
+        "{component: 'tfx.components:Tuner', parameters: {tuner_fn: own.tune}, "
+        "inputs: {examples: Transform.transformed_examples}}"
+    )
+    config = config_of(project, "digits", overrides=[f"nodes.Search={tuner}"])
+    local = compile_locally(config, tmp_path)["Search"]
+    assert local.node_info.type.name == "tfx.components.tuner.component.Tuner"
+    assert (
+        json.loads(properties_of({"Search": local})["Search"]["custom_config"]) is None
+    )
+    machines = {
+        "machine_type": "ct5lp-hightpu-4t",
+        "tpu": {"topology": "2x2", "runtime_version": "2.16.1"},
+    }
+    in_container = read_spec(cloud_job(config))
+    assert _container(in_container, "Search").args[1] == (
+        "tfx.components.tuner.executor.Executor"
+    )
+    spec = read_spec(
+        cloud_job(
+            config, project="p", region="r", image="i:1", nodes={"Search": machines}
+        )
+    )
+    assert _container(spec, "Search").args[1] == "runners.vertex.custom_job.TunerJob"
+    value = spec.task("Search").parameters["custom_config"]
+    assert isinstance(value, Constant)
+    job = json.loads(value.value)["ai_platform_tuning_args"]
+    (pool,) = job["job_spec"]["worker_pool_specs"]
+    assert pool["machine_spec"]["tpu_topology"] == "2x2"
+    assert job["labels"]["sluice-node"] == "search"
 
 
 def test_a_tpu_of_the_trainer(project: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.graph.locations import LOCAL_BEAM_ARGS
 from runners.cloud.kubeflow_spec import ENTRYPOINT
-from runners.cloud.trainer_job import EXECUTOR
+from runners.cloud.trainer_job import TRAINING
 from runners.operations.lineage import LineageRequest, lineage
 from runners.operations.rehearse import RehearseRequest, rehearse
 from sluice.errors import ExitCode, UsageError
@@ -160,12 +160,15 @@ def test_failed_round_is_the_last(compiled: Path) -> None:
 def test_custom_job_of_the_trainer_runs_in_its_task(compiled: Path) -> None:
     job = json.loads(compiled.read_text())
     executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
-    executors["Use"]["container"]["args"] += ["--executor_class_path", EXECUTOR]
+    executors["Use"]["container"]["args"] += [
+        "--executor_class_path",
+        TRAINING.executor,
+    ]
     compiled.write_text(json.dumps(job))
     (record,) = rehearse(_request(compiled)).records
     assert any("custom job is not rehearsed" in note for note in record.notes)
     run_dir = compiled.parent / "workspace" / "tiny" / "runs" / record.run_id
-    assert EXECUTOR not in (run_dir / "spec.json").read_text()
+    assert TRAINING.executor not in (run_dir / "spec.json").read_text()
 
 
 def test_other_services_are_left_out_with_a_note(compiled: Path) -> None:

@@ -121,7 +121,7 @@ def test_what_is_needed() -> None:
         (
             "cloud.nodes={Transform: {machine_type: n1-standard-8}}",
             "error",
-            "only the Trainer can have machine_type",
+            "only the Trainer and Tuners can have machine_type",
             "leave machine_type out",
         ),
         (

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from runners.cloud.service import NoAnswerError
-from sluice.errors import RemoteError
+from sluice.errors import NoAnswerError, RemoteError
+from sluice.secrets import redact
 
 _LOGIN = (
     "gcloud auth application-default login   (or let GOOGLE_APPLICATION_CREDENTIALS "
@@ -91,7 +91,7 @@ def _explain(
     from google.api_core import exceptions
     from google.auth import exceptions as auth
 
-    text = str(getattr(error, "message", error) or error)
+    text = redact(str(getattr(error, "message", error) or error))
     shown = text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}..."
     place = f"project {project or '(of the credentials)'}, region {region}"
     name = project or "PROJECT"
