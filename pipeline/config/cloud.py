@@ -186,7 +186,11 @@ class Schedule(Section):
     """When the service starts runs by itself."""
 
     cron: Text = Field(description="Five fields, such as `0 3 * * *`.")
-    timezone: Text = Field(default="UTC", description="Such as `Europe/Berlin`.")
+    timezone: Text | None = Field(
+        default=None,
+        description="Such as `Europe/Berlin`. null: `kubeflow.timezone` on Kubeflow, "
+        "else UTC.",
+    )
     max_concurrent: Count = Field(
         default=1, description="Runs of the schedule at the same time, at most."
     )

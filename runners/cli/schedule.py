@@ -49,7 +49,11 @@ def schedule() -> None:
 
 @schedule.command(name="set")
 @click.option("--cron", metavar="CRON", help="Five fields, such as '0 3 * * *'.")
-@click.option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; default: UTC.")
+@click.option(
+    "--timezone",
+    metavar="ZONE",
+    help="Such as Europe/Berlin; default: that of Kubeflow's installation, else UTC.",
+)
 @click.option(
     "--max-concurrent",
     type=click.IntRange(min=1, max=10),

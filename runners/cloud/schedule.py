@@ -81,9 +81,11 @@ class Schedules(ABC):
 
     Attributes:
       engine: the config's name of the service, ``cloud.engine``.
+      timezone: of cron expressions that name none.
     """
 
     engine: str
+    timezone: str = "UTC"
 
     @abstractmethod
     def check(self, cron: Cron) -> None:

@@ -44,10 +44,11 @@ class KubeflowSchedules(Schedules):
     def __init__(self, service: KubeflowService) -> None:
         self._service, self._client = service, service.client
         self._api = service.client.recurring_runs
+        self.timezone = service.client.settings.timezone
 
     def check(self, cron: Cron) -> None:
         """Raises a ``ConfigError`` for a timezone that is not the installation's."""
-        installed = self._client.settings.timezone
+        installed = self.timezone
         if cron.timezone != installed:
             raise ConfigError(
                 "Kubeflow Pipelines has one timezone for all schedules",

@@ -122,7 +122,7 @@ def set_schedule(
     observer = observer or Observer()
     config = with_engine(request.validated_config(), request.engine)
     schedules, settings = schedules_for(config), _settings(request, config)
-    cron = Cron(settings.cron, settings.timezone)
+    cron = Cron(settings.cron, settings.timezone or schedules.timezone)
     schedules.check(cron)
     refuse(lint_config(config), config)
     check_images(config, observer.on_warning)

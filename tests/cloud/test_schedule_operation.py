@@ -135,6 +135,16 @@ def test_the_config_says_what_the_command_leaves_out(
     assert changed.schedule.max_concurrent == 2
 
 
+def test_the_default_timezone_is_that_of_the_installation(
+    compiler: Compiler, asked: dict[str, Any]
+) -> None:
+    more = "cloud.kubeflow.timezone=Asia/Tokyo"
+    asked = {**asked, "overrides": (*asked["overrides"], more)}
+    view = _set(compiler, asked, cron="0 3 * * *")
+    assert view.schedule.timezone == "Asia/Tokyo"
+    assert [time.hour for time in view.next_times] == [3] * 5
+
+
 @pytest.mark.parametrize(
     ("given", "problem"),
     [

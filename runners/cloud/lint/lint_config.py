@@ -281,7 +281,7 @@ class _Lint:
         if schedule is None:
             return
         try:
-            Cron(schedule.cron, schedule.timezone)
+            Cron(schedule.cron, schedule.timezone or "UTC")
         except ConfigError as wrong:
             what = f"{wrong.what}: {wrong.actual}" if wrong.actual else wrong.what
             fix = wrong.hint or f"write {wrong.expected}"
