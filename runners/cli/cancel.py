@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from runners.cli.echo import echo, echo_json, echo_warning
@@ -11,16 +13,18 @@ from runners.operations import cancel as operations
 
 @click.command()
 @click.argument("name")
+@click.option(
+    "run_id", "--run", metavar="ID", help="One in a service; needed if several run."
+)
 @workspace_option
 @json_option
-def cancel(name: str, workspace_dir: str | None, as_json: bool) -> None:
+def cancel(as_json: bool, **asked: Any) -> None:
     """Stop the run of NAME that is in progress, as Ctrl-C does.
 
     Its nodes may finish their work; a second call kills them. The run can be resumed.
     One in a service is cancelled there.
     """
-    request = operations.CancelRequest(name=name, workspace_dir=workspace_dir)
-    cancelled = operations.cancel(request)
+    cancelled = operations.cancel(operations.CancelRequest(**asked))
     if as_json:
         echo_json(cancelled.to_dict())
     elif cancelled.ended:

@@ -1,7 +1,7 @@
 """Checks the images of a pipeline in their registries, without pulling them.
 
-The OCI distribution API, with the credentials of Google's default mechanism: that of
-the registries which Google's services pull from.
+The OCI distribution API: with the credentials of Google's default mechanism where the
+registry is Google's, without any elsewhere.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _REFERENCE = re.compile(
     r"(?P<host>localhost(?::\d+)?|[^/]+[.:][^/]+)/(?P<name>[^:@]+)"
     r"(?::(?P<tag>[\w.-]+))?(?:@(?P<digest>\w+:\w+))?"
 )
+_GOOGLE = re.compile(r"(.+\.)?gcr\.io|.+\.pkg\.dev")
 _MANIFESTS = ", ".join(
     (
         "application/vnd.oci.image.manifest.v1+json",
@@ -133,7 +134,7 @@ def find_image(image: str, session: Any = None) -> FoundImage | None:
 
     Args:
       image: its name, with a tag or digest.
-      session: of ``requests``; None for one with Google's default credentials.
+      session: of ``requests``; None for one with the registry's credentials.
 
     Returns:
       None if the name has no registry, or if it may not be read from here: the service
@@ -154,7 +155,7 @@ def find_image(image: str, session: Any = None) -> FoundImage | None:
     address = f"{scheme}://{host}/v2/{found['name']}"
     reference = found["digest"] or found["tag"] or "latest"
     try:
-        read = partial(_get, session or _authorized_session())
+        read = partial(_get, session or _session_of(host))
         content = read(f"{address}/manifests/{reference}")
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
         manifest = json.loads(content)
@@ -186,6 +187,12 @@ def _get(session: Any, address: str) -> bytes:
         raise FileNotFoundError(address)
     answer.raise_for_status()
     return answer.content
+
+
+def _session_of(host: str) -> Any:
+    import requests
+
+    return _authorized_session() if _GOOGLE.fullmatch(host) else requests.Session()
 
 
 def _authorized_session() -> Any:

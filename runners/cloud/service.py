@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from sluice.errors import NoAnswerError, RemoteError
 from sluice.record.events import Artifact
 
 TaskState = Literal[
@@ -101,6 +103,25 @@ class Submission:
     job_id: str
     job: Mapping[str, Any]
     labels: Mapping[str, str]
+
+
+@contextmanager
+def unanswered_after(sent: Sequence[object]) -> Iterator[None]:
+    """Raises ``NoAnswerError`` instead of a refusal, if something was sent before it.
+
+    A service that refuses to say more, such as for an expired token, may have taken an
+    earlier request.
+    """
+    try:
+        yield
+    except NoAnswerError:
+        raise
+    except RemoteError as error:
+        if not sent:
+            raise
+        raise NoAnswerError(
+            error.what, where=error.where, actual=error.actual, hint=error.hint
+        ) from error
 
 
 class Service(Protocol):

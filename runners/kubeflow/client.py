@@ -18,6 +18,7 @@ from google.api_core.retry import Retry
 from google.auth.exceptions import GoogleAuthError
 
 from pipeline.config.cloud import Kubeflow
+from runners.cloud.service import unanswered_after
 from runners.kubeflow.credentials import (
     IAP_VARIABLE,
     TOKEN_FILE_VARIABLE,
@@ -107,21 +108,27 @@ class KfpClient:
           body: what to create.
 
         Raises:
+          NoAnswerError: also if it refuses after an answer was lost.
           RemoteError: as for ``call``.
         """
+        lost: list[Exception] = []
 
         def find_or_create() -> _Result:
             if (found := find()) is not None:
                 return found
             try:
                 return self._authorized(function, body)
-            except kfp_server_api.ApiException as error:
+            except Exception as error:
+                if _is_transient(error):
+                    lost.append(error)
                 # Another process has created it since.
-                if error.status == 409 and (found := find()) is not None:
+                is_taken = getattr(error, "status", None) == 409
+                if is_taken and (found := find()) is not None:
                     return found
                 raise
 
-        return self._explained(RETRY(find_or_create))
+        with unanswered_after(lost):
+            return self._explained(RETRY(find_or_create))
 
     def found(self, function: Callable[..., _Result], name: str) -> _Result | None:
         """Returns what a ``get`` returns; None if there is nothing of that id.

@@ -26,6 +26,7 @@ from runners.cloud.service import (
     ServiceTask,
     Submission,
     TaskState,
+    unanswered_after,
 )
 from runners.cloud.spec import Container, Spec, read_spec
 from runners.cloud.task_event import record_artifact
@@ -105,10 +106,11 @@ class KubeflowService:
             body,
         )
         # A request whose answer was lost may have arrived after the next look-up.
-        first, *others = self._named(submission.job_id) or [made]
-        for run in others:
-            self.cancel(run.run_id)
-            self.client.call(self.client.runs.run_service_delete_run, run.run_id)
+        with unanswered_after([made]):
+            first, *others = self._named(submission.job_id) or [made]
+            for run in others:
+                self.cancel(run.run_id)
+                self.client.call(self.client.runs.run_service_delete_run, run.run_id)
         return str(first.run_id)
 
     def get(self, name: str) -> ServiceJob | None:
@@ -138,8 +140,8 @@ class KubeflowService:
 
     def cancel(self, name: str) -> Sequence[str]:
         """Terminates a run, unless it has ended."""
-        job = self.get(name)
-        if job and job.state not in ENDED and job.state != "cancelling":
+        run = self.client.found(self.client.runs.run_service_get_run, name)
+        if run and _summary(run).state not in (*ENDED, "cancelling"):
             self.client.call(self.client.runs.run_service_terminate_run, name)
         return []
 

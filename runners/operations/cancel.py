@@ -31,10 +31,12 @@ class CancelRequest:
 
     Attributes:
       name: a config's name or path.
+      run_id: of a run in a service, or its beginning; None for the one in progress.
       workspace_dir: as for ``PipelineRequest``.
     """
 
     name: str
+    run_id: str | None = None
     workspace_dir: str | None = None
 
 
@@ -67,21 +69,17 @@ def cancel(request: CancelRequest) -> Cancelled:
     """Sends SIGINT to the process of a run; a second call kills its nodes.
 
     A shared run ends with the last of its nodes that run now. A run in a service is
-    cancelled there, if none of this machine is in progress.
+    cancelled there, if it is named or none of this machine is in progress.
 
     Raises:
-      UsageError: no run is in progress, or it is one of another machine.
+      UsageError: no run is in progress, or it is one of another machine, or several
+        are in progress in the service and none is named.
       RemoteError: the service refuses or does not answer.
     """
     workspace = find_workspace(request.name, request.workspace_dir)
     owner = owner_of(workspace.lock_file)
-    if owner is None or owner.brief:
-        updated_workspace(request.name, request.workspace_dir)
-        if open_runs := open_service_runs(workspace):
-            return _cancel_job(open_runs[0])
-        hint = next_command("runs", request.name, workspace_dir=request.workspace_dir)
-        text = f"no run of {request.name} is in progress"
-        raise UsageError(text, where=workspace.root, hint=hint)
+    if request.run_id or owner is None or owner.brief:
+        return _cancel_job(_find_open(request, workspace))
     if owner.shared_run:
         return _cancel_shared(workspace, owner, owner.shared_run)
     if not owner.is_here or owner.pid is None or not owner.is_alive:
@@ -95,6 +93,31 @@ def cancel(request: CancelRequest) -> Cancelled:
         )
     os.kill(owner.pid, signal.SIGINT)
     return Cancelled(owner.command or "", (owner.pid,), ended=False)
+
+
+def _find_open(request: CancelRequest, workspace: Workspace) -> Path:
+    """Returns the folder of the run in a service that is meant."""
+    name, where, run_id = request.name, request.workspace_dir, request.run_id
+    warnings: list[str] = []
+    updated_workspace(name, where, warnings.append)
+    open_runs = open_service_runs(workspace)
+    found = [run for run in open_runs if run.name.startswith(run_id or "")]
+    if len(found) == 1:
+        return found[0]
+    text, words = f"no run of {name} is in progress", ["runs", name]
+    if found:
+        # Others may be those of a schedule or of another machine.
+        text = f"several runs of {name} are in progress"
+        words = ["cancel", name, "--run", "ID"]
+    elif run_id:
+        text = f"run {run_id!r} of {name} is not in progress in a service"
+    raise UsageError(
+        text,
+        where=workspace.root,
+        details=[line for warning in warnings for line in warning.splitlines()],
+        examples=[run.name for run in found or open_runs],
+        hint=next_command(*words, workspace_dir=where),
+    )
 
 
 def _cancel_job(run_dir: Path) -> Cancelled:

@@ -12,7 +12,13 @@ from pipeline.config.config import Config
 from pipeline.config.serialize import read_stored_config, stored_config
 from runners.cloud.service import Service, ServiceJob
 from runners.cloud.submitted_job import is_service_run, record_uri_of, run_id_of
-from sluice.errors import ConfigError, RemoteError, SluiceError, UsageError
+from sluice.errors import (
+    ConfigError,
+    RemoteError,
+    SluiceError,
+    UsageError,
+    WorkspaceError,
+)
 from sluice.record.load_record import load_record
 from sluice.storage.storage import storage_for
 from sluice.workspace import Workspace, private_umask
@@ -104,7 +110,10 @@ def import_runs(config: Config, workspace: Workspace) -> Iterator[str]:
             run_id = run_id_of(listed)
             # A listing has no specs.
             if run_id not in known and (job := service.get(listed.name)) and job.spec:
-                _import_run(config, workspace, run_id, service, job)
+                try:
+                    _import_run(config, workspace, run_id, service, job)
+                except (UsageError, WorkspaceError) as error:
+                    yield f"run {run_id} of the service is left out: {error.what}"
     except SluiceError as error:
         yield f"runs of other machines and of schedules are missing: {error.what}"
 
@@ -122,6 +131,9 @@ def _import_run(
         stored = stored_config(config)
     except OSError as error:
         raise RemoteError("the bucket cannot be read", where=uri) from error
+    except ValueError as error:
+        text = "its config in the bucket is damaged"
+        raise WorkspaceError(text, where=uri, actual=str(error)) from error
     # Not the folder on the machine that submitted it.
     stored["root"] = str(config.root)
     target = workspace.run_dir(run_id)

@@ -17,9 +17,11 @@ from runners.cloud.service import (
     SPEC_LABEL,
     ServiceJob,
     Submission,
+    unanswered_after,
 )
 from runners.vertex.job_state import custom_jobs_of, read_job, read_listed_job
 from sluice.errors import RemoteError
+from sluice.google_errors import is_transient
 from sluice.vertex_ai import REQUEST_TIMEOUT_S, VertexConnection, endpoint
 
 _LOGGING = "https://logging.googleapis.com"
@@ -63,6 +65,7 @@ class VertexService(VertexConnection):
             pipeline_job=self.message_of(submission.job, submission.labels),
             pipeline_job_id=submission.job_id,
         )
+        lost: list[Exception] = []
 
         def create() -> str:
             try:
@@ -72,8 +75,13 @@ class VertexService(VertexConnection):
             except exceptions.Conflict:
                 # An earlier attempt was taken, and its answer lost.
                 return self._submitted_before(submission)
+            except Exception as error:
+                if is_transient(error):
+                    lost.append(error)
+                raise
 
-        return self.call(create)
+        with unanswered_after(lost):
+            return self.call(create)
 
     def get(self, name: str) -> ServiceJob | None:
         """Returns a job; see ``Service.get``."""

@@ -171,6 +171,42 @@ def test_the_first_command_on_another_machine_may_be_cancel(
     assert cancel(CancelRequest(name="digits")).job
 
 
+def test_of_several_runs_the_one_that_is_named_is_cancelled(
+    digits: Path, vertex: FakeVertex, elsewhere: str
+) -> None:
+    """Found: the newest one was cancelled, though another machine's or scheduled."""
+    _submit("digits-2", **{"sluice-pipeline": "digits"})
+    with pytest.raises(UsageError, match="several runs of digits are in progress") as e:
+        cancel(CancelRequest(name="digits"))
+    assert RUN in e.value.examples and e.value.hint == "sluice cancel digits --run ID"
+    assert {job["state"] for job in vertex.jobs()} == {"PIPELINE_STATE_PENDING"}
+    with pytest.raises(UsageError, match="run 'x' of digits is not in progress"):
+        cancel(CancelRequest(name="digits", run_id="x"))
+    cancelled = cancel(CancelRequest(name="digits", run_id=RUN[:16]))
+    assert cancelled.job and cancelled.job.endswith(elsewhere)
+
+
+def test_cancel_says_that_the_service_was_not_reached(
+    digits: Path, vertex: FakeVertex, elsewhere: str
+) -> None:
+    vertex.fail("GET", "pipelineJobs", 403, "Permission 'x' denied on resource", 99)
+    with pytest.raises(UsageError, match="no run of digits is in progress") as caught:
+        cancel(CancelRequest(name="digits"))
+    assert "a permission is missing" in str(caught.value)
+
+
+def test_a_run_that_cannot_be_read_does_not_hide_others(
+    digits: Path, bucket: Bucket, vertex: FakeVertex, elsewhere: str
+) -> None:
+    other = "20260202T000000Z-cd34"
+    _submit("digits-2", **{"sluice-pipeline": "digits", "sluice-run": other.lower()})
+    bucket.put(f"sluice/digits/runs/{other}/config.json", b'{"damaged')
+    warnings: list[str] = []
+    (record,) = status(StatusRequest(name="digits"), warnings.append)
+    assert record.run_id == RUN
+    assert len(warnings) == 1 and other in warnings[0]
+
+
 def test_scheduled_runs_are_listed_with_what_their_job_has_written(
     digits: Path, bucket: Bucket, vertex: FakeVertex, elsewhere: str
 ) -> None:

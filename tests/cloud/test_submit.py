@@ -175,6 +175,18 @@ def test_a_job_of_which_no_answer_ever_came_is_found_again(
     assert submitted.name == job["name"] and submitted.page
 
 
+def test_a_refusal_after_a_lost_answer_does_not_end_the_run(
+    project: Path, bucket: Any, vertex: FakeVertex, gives_up: None
+) -> None:
+    """Found: such as an expired token; the job ran on, and the next was a second."""
+    vertex.fail("POST", "pipelineJobId", LOST)
+    vertex.fail("POST", "pipelineJobId", 401, "Request had invalid credentials")
+    with pytest.raises(RemoteError, match="not known whether run .* was submitted"):
+        submit(_request(bucket))
+    assert len(vertex.jobs()) == 1
+    assert _status().status == "running"
+
+
 def test_ctrl_c_before_the_answer_leaves_the_run_open(
     project: Path,
     bucket: Any,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from fake_kfp import TAKEN, FakeKfp
 
+from pipeline.config.load import load_config
 from runners.cloud.cloud_locations import Upload
 from runners.cloud.compile_spec import CompiledSpec
 from runners.cloud.kubeflow_spec import for_kubeflow
@@ -18,6 +19,7 @@ from runners.kubeflow import client as kubeflow_client
 from runners.operations.cancel import CancelRequest, cancel
 from runners.operations.logs import LogsRequest, logs
 from runners.operations.resume import ResumeRequest, resume
+from runners.operations.service_runs import service_for
 from runners.operations.status import StatusRequest, status
 from runners.operations.submit import SubmitRequest, submit
 from sluice.errors import RemoteError, UsageError
@@ -168,6 +170,28 @@ def test_a_run_whose_answer_is_lost_is_found_again(
     assert len(kfp.runs) == 1
     assert _status().status == "running"
     assert len(kfp.runs) == 1
+
+
+def test_a_refusal_after_a_lost_answer_does_not_end_the_run(
+    request_: SubmitRequest, kfp: FakeKfp
+) -> None:
+    kfp.fail("POST", "/runs$", TAKEN)
+    kfp.fail("GET", r"/runs\?.*display_name", 401, after=1)
+    with pytest.raises(RemoteError, match="not known whether run .* was submitted"):
+        submit(request_)
+    assert len(kfp.runs) == 1
+    assert _status().status == "running"
+
+
+def test_a_run_is_cancelled_without_reading_its_bucket(
+    request_: SubmitRequest, bucket: Any, kfp: FakeKfp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit(request_)
+    (run,) = kfp.runs
+    config = load_config("digits", overrides=request_.overrides)
+    monkeypatch.setattr("runners.kubeflow.service.storage_for", None)
+    service_for(config).cancel(run["run_id"])
+    assert kfp.runs[0]["state"] == "CANCELING"
 
 
 def test_a_missing_client_is_named_with_the_command_that_installs_it(

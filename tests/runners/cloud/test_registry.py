@@ -116,7 +116,7 @@ def test_an_image_that_may_not_be_read_from_here(
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
     monkeypatch.setenv("NO_GCE_CHECK", "true")
-    assert find_image(f"{host}/p/r/one") is None
+    assert find_image("gcr.io/p/one") is None
 
 
 def test_an_image_for_other_processors_only(
@@ -183,13 +183,41 @@ def test_a_registry_that_does_not_answer(session: requests.Session) -> None:
     ]
 
 
+def test_google_s_token_is_sent_to_google_s_registries_only(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: the registry of any image got it, also those of others."""
+    authorized = requests.Session()
+    authorized.headers["Authorization"] = "Bearer planted"
+    asked: list[dict[str, str]] = []
+
+    def send(self: requests.Session, request: Any, **options: Any) -> Any:
+        asked.append({"url": request.url, **request.headers})
+        raise requests.ConnectionError
+
+    monkeypatch.setattr(requests.Session, "send", send)
+    monkeypatch.setattr(registry, "_authorized_session", lambda: authorized)
+    for image in (
+        "europe-west4-docker.pkg.dev/p/r/one",
+        "eu.gcr.io/p/one",
+        "gcr.io/p/one",
+        "ghcr.io/me/one",
+        "notgcr.io/me/one",
+        "gcr.io.example.com/me/one",
+        f"{host}/p/r/one",
+    ):
+        with pytest.raises(RemoteError, match="cannot be asked"):
+            find_image(image)
+    assert ["Authorization" in request for request in asked] == [True] * 3 + [False] * 4
+
+
 def test_a_tag_that_is_another_image_now(
     host: str,
     session: requests.Session,
     own_pages: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(registry, "_authorized_session", lambda: session)
+    monkeypatch.setattr(registry, "_session_of", lambda host: session)
     image = f"{host}/p/r/one:latest"
     found = find_image(image)
     assert found is not None
