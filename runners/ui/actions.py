@@ -13,6 +13,7 @@ from pathlib import Path
 
 from starlette.exceptions import HTTPException
 
+from runners.cloud.submitted_job import is_service_run
 from runners.local.processes.zygote import python_command
 from runners.operations.find_run import RESUMABLE, FoundRun, last_real_run
 from runners.ui import tensorboard
@@ -106,7 +107,10 @@ def _is_running(found: FoundRun) -> bool:
 
 
 def _cancel(found: FoundRun, form: Form) -> Command:
-    return _sluice(found, "cancel", found.record.pipeline)
+    record = found.record
+    # Several may be in progress in a service.
+    which = [f"--run={record.run_id}"] if is_service_run(found.run_dir) else []
+    return _sluice(found, "cancel", record.pipeline, *which)
 
 
 def _is_blocked_by_data(found: FoundRun) -> bool:

@@ -61,6 +61,16 @@ def test_which_runs_have_which_buttons(written: Any) -> None:
     assert names(FoundRun(workspace, first)) == []
 
 
+def test_of_a_service_s_runs_the_one_of_the_page_is_cancelled(written: Any) -> None:
+    found = FoundRun(written.workspace, written.begin(written.FIRST).record)
+    command = find_action(found, "cancel").command(found, {})
+    assert command.words[:3] == ["sluice", "cancel", "digits"]
+    assert f"--run={written.FIRST}" not in command.words
+    (found.run_dir / "job.json").write_text("{}")
+    command = find_action(found, "cancel").command(found, {})
+    assert f"--run={written.FIRST}" in command.words
+
+
 def test_a_run_that_the_data_gate_has_stopped(written: Any) -> None:
     found = blocked_run(written)
     assert names(found) == ["accept-data", "accept-changes"]
