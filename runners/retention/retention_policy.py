@@ -70,18 +70,27 @@ def select_kept(
 def _newest(
     run_ids: Iterable[str], records: Mapping[str, RunRecord | None], keep: int
 ) -> list[str]:
-    """Returns the newest runs; those that were up to date do not count.
+    """Returns the newest runs, and open ones; those that were up to date do not count.
 
-    Otherwise scheduled runs without changes would displace a resumable one.
+    Otherwise scheduled runs without changes would displace a resumable one. A service
+    may run an older one still.
     """
     ordered = sorted(run_ids)
     counted = [run_id for run_id in ordered if not _is_idle(records.get(run_id))]
     oldest = "" if len(counted) <= keep else counted[-keep]
-    return [run_id for run_id in ordered if run_id >= oldest]
+    return [
+        run_id
+        for run_id in ordered
+        if run_id >= oldest or _is_open(records.get(run_id))
+    ]
 
 
 def _is_idle(record: RunRecord | None) -> bool:
     return record is not None and record.status == "up_to_date"
+
+
+def _is_open(record: RunRecord | None) -> bool:
+    return record is not None and record.status == "running"
 
 
 def is_complete(record: RunRecord | None) -> bool:

@@ -41,6 +41,16 @@ def test_keep_is_the_number_of_newest_runs(past: Any) -> None:
     assert past.made_by(runs[2], "Trainer.model").is_dir()
 
 
+def test_a_run_that_a_service_still_runs_is_kept(past: Any) -> None:
+    """Found: its job.json was deleted, so that it could not be cancelled any more."""
+    is_open = past.run(train=False, status="running")
+    job = past.workspace.run_dir(is_open) / "job.json"
+    job.write_text("{}")
+    newest = [past.run(blessed=False, status="blocked") for _ in range(2)]
+    assert past.collect(keep=1).kept_runs == (is_open, newest[-1])
+    assert job.exists()
+
+
 # What it is called, and what it was called before.
 @pytest.mark.parametrize("status", ["up_to_date", "nothing_to_do"])
 def test_runs_that_were_up_to_date_do_not_count(past: Any, status: str) -> None:
