@@ -25,8 +25,8 @@ from sluice.errors import ConfigError, UsageError, bounded
 
 # Name of the job and of its result.
 COMPILE = ".compile"
-# Stands for a missing ``cloud.root``, so that the rest can be linted.
-_ROOT = "gs://bucket/folder"
+# Stand for missing keys of ``cloud``, so that the rest can be linted.
+_ABSENT = {"root": "gs://bucket/folder", "image": "registry.example/image:tag"}
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ def _lint(
     check_cloud(config)
     assert config.cloud is not None
     found = [*lint_config(config), *_lint_code(config)]
-    if config.cloud.root is None:
-        cloud = config.cloud.model_copy(update={"root": _ROOT})
-        config = config.model_copy(update={"cloud": cloud})
+    absent = {key: _ABSENT[key] for key in _ABSENT if not getattr(config.cloud, key)}
+    cloud = config.cloud.model_copy(update=absent)
+    config = config.model_copy(update={"cloud": cloud})
     try:
         more, compiled = _compile(config, forms)
     except UsageError as refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -168,6 +169,8 @@ def explain_storage(config: Config) -> Iterator[None]:
                 f"gcloud storage buckets add-iam-policy-binding gs://{bucket} "
                 "--member=user:YOU --role=roles/storage.objectUser"
             )
+        elif error.errno == errno.EHOSTUNREACH:
+            hint = "check the network, then try again"
         raise RemoteError(
             "the files of the run cannot be copied into the bucket",
             where=f"cloud.root: {cloud.root}",

@@ -131,7 +131,10 @@ def set_schedule(
     compiled = compile_(config)
     for warning in compiled.warnings:
         observer.on_warning(str(warning))
-    with explain_storage(config):
+    # The client takes a second to import.
+    from sluice.storage.gcs_storage import giving_up_soon
+
+    with explain_storage(config), giving_up_soon():
         for item in compiled.uploads:
             upload(item)
     labels = {

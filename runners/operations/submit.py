@@ -64,7 +64,12 @@ def submit(
     # Before the data is looked for: data of this machine is a finding.
     if (loaded := request.load_config()).cloud is not None:
         refuse(lint_config(loaded), loaded)
-    prepared = check_request(request, observer)
+    # The client takes a second to import.
+    from sluice.storage.gcs_storage import giving_up_soon
+
+    # The data is listed: without a network this fails soon, and nothing has begun.
+    with giving_up_soon():
+        prepared = check_request(request, observer)
     config, workspace = prepared.config, prepared.workspace
     service = service_for(config)
     engine = ServiceEngine(service, check_images(config, observer.on_warning))

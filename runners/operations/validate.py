@@ -25,8 +25,6 @@ from sluice.compat import hidden_native_logs, prepare_environment
 from sluice.errors import ConfigError, UsageError
 from sluice.project import activate
 
-_NO_ANSWER_S = 8.0
-
 if TYPE_CHECKING:
     from pipeline.training.rehearsal.result import Rehearsal
 
@@ -112,9 +110,9 @@ def _check_data(config: Config) -> None:
         choose_data(config)
         return
     # The client takes a second to import.
-    from sluice.storage.gcs_storage import giving_up_after
+    from sluice.storage.gcs_storage import giving_up_soon
 
-    with giving_up_after(_NO_ANSWER_S):
+    with giving_up_soon():
         choose_data(config)
 
 

@@ -32,6 +32,8 @@ from sluice.storage.storage_errors import PreconditionFailedError, error_of_stat
 
 SCHEME = "gs://"
 RETRY = DEFAULT_RETRY
+# Of a service that does not answer, where nothing has begun yet.
+NO_ANSWER_S = 8.0
 # A read of a large object is one request for each so many bytes.
 _BLOCK_BYTES = 8 << 20
 _FIELDS = "items(name,size,timeCreated,generation),prefixes,nextPageToken"
@@ -324,10 +326,13 @@ def _client_of(process: int, emulator: str | None) -> Any:
 
 
 @contextmanager
-def giving_up_after(seconds: float) -> Iterator[None]:
-    """Ends the retries of this process's requests earlier than the client does."""
+def giving_up_soon() -> Iterator[None]:
+    """Ends the retries of this process's requests earlier than the client does.
+
+    For requests of a command that has begun nothing yet and can be repeated.
+    """
     global RETRY
-    before, RETRY = RETRY, RETRY.with_timeout(seconds)
+    before, RETRY = RETRY, RETRY.with_timeout(NO_ANSWER_S)
     try:
         yield
     finally:

@@ -69,7 +69,9 @@ def explain_unreadable(
             what,
             where=path,
             actual=error.strerror or str(error) or "it is gone",
-            hint="check the path, its permissions, and whether something deletes data "
+            hint="check the network, then try again"
+            if error.errno == errno.EHOSTUNREACH
+            else "check the path, its permissions, and whether something deletes data "
             "now",
         ) from error
 

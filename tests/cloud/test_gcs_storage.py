@@ -292,7 +292,7 @@ def test_validate_without_a_network_answers_soon(
     monkeypatch.chdir(own_root())
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
     monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.DEFAULT_RETRY)
-    monkeypatch.setattr("runners.operations.validate._NO_ANSWER_S", 0.5)
+    monkeypatch.setattr(gcs_storage, "NO_ANSWER_S", 0.5)
     begun = time.monotonic()
     overrides = ("data.dir=gs://bucket/x",)
     [warning] = validate(PipelineRequest(name="digits", overrides=overrides)).warnings

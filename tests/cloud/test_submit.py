@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -30,6 +31,7 @@ from sluice.record.journal import Journal
 from sluice.record.recorder import Recorder
 from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Check, Verdict
+from sluice.storage import gcs_storage
 from sluice.workspace import Workspace, locate
 from tests.cloud.conftest import on_vertex, wait_for_vertex
 from tests.runners.cloud.small_job import small_job
@@ -84,6 +86,25 @@ def _succeed(vertex: FakeVertex, job_id: str) -> None:
     for name in ("DataVerdict", "DataGate", "Trainer", "Pusher", "Report"):
         vertex.task(job_id, name, "SUCCEEDED")
     vertex.end(job_id, "SUCCEEDED")
+
+
+def test_without_a_network_nothing_begins(
+    project: Path,
+    bucket: Any,
+    vertex: FakeVertex,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found: it waited for the client's retries, 117 seconds."""
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
+    monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.DEFAULT_RETRY)
+    monkeypatch.setattr(gcs_storage, "NO_ANSWER_S", 0.5)
+    begun = time.monotonic()
+    with pytest.raises(UsageError, match="check the network") as caught:
+        submit(_request(bucket))
+    assert caught.value.actual is not None and "no connection" in caught.value.actual
+    assert time.monotonic() - begun < 10
+    assert vertex.jobs() == [] and workspace.run_ids() == []
 
 
 def _status() -> RunRecord:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from pipeline.config.cloud import DEFAULT, Cloud
@@ -70,13 +71,13 @@ class _Lint:
 
     def _at(self, *path: str | int) -> str:
         location, key = self._config.origin.location(path), key_path(path)
-        return (
-            location if location.startswith(f"--set {key}=") else f"{location}, {key}"
-        )
+        if location.startswith("--set "):  # Without the value: it may be a secret.
+            location = location.partition("=")[0]
+        return location if location == f"--set {key}" else f"{location}, {key}"
 
     def needed(self) -> Iterator[Finding]:
         """What a run cannot do without."""
-        needed = {"root": "gs://BUCKET/FOLDER", "image": "REGISTRY/IMAGE:TAG"}
+        needed = {"root": "gs://BUCKET/FOLDER", "image": "REGISTRY/IMAGE"}
         if self._vertex:
             needed["region"] = "REGION"
         if self._vertex and self._names_project():
@@ -237,16 +238,16 @@ class _Lint:
             yield from lint_machine_name(beam.machine_type, where)
         jobs = job_kinds(self._config)
         for name, own in self._cloud.nodes.items():
-            where = self._at("cloud", "nodes", name)
+            at = partial(self._at, "cloud", "nodes", name)
             yield from lint_resources(
-                own, self._cloud.region, where, can_be_job=name in jobs
+                own, self._cloud.region, at, can_be_job=name in jobs
             )
         for name in jobs:
             yield from lint_job(
                 self._cloud.of_node(name),
                 self._config.train.strategy if name == TRAINER else "auto",
                 self._cloud.region,
-                self._at("cloud", "nodes", name),
+                partial(self._at, "cloud", "nodes", name),
             )
 
     def push(self) -> Iterator[Finding]:

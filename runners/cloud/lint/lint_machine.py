@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pipeline.config.cloud import Accelerator, NodeResources
 from runners.cloud.lint import machine_types
@@ -12,14 +12,14 @@ from sluice.errors import did_you_mean
 
 
 def lint_resources(
-    own: NodeResources, region: str | None, where: str, *, can_be_job: bool
+    own: NodeResources, region: str | None, at: Callable[..., str], *, can_be_job: bool
 ) -> Iterator[Finding]:
     """Yields findings about what a node is given on Vertex AI.
 
     Args:
       own: its settings, or those of ``default``.
       region: ``cloud.region``.
-      where: of these settings.
+      at: returns the place of these settings, or of a key below.
       can_be_job: whether it is one of ``job_kinds``.
     """
     limits = {"cpu": ("CPU cores", own.cpu, machine_types.MAX_CPU)}
@@ -27,21 +27,21 @@ def lint_resources(
     for key, (unit, value, most) in limits.items():
         if value is not None and value > most:
             what = f"{value:g} {unit} are more than the {most} that a step can have"
-            yield error(f"{where}.{key}", what, f"take at most {most}")
+            yield error(at(key), what, f"take at most {most}")
     for key in ("machine_type", "workers", "tpu"):
         if getattr(own, key) is not None and not can_be_job:
             yield error(
-                f"{where}.{key}",
+                at(key),
                 f"only the Trainer and Tuners can have {key}; other nodes get "
                 "a machine by cpu, memory_gb and accelerator",
                 f"leave {key} out",
             )
     if own.accelerator is not None and not can_be_job:
-        yield from lint_gpu(None, own.accelerator, region, f"{where}.accelerator")
+        yield from lint_gpu(None, own.accelerator, region, at("accelerator"))
 
 
 def lint_job(
-    own: NodeResources, strategy: str, region: str | None, where: str
+    own: NodeResources, strategy: str, region: str | None, at: Callable[..., str]
 ) -> Iterator[Finding]:
     """Yields findings about the machines of the Trainer or a Tuner on Vertex AI.
 
@@ -49,50 +49,50 @@ def lint_job(
       own: its settings, with those of ``default``.
       strategy: ``train.strategy``; "auto" for a Tuner.
       region: ``cloud.region``.
-      where: of these settings.
+      at: returns the place of these settings, or of a key below.
     """
     wanted = {"multi_worker": (own.workers or 1) > 1, "tpu": own.tpu is not None}
     for name, given in wanted.items():
         if given and strategy not in (name, "auto"):
             yield error(
-                f"{where}.{'tpu' if name == 'tpu' else 'workers'}",
+                at("tpu" if name == "tpu" else "workers"),
                 f"train.strategy is {strategy}, which does not use it",
                 f"write train: {{strategy: {name}}}",
             )
     machine = own.machine_type
     if machine is None and needs_custom_job(own):
         what = "workers and a TPU need a machine_type"
-        yield error(where, what, "write one, such as n1-standard-8 or ct5lp-hightpu-4t")
+        yield error(at(), what, "write one, such as n1-standard-8 or ct5lp-hightpu-4t")
     if own.accelerator is not None:
-        yield from lint_gpu(machine, own.accelerator, region, f"{where}.accelerator")
+        yield from lint_gpu(machine, own.accelerator, region, at("accelerator"))
     if machine is not None:
-        yield from lint_machine_name(machine, f"{where}.machine_type")
+        yield from lint_machine_name(machine, at("machine_type"))
         built_in = machine_types.needs_gpu(machine)
         if built_in and own.accelerator is None:
             gpu, count = built_in
             yield error(
-                f"{where}.machine_type",
+                at("machine_type"),
                 f"{machine} has {count} {gpu}, which the service wants to be named",
                 f"write accelerator: {{type: {gpu}, count: {count}}}",
             )
         if own.tpu is None and machine_types.is_tpu(machine):
             what = f"{machine} has a TPU, whose topology is missing"
-            yield error(f"{where}.machine_type", what, "write tpu: {topology: ...}")
+            yield error(at("machine_type"), what, "write tpu: {topology: ...}")
     if own.tpu is not None and own.accelerator is not None:
         what = "a machine has a TPU or GPUs, not both"
-        yield error(f"{where}.accelerator", what, "leave one of them out")
+        yield error(at("accelerator"), what, "leave one of them out")
     if own.tpu is not None and machine is not None:
-        yield from _lint_tpu(machine, own.tpu.topology, region, where)
+        yield from _lint_tpu(machine, own.tpu.topology, region, at)
 
 
 def _lint_tpu(
-    machine: str, topology: str, region: str | None, where: str
+    machine: str, topology: str, region: str | None, at: Callable[..., str]
 ) -> Iterator[Finding]:
     what, fix = machine_types.tpu_problem(machine, topology)
     if what:
-        yield error(f"{where}.tpu.topology", what, fix)
+        yield error(at("tpu", "topology"), what, fix)
     regions = machine_types.tpu_regions(machine)
-    yield from _lint_region(machine, regions, region, f"{where}.machine_type")
+    yield from _lint_region(machine, regions, region, at("machine_type"))
 
 
 def _lint_region(

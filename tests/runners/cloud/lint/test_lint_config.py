@@ -318,8 +318,8 @@ def test_a_variable_that_is_set_there_is_no_fault() -> None:
 def test_the_place_is_the_line_of_the_key_or_the_set() -> None:
     found = _lint("data.dir=data/digits", "cloud.nodes={Trainer: {cpu: 128}}")
     assert [item.where for item in found] == [
-        "--set data.dir=data/digits",
-        "--set cloud.nodes={Trainer: {cpu: 128}}, cloud.nodes.Trainer.cpu",
+        "--set data.dir",
+        "--set cloud.nodes, cloud.nodes.Trainer.cpu",
     ]
 
 
@@ -327,8 +327,8 @@ def test_the_place_is_the_line_of_the_key_or_the_set() -> None:
     ("given", "missing"),
     [
         (["cloud.project=null"], []),
-        (["cloud.project=null", "cloud.beam.runner=dataflow"], ["project=null"]),
-        (["cloud.project=null", f"cloud.push.registry={REGISTRY}"], ["project=null"]),
+        (["cloud.project=null", "cloud.beam.runner=dataflow"], ["project"]),
+        (["cloud.project=null", f"cloud.push.registry={REGISTRY}"], ["project"]),
         (
             [_trainer("{workers: 2}"), "train.strategy=multi_worker"],
             ["nodes.Trainer"],
@@ -340,6 +340,23 @@ def test_what_only_some_need(given: list[str], missing: list[str]) -> None:
     assert places == missing
 
 
+def test_the_place_of_a_set_shows_no_value() -> None:
+    """Found: it showed the secret, and the profile's line for keys of a --set."""
+    given = "model_params={learning: {api_key: hunter2}}"
+    [finding] = _lint(given)
+    assert finding.where == "--set model_params, model_params.learning.api_key"
+    assert "hunter2" not in str(finding)
+    config = load_config(
+        "digits",
+        profile="vertex",
+        overrides=[*GIVEN, "cloud.nodes.Trainer={machine_type: n1-standard-17}"],
+    )
+    [finding] = lint_config(config)
+    assert finding.where == (
+        "--set cloud.nodes.Trainer, cloud.nodes.Trainer.machine_type"
+    )
+
+
 def test_one_error_lists_all_findings() -> None:
     found = _lint("data.dir=data/digits", "cloud.image=a/b:latest")
     with pytest.raises(LintError) as caught:
@@ -348,8 +365,8 @@ def test_one_error_lists_all_findings() -> None:
         "the pipeline 'digits' cannot run on Vertex AI: 1 problem"
     )
     lines = caught.value.details
-    assert lines[0].startswith("  - --set data.dir=data/digits: the data,")
-    assert all(line.startswith("  - warning: --set cloud.image=") for line in lines[1:])
+    assert lines[0].startswith("  - --set data.dir: the data,")
+    assert all(line.startswith("  - warning: --set cloud.image:") for line in lines[1:])
     assert set(caught.value.findings) == set(found)
 
 
