@@ -57,10 +57,12 @@ class KfpClient:
 
     Args:
       settings: the config's ``cloud.kubeflow``.
+      timeout_s: after which a request is not repeated; None for the default.
     """
 
-    def __init__(self, settings: Kubeflow) -> None:
+    def __init__(self, settings: Kubeflow, timeout_s: float | None = None) -> None:
         self.settings = settings
+        self._timeout_s = timeout_s
         self._token_source = find_token_source(settings.host)
         self._fresh = False
         configuration = kfp_server_api.Configuration(host=settings.host.rstrip("/"))
@@ -74,6 +76,10 @@ class KfpClient:
         self.runs = kfp_server_api.RunServiceApi(self.api)
         self.recurring_runs = kfp_server_api.RecurringRunServiceApi(self.api)
         self.experiments = kfp_server_api.ExperimentServiceApi(self.api)
+
+    @property
+    def _retry(self) -> Retry:
+        return RETRY if self._timeout_s is None else RETRY.with_timeout(self._timeout_s)
 
     def call(
         self, function: Callable[..., _Result], *args: Any, **more: Any
@@ -91,7 +97,7 @@ class KfpClient:
         """
         given = {name: value for name, value in more.items() if value is not None}
         return self._explained(
-            RETRY(lambda: self._authorized(function, *args, **given))
+            self._retry(lambda: self._authorized(function, *args, **given))
         )
 
     def create_once(
@@ -128,7 +134,7 @@ class KfpClient:
                 raise
 
         with unanswered_after(lost):
-            return self._explained(RETRY(find_or_create))
+            return self._explained(self._retry(find_or_create))
 
     def found(self, function: Callable[..., _Result], name: str) -> _Result | None:
         """Returns what a ``get`` returns; None if there is nothing of that id.
@@ -227,7 +233,7 @@ class KfpClient:
             )
             return str(response.data.decode(errors="replace"))
 
-        return self._explained(RETRY(lambda: self._with_fresh_token(get)))
+        return self._explained(self._retry(lambda: self._with_fresh_token(get)))
 
     def _authorized(
         self, function: Callable[..., _Result], *args: Any, **more: Any

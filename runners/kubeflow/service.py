@@ -71,14 +71,16 @@ class KubeflowService:
 
     engine = "kubeflow"
 
-    def __init__(self, cloud: Cloud, pipeline: str) -> None:
+    def __init__(
+        self, cloud: Cloud, pipeline: str, timeout_s: float | None = None
+    ) -> None:
         if cloud.kubeflow is None:
             raise UsageError(
                 "the config does not say where Kubeflow Pipelines is",
                 where="cloud.kubeflow.host",
                 hint="set cloud.kubeflow.host to the address of its API",
             )
-        self.client = KfpClient(cloud.kubeflow)
+        self.client = KfpClient(cloud.kubeflow, timeout_s)
         self.service_account = cloud.service_account
         self._experiment = cloud.kubeflow.experiment or pipeline
 

@@ -34,7 +34,7 @@ from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
 from sluice.record.events import RunResumed
 from sluice.record.recorder import Recorder
-from sluice.record.run_record import RunRecord
+from sluice.record.run_record import REHEARSAL, RunRecord
 from sluice.run_lock import ANY
 from sluice.workspace import Workspace, private_umask
 
@@ -115,7 +115,9 @@ def resume(
             raise UsageError(
                 f"run {record.run_id} cannot be resumed: its engine cannot resume runs",
                 where=run_dir,
-                hint=pipeline.run_again,
+                hint=pipeline.next_command("rehearse", pipeline.name)
+                if REHEARSAL in record.tags
+                else pipeline.run_again,
             )
         prepared = _load(pipeline, recorder)
         config, serving_dir = prepared.config, prepared.serving_dir

@@ -27,8 +27,12 @@ from sluice.workspace import Workspace, private_umask
 _LISTED = 20
 
 
-def service_for(config: Config) -> Service:
+def service_for(config: Config, timeout_s: float | None = None) -> Service:
     """Returns the service of a config's ``cloud`` section; asks it nothing.
+
+    Args:
+      config: of the pipeline.
+      timeout_s: after which a request is not repeated; None for some minutes.
 
     Raises:
       ConfigError: the section does not say where it is.
@@ -44,8 +48,9 @@ def service_for(config: Config) -> Service:
         import runners.kubeflow.client  # noqa: F401
         from runners.kubeflow.service import KubeflowService
 
-        return KubeflowService(cloud, config.name)
+        return KubeflowService(cloud, config.name, timeout_s)
     from runners.vertex.client import VertexService
+    from sluice.vertex_ai import Backoff
 
     if cloud.region is None:
         raise ConfigError(
@@ -59,17 +64,18 @@ def service_for(config: Config) -> Service:
         cloud.region,
         service_account=cloud.service_account,
         network=cloud.network,
+        backoff=None if timeout_s is None else Backoff(total_s=timeout_s),
     )
 
 
-def service_of(run_dir: Path) -> Service:
-    """Returns the service that runs a submitted run.
+def service_of(run_dir: Path, timeout_s: float | None = None) -> Service:
+    """Returns the service that runs a submitted run; as ``service_for``.
 
     Raises:
       UsageError: the run's config cannot be read.
     """
     try:
-        return service_for(read_stored_config(run_dir / "config.json"))
+        return service_for(read_stored_config(run_dir / "config.json"), timeout_s)
     except FileNotFoundError as error:
         raise UsageError(
             f"the config of run {run_dir.name} is missing, which names its service",
@@ -86,9 +92,11 @@ def refresh_runs(workspace: Workspace) -> Iterator[str]:
     for run_dir in open_service_runs(workspace):
         # It reads specs and documents: only where there is such a run.
         from runners.cloud.refresh import refresh
+        from sluice.storage.gcs_storage import NO_ANSWER_S, giving_up_soon
 
         try:
-            refresh(run_dir, service_of(run_dir))
+            with giving_up_soon():
+                refresh(run_dir, service_of(run_dir, NO_ANSWER_S))
         except SluiceError as error:
             yield f"run {run_dir.name} is shown as of its last refresh: {error.what}"
 
@@ -103,15 +111,19 @@ def import_runs(config: Config, workspace: Workspace) -> Iterator[str]:
     """
     if config.cloud is None:
         return
+    # The client takes a second to import.
+    from sluice.storage.gcs_storage import NO_ANSWER_S, giving_up_soon
+
     known = set(workspace.run_ids())
     try:
-        service = service_for(config)
+        service = service_for(config, NO_ANSWER_S)
         for listed in service.list(config.name, _LISTED):
             run_id = run_id_of(listed)
             # A listing has no specs.
             if run_id not in known and (job := service.get(listed.name)) and job.spec:
                 try:
-                    _import_run(config, workspace, run_id, service, job)
+                    with giving_up_soon():
+                        _import_run(config, workspace, run_id, service, job)
                 except (UsageError, WorkspaceError) as error:
                     yield f"run {run_id} of the service is left out: {error.what}"
     except SluiceError as error:

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -120,11 +121,13 @@ def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def wait_for_vertex(monkeypatch: pytest.MonkeyPatch, total_s: float) -> None:
     """Lets the client of Vertex AI repeat a request for so long, without waiting."""
     from sluice import vertex_ai
+    from sluice.storage import gcs_storage
 
+    monkeypatch.setattr(gcs_storage, "NO_ANSWER_S", min(total_s, 8.0))
     backoff = replace(
         vertex_ai.Backoff(), first_s=0.01, longest_s=0.02, total_s=total_s
     )
-    monkeypatch.setattr(vertex_ai, "Backoff", lambda: backoff)
+    monkeypatch.setattr(vertex_ai, "Backoff", partial(replace, backoff))
 
 
 @pytest.fixture

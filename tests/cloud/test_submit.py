@@ -17,6 +17,7 @@ from runners.cloud.cloud_locations import Upload
 from runners.cloud.compile_spec import CompiledSpec
 from runners.cloud.submitted_job import SubmittedJob
 from runners.engine import Observer
+from runners.operations import service_runs
 from runners.operations.cancel import CancelRequest, cancel
 from runners.operations.explain import ExplainRequest, explain
 from runners.operations.logs import LogsRequest, logs
@@ -25,6 +26,7 @@ from runners.operations.resume import ResumeRequest, resume
 from runners.operations.status import StatusRequest, status
 from runners.operations.submit import SubmitRequest, submit
 from runners.vertex.client import VertexService
+from sluice import vertex_ai
 from sluice.errors import ConfigError, RemoteError, UsageError
 from sluice.record.events import RunResumed
 from sluice.record.journal import Journal
@@ -105,6 +107,28 @@ def test_without_a_network_nothing_begins(
     assert caught.value.actual is not None and "no connection" in caught.value.actual
     assert time.monotonic() - begun < 10
     assert vertex.jobs() == [] and workspace.run_ids() == []
+
+
+def test_without_a_network_runs_are_shown_soon(
+    project: Path,
+    bucket: Any,
+    vertex: FakeVertex,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found: each open run, and the search for others, waited for three minutes."""
+    submit(_request(bucket))
+    monkeypatch.setenv(
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "http://127.0.0.1:9"
+    )
+    monkeypatch.setattr(gcs_storage, "NO_ANSWER_S", 0.5)
+    monkeypatch.setattr(vertex_ai, "Backoff", type(vertex_ai.Backoff()))
+    config = _request(bucket).load_config()
+    begun = time.monotonic()
+    (open_run,) = service_runs.refresh_runs(workspace)
+    (others,) = service_runs.import_runs(config, workspace)
+    assert "as of its last refresh" in open_run and "are missing" in others
+    assert time.monotonic() - begun < 10
 
 
 def _status() -> RunRecord:

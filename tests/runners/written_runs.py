@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,13 @@ class WrittenRuns:
         self.workspace = Workspace(root / "workspace" / "digits")
         self.workspace.prepare()
 
-    def begin(self, run_id: str) -> Recorder:
-        """Begins a run as the command line does, up to its first node."""
+    def begin(self, run_id: str, **given: Any) -> Recorder:
+        """Begins a run as the command line does, up to its first node.
+
+        Args:
+          run_id: of the run.
+          **given: attributes of its ``RunStarted``.
+        """
         run_dir = self.workspace.run_dir(run_id)
         (run_dir / "logs").mkdir(parents=True)
         config = validate_config(load_config("digits")).config
@@ -69,22 +75,21 @@ class WrittenRuns:
         )
         (run_dir / "inputs.json").write_text(json.dumps(inputs.to_dict()))
         recorder = Recorder(run_dir)
-        recorder.apply(
-            RunStarted(
-                run_id=run_id,
-                pipeline="digits",
-                command="sluice run digits",
-                destination=str(self.workspace.serving),
-                config={},
-                workers=1,
-                use_cache=True,
-                forced=(),
-                from_nodes=(),
-                to_nodes=(),
-                accept_data=None,
-                resume_command=f"sluice resume digits --run {run_id}",
-            )
+        started = RunStarted(
+            run_id=run_id,
+            pipeline="digits",
+            command="sluice run digits",
+            destination=str(self.workspace.serving),
+            config={},
+            workers=1,
+            use_cache=True,
+            forced=(),
+            from_nodes=(),
+            to_nodes=(),
+            accept_data=None,
+            resume_command=f"sluice resume digits --run {run_id}",
         )
+        recorder.apply(replace(started, **given))
         recorder.apply(GRAPH)
         return recorder
 

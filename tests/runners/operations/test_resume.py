@@ -10,6 +10,7 @@ from runners.operations.resume import ResumeRequest, resume
 from sluice.errors import UsageError
 from sluice.record.events import Finished, RunEnded, Stopped
 from sluice.record.journal import Journal
+from sluice.record.run_record import REHEARSAL
 
 pytestmark = pytest.mark.unit
 
@@ -67,6 +68,17 @@ def test_an_older_run_is_refused(written: Any) -> None:
     said = f"run {written.FIRST} cannot be resumed: {written.SECOND} has run since"
     assert said in refused.what
     assert "sluice run digits" in (refused.hint or "")
+
+
+def test_a_rehearsal_is_started_anew(written: Any) -> None:
+    """Found: the hint named ``sluice run``."""
+    tags = {REHEARSAL: "round 1"}
+    recorder = written.begin(written.FIRST, resume_command=None, tags=tags)
+    recorder.apply(Stopped(message="the disk is full", exit_code=8))
+    recorder.end()
+    refused = _refused(run_id=written.FIRST)
+    assert "its engine cannot resume runs" in refused.what
+    assert "sluice rehearse digits" in (refused.hint or "")
 
 
 def test_a_run_with_a_usage_error_is_not_resumable(written: Any) -> None:
