@@ -44,11 +44,11 @@ SETTINGS = """tokens tokenizer tokenizer_path key keys compass passes bypass pwd
     secretary secret_name password_file credentials_path monkey hotkey""".split()
 
 
-def _spellings(name: str) -> set[str]:
+def _spellings(name: str) -> list[str]:
     """Returns a name as parameter, variable, flag and in camel case."""
     first, *rest = name.split("_")
     camel = first + "".join(word.title() for word in rest)
-    return {name, name.upper(), name.replace("_", "-"), camel}
+    return list(dict.fromkeys([name, name.upper(), name.replace("_", "-"), camel]))
 
 
 @pytest.mark.parametrize(
