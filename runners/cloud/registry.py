@@ -116,9 +116,9 @@ def check_unchanged_images(digests: Mapping[str, str], hint: str) -> None:
     for image, digest in digests.items():
         try:
             found = find_image(image)
+            now = found.digest if found else "the registry cannot be read from here"
         except FileNotFoundError:
-            found = None
-        now = found.digest if found else "no such image"
+            now = "no such image"
         if now != digest:
             raise ConfigError(
                 "the image is not the one that the run began with",

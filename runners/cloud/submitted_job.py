@@ -88,7 +88,9 @@ def job_id_of(pipeline: str, run_id: str, spec_digest: str, attempt: int) -> str
 
 def run_id_of(job: ServiceJob) -> str:
     """Returns the id of a job's run, for a scheduled one by its time and name."""
-    if label := job.labels.get(RUN_LABEL):
+    label = job.labels.get(RUN_LABEL, "")
+    # It becomes the name of a folder, and Kubeflow takes any text.
+    if re.fullmatch(r"\w+-\w+", label):
         time, _, rest = label.partition("-")
         return f"{time.upper()}-{rest}"
     time = (job.created_at or utc_now("seconds"))[:19]

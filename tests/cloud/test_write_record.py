@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,9 @@ def test_the_id_of_a_scheduled_run_sorts_by_its_time() -> None:
     assert run_id_of(job) == first
     again = ServiceJob("job", "running", labels={"sluice-run": RUN.lower()})
     assert run_id_of(again) == RUN
+    # Kubeflow stores any text as a label, and the id is the name of a folder.
+    odd = replace(job, labels={"sluice-run": "../../x-1"})
+    assert run_id_of(odd) == first
 
 
 def test_jobs_that_the_service_does_not_have(bucket: Any, vertex: FakeVertex) -> None:

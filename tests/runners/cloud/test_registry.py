@@ -229,3 +229,7 @@ def test_a_tag_that_is_another_image_now(
     with pytest.raises(ConfigError) as caught:
         check_unchanged_images({image: found.digest}, "try")
     assert caught.value.actual == "no such image"
+    secret = f"{host}/secret/one:v1"
+    with pytest.raises(ConfigError) as caught:
+        check_unchanged_images({secret: found.digest}, "try")
+    assert caught.value.actual == "the registry cannot be read from here"
