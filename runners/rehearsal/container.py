@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runners.rehearsal.supervisor import POLL_S
@@ -48,6 +48,10 @@ class Containers:
     project_root: Path
     emulator: Mapping[str, str]
     image: str | None = None
+
+    def with_variables(self, variables: Mapping[str, str]) -> Containers:
+        """Returns these with more variables of emulated services."""
+        return replace(self, emulator={**self.emulator, **variables})
 
     def environment(self, env: Mapping[str, str], home: Path) -> dict[str, str]:
         """Returns the whole environment of a task's process.

@@ -22,6 +22,7 @@ from runners.local.stop_request import StopRequest
 from runners.rehearsal.container import Containers
 from runners.rehearsal.describe import Describer
 from runners.rehearsal.invocation import Job, job_parameters
+from runners.rehearsal.job_api import answering
 from runners.rehearsal.metadata_store import MetadataStore, TaskResult
 from runners.rehearsal.run_task import EndedTask, Surroundings, run_task
 from sluice.errors import SluiceError
@@ -208,7 +209,10 @@ class _JobRun:
             "pipelineTaskName": "tfx-dag",
         }
         job = replace(around.job, final_status=json.dumps(status))
-        ended = run_task(handler, self._results, replace(around, job=job))
+        with answering(job, self._plan.run_dir) as variables:
+            containers = around.containers.with_variables(variables)
+            around = replace(around, job=job, containers=containers)
+            ended = run_task(handler, self._results, around)
         while not self._from_threads.empty():
             # It is no node of the graph, so its retries are no events of the run.
             self._from_threads.get()

@@ -111,6 +111,4 @@ def test_jobs_that_the_service_does_not_have(bucket: Any, vertex: FakeVertex) ->
         write_record({"pipelineJobResourceName": place}, _stored(bucket))
     with pytest.raises(RemoteError, match="no job of Vertex AI"):
         write_record({"pipelineJobResourceName": "run/1"}, _stored(bucket))
-    rehearsed = "projects/1/locations/rehearsal/pipelineJobs/digits-1"
-    text = write_record({"pipelineJobResourceName": rehearsed}, _stored(bucket))
-    assert text.startswith("rehearsed") and bucket.names() == []
+    assert bucket.names() == []

@@ -90,6 +90,8 @@ def test_digits_in_three_rounds_of_a_schedule(
     ]
     note = "no new data since the last complete run: nothing is trained"
     assert note in quiet.notes and note not in first.notes
+    for record in found.records:
+        assert "the exit handler WriteReport ran" in record.notes[-1]
     ran = {node.id for node in quiet.nodes if node.state == "ran"}
     assert "TFRecordGen" in ran and not ran & {"StatisticsGen", "Trainer", "Pusher"}
 
