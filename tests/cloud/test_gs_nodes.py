@@ -224,10 +224,12 @@ def test_digits(
     nodes.root = nodes.root.replace("/7", "/8")
     nodes.run("DataVerdict")
     baseline = type(model)()
-    baseline.uri, baseline.id = model.uri, next(nodes.ids)
+    baseline.uri, baseline.id = model.uri.replace("/7/", "/6/"), next(nodes.ids)
+    for name in bucket.names(model.uri.partition(bucket.uri(""))[2]):
+        bucket.put(name.replace("/7/", "/6/"), bucket.get(name))
     nodes.run("Evaluator", baseline_model=baseline)
     blessing = nodes.run("ModelVerdict", baseline_model=baseline)["blessing"]
-    assert blessing.get_string_custom_property("baseline_model") == model.uri
+    assert blessing.get_string_custom_property("baseline_model") == baseline.uri
     verdict = nodes.outputs["ModelVerdict", "verdict"].uri
     assert any(row.baseline is not None for row in Verdict.load(verdict).rows)
 

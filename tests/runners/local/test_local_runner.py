@@ -295,7 +295,7 @@ def test_the_journal_has_the_events_of_the_callback(foreign, own) -> None:
     assert nodes["Make"] == {
         "id": "Make",
         "kind": "Make",
-        "upstream": [],
+        "upstream": (),
         "gate": False,
         "judges_data": False,
         "action": "run",
