@@ -31,7 +31,7 @@ _PLATFORMS = {"1.16": ("3.10", "bookworm"), "1.21": ("3.12", "trixie")}
 TFX_VERSIONS = tuple(_PLATFORMS)
 _NO_CODE = ("conftest.py", "setup.py")
 _ARGUMENT = re.compile(r"^ARG (\w+)=.*$", re.MULTILINE)
-_TAG = re.compile(r":([\w.-]+)$")
+_TAG = re.compile(r":[\w.-]+$")
 # The folder of the user's packages, where the project is not Sluice's checkout.
 _PROJECT = "project"
 
@@ -145,9 +145,14 @@ def _files(path: Path, left_out: list[str]) -> Iterator[Path]:
 
 def with_tag(image: str, root: Path, gpu: bool = False) -> str:
     """Returns an image's name, with the tag of the current code if it has none."""
-    if _TAG.search(image) or "@" in image:
+    if repository_of(image) != image:
         return image
     return image_of(root, gpu=gpu).name(image)
+
+
+def repository_of(image: str) -> str:
+    """Returns an image's name without tag and digest."""
+    return _TAG.sub("", image.partition("@")[0])
 
 
 def image_of_node(config: Config, node: str) -> str:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from pipeline.config.config import Config
-from runners.cloud.image import LABEL, image_of, images_of
+from runners.cloud.image import LABEL, image_of, images_of, repository_of
 from sluice.errors import ConfigError, RemoteError
 
 _TIMEOUT_S = 30
@@ -68,7 +68,7 @@ def check_images(
     current = [image_of(config.root, gpu=gpu) for gpu in (False, True)]
     digests = {}
     for image in images_of(config):
-        repository = re.sub(r":[\w.-]+$", "", image.partition("@")[0])
+        repository = repository_of(image)
         names = [item.name(repository) for item in current]
         push = f"sluice image push --repository {repository}"
         hint = f"{push} --gpu" if image == names[1] else push
