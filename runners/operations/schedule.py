@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from functools import partial
 from typing import Any
 
 from pipeline.config.cloud import Schedule
 from pipeline.config.config import Config
-from runners.cloud.compile_spec import CompiledSpec, check_cloud, compile_checked
+from runners.cloud.compile_spec import check_cloud, compile_checked
 from runners.cloud.cron import Cron
 from runners.cloud.job_inputs import upload
 from runners.cloud.lint.finding import SERVICES, refuse
@@ -103,7 +101,6 @@ class ScheduleView:
 def set_schedule(
     request: SetScheduleRequest,
     observer: Observer | None = None,
-    compile_: Callable[[Config], CompiledSpec] | None = None,
 ) -> ScheduleView:
     """Creates the schedule of a pipeline, or changes it in place.
 
@@ -113,7 +110,6 @@ def set_schedule(
     Args:
       request: which pipeline, and when.
       observer: its ``on_warning`` and ``on_note`` are called; None for none.
-      compile_: returns the compiled spec of a config; None for ``compile_checked``.
 
     Raises:
       UsageError: the request or the config is wrong.
@@ -127,8 +123,7 @@ def set_schedule(
     refuse(lint_config(config), config)
     check_images(config, observer.on_warning)
     observer.on_note("compiling for the service")
-    compile_ = compile_ or partial(compile_checked, scheduled=True)
-    compiled = compile_(config)
+    compiled = compile_checked(config, scheduled=True)
     for warning in compiled.warnings:
         observer.on_warning(str(warning))
     # The client takes a second to import.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,10 @@ _LABELS = {"sluice-pipeline": "digits", "sluice-run": "20261122t000000z-ab12"}
 
 
 @pytest.fixture
-def kfp(server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKfp]:
-    fake = FakeKfp()
+def kfp(kfp: FakeKfp, server: Any, monkeypatch: pytest.MonkeyPatch) -> FakeKfp:
     server.make_bucket("b")
-    quick = client_module.RETRY.with_delay(0.001, 0.01, 2)
-    monkeypatch.setattr(client_module, "RETRY", quick)
     monkeypatch.delenv(TOKEN_FILE_VARIABLE, raising=False)
-    yield fake
-    fake.close()
+    return kfp
 
 
 def _give_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:

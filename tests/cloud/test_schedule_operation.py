@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from fake_kfp import FakeKfp
 from pipeline.config.config import Config
 from runners.cloud.cloud_locations import Upload
 from runners.cloud.compile_spec import CompiledSpec
-from runners.kubeflow import client as kubeflow_client
 from runners.operations.schedule import (
     ScheduleRequest,
     SetScheduleRequest,
@@ -33,13 +31,9 @@ _ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def kfp(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKfp]:
-    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2)
-    monkeypatch.setattr(kubeflow_client, "RETRY", quick)
+def kfp(kfp: FakeKfp, monkeypatch: pytest.MonkeyPatch) -> FakeKfp:
     monkeypatch.chdir(_ROOT)
-    fake = FakeKfp()
-    yield fake
-    fake.close()
+    return kfp
 
 
 @pytest.fixture
@@ -73,7 +67,8 @@ class Compiler:
         self._file.write_text("schema")
         self.calls = 0
 
-    def __call__(self, config: Config) -> CompiledSpec:
+    def __call__(self, config: Config, *, scheduled: bool) -> CompiledSpec:
+        assert scheduled
         self.calls += 1
         spec = {
             "pipelineInfo": {"name": config.name},
@@ -90,18 +85,20 @@ class Compiler:
 
 
 @pytest.fixture
-def compiler(tmp_path: Path) -> Compiler:
-    return Compiler(tmp_path)
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    compiler = Compiler(tmp_path)
+    monkeypatch.setattr("runners.operations.schedule.compile_checked", compiler)
+    return compiler
 
 
-def _set(compiler: Compiler, asked: dict[str, Any], **more: Any) -> Any:
-    return set_schedule(SetScheduleRequest(**asked, **more), compile_=compiler)
+def _set(asked: dict[str, Any], **more: Any) -> Any:
+    return set_schedule(SetScheduleRequest(**asked, **more))
 
 
 def test_the_inputs_are_uploaded_and_the_next_times_are_shown(
     kfp: FakeKfp, bucket: Any, compiler: Compiler, asked: dict[str, Any]
 ) -> None:
-    view = _set(compiler, asked, cron="0 3 * * *")
+    view = _set(asked, cron="0 3 * * *")
     assert bucket.get("sluice/digits/inputs/schema.pbtxt") == b"schema"
     (stored,) = kfp.recurring_runs
     root = stored["runtime_config"]["pipeline_root"]
@@ -117,7 +114,7 @@ def test_an_image_of_a_node_that_does_not_hold_the_code_is_refused(
     other = "cloud.nodes.Trainer={image: 'eu/me:latest'}"
     asked = {**asked, "overrides": (*asked["overrides"], other)}
     with pytest.raises(ConfigError, match="does not hold the code") as caught:
-        _set(compiler, asked, cron="0 3 * * *")
+        _set(asked, cron="0 3 * * *")
     assert caught.value.where == "eu/me:latest"
     assert (compiler.calls, kfp.recurring_runs) == (0, [])
 
@@ -127,10 +124,10 @@ def test_the_config_says_what_the_command_leaves_out(
 ) -> None:
     more = ("cloud.schedule.cron=0 5 * * *", "cloud.schedule.catch_up=true")
     asked = {**asked, "overrides": (*asked["overrides"], *more)}
-    view = _set(compiler, asked)
+    view = _set(asked)
     assert (view.schedule.cron, view.schedule.catch_up) == ("0 5 * * *", True)
     assert view.schedule.max_concurrent == 1
-    changed = _set(compiler, asked, cron="0 6 * * *", catch_up=False, max_concurrent=2)
+    changed = _set(asked, cron="0 6 * * *", catch_up=False, max_concurrent=2)
     assert (changed.schedule.cron, changed.schedule.catch_up) == ("0 6 * * *", False)
     assert changed.schedule.max_concurrent == 2
 
@@ -140,7 +137,7 @@ def test_the_default_timezone_is_that_of_the_installation(
 ) -> None:
     more = "cloud.kubeflow.timezone=Asia/Tokyo"
     asked = {**asked, "overrides": (*asked["overrides"], more)}
-    view = _set(compiler, asked, cron="0 3 * * *")
+    view = _set(asked, cron="0 3 * * *")
     assert view.schedule.timezone == "Asia/Tokyo"
     assert [time.hour for time in view.next_times] == [3] * 5
 
@@ -162,7 +159,7 @@ def test_what_is_wrong_is_said_before_anything_is_compiled(
     problem: str,
 ) -> None:
     with pytest.raises(UsageError, match=problem):
-        _set(compiler, asked, **given)
+        _set(asked, **given)
     assert (compiler.calls, kfp.requests) == (0, [])
 
 
@@ -172,7 +169,7 @@ def test_a_missing_bucket_creates_no_schedule(
     root = "cloud.root=gs://there-is-none/sluice"
     asked = {**asked, "overrides": (*asked["overrides"], root)}
     with pytest.raises(RemoteError, match="cannot be copied into the bucket"):
-        _set(compiler, asked, cron="0 3 * * *")
+        _set(asked, cron="0 3 * * *")
     assert kfp.recurring_runs == []
 
 
@@ -186,7 +183,7 @@ def test_a_config_without_the_section_says_which_profile_to_take(
 def test_a_schedule_is_paused_resumed_and_deleted(
     kfp: FakeKfp, compiler: Compiler, asked: dict[str, Any]
 ) -> None:
-    _set(compiler, asked, cron="0 3 * * *")
+    _set(asked, cron="0 3 * * *")
     request = ScheduleRequest(**asked)
     paused = pause_schedule(request)
     assert (paused.schedule.state, paused.next_times) == ("paused", ())
@@ -208,7 +205,7 @@ def test_a_schedule_is_paused_resumed_and_deleted(
 def test_the_last_runs_of_the_pipeline_are_shown(
     kfp: FakeKfp, compiler: Compiler, asked: dict[str, Any]
 ) -> None:
-    _set(compiler, asked, cron="0 3 * * *")
+    _set(asked, cron="0 3 * * *")
     (schedule,) = kfp.recurring_runs
     run = {
         "run_id": "r-1",
@@ -232,7 +229,7 @@ def test_the_last_runs_of_the_pipeline_are_shown(
 def test_reading_creates_nothing(
     kfp: FakeKfp, compiler: Compiler, asked: dict[str, Any]
 ) -> None:
-    _set(compiler, asked, cron="0 3 * * *")
+    _set(asked, cron="0 3 * * *")
     kfp.items["experiments"].clear()
     assert show_schedule(ScheduleRequest(**asked)).last_runs == ()
     list_schedules(ScheduleRequest(**asked))
@@ -244,7 +241,7 @@ def test_the_terminal_has_the_next_five_times_and_json_the_same(
 ) -> None:
     from runners.cli.schedule import schedule
 
-    _set(compiler, asked, cron="30 4 * * 1-5")
+    _set(asked, cron="30 4 * * 1-5")
     settings = [word for item in asked["overrides"] for word in ("--set", item)]
     options = ["digits", *settings, "--workspace", asked["workspace_dir"]]
     shown = CliRunner().invoke(schedule, ["show", *options])

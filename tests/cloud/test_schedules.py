@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,13 +13,11 @@ from fake_vertex import LOST, FakeVertex
 from pipeline.config.cloud import Cloud, Kubeflow
 from runners.cloud.cron import Cron
 from runners.cloud.schedule import Schedules, WantedSchedule
-from runners.kubeflow import client as kubeflow_client
 from runners.kubeflow.schedules import KubeflowSchedules
 from runners.kubeflow.service import KubeflowService
 from runners.vertex.client import VertexService
 from runners.vertex.schedules import VertexSchedules
 from sluice.errors import ConfigError, RemoteError
-from sluice.vertex_ai import Backoff
 
 pytestmark = pytest.mark.cloud
 
@@ -69,24 +67,6 @@ class Place:
     disown: Callable[[dict[str, Any]], object]
 
 
-@pytest.fixture
-def kfp(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKfp]:
-    quick = kubeflow_client.RETRY.with_delay(0.001, 0.01, 2)
-    monkeypatch.setattr(kubeflow_client, "RETRY", quick)
-    fake = FakeKfp()
-    yield fake
-    fake.close()
-
-
-@pytest.fixture
-def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVertex]:
-    fake = FakeVertex()
-    variable = "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"
-    monkeypatch.setenv(variable, fake.address())
-    yield fake
-    fake.close()
-
-
 def _on_kubeflow(kfp: FakeKfp) -> Place:
     cloud = Cloud(engine="kubeflow", kubeflow=Kubeflow(host=kfp.host))
     return Place(
@@ -104,8 +84,7 @@ def _on_kubeflow(kfp: FakeKfp) -> Place:
 
 
 def _on_vertex(vertex: FakeVertex) -> Place:
-    quick = Backoff(first_s=0.01, longest_s=0.02, total_s=60)
-    service = VertexService("project", "europe-west4", backoff=quick)
+    service = VertexService("project", "europe-west4")
     return Place(
         schedules=VertexSchedules(service),
         stored=lambda: vertex.resources("schedules"),
