@@ -62,7 +62,8 @@ def lock_workspace(
 ) -> Iterator[LockedWorkspace]:
     """Holds the run lock of a pipeline; first repairs what a killed run has left.
 
-    The record of the run ``end_shared`` is completed; see ``run_lock.exclusive``.
+    ``end_shared`` is that of ``run_lock.exclusive``; the record of a run that it ends
+    is completed.
 
     Raises:
       LockedError: another run is in progress.
