@@ -1,7 +1,7 @@
 # All targets but help, lock, protos and clean first install the environment, if needed.
 # TFX=1.21 uses the second lock file; see setup/environment.sh.
-# Two test processes: each starts one zygote, which imports TFX for all nodes and commands
-# of its tests, and runs whole test modules, the longest first (tests/conftest.py).
+# Two test processes: each starts one server, which imports TFX for all nodes and commands
+# of its tests, and runs whole test modules (tests/conftest.py).
 TFX ?=
 
 environment = venv=$$(setup/environment.sh $(TFX)) && set -x &&
@@ -29,11 +29,11 @@ setup:
 	@setup/environment.sh $(TFX)
 
 test:
-	@$(environment) $$venv/bin/python -m pytest -n 2 --dist loadscope \
+	@$(environment) $$venv/bin/python -m pytest -n 2 --dist loadfile \
 	-m "not acceptance" --durations=25
 
 test-acceptance:
-	@$(environment) $$venv/bin/python -m pytest -n 2 --dist loadscope \
+	@$(environment) $$venv/bin/python -m pytest -n 2 --dist loadfile \
 	-m acceptance --durations=25
 
 test-unit:

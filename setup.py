@@ -35,7 +35,7 @@ setup(
         include=[*PACKAGES, *(f"{package}.*" for package in PACKAGES)]
     ),
     # Packages that are needed for one command or one engine only.
-    extras_require={"mlflow": ["mlflow-skinny"], "kubeflow": ["kfp-server-api"]},
+    extras_require={"mlflow": ["mlflow-skinny"]},
     package_data={
         "schemas": ["**/*.pbtxt"],
         "pipeline": ["**/*.json"],

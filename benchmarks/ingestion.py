@@ -43,9 +43,9 @@ sys.path.insert(0, str(ROOT))
 
 from runners.cloud.cloud_locations import Upload  # noqa: E402
 from runners.cloud.job_inputs import upload  # noqa: E402
-from runners.rehearsal.gcs_emulator import GcsEmulator  # noqa: E402
 from sample_data.tf_example import encode  # noqa: E402
 from sluice.tfrecords.frame_encoding import frame  # noqa: E402
+from tests.kit.gcs.gcs_emulator import GcsEmulator  # noqa: E402
 
 SHARDS = 8
 BUCKET = "benchmark"

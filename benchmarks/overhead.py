@@ -38,13 +38,14 @@ from pipeline.config.load import load_config
 from pipeline.graph.locations import local_locations
 from pipeline.graph.validate_graph import validate_pipeline
 from sluice.project import activate
-from sluice.workspace import locate
+from sluice.workspace import locate, workspaces_in
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 name, base, *overrides = sys.argv[1:]
 sys.argv = sys.argv[:1]
 config = validate_pipeline(load_config(name, overrides=overrides)).config
 activate(config.root)
-workspace = locate(config.root, config.name, base)
+with workspaces_in(base):
+    workspace = locate(config.root, config.name)
 workspace.prepare()
 LocalDagRunner().run(create_pipeline(config, local_locations(config, workspace)))
 """

@@ -28,13 +28,14 @@ from reports.run_values import (
 )
 from sluice.json_paths import flatten
 from sluice.record.json_number import json_number
-from sluice.record.run_record import NodeRecord, RunRecord
+from sluice.record.parts import NodeRecord
+from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Verdict
 
 
 @dataclass(frozen=True)
 class SourceChange:
-    """A module or file that nodes of both runs read, with another content."""
+    """A module that nodes of both runs read, with another content."""
 
     name: str
     change: Literal["changed", "new", "gone"]
@@ -126,13 +127,12 @@ class Comparison:
     Attributes:
       before: the run to compare with.
       after: the other run.
-      config: values of the config by path; of pipelines without one, exec properties.
+      config: values of the config by path.
       code: modules.
-      files: files that properties of nodes name.
       inputs: of ``config``, ``schema``, ``code`` and ``data``, those whose digests
         differ.
-      schema: parts of the schema, such as ``fare.domain.max``; a feature's type where
-        it is new or gone.
+      schema: parts of the schema, such as ``fare.float_domain.max``; a feature's type
+        where it is new or gone.
       packages: versions.
       spans: chosen spans, by input.
       examples: number of examples, by split.
@@ -146,7 +146,6 @@ class Comparison:
     after: Side
     config: tuple[Change, ...]
     code: tuple[SourceChange, ...]
-    files: tuple[SourceChange, ...]
     inputs: tuple[str, ...]
     schema: tuple[Change, ...]
     packages: tuple[Change, ...]
@@ -177,9 +176,7 @@ def compare(before: RunData, after: RunData) -> Comparison:
         before=_side(old),
         after=_side(new),
         config=_known_changes(*parameters([old, new])),
-        code=_sources(old, new, "code"),
-        # Of a config's nodes they are the schema and files of our own.
-        files=() if new.config else _sources(old, new, "files"),
+        code=_sources(before, after),
         inputs=tuple(
             name
             for name, digest in new.digests.items()
@@ -216,38 +213,40 @@ def _known_changes(
     return changes(before, after) if before and after else ()
 
 
-def _sources(
-    before: RunRecord, after: RunRecord, part: Literal["code", "files"]
-) -> tuple[SourceChange, ...]:
-    """Compares a part of the cache keys of the nodes that have one in both runs."""
+def _sources(before: RunData, after: RunData) -> tuple[SourceChange, ...]:
+    """Compares the code of the nodes that the models of both runs come from."""
     found: dict[tuple[str, Any], list[str]] = {}
-    old_nodes = {node.id: node for node in before.nodes}
-    for node in after.nodes:
-        was, now = _part(old_nodes.get(node.id), part), _part(node, part)
-        if was is None or now is None:
-            continue
-        for change in changes(was, now):
-            name, kind = change.name, "changed"
-            if part == "files":
-                name = (change.after or change.before)["name"]
+    old, new = _code(before), _code(after)
+    for node in new.keys() & old.keys():
+        for change in changes(old[node], new[node]):
+            kind = "changed"
             if change.before is None or change.after is None:
                 kind = "new" if change.before is None else "gone"
-            found.setdefault((name, kind), []).append(node.id)
+            found.setdefault((change.name, kind), []).append(node)
     return tuple(
-        SourceChange(name, kind, tuple(nodes))
+        SourceChange(name, kind, tuple(sorted(nodes)))
         for (name, kind), nodes in sorted(found.items())
     )
 
 
-def _part(node: NodeRecord | None, part: str) -> dict[str, Any] | None:
-    return (node.cache or {}).get("parts", {}).get(part) if node else None
+def _code(run: RunData) -> dict[str, Mapping[str, str]]:
+    """Returns the digests of the modules that each node has read."""
+    return {
+        execution["node"]: execution["code"]
+        for document in run.documents("lineage")
+        for execution in document["executions"]
+        if isinstance(execution.get("code"), Mapping)
+    }
 
 
 def _schema(before: RunData, after: RunData) -> tuple[Change, ...]:
-    artifacts = [run.artifacts("schema")[:1] for run in (before, after)]
-    if [] in artifacts:
+    documents = [run.documents("schema")[:1] for run in (before, after)]
+    if [] in documents:
         return ()
-    old, new = ({item["name"]: item for item in x[0]["features"]} for x in artifacts)
+    old, new = (
+        {item["name"]: item for item in found[0]["schema"].get("feature", ())}
+        for found in documents
+    )
     found: list[Change] = []
     for name in {**old, **new}:
         if name in old and name in new:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reports import formats
 from reports.compare import Comparison, MetricChange, NodeTime, RowChange, Side
-from reports.run_values import OVERALL, Change, tags_text
+from reports.evaluation import OVERALL
+from reports.run_values import Change, tags_text
 from reports.summarize_changes import value_texts
 from reports.tables import Column, Mark, Table, Tone, numbers
 from sluice.record.states import NODE_TONES
@@ -27,7 +28,6 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
         found.metrics if all_metrics else found.changed_metrics,
         key=lambda item: (item.slice != OVERALL, _ORDER.index(item.outcome)),
     )
-    sources = (*found.code, *found.files)
     tables = [
         Table("runs", "The two runs", ("", *_BEFORE_AFTER), _runs(found)),
         Table(
@@ -52,9 +52,9 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
         _changes("config", "Values of the config", "key", found.config),
         Table(
             "code",
-            "Modules and files with another content",
-            (Column("module or file", code=True), "change", "nodes"),
-            [(item.name, item.change, ", ".join(item.nodes)) for item in sources],
+            "Modules with another content",
+            (Column("module", code=True), "change", "nodes"),
+            [(item.name, item.change, ", ".join(item.nodes)) for item in found.code],
         ),
         _changes("schema", "Parts of the schema", "part", found.schema),
         _changes("packages", "Versions of packages", "package", found.packages),

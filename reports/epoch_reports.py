@@ -52,7 +52,6 @@ def _as_artifact(node: str, reports: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "node": node,
         "epochs": [report["epoch"] for report in reports],
-        "epochs_left_out": 0,
         "metrics": {name: [item.get(name) for item in values] for name in names},
         "training": {"epochs": speed},
     }

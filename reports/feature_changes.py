@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reports.feature_statistics import FeatureStatistics, statistics
 from reports.read_run import RunData
-from reports.run_values import Change, changes, statistics
-
-# Of the statistics of a feature, those that are compared, by their part of it.
-_STATISTICS = {
-    None: ("type", "present", "missing", "min_values", "max_values"),
-    "numeric": ("zeros", "nan", "mean", "std_dev", "min", "median", "max"),
-    "string": ("unique", "avg_length", "invalid_utf8"),
-    "bytes": ("unique", "avg_length", "min_length", "max_length"),
-}
+from reports.run_values import Change, changes
 
 
 @dataclass(frozen=True)
@@ -53,53 +45,46 @@ def feature_changes(before: RunData, after: RunData) -> tuple[FeatureChange, ...
     return tuple(sorted(found, key=lambda item: -item.shift))
 
 
-def _by_feature(run: RunData) -> dict[tuple[str, str], Mapping[str, Any]]:
-    found: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for _, split in statistics(run):
-        for feature in split["features"]:
-            found.setdefault((split["split"], feature["name"]), feature)
+def _by_feature(run: RunData) -> dict[tuple[str, str], FeatureStatistics]:
+    found: dict[tuple[str, str], FeatureStatistics] = {}
+    for split in statistics(run):
+        for feature in split.features:
+            found.setdefault((split.split, feature.name), feature)
     return found
 
 
-def _values(feature: Mapping[str, Any] | None) -> dict[str, Any]:
+def _values(feature: FeatureStatistics | None) -> dict[str, Any]:
     if feature is None:
         return {}
-    values: dict[str, Any] = {}
-    for part, names in _STATISTICS.items():
-        source = feature.get(part) if part else feature
-        values |= {name: source.get(name) for name in names} if source else {}
-    if top := next(iter(_fractions(feature)), None):
+    names = ("type", "present", "missing", "min_values", "max_values")
+    values = {name: getattr(feature, name) for name in names} | feature.numbers
+    if top := next(iter(feature.top_values), None):
         values["top value"] = top
     return values
 
 
-def _shift(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> float:
-    if before is None or after is None or before["type"] != after["type"]:
+def _shift(before: FeatureStatistics | None, after: FeatureStatistics | None) -> float:
+    if before is None or after is None or before.type != after.type:
         return math.inf
-    missing = [item["missing"] / max(1, _examples(item)) for item in (before, after)]
+    missing = [item.missing / _examples(item) for item in (before, after)]
     shifts = [abs(missing[1] - missing[0])]
-    fractions = [_fractions(item) for item in (before, after)]
+    shares = [_shares(item) for item in (before, after)]
     shifts += [
-        abs(fractions[1].get(value, 0.0) - fractions[0].get(value, 0.0))
-        for value in {**fractions[0], **fractions[1]}
+        abs(shares[1].get(value, 0.0) - shares[0].get(value, 0.0))
+        for value in {**shares[0], **shares[1]}
     ]
-    numbers = [item["numeric"] or {} for item in (before, after)]
-    means: list[Any] = [item.get("mean") for item in numbers]
-    deviation = numbers[0].get("std_dev")
-    if None not in means and (moved := abs(float(means[1]) - float(means[0]))) > 0:
-        shifts.append(moved / float(deviation) if deviation else math.inf)
+    means = [item.numbers.get("mean") for item in (before, after)]
+    deviation = before.numbers.get("std_dev")
+    if None not in means and (moved := abs(means[1] - means[0])) > 0:  # type: ignore[operator]
+        shifts.append(moved / deviation if deviation else math.inf)
     return max(shifts)
 
 
-def _examples(feature: Mapping[str, Any]) -> int:
-    return feature["present"] + feature["missing"]
+def _examples(feature: FeatureStatistics) -> int:
+    return max(1, feature.present + feature.missing)
 
 
-def _fractions(feature: Mapping[str, Any]) -> dict[str, float]:
+def _shares(feature: FeatureStatistics) -> dict[str, float]:
     """Returns the fraction of the examples that have each of the top values."""
-    counts = (feature["string"] or {}).get("top_values", ())
-    return {
-        item["value"]: float(item["count"]) / max(1, _examples(feature))
-        for item in counts
-        if item["value"] is not None
-    }
+    examples = _examples(feature)
+    return {value: count / examples for value, count in feature.top_values.items()}

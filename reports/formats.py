@@ -103,6 +103,8 @@ def percent(value: float | str | None) -> str:
     """
     if value is None or isinstance(value, str):
         return MISSING if value is None else visible(value)
+    if abs(value) > 1e6:
+        return f"{100 * value:.1e} %"
     text = f"{100 * value:.1f}".removesuffix(".0")
     return f"{'<0.1' if text == '0' and value > 0 else text} %"
 

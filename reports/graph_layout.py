@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from statistics import fmean
 
-from sluice.graph import GraphNode, direct_upstream, layers
+from reports.graph import GraphNode, direct_upstream, layers
 
 NODE_HEIGHT = 44.0
 LAYER_GAP = 52.0

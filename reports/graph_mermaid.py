@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from sluice.graph import GraphNode, direct_upstream, topological_order
+from reports.graph import GraphNode, direct_upstream, topological_order
 from sluice.record.states import NODE_STATES, NodeLook
 
 # All that may mean something to Mermaid or to the Markdown in its labels.
@@ -27,7 +27,7 @@ def as_mermaid(
 
     Args:
       nodes: of the graph, in any order.
-      states: by node id, as ``sluice.record.run_record.NodeState``: named and coloured.
+      states: by node id, as ``sluice.record.parts.NodeState``: named and coloured.
 
     Raises:
       ValueError: the nodes are not a graph; see ``topological_order``.

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 
 from reports.environment import inline
+from reports.graph import GraphNode, topological_order
 from reports.graph_layout import LAYER_GAP, MARGIN, NODE_HEIGHT, Link, Slot, lay_out
-from sluice.graph import GraphNode, topological_order
 from sluice.record.states import NODE_STATES
 
 _ARROW = 7.0
@@ -39,7 +39,7 @@ def as_svg(
 
     Args:
       nodes: of the graph, in any order.
-      states: by node id, as ``sluice.record.run_record.NodeState``: named and coloured.
+      states: by node id, as ``sluice.record.parts.NodeState``: named and coloured.
       styled: whether it has its own style sheet. A page whose content-security policy
         forbids that has the rules for ``.sluice-graph`` in its own.
 

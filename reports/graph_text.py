@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from sluice.graph import GraphNode, direct_upstream, topological_order
+from reports.graph import GraphNode, direct_upstream, topological_order
 
 _MIN_WAITS_WIDTH = 24
 
@@ -35,7 +35,7 @@ def as_text(
 
     Args:
       nodes: of the graph, in any order.
-      states: by node id, as ``sluice.record.run_record.NodeState``; shown where given.
+      states: by node id, as ``sluice.record.parts.NodeState``; shown where given.
       width: cells in which what a node waits for is broken; None never breaks it.
 
     Raises:

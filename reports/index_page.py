@@ -66,7 +66,7 @@ def _drift(run: RunData) -> float | None:
     """Returns the largest distance from the accepted data, relative to its limit."""
     ratios = [
         float(feature["distance"]) / float(feature["limit"])
-        for artifact in run.artifacts("distances")
+        for artifact in run.documents("distances")
         for comparison in artifact["comparisons"]
         if comparison["check"] == "drift"
         for feature in comparison["features"]

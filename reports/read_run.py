@@ -16,7 +16,6 @@ from typing import Any
 from reports import formats
 from reports.epoch_reports import EpochReports
 from sluice.errors import WorkspaceError
-from sluice.record.load_record import load_record
 from sluice.record.run_record import RunRecord
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote
@@ -48,32 +47,19 @@ class RunData:
     _documents: dict[str, dict[str, Any] | None] = field(default_factory=dict)
 
     def documents(self, kind: str) -> list[dict[str, Any]]:
-        """Returns the documents of a kind, such as ``metrics``, one per node.
+        """Returns the documents of a kind, such as ``metrics``, with their ``node``.
 
-        ``docs/run_record.md`` has their content. One that is missing or damaged is left
-        out, with a notice.
+        One that is missing or damaged is left out, with a notice.
         """
-        found = (
-            self._document(item.path)
-            for item in self.record.documents
-            if item.kind == kind
-        )
-        return [document for document in found if document is not None]
-
-    def artifacts(self, kind: str) -> list[dict[str, Any]]:
-        """Returns what the documents of a kind say of each artifact, with ``node``."""
         return [
-            {"node": document["node"], **artifact}
-            for document in self.documents(kind)
-            for artifact in document["artifacts"]
+            {**document, "node": item.node}
+            for item in self.record.documents
+            if item.kind == kind and (document := self._document(item.path)) is not None
         ]
 
     def epochs(self) -> list[dict[str, Any]]:
-        """Returns the artifacts of the kind ``epochs``, also of unfinished trainings.
-
-        Those have neither ``output``, ``id`` nor ``uri``.
-        """
-        found = self.artifacts("epochs")
+        """Returns the documents ``epochs``, also of unfinished trainings."""
+        found = self.documents("epochs")
         documented = {artifact["node"] for artifact in found}
         others = [node.id for node in self.record.nodes if node.id not in documented]
         reported = (self.epoch_reports.of(self.run_dir, node) for node in others)
@@ -81,14 +67,14 @@ class RunData:
 
     @cached_property
     def job(self) -> dict[str, Any]:
-        """``job.json``: id, name and page of a service's job; or else empty."""
+        """``job.json``: name and page of a service's job; or else empty."""
         if not (self.run_dir / "job.json").exists():
             return {}
-        return self._read_json("job.json", {"job_id"}) or {}
+        return self._read_json("job.json", {"name"}) or {}
 
     def _document(self, path: str) -> dict[str, Any] | None:
         if path not in self._documents:
-            self._documents[path] = self._read_json(path, {"node", "artifacts"})
+            self._documents[path] = self._read_json(path, {"kind"})
         return self._documents[path]
 
     def _read_json(self, path: str, keys: set[str]) -> dict[str, Any] | None:
@@ -128,7 +114,7 @@ def read_run(address: str | Path) -> Iterator[RunData]:
     """
     with local_copy(str(address), _FILES) as folder:
         run_dir = folder.resolve()
-        run = RunData(run_dir, load_record(run_dir))
+        run = RunData(run_dir, RunRecord.load(run_dir))
         if not is_remote(str(address)):
             run.previous = last_pushed(run)
         yield run
@@ -144,7 +130,7 @@ def last_pushed(run: RunData) -> RunData | None:
     )
     for run_dir in sorted(earlier, reverse=True)[:_MAX_EARLIER_RUNS]:
         try:
-            record = load_record(run_dir)
+            record = RunRecord.load(run_dir)
         except WorkspaceError:
             continue
         if record.has_pushed:

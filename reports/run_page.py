@@ -6,7 +6,7 @@
 1. ``reports/sections/<name>.py`` with ``build(run: RunData) -> <view> | None``: a pure
    function that returns a frozen dataclass with what the template shows, or None if the
    record has nothing for it, and the section is absent. Documents come from
-   ``run.artifacts(kind)``; charts are ``Markup`` in the view; tables are
+   ``run.documents(kind)``; charts are ``Markup`` in the view; tables are
    ``reports.tables.Table``.
 2. ``reports/templates/sections/<name>.html.j2``, which gets the view as ``view``, the
    record as ``record``, and the macros as ``ui``: ``ui.table(view.table)``,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from reports.evaluation import OVERALL
 from reports.read_run import RunData
 from reports.run_values import (
-    OVERALL,
     better,
     duration_s,
     examples,
@@ -58,10 +58,9 @@ class RunRow:
 
 @dataclass(frozen=True)
 class RunTable:
-    """Runs of a pipeline in the order asked for, and how many more there are."""
+    """Runs of a pipeline in the order asked for."""
 
     rows: Sequence[RunRow]
-    left_out: int = 0
 
     @property
     def metrics(self) -> list[str]:
@@ -104,7 +103,7 @@ def make_run_table(
         rows.reverse()
     shown = rows[:limit]
     _keep_what_differs(shown)
-    return RunTable(shown, len(rows) - len(shown))
+    return RunTable(shown)
 
 
 def _row(run: RunData, values: dict[str, Any]) -> RunRow:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from reports.evaluation import PER_CLASS, read_metrics
+from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from sluice.json_paths import flatten
-from sluice.record.run_record import NodeRecord, RunRecord
+from sluice.record.run_record import RunRecord
 
-OVERALL = "overall"
-
-PER_CLASS = "examples_per_class"
 # Metrics that have no meaning where all examples are of one class.
 _OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
 
@@ -97,21 +96,9 @@ def parameters(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Returns the parameters of runs of one pipeline, by path.
 
     These are the values of the configs, such as ``train.epochs``; empty for a run that
-    has none. If no run has a config, as of a foreign pipeline, they are the exec
-    properties in the cache keys of the nodes, such as ``Trainer.train_args.num_steps``.
+    has none, as that of a foreign pipeline.
     """
-    if any(record.config for record in records):
-        return [flatten(record.config) for record in records]
-    return [
-        flatten(
-            {node.id: _exec_properties(node) for node in record.nodes if node.cache}
-        )
-        for record in records
-    ]
-
-
-def _exec_properties(node: NodeRecord) -> dict[str, Any]:
-    return (node.cache or {}).get("parts", {}).get("properties", {})
+    return [flatten(record.config) for record in records]
 
 
 def examples(run: RunData) -> dict[str, int]:
@@ -122,22 +109,13 @@ def examples(run: RunData) -> dict[str, int]:
     too.
     """
     found: dict[str, int] = {}
-    for artifact in run.artifacts("ingestion"):
+    for artifact in run.documents("ingestion"):
         for name, split in artifact["splits"].items():
             found.setdefault(name, split["records"])
     if not found:
-        for node, split in statistics(run):
-            name = split["split"]
-            found[f"{node}: {name}" if name in found else name] = split["examples"]
+        for node, name, count, _ in statistics(run):
+            found[f"{node}: {name}" if name in found else name] = count
     return found
-
-
-def statistics(run: RunData) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields each split of the statistics documents, with the node; not Transform's."""
-    for artifact in run.artifacts("statistics"):
-        for split in artifact["splits"]:
-            if split["split"] is not None:
-                yield artifact["node"], split
 
 
 def metrics(run: RunData) -> dict[tuple[str, str], float]:
@@ -147,18 +125,17 @@ def metrics(run: RunData) -> dict[tuple[str, str], float]:
     tables, and metrics that could not be computed or measured are left out.
     """
     found: dict[tuple[str, str], float] = {}
-    for artifact in run.artifacts("metrics"):
-        for row in artifact["metrics"]:
-            is_compared = row["change"] or row["compared_with"] is not None
-            if is_compared or row["model"] == "baseline":
-                continue
-            where = slice_name(row["slice"])
-            counts = row["metrics"].get(PER_CLASS)
-            per_class = counts.get("values", ()) if isinstance(counts, Mapping) else ()
-            for name, value in row["metrics"].items():
-                number = _number(value)
-                if number is not None and is_measured(name, per_class):
-                    found.setdefault((where, metric_name(name, row)), number)
+    for document in run.documents("metrics"):
+        items = [
+            item
+            for item in read_metrics(document)
+            if not item.is_compared and item.model != "baseline"
+        ]
+        per_class = {item.slice: item.array for item in items if item.name == PER_CLASS}
+        for item in items:
+            counts = per_class.get(item.slice, ())
+            if item.value is not None and is_measured(item.name, counts):
+                found.setdefault((item.slice, item.name), item.value)
     return found
 
 
@@ -173,27 +150,6 @@ def is_measured(metric: str, per_class: Sequence[float]) -> bool:
     """
     needs = _OF_CLASSES.search(metric.lower())
     return not needs or len(per_class) != 2 or all(per_class)
-
-
-def slice_name(slice_values: Mapping[str, Any]) -> str:
-    """Returns the display name of a slice, such as ``payment_type: Cash``."""
-    named = ", ".join(f"{key}: {value}" for key, value in slice_values.items())
-    return named or OVERALL
-
-
-def metric_name(name: str, row: Mapping[str, Any]) -> str:
-    """Returns the display name of a metric, such as ``precision (class_id 3)``."""
-    about = [f"{key} {value}" for key, value in row["sub_key"].items()]
-    about += [str(row[key]) for key in ("output", "aggregation") if row[key]]
-    return f"{name} ({', '.join(about)})" if about else name
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, Mapping):
-        value = value.get("value")
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    return float(value)
 
 
 def better(metric: str, config: Mapping[str, Any]) -> Better | None:

@@ -8,7 +8,8 @@ import os
 from typing import Any
 
 from reports.compare import Comparison, MetricChange
-from reports.run_values import OVERALL, Change
+from reports.evaluation import OVERALL
+from reports.run_values import Change
 from sluice.errors import bounded
 
 _MAX_NAMED = 3

@@ -148,7 +148,6 @@ class ModelStore(ABC):
         saved_model_dir: str | Path,
         *,
         facts: dict[str, Any],
-        expected_digest: str | None = None,
         owner: Owner | None = None,
     ) -> Publication:
         """Publishes a copy of a SavedModel as a new version.
@@ -159,14 +158,12 @@ class ModelStore(ABC):
         Args:
           saved_model_dir: the model; may be a version of this store.
           facts: to record with the version; JSON values.
-          expected_digest: of the evaluated model; None if unknown.
           owner: the publishing pipeline, which becomes the owner of a store without
             one; None if it is no pipeline, which cannot publish to an owned store.
 
         Raises:
-          ServingError: the source is no SavedModel, has another digest or changed
-            during the copy, the disk is full, or the root cannot be written. No new
-            version is visible then.
+          ServingError: the source is no SavedModel or changed during the copy, the disk
+            is full, or the root cannot be written. No new version is visible then.
           UsageError: the store belongs to another pipeline, or contains a link or a
             version number that prevents a push. Nothing has changed then.
         """
@@ -176,14 +173,6 @@ class ModelStore(ABC):
             local_copy(str(saved_model_dir)) as local_dir,
         ):
             source = SavedModelTree.read(local_dir)
-            if expected_digest not in (None, source.digest):
-                raise ServingError(
-                    "the model has changed since it was trained; nothing was pushed",
-                    where=saved_model_dir,
-                    expected=f"SHA-256 {expected_digest}, as evaluated",
-                    actual=source.digest,
-                    hint="run the whole pipeline again: it replaces a damaged model",
-                )
             return self._publish(source, facts, owner)
 
     @abstractmethod

@@ -24,8 +24,8 @@ from serving.feature_values import (
 )
 from sluice.errors import DataError, UsageError
 from sluice.tfrecords import tfrecord
-from sluice.tfrecords.file_format import image_format
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
+from sluice.tfrecords.image_header import image_format
 
 STDIN = "-"
 

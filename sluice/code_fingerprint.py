@@ -19,7 +19,7 @@ from pathlib import Path
 
 from sluice.errors import ConfigError
 from sluice.storage import digest
-from sluice.storage.source_files import source_of
+from sluice.storage.stat_cache import source_of
 
 # Their versions count for nodes that do not declare packages.
 PACKAGES = (
@@ -85,6 +85,14 @@ def digests_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
             package, content = _installed(name)
             digests[f"{package} (installed)"] = content
     return dict(sorted(digests.items()))
+
+
+def of_file(path: Path, roots: Sequence[Path]) -> dict[str, str]:
+    """Returns the digest of a file and, if it is a module, of what it imports."""
+    path = path.resolve()
+    if source_file(path.stem, [path.parent]) != path:
+        return {path.name: digest.of_file(path)}
+    return digests_of([path.stem], [path.parent, *roots])
 
 
 def source_file(module: str, roots: Sequence[Path]) -> Path | None:

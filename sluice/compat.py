@@ -69,11 +69,11 @@ def hidden_native_logs() -> Iterator[None]:
     """
     sys.stderr.flush()
     kept = os.dup(2)
+    # Never closed: handlers of logs that are made meanwhile go on writing to it.
+    err = os.fdopen(kept, "w", buffering=1, closefd=False)
     try:
-        with open(os.devnull, "wb") as nowhere, open(kept, "w", closefd=False) as err:
+        with open(os.devnull, "wb") as nowhere, redirect_stderr(err):
             os.dup2(nowhere.fileno(), 2)
-            with redirect_stderr(err):
-                yield
+            yield
     finally:
         os.dup2(kept, 2)
-        os.close(kept)

@@ -5,9 +5,8 @@ A message that begins with "Input should be" is shown as what was expected.
 
 from __future__ import annotations
 
-import math
+import json
 import re
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -21,12 +20,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from sluice.storage.output_path import output_path_problem
 from sluice.storage.storage import is_remote
 
 Classes = tuple[int, ...] | tuple[str, ...]
 Slice = dict[str, int | str] | tuple[str, ...]
 
+# https://cloud.google.com/storage/docs/buckets#naming
+BUCKET_ADDRESS = r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?"
 _NAME = r"[a-z0-9][a-z0-9-]{0,127}"
 _CHANNELS = [1, 3, 4]
 
@@ -78,16 +78,13 @@ def shorthand(key: str, section: type[Section]) -> BeforeValidator:
 def _pattern(value: str) -> str:
     path = PurePosixPath(value)
     if not value or path.is_absolute() or ".." in path.parts:
-        expect(
-            "a file pattern below data.dir, such as 'train-*': not empty, not "
-            "absolute, without '..'"
-        )
+        expect("a file pattern below data.dir, such as 'train-*', without '..'")
     return value
 
 
-def _destination(value: str) -> str:
-    if problem := output_path_problem(value, may_be_gcs=True):
-        expect(problem)
+def _directory(value: str) -> str:
+    if is_remote(value) and not re.fullmatch(BUCKET_ADDRESS, value):
+        expect("a directory of this machine, or in a bucket, such as gs://my-bucket/a")
     return value
 
 
@@ -117,37 +114,20 @@ def _classes(value: Any) -> Classes | None:
 def _slice(value: Any) -> Slice | None:
     if value is None:
         return None
-    if isinstance(value, dict):
-        if value and all(type(item) in (int, str) for item in value.values()):
+    if isinstance(value, dict) and value:
+        if all(type(item) in (int, str) for item in value.values()):
             return dict(value)
-        expect("a value for each feature, such as {payment_type: Cash}")
-    if isinstance(value, list | tuple):
-        if value and all(type(item) is str for item in value):
-            return tuple(value)
-        expect("a list of features, such as [payment_type]")
-    expect(
-        "one value, such as {payment_type: Cash}, or a list of features for each of "
-        "their values, such as [payment_type]"
-    )
+    elif value and isinstance(value, list | tuple) and {*map(type, value)} == {str}:
+        return tuple(value)
+    expect("such as {payment_type: Cash}, or [payment_type] for each of its values")
 
 
-def _finite(value: Any) -> Any:
-    for place, number in _not_finite(value):
-        what = f"finite numbers only; at {place} is {number}"
-        expect(what if place else "a finite number")
+def _json(value: Any) -> Any:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        expect("finite numbers only")
     return value
-
-
-def _not_finite(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
-    """Yields numbers that JSON cannot represent, with their place in the value."""
-    if isinstance(value, float) and not math.isfinite(value):
-        yield place, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _not_finite(item, f"{place}.{key}")
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from _not_finite(item, f"{place}[{index}]")
 
 
 _Value = TypeVar("_Value")
@@ -164,7 +144,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 PositiveNumber = Annotated[Number, Field(gt=0)]
 NotNegative = Annotated[Number, Field(ge=0)]
 Fraction = Annotated[Number, Field(ge=0, le=1)]
-Params = dict[str, Annotated[Any, AfterValidator(_finite)]]
+Params = dict[str, Annotated[Any, AfterValidator(_json)]]
 PipelineName = Annotated[
     str,
     Field(strict=True, json_schema_extra={"pattern": f"^{_NAME}$"}),
@@ -175,7 +155,7 @@ PipelineName = Annotated[
     ),
 ]
 Pattern = Annotated[str, Field(strict=True), AfterValidator(_pattern)]
-Destination = Annotated[str, Field(strict=True), AfterValidator(_destination)]
+Directory = Annotated[Text, AfterValidator(_directory)]
 Pixels = Annotated[int, Field(strict=True, ge=1, le=4096)]
 Channels = Annotated[
     int,

@@ -161,17 +161,6 @@ class RemoteError(SluiceError):
     exit_code = ExitCode.REMOTE
 
 
-class NoAnswerError(RemoteError):
-    """A service has not answered: whether it has taken the request is not known."""
-
-
-class TransientError(NodeError):
-    """A temporary failure, such as a service that does not answer.
-
-    A node that raises it is retried as the config says (``retries``).
-    """
-
-
 def did_you_mean(word: object, known: Iterable[object]) -> str | None:
     """Returns a hint with the known name that is most similar to a word, or None."""
     names = {str(name).casefold(): str(name) for name in known}

@@ -23,20 +23,20 @@ def plain_properties(item: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Artifact:
-    """One artifact.
+    """One artifact as ML Metadata has it.
 
     Attributes:
+      properties: plain values only, custom properties among them.
       state: ML Metadata's, in lower case; ``live`` while it may be used.
       created_at: UTC, ISO 8601.
-      properties: plain values only, custom properties among them.
     """
 
     id: int
     type: str
     uri: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
     state: str = "live"
     created_at: str = ""
-    properties: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, item: Any) -> Artifact:
@@ -62,29 +62,13 @@ def iso_time(milliseconds: int) -> str:
     return time.isoformat(timespec="milliseconds")
 
 
-@dataclass(frozen=True)
-class Origin:
-    """The first execution that has an artifact as its output.
-
-    Attributes:
-      node: its id in the pipeline; empty where no node made the artifact.
-      run_id: the run that it belongs to; empty likewise.
-    """
-
-    node: str = ""
-    run_id: str = ""
-
-
-def origin_of(store: Any, artifact_id: int) -> Origin:
-    """Returns where an artifact comes from."""
+def maker_run(store: Any, artifact_id: int) -> str:
+    """Returns the run that made an artifact; empty where none did."""
     from ml_metadata.proto import metadata_store_pb2
 
-    events = store.get_events_by_artifact_ids([artifact_id])
     output = metadata_store_pb2.Event.OUTPUT
+    events = store.get_events_by_artifact_ids([artifact_id])
     # Executions that took it from the cache come later.
     made = min((item.execution_id for item in events if item.type == output), default=0)
-    if not made:
-        return Origin()
-    names = {item.type: item.name for item in store.get_contexts_by_execution(made)}
-    node = names.get("node", "").removeprefix(f"{names.get('pipeline')}.")
-    return Origin(node, names.get("pipeline_run", ""))
+    contexts = store.get_contexts_by_execution(made) if made else ()
+    return {item.type: item.name for item in contexts}.get("pipeline_run", "")

@@ -86,9 +86,9 @@ def find_kind(module: str) -> NodeKind | None:
     return next(of_module, None)
 
 
-# The class names of gates and resolvers, which is all that a record has of their kind.
+# The class names of gates and pushers, which is all that a record has of their kind.
 GATES = frozenset(kind.name for kind in _KINDS.values() if kind.gate)
-RESOLVERS = frozenset(kind.name for kind in _KINDS.values() if kind.resolver)
+PUSHERS = frozenset(kind.name for kind in _KINDS.values() if kind.pushes)
 
 # Artifact types that say whether something is good enough to go on with.
 JUDGEMENTS = frozenset(
@@ -101,13 +101,13 @@ JUDGEMENTS = frozenset(
 )
 # Artifact types that hold a verdict of ours, with its rows.
 VERDICTS = frozenset({"components.DataVerdict", "components.ModelVerdict"})
-# Which documents of the run's record describe an artifact type.
+# Which documents describe an artifact type.
 DOCUMENTS = {
     "Examples": ("samples",),
     "ExampleAnomalies": ("anomalies",),
     "ExampleStatistics": ("statistics",),
     "Model": ("model", "lineage"),
-    "ModelEvaluation": ("metrics", "mistakes"),
+    "ModelEvaluation": ("metrics", "mistakes", "request"),
     "ModelRun": ("epochs",),
     "PushedModel": ("lineage",),
     "Schema": ("schema",),

@@ -7,17 +7,15 @@ never imported here: importing it would run it, and load TensorFlow.
 
 from __future__ import annotations
 
-import ast
-import difflib
 import importlib.machinery
 import importlib.util
-import pkgutil
 import re
+import symtable
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from sluice.errors import ConfigError, UsageError, bounded
+from sluice.errors import ConfigError, UsageError, did_you_mean
 
 OWN_PACKAGES = (
     "sluice",
@@ -30,7 +28,6 @@ OWN_PACKAGES = (
     "sample_data",
 )
 
-_MAX_LISTED = 20
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -50,11 +47,9 @@ def find_root(start: Path) -> Path:
         if (directory / "configs").is_dir():
             return directory
     raise UsageError(
-        "the current directory is not inside a project",
+        "the current directory is not inside a project, which has configs/",
         where=start,
-        expected="a directory with configs/, here or above",
-        hint="mkdir configs beside your data and move the config into it; "
-        "data, schemas, user code and the workspace are found from there",
+        hint="mkdir configs beside your data and move the config into it",
     )
 
 
@@ -78,7 +73,7 @@ def check_names(root: Path) -> None:
     for name in OWN_PACKAGES:
         for hiding in (root / name / "__init__.py", root / f"{name}.py"):
             if hiding.is_file():
-                raise _hidden(name, hiding, OWN_PACKAGES)
+                raise _hidden(name, hiding)
 
 
 def check_imports(names: Sequence[str]) -> None:
@@ -92,14 +87,13 @@ def check_imports(names: Sequence[str]) -> None:
         # A directory without Python files has no origin, and shadows nothing.
         origin = Path(spec.origin).resolve() if spec and spec.origin else None
         if origin and origin.parent != own_root() / name:
-            raise _hidden(name, origin, names)
+            raise _hidden(name, origin)
 
 
-def _hidden(name: str, hiding: Path, names: Sequence[str]) -> ConfigError:
+def _hidden(name: str, hiding: Path) -> ConfigError:
     return ConfigError(
         f"this project's {name!r} shadows Sluice's package of that name",
         where=hiding,
-        expected="no package or module named " + ", ".join(names),
         hint=f"rename it, for example to my_{name}, and change its imports",
     )
 
@@ -122,52 +116,27 @@ def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
 
     Raises:
       ConfigError: it is not of that form, there is no such module, the module is not
-        Python, or it binds no such name; suggests the nearest name.
+        Python, or it binds no such name.
     """
     if not _REFERENCE.fullmatch(reference):
-        raise _not_an_import_path(root, reference, kind)
+        raise ConfigError(
+            f"{reference!r} is not an import path", expected=f"package.module:{kind}"
+        )
     module, name = reference.split(":")
     path = find_module(root, module)
+    source = path.read_text(encoding="utf-8")
     try:
-        tree = ast.parse(path.read_bytes(), filename=str(path))
+        symbols = symtable.symtable(source, str(path), "exec").get_symbols()
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
-        location = f"{path}:{line}" if line else path
         raise ConfigError(
-            f"{location} is not valid Python: {getattr(error, 'msg', error)}"
+            f"{path} is not valid Python: {error}", where=f"{path}:{line or 1}"
         ) from error
-    bound = list(_bound_names(tree.body))
-    if name in bound or {"*", "__getattr__"} & {*bound}:
+    bound = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+    if name in bound or "__getattr__" in bound or "import *" in source:
         return path
-    defined = [
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef)
-        or (isinstance(node, ast.ClassDef) and kind != "function")
-    ]
-    # The components of a package such as tfx.components are imported into it.
-    known = [item for item in defined or bound if not item.startswith("_")]
-    near = difflib.get_close_matches(name, known, n=1)
     raise ConfigError(
-        f"there is no {kind} {name!r} in {path}",
-        expected=f"one of {', '.join(bounded(known, _MAX_LISTED))}" if known else None,
-        hint=f"did you mean {module}:{near[0]}?" if near else None,
-    )
-
-
-def _not_an_import_path(root: Path, reference: str, kind: str) -> ConfigError:
-    module, _, name = reference.removesuffix("()").rpartition(".")
-    hint = f"a module as Python imports it, without .py, a colon, and the {kind}'s name"
-    if _REFERENCE.fullmatch(f"{module}:{name}"):
-        try:
-            find_module(root, reference)
-            hint = f"add a colon and the {kind}'s name: {reference}:NAME"
-        except ConfigError:
-            hint = f"write a colon before the name: {module}:{name}"
-    return ConfigError(
-        f"{reference!r} is not an import path",
-        expected=f"package.module:{kind}",
-        hint=hint,
+        f"there is no {kind} {name!r} in {path}", hint=did_you_mean(name, bound)
     )
 
 
@@ -175,68 +144,15 @@ def find_module(root: Path, module: str) -> Path:
     """Returns the source file of a module, importing nothing.
 
     Raises:
-      ConfigError: there is no such module, or it is not Python; suggests the nearest.
+      ConfigError: there is no such module, or it is not Python.
     """
     importlib.invalidate_caches()
-    parts = module.split(".")
-    file, depth, locations = _search(root, parts)
-    if file is not None:
-        return file
-    siblings = [found.name for found in pkgutil.iter_modules(locations)]
-    near = difflib.get_close_matches(parts[depth], siblings, n=1)
-    meant = [*parts[:depth], *near, *parts[depth + 1 :]]
-    exists = near and _search(root, meant)[0] is not None
-    raise ConfigError(
-        f"there is no module {module!r}",
-        expected=f"the file {root}/{'/'.join(parts)}.py, or an installed package",
-        hint=f"did you mean {'.'.join(meant)!r}?"
-        if exists
-        else "check the spelling, or create the file",
-    )
-
-
-def _search(root: Path, parts: Sequence[str]) -> tuple[Path | None, int, list[str]]:
-    """Searches a module part by part: ``find_spec`` would import its parents.
-
-    Returns:
-      Its source file, or None; the index of the last part that was searched, and the
-      directories where.
-    """
-    locations = [str(Path(root).resolve()), *sys.path]
-    for depth, part in enumerate(parts):
+    locations = [str(Path(root).resolve()), *sys.path, str(own_root())]
+    spec = None
+    for part in module.split("."):  # ``find_spec`` of all would import the parents.
         spec = importlib.machinery.PathFinder.find_spec(part, locations)
-        if spec is None and depth == 0 and part not in sys.modules:
-            # An editable installation is known to a meta path finder only.
-            spec = importlib.util.find_spec(part)
-        if spec is None or depth == len(parts) - 1:
-            break
-        locations = list(spec.submodule_search_locations or ())
-    origin = (spec and spec.origin) or ""
-    return Path(origin) if origin.endswith(".py") else None, depth, locations
-
-
-def _bound_names(body: list[ast.stmt]) -> Iterator[str]:
-    """Yields the names that a module's top level binds; ``*`` for a star import."""
-    for node in body:
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                yield node.name
-            case ast.Import() | ast.ImportFrom():
-                yield from (alias.asname or alias.name for alias in node.names)
-            case ast.Assign():
-                for target in node.targets:
-                    yield from _assigned(target)
-            case ast.AnnAssign():
-                yield from _assigned(node.target)
-            case ast.If() | ast.Try() | ast.With():
-                for field in ("body", "orelse", "handlers", "finalbody"):
-                    for inner in getattr(node, field, ()):
-                        yield from _bound_names(
-                            inner.body
-                            if isinstance(inner, ast.ExceptHandler)
-                            else [inner]
-                        )
-
-
-def _assigned(target: ast.expr) -> Iterator[str]:
-    yield from (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
+        locations = list((spec and spec.submodule_search_locations) or ())
+    if spec and spec.origin and spec.origin.endswith(".py"):
+        return Path(spec.origin)
+    file = f"{root}/{module.replace('.', '/')}.py"
+    raise ConfigError(f"there is no module {module!r}, neither {file} nor installed")

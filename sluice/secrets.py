@@ -8,14 +8,13 @@ contains the reference, and the process that uses the value resolves it, in memo
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import sys
-import traceback
-from collections.abc import Iterable
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any
 
 from sluice.errors import ConfigError
 
@@ -82,40 +81,17 @@ def redact_file(path: Path) -> None:
 
 
 def redact_output() -> None:
-    """Redacts all future output and logs of Python code in this process.
+    """Redacts what Python code of this process prints and logs from now on.
 
     For the output of native code and subprocesses see ``redact_file``.
     """
-    make_record = logging.getLogRecordFactory()
-
-    def make_redacted(*args: Any, **options: Any) -> logging.LogRecord:
-        record = make_record(*args, **options)
-        if _resolved:
-            record.msg, record.args = redact(record.getMessage()), ()
-            if record.exc_info and record.exc_info[0]:
-                trace = traceback.format_exception(*record.exc_info)
-                record.exc_text = redact("".join(trace).rstrip())
-        return record
-
-    logging.setLogRecordFactory(make_redacted)
-    sys.stdout = cast(TextIO, _Redacted(sys.stdout))
-    sys.stderr = cast(TextIO, _Redacted(sys.stderr))
+    for stream in (sys.stdout, sys.stderr):
+        # On the stream itself, since handlers of logs hold it already.
+        setattr(stream, "write", partial(_write_redacted, stream.write))  # noqa: B010
 
 
-class _Redacted:
-    """A text stream that redacts what is written to it."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        return self._stream.write(redact(text))
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        self._stream.writelines(map(redact, lines))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+def _write_redacted(write: Callable[[str], int], text: str) -> int:
+    return write(redact(text))
 
 
 def _value_of(match: re.Match[str]) -> str:
@@ -124,15 +100,11 @@ def _value_of(match: re.Match[str]) -> str:
         return match[0][1:]
     if name is None:
         raise ConfigError(
-            "a secret reference names no environment variable",
-            expected="${env:NAME}",
-            hint="for the text itself, write $${env:",
+            "${env: is not followed by a variable's name and }; "
+            "for the text itself, write $${env:"
         )
     if name not in os.environ:
-        raise ConfigError(
-            f"the environment variable {name} is not set",
-            hint=f"export {name}=..., then run again",
-        )
+        raise ConfigError(f"the environment variable {name} is not set")
     _remember(name, os.environ[name])
     return os.environ[name]
 

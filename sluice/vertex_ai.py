@@ -1,4 +1,4 @@
-"""Connection to Vertex AI over REST: credentials, address, repeated requests.
+"""Connection to Vertex AI over REST: credentials, address, repeated requests, errors.
 
 Credentials are the platform's own (application default credentials); nothing of them is
 stored. ``CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM``, as gcloud has it, names another
@@ -8,28 +8,20 @@ address, such as that of a private network.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
-from sluice.errors import UsageError
-from sluice.google_errors import explain_errors, is_transient
-
-Answer = TypeVar("Answer")
+from sluice.errors import RemoteError, UsageError
+from sluice.secrets import redact
 
 REQUEST_TIMEOUT_S = 60.0
+# A request is repeated after this wait, the next ones double, for so long.
+FIRST_WAIT_S = 1.0
+REPEATED_S = 180.0
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-_OVERRIDES = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
-
-
-@dataclass(frozen=True)
-class Backoff:
-    """Waits between the attempts of a request that fails for a moment."""
-
-    first_s: float = 1.0
-    longest_s: float = 30.0
-    total_s: float = 180.0
+_LOGIN = "gcloud auth application-default login"
 
 
 class VertexConnection:
@@ -38,9 +30,8 @@ class VertexConnection:
     Args:
       project: by its id; None for that of the credentials.
       region: such as ``europe-west4``.
-      service_account: that jobs run as; None for the service's default.
       credentials: None for the platform's own.
-      backoff: of requests.
+      timeout_s: how long a request is repeated, instead of ``REPEATED_S``.
     """
 
     def __init__(
@@ -48,15 +39,13 @@ class VertexConnection:
         project: str | None,
         region: str,
         *,
-        service_account: str | None = None,
         credentials: Any = None,
-        backoff: Backoff | None = None,
+        timeout_s: float | None = None,
     ) -> None:
         self.region = region
         self._project = project
-        self._service_account = service_account
         self._given = credentials
-        self._backoff = backoff or Backoff()
+        self._timeout_s = timeout_s or REPEATED_S
 
     @cached_property
     def project(self) -> str:
@@ -93,36 +82,40 @@ class VertexConnection:
             client_options={"api_endpoint": self.address},
         )
 
-    def call(self, request: Callable[[], Answer]) -> Answer:
-        """Returns the answer to a request, which is repeated while that may help.
+    def call(
+        self,
+        method: Callable[..., Any],
+        *arguments: Any,
+        none_if: type[Exception] | tuple[()] = (),
+        **named: Any,
+    ) -> Any:
+        """Returns what a client's method answers; repeats it while that may help.
+
+        Args:
+          method: has a parameter ``timeout``.
+          *arguments: of the method.
+          none_if: an error of the service for which None is returned.
+          **named: further arguments.
 
         Raises:
-          RemoteError: see ``explain_errors``.
+          RemoteError: the service refuses, or does not answer.
         """
         from google.api_core.retry import Retry
 
-        retry = Retry(
-            predicate=is_transient,
-            initial=self._backoff.first_s,
-            maximum=self._backoff.longest_s,
-            timeout=self._backoff.total_s,
-        )
-        with explain_errors(self._project, self.region, self._service_account):
-            return retry(request)()
+        retry = Retry(initial=FIRST_WAIT_S, maximum=30, timeout=self._timeout_s)
+        with _explained():
+            try:
+                return retry(method)(*arguments, timeout=REQUEST_TIMEOUT_S, **named)
+            except none_if:
+                return None
 
-    def request(self, method: str, url: str, **arguments: Any) -> dict[str, Any]:
-        """Returns the JSON that an address answers; not retried.
-
-        Raises:
-          GoogleAPICallError: it refuses.
-        """
+    def post(self, url: str, *, json: Mapping[str, Any], timeout: float) -> Any:
+        """Returns the JSON that an address answers; see ``call``."""
         from google.api_core.exceptions import from_http_response
         from google.auth.transport.requests import AuthorizedSession
 
         with AuthorizedSession(self.credentials[0]) as session:
-            response = session.request(
-                method, url, timeout=REQUEST_TIMEOUT_S, **arguments
-            )
+            response = session.post(url, json=json, timeout=timeout)
         if not response.ok:
             raise from_http_response(response)
         return response.json()
@@ -138,10 +131,36 @@ class VertexConnection:
         if self.address.startswith("http://"):
             # No token leaves this machine in clear text.
             return AnonymousCredentials(), None
-        with explain_errors(self._project, self.region, self._service_account):
+        with _explained():
             return auth.default(scopes=[_SCOPE])
 
 
 def endpoint(service: str, default: str) -> str:
     """Returns a service's address, which the environment may override."""
-    return os.environ.get(f"{_OVERRIDES}{service}", "").rstrip("/") or default
+    address = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}", "")
+    return address.rstrip("/") or default
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Raises ``RemoteError`` with the service's own text."""
+    import requests
+    from google.api_core import exceptions
+    from google.auth import exceptions as auth
+
+    try:
+        yield
+    except (
+        exceptions.GoogleAPIError,
+        requests.RequestException,
+        auth.GoogleAuthError,
+    ) as error:
+        cause = getattr(error, "cause", None) or error
+        text = redact(str(cause))
+        no_login = auth.DefaultCredentialsError, auth.RefreshError
+        if isinstance(cause, (*no_login, exceptions.Unauthorized)):
+            what = "there are no valid Google Cloud credentials"
+            raise RemoteError(what, actual=text, hint=_LOGIN) from error
+        if isinstance(cause, exceptions.ClientError):
+            raise RemoteError("Google Cloud refuses a request", actual=text) from error
+        raise RemoteError("Google Cloud does not answer", actual=text) from error

@@ -2,15 +2,14 @@
 
 Layout, below ``<project root>/workspace/<pipeline>/`` unless told otherwise::
 
-    workspace.json  format and versions; a newer format is refused
     metadata.db     ML Metadata (SQLite)
     artifacts/      outputs of the nodes (TFX's pipeline root)
     checkpoints/    of unfinished trainings, by node and cache key
     inputs/         content-addressed copies of files that the config names
     state/          the lock, the workspace's id, the inputs of the last complete run,
-                    digests of files, a copy of metadata.db
-    runs/<run id>/  run.json, journal.jsonl, record/, logs/<node>.log, and files for
-                    resuming it
+                    digests of files
+    documents/      what artifacts hold, for pages, by their id in ML Metadata
+    runs/<run id>/  run.json, report.html, logs/<node>.log, and files for resuming it
     serving/        numbered versions and dot-names only, for TensorFlow Serving
 
 Nothing else is written, in particular nothing into the source tree.
@@ -18,10 +17,8 @@ Nothing else is written, in particular nothing into the source tree.
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -31,14 +28,13 @@ from pathlib import Path
 from typing import Any
 
 from sluice import run_lock
-from sluice.errors import WorkspaceError
-from sluice.run_lock import RunLock, unwritable
+from sluice.run_lock import unwritable
 from sluice.storage import atomic
 from sluice.storage.output_path import resolve_output_path
 
-FORMAT = 1
-_FORMAT_FILE = "workspace.json"
-_DIRECTORIES = ("artifacts", "inputs", "state", "runs")
+# Names the folder that holds one workspace per pipeline.
+WORKSPACE_VARIABLE = "SLUICE_WORKSPACE"
+_DIRECTORIES = ("artifacts", "documents", "inputs", "state", "runs")
 _ID_TIME = "%Y%m%dT%H%M%SZ"
 
 
@@ -101,6 +97,10 @@ class Workspace:
         return self.root / "checkpoints"
 
     @property
+    def documents(self) -> Path:
+        return self.root / "documents"
+
+    @property
     def inputs(self) -> Path:
         return self.root / "inputs"
 
@@ -117,7 +117,7 @@ class Workspace:
         return self.runs / run_id
 
     def prepare(self, *, private: bool = False) -> None:
-        """Creates missing folders and checks the workspace's format.
+        """Creates missing folders.
 
         Args:
           private: removes group and other permissions from the top-level entries
@@ -125,18 +125,13 @@ class Workspace:
             unchanged.
 
         Raises:
-          WorkspaceError: the folder cannot be written, or a newer Sluice made it.
+          WorkspaceError: the folder cannot be written.
         """
         try:
             for folder in self.folders:
                 folder.mkdir(parents=True, exist_ok=True)
             if not os.access(self.root, os.W_OK):
                 raise PermissionError(13, os.strerror(13))
-            path = self.root / _FORMAT_FILE
-            if path.exists():
-                _check_format(path)
-            else:
-                atomic.write_json(path, {"format": FORMAT, **_versions()})
             if private:
                 self._close_to_others()
         except OSError as error:
@@ -152,15 +147,8 @@ class Workspace:
                     path.chmod(mode & allowed)
 
     def run_ids(self) -> list[str]:
-        """Returns the ids of the runs that have a record or a journal, oldest first."""
-        recorded = {path.parent for path in self.runs.glob("*/run.json")}
-        # A run of LocalRunner has a journal, no config, and no record to begin with.
-        journaled = {
-            path.parent
-            for path in self.runs.glob("*/journal.jsonl")
-            if (path.parent / "config.json").exists() and path.stat().st_size
-        }
-        return sorted(run_dir.name for run_dir in recorded | journaled)
+        """Returns the ids of the runs that have a record, oldest first."""
+        return sorted(path.parent.name for path in self.runs.glob("*/run.json"))
 
     def new_run_id(self) -> str:
         """Returns an id that sorts after those of all runs so far."""
@@ -168,32 +156,26 @@ class Workspace:
         return new_run_id(after=max(names, default=None))
 
     def is_running(self) -> bool:
-        """Whether a run is in progress; true where that is unknown."""
+        """Whether a run is in progress on this machine."""
         try:
-            return run_lock.owner_of(self.lock_file) is not None
+            return atomic.is_locked(self.lock_file)
         except OSError:
-            return True
+            return False
 
     @property
     def lock_file(self) -> Path:
         return self.root / "state" / "run.lock"
 
-    def exclusive(
-        self, command: str, **options: Any
-    ) -> AbstractContextManager[RunLock]:
-        """Holds the pipeline's run lock alone; see ``run_lock.exclusive``."""
+    def exclusive(self, command: str, **options: Any) -> AbstractContextManager[None]:
+        """Holds the pipeline's run lock; see ``run_lock.exclusive``."""
         return run_lock.exclusive(self.lock_file, command, **options)
-
-    def join(self, run_id: str) -> AbstractContextManager[RunLock]:
-        """Holds the run lock as a process of a shared run; see ``run_lock.join``."""
-        return run_lock.join(self.lock_file, run_id)
 
 
 @contextmanager
 def private_umask(private: bool) -> Iterator[None]:
     """Makes the files that this process writes readable by its user alone.
 
-    This includes the jobs of a run: a process pool starts them with its owner's umask.
+    This includes the processes of its nodes.
     The model store sets the mode of served files itself.
     """
     before = os.umask(0o077) if private else None
@@ -204,40 +186,34 @@ def private_umask(private: bool) -> Iterator[None]:
             os.umask(before)
 
 
-def check_not_deleted(written: Path) -> None:
-    """Checks that the workspace of a running run was not deleted.
-
-    Otherwise the error would be like "attempt to write a readonly database". The folder
-    alone proves nothing: running nodes create it again.
-
-    Raises:
-      WorkspaceError: it does not exist.
-    """
-    if not written.exists():
-        raise WorkspaceError(
-            "the workspace was deleted during the run",
-            where=written.parent,
-            hint="start a new run with `sluice run`",
-        )
-
-
-def locate(root: Path, pipeline: str, override: str | None = None) -> Workspace:
+def locate(root: Path, pipeline: str) -> Workspace:
     """Returns the workspace of a pipeline.
 
-    Args:
-      root: the project root.
-      pipeline: the pipeline's name.
-      override: the ``--workspace`` option; else ``SLUICE_WORKSPACE`` counts. Either
-        names the folder that holds one workspace per pipeline.
+    It is in the folder that ``SLUICE_WORKSPACE`` names (the option ``--workspace`` sets
+    it), or else in ``workspace/`` of the project at ``root``.
 
     Raises:
-      UsageError: the override names no folder that can be written to.
+      UsageError: the variable names no folder that can be written to.
     """
-    base, what = override, "--workspace"
-    if not base:
-        base, what = os.environ.get("SLUICE_WORKSPACE"), "SLUICE_WORKSPACE"
-    parent = resolve_output_path(base, Path.cwd(), what) if base else root / "workspace"
+    if base := os.environ.get(WORKSPACE_VARIABLE):
+        parent = resolve_output_path(base, Path.cwd(), "the workspace")
+    else:
+        parent = root / "workspace"
     return Workspace(parent / pipeline)
+
+
+@contextmanager
+def workspaces_in(folder: str) -> Iterator[None]:
+    """Makes ``folder`` the one that holds all workspaces, for this process."""
+    before = os.environ.get(WORKSPACE_VARIABLE)
+    os.environ[WORKSPACE_VARIABLE] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[WORKSPACE_VARIABLE]
+        else:
+            os.environ[WORKSPACE_VARIABLE] = before
 
 
 def new_run_id(after: str | None = None) -> str:
@@ -254,34 +230,6 @@ def new_run_id(after: str | None = None) -> str:
             latest = latest.replace(tzinfo=timezone.utc)
             now = max(now, latest + timedelta(seconds=1))
     return f"{now.strftime(_ID_TIME)}-{secrets.token_hex(2)}"
-
-
-def _check_format(path: Path) -> None:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise WorkspaceError(
-            "the workspace's description file cannot be read",
-            where=path,
-            expected='JSON such as {"format": 1}',
-            hint="restore the file, or choose another folder with --workspace DIR",
-        ) from error
-    if not isinstance(found, int) or found > FORMAT:
-        raise WorkspaceError(
-            "the workspace was created by a newer version of Sluice",
-            where=path,
-            expected=f"format {FORMAT} or older",
-            actual=f"format {found}",
-            hint="update Sluice, or choose another folder with --workspace DIR",
-        )
-
-
-def _versions() -> dict[str, str | None]:
-    return {
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "tfx": installed_version("tfx"),
-        "ml_metadata": installed_version("ml-metadata"),
-    }
 
 
 def installed_version(package: str) -> str | None:

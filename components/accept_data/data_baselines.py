@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from components.accept_data.entry import Entry, SplitFacts
 from components.tfrecord_gen.report import Report
 from sluice.storage import digest
-from sluice.storage.storage import storage_for
-from sluice.storage.storage_errors import PreconditionFailedError
+from sluice.storage.storage import PreconditionFailedError, storage_for
 
 RECORD_FILE = "record.json"
 _NAME_DIGITS = 12
@@ -121,9 +120,7 @@ def _write_entry(
         splits[split] = SplitFacts(item.examples, file, sha256)
     entry = replace(entry, splits=splits)
     content = entry.to_json().encode()
-    if not storage.has_preconditions:
-        storage.write_atomically(record, content)
-    elif replaced is not None:
+    if replaced is not None:
         storage.write_atomically(record, content, if_generation=replaced)
     elif not storage.write_if_absent(record, content):
         raise PreconditionFailedError(record)

@@ -1,1 +1,1 @@
-"""Selects the baseline model: the latest blessed one, neither retired nor damaged."""
+"""Selects the baseline model: the latest blessed one, neither retired nor missing."""

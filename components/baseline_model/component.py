@@ -1,6 +1,6 @@
 """The ``LatestBlessedModel`` node of cloud services: finds the baseline.
 
-Vertex AI has TFX's own resolvers only, which select a model whose files are damaged or
+Vertex AI has TFX's own resolvers only, which select a model whose files are
 gone; Kubeflow Pipelines has none.
 """
 
@@ -23,7 +23,7 @@ def LatestBlessedModel(
     """Publishes the latest pushed model under its own URI; see ``find_baseline``.
 
     Custom properties: ``ABSENT`` if there is none, since a container's output cannot be
-    left out, and ``SKIPPED``, newer models that are damaged.
+    left out, and ``SKIPPED``, newer models that are missing.
     """
     uri, skipped = find_baseline(serving_dir, baseline)
     if uri is None:

@@ -6,8 +6,7 @@ model that it was copied from.
 
 from __future__ import annotations
 
-from serving.model_store import ModelVersion, store_at
-from sluice.storage import digest
+from serving.model_store import store_at
 from sluice.storage.storage import storage_for
 
 LOOK_UP, NO_BASELINE = "", "none"
@@ -15,8 +14,6 @@ LOOK_UP, NO_BASELINE = "", "none"
 
 A run that is pinned to a version does not see the versions of later pushes.
 """
-
-_MODEL_DIR = "Format-Serving"
 
 
 def pin_baseline(serving_dir: str) -> str:
@@ -32,7 +29,7 @@ def pin_baseline(serving_dir: str) -> str:
 def find_baseline(
     serving_dir: str, pinned: str
 ) -> tuple[str | None, list[tuple[str, str]]]:
-    """Finds the newest version whose trained model is undamaged.
+    """Finds the newest version whose trained model still exists.
 
     Args:
       serving_dir: of the model store.
@@ -52,16 +49,8 @@ def find_baseline(
         uri = version.facts.get("model_uri")
         if not uri or (pinned != LOOK_UP and version.version > int(pinned)):
             continue
-        damage = _damage(version, f"{uri}/{_MODEL_DIR}")
-        if damage is None:
+        if storage_for(uri).exists(uri):
             return uri, skipped
-        skipped.append((f"version {version.version}", damage))
+        name = f"version {version.version}"
+        skipped.append((name, f"missing: nothing is at {uri}"))
     return None, skipped
-
-
-def _damage(version: ModelVersion, model: str) -> str | None:
-    """Returns how a trained model differs from its pushed version; None if not."""
-    if not storage_for(model).exists(model):
-        return f"damaged: nothing is at {model}"
-    same = digest.of_tree(model) == version.digest
-    return None if same else f"damaged: {model} differs from what was pushed"

@@ -1,6 +1,6 @@
 """Resolver strategy: the model trained last, or the one that is served now.
 
-Finds the model whose weights a training starts from. Damaged models are skipped.
+Finds the model whose weights a training starts from. Missing models are skipped.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from typing import Any
 
 from tfx.dsl.components.common import resolver
 
-from components.baseline_model.blessed_models import damage_of
 from serving.model_store import store_at
-from sluice.mlmd_items import Artifact
-from sluice.storage.contents import Contents
+from sluice.storage.storage import storage_for
 
 
 class TrainedModel(resolver.ResolverStrategy):
@@ -23,7 +21,7 @@ class TrainedModel(resolver.ResolverStrategy):
 
         Args:
           served_in: the serving directory, whose newest version is found among the
-            models by its digest; None to find the model trained last.
+            models by its address; None to find the model trained last.
         """
         self._served_in = served_in
 
@@ -34,16 +32,12 @@ class TrainedModel(resolver.ResolverStrategy):
         wanted = None
         if self._served_in is not None:
             newest = store_at(self._served_in).newest()
-            if newest is None or newest.digest is None:
+            wanted = newest.facts.get("model_uri") if newest else None
+            if wanted is None:
                 return {"model": []}
-            wanted = newest.digest
         for item in sorted(input_dict["model"], key=lambda model: -model.id):
-            artifact = Artifact.of(item.mlmd_artifact)
-            if artifact.state != "live":
-                continue
-            contents = Contents.recorded(artifact.properties)
-            if wanted and (contents is None or contents.model_digest != wanted):
-                continue
-            if damage_of(artifact) is None:
+            is_live = item.mlmd_artifact.state == item.mlmd_artifact.LIVE
+            is_wanted = wanted in (None, item.uri)
+            if is_live and is_wanted and storage_for(item.uri).exists(item.uri):
                 return {"model": [item]}
         return {"model": []}

@@ -13,7 +13,7 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.features import number_bounds, string_domain
-from sluice.tfrecords.file_format import image_format
+from sluice.tfrecords.image_header import image_format
 
 MAX_SHOWN = 60
 

@@ -19,8 +19,8 @@ class SkippedModel:
 
     Attributes:
       name: display name.
-      why: such as ``damaged: held 5 files (12 bytes), now 4 files (9 bytes)``.
-      retired: whether a person retired it; False if its files are damaged.
+      why: such as ``retired: wrong labels``.
+      retired: whether a person retired it; False if its files are gone.
     """
 
     name: str
@@ -36,19 +36,17 @@ class BaselineSummary:
       pipeline: name of the pipeline; empty where no driver made the summary.
       name: display name of the baseline; None if there is none.
       is_candidate: whether the latest blessed model is the candidate itself.
-      restored: the version that its damaged files were restored from.
       skipped: newer blessed models, newest first.
     """
 
     pipeline: str = ""
     name: str | None = None
     is_candidate: bool = False
-    restored: str | None = None
     skipped: tuple[SkippedModel, ...] = ()
 
     @property
     def is_lost(self) -> bool:
-        """Whether there is no baseline because its files are damaged."""
+        """Whether there is no baseline because its files are gone."""
         nothing = self.name is None and not self.is_candidate
         return nothing and any(not item.retired for item in self.skipped)
 
@@ -58,7 +56,7 @@ class BaselineSummary:
         if self.is_candidate:
             return "not compared: this model is the latest blessed one itself"
         if self.is_lost:
-            first = f"sluice models retire {self.pipeline} --damaged --reason WHY"
+            first = f"sluice models retire {self.pipeline} artifact:ID --reason WHY"
             if not self.pipeline:  # In a service: there is no driver.
                 first = "leave the thresholds with change out of this run's config"
             return (
@@ -74,16 +72,9 @@ class BaselineSummary:
         if self.name is None and not self.skipped:
             return None
         skipped = [f"{item.name} is {item.why}" for item in self.skipped]
-        parts = []
-        if self.restored:
-            parts.append(
-                f"its files were once damaged, and restored from {self.restored}"
-            )
-        if skipped:
-            prefix = "an older model is used: " if self.name else ""
-            parts.append(prefix + "; ".join(skipped))
+        prefix = "an older model is used: " if self.name and skipped else ""
         name = "this model itself" if self.is_candidate else self.name or "none"
-        why = "; ".join(parts)
+        why = prefix + "; ".join(skipped)
         return Check("baseline", "overall", None, name, None, True, why)
 
     def to_json(self) -> str:

@@ -15,13 +15,12 @@ from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.proto.orchestration import driver_output_pb2
 
 from components.baseline_model.blessed_models import (
-    RESTORED,
     BlessedModel,
     blessed_models,
     name_of,
 )
 from components.model_verdict.baseline_summary import BaselineSummary, SkippedModel
-from sluice.mlmd_items import Artifact, origin_of
+from sluice.mlmd_items import Artifact, maker_run
 from sluice.node_kinds import ABOUT_BASELINE
 
 
@@ -61,7 +60,7 @@ def summarize_baseline(
     blessed = blessed_models(artifacts)
 
     def name(model: BlessedModel) -> str:
-        return name_of(model, origin_of(store, model.model.id).run_id, artifacts)
+        return name_of(model, maker_run(store, model.model.id), artifacts)
 
     newest = next((item for item in blessed if item.model.id in used), None)
     is_candidate = bool(used) and used == candidate
@@ -69,7 +68,6 @@ def summarize_baseline(
         pipeline=pipeline,
         name=name(newest) if newest and not is_candidate else None,
         is_candidate=is_candidate,
-        restored=newest.model.properties.get(RESTORED) if newest else None,
         skipped=tuple(
             SkippedModel(name(model), why, model.retired is not None)
             for model, why in _newer(blessed, newest)

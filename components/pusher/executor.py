@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from tfx.utils import proto_utils
 from components.run_id import run_id_of
 from serving.model_store import Publication, store_at
 from serving.store_owner import Owner
-from sluice.errors import UsageError
-from sluice.mlmd_items import plain_properties
-from sluice.storage.contents import Contents
+from sluice.errors import RemoteError, UsageError
+from sluice.secrets import redact
 from sluice.storage.output_path import resolve_output_uri
 
 _BLESSINGS = ("model_blessing", "infra_blessing")
@@ -28,8 +26,9 @@ class Executor(executor.Executor):
 
     The PushedModel artifact has the result in its custom properties: ``state``
     (``pushed``, ``already_served`` or ``blocked``), TFX's own ``pushed``,
-    ``pushed_version`` and ``pushed_destination``, and ``digest``; with a registry or an
-    endpoint of Vertex AI in ``custom_config``, ``registered_model`` and ``endpoint``.
+    ``pushed_version`` and ``pushed_destination``, ``digest``, and ``model_uri`` of the
+    trained model; with a registry or an endpoint of Vertex AI in ``custom_config``,
+    ``registered_model`` and ``endpoint``.
     """
 
     def Do(
@@ -44,17 +43,13 @@ class Executor(executor.Executor):
             pushed.set_string_custom_property("state", "blocked")
             return
         source = input_dict.get("model") or input_dict["infra_blessing"]
+        model_uri = artifact_utils.get_single_uri(source)
         store = store_at(_directory(exec_properties["push_destination"]))
-        model_dir = self.GetModelPath(input_dict)
         run_id = run_id_of(self._context) or None
         custom_config = json.loads(exec_properties.get("custom_config") or "null") or {}
         publication = store.publish(
-            model_dir,
-            expected_digest=_digest_when_made(source, model_dir),
-            facts={
-                "pipeline_run_id": run_id,
-                "model_uri": artifact_utils.get_single_uri(source),
-            },
+            self.GetModelPath(input_dict),
+            facts={"pipeline_run_id": run_id, "model_uri": model_uri},
             owner=self._owner(custom_config),
         )
         pushed.set_int_custom_property("pushed", 1)
@@ -62,6 +57,7 @@ class Executor(executor.Executor):
         pushed.set_string_custom_property("pushed_version", str(publication.version))
         pushed.set_string_custom_property("pushed_destination", publication.uri)
         pushed.set_string_custom_property("digest", publication.digest)
+        pushed.set_string_custom_property("model_uri", model_uri)
         if custom_config.get("registry"):
             _push_to_vertex(pushed, publication, custom_config, run_id)
 
@@ -88,24 +84,23 @@ def _push_to_vertex(
     run_id: str | None,
 ) -> None:
     """Registers and deploys a version; names both in the artifact's properties."""
-    from components.pusher.vertex_push import Endpoint, Registry, VertexPush
+    # Imported here: Google's library takes 12 seconds.
+    from google.api_core.exceptions import GoogleAPIError
 
-    push = VertexPush(Registry(**custom_config["registry"]))
-    registered = push.register(publication, run_id)
-    pushed.set_string_custom_property("registered_model", str(registered))
-    if endpoint := custom_config.get("endpoint"):
-        name = push.deploy(registered, Endpoint(**endpoint))
-        pushed.set_string_custom_property("endpoint", name)
+    from components.pusher.vertex_push import deploy, register
 
-
-def _digest_when_made(source: list[Any], model_dir: str) -> str | None:
-    """Returns the recorded digest of a model's directory; None if there is none."""
-    artifact = artifact_utils.get_single_instance(source)
-    recorded = Contents.recorded(plain_properties(artifact.mlmd_artifact))
-    if not recorded or not recorded.model_dir:
-        return None
-    is_same = os.path.join(artifact.uri, recorded.model_dir) == model_dir
-    return recorded.model_digest if is_same else None
+    try:
+        model = register(publication, custom_config["registry"], run_id)
+        name = model.versioned_resource_name
+        pushed.set_string_custom_property("registered_model", name)
+        if endpoint := custom_config.get("endpoint"):
+            served = deploy(model, endpoint)
+            pushed.set_string_custom_property("endpoint", served)
+    except GoogleAPIError as error:
+        raise RemoteError(
+            "the model was pushed, but not registered and deployed; what was served at "
+            f"an endpoint still is: {redact(str(error))}"
+        ) from error
 
 
 def _directory(push_destination: str) -> str:

@@ -48,8 +48,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """Writes both outputs; TFX calls it.
 
         Raises:
-          DataError: no span is complete, a file holds SequenceExamples, or a file has
-            changed since it was chosen.
+          DataError: no span is complete, or a file has changed since it was chosen.
           UsageError: a file cannot be read.
         """
         self._log_startup(input_dict, output_dict, exec_properties)

@@ -50,11 +50,10 @@ def ingest(
       split_dirs: by split the folder of its shards, which are named
         ``data_tfrecord-NNNNN-of-NNNNN.gz``; every split gets at least one.
       quarantine_dir: folder of ``report.json`` and ``quarantine.tfrecord.gz``.
-      workers: processes; twice as many for files in a bucket, and 1 where a file
-        system has threads. The caller has none.
+      workers: processes; twice as many for files in a bucket. The caller has no
+        threads.
 
     Raises:
-      DataError: a file holds tf.SequenceExamples.
       UsageError: a file cannot be read, or changes while it is read.
       OSError: an output cannot be written, for example on a full disk.
     """
@@ -66,9 +65,7 @@ def ingest(
             storage_for(folder).delete_tree(folder)
         storage_for(folder).make_folder(folder)
     paths = [file.path for file in ingestion.files]
-    if not all(storage_for(path).can_fork for path in [*folders, *paths]):
-        workers = 1
-    elif any(map(is_remote, paths)):
+    if any(map(is_remote, paths)):
         # They wait half of the time: with 0.1 s to an answer, 1.2 to 1.5 times as fast.
         workers *= 2
     if ingestion.images and workers > 1:

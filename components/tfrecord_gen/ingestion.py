@@ -13,7 +13,7 @@ from components.tfrecord_gen.spans.window import SkippedSpan, SourceFile
 from components.tfrecord_gen.writing.shard_writer import Part
 from sluice.errors import MAX_EXAMPLES
 from sluice.tfrecords.frame_encoding import FRAME_BYTES, MAX_RECORD_BYTES
-from sluice.tfrecords.record_error import RecordError
+from sluice.tfrecords.frame_reader import RecordError
 
 
 @dataclass(frozen=True)

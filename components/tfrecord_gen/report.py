@@ -30,7 +30,7 @@ class FileReport:
         split: the split of its records; None if they were hashed.
         size_bytes: size of the file.
         sha256: digest of the file, hexadecimal.
-        compression: "none", "gzip" or "zlib", detected from the content.
+        compression: "none" or "gzip", detected from the content.
         records: number of ingested records.
         quarantined: record errors; one that loses the rest of the file counts once.
         lost_bytes: decompressed bytes that could not be read.

@@ -7,6 +7,7 @@ once on the same data. See docs/adr/0010-scheduled-runs.md.
 from __future__ import annotations
 
 import json
+import os
 
 from sluice.clock import utc_now
 from sluice.storage.storage import storage_for
@@ -33,4 +34,6 @@ def advance(uri: str, data: str, spans: str) -> None:
       spans: as ``Window.spans_json``, for people.
     """
     record = {DATA: data, "spans": json.loads(spans), "at": utc_now()}
-    storage_for(uri).write_atomically(uri, json.dumps(record).encode())
+    storage = storage_for(uri)
+    storage.make_folder(os.path.dirname(uri))
+    storage.write_atomically(uri, json.dumps(record).encode())

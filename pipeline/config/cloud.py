@@ -1,42 +1,97 @@
 """Config section ``cloud``: where and how a service runs the pipeline.
 
 The section changes no graph: ``runners/cloud`` lays it over the compiled spec. Names of
-machines, accelerators and regions are checked by the linter against a dated table.
+machines, accelerators and regions are the service's own, and checked by it.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from sluice.config_section import Count, Flag, PositiveNumber, Section, Text, expect
-from sluice.retries import MAX_RETRIES
-from sluice.storage.storage import is_remote
+from sluice.config_section import (
+    BUCKET_ADDRESS,
+    Count,
+    Flag,
+    PositiveNumber,
+    Section,
+    Text,
+    expect,
+    matching,
+)
 
 DEFAULT = "default"
 
 
 def _bucket_uri(value: str) -> str:
-    if not is_remote(value) or not re.fullmatch(r"gs://[^/?*#]+(/[^?*#]+)?", value):
+    if not re.fullmatch(BUCKET_ADDRESS, value) or re.search(r"[?*#]", value):
         expect("a place in a bucket, such as gs://my-bucket/sluice")
     return value.rstrip("/")
 
 
-def _variable(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-        expect("the name of an environment variable")
+def _cron(value: str) -> str:
+    from cronsim import CronSim, CronSimError
+
+    try:
+        if len(value.split()) != 5:
+            raise CronSimError("not five fields")
+        next(CronSim(value, datetime.now()))
+    except (CronSimError, StopIteration):
+        expect("five fields (minute, hour, day, month, weekday) such as '0 3 * * *'")
+    return value
+
+
+def _timezone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        expect("a time zone, such as UTC or Europe/Berlin")
     return value
 
 
 BucketUri = Annotated[Text, AfterValidator(_bucket_uri)]
 Environment = dict[
-    Annotated[str, Field(strict=True), AfterValidator(_variable)],
+    Annotated[
+        Text, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable")
+    ],
     Annotated[str, Field(strict=True)],
 ]
-Labels = dict[Text, Annotated[str, Field(strict=True)]]
-_Attempts = Annotated[int, Field(strict=True, ge=0, le=MAX_RETRIES)]
+_LABEL = "at most 63 lower-case letters, digits, hyphens and underscores"
+# https://cloud.google.com/resource-manager/docs/labels-overview
+Labels = dict[
+    Annotated[
+        Text, matching(r"[a-z][a-z0-9_-]{0,62}", f"{_LABEL}, the first a letter")
+    ],
+    Annotated[str, Field(strict=True), matching(r"[a-z0-9_-]{0,63}", _LABEL)],
+]
+# https://cloud.google.com/resource-manager/docs/creating-managing-projects
+_Project = Annotated[
+    Text,
+    matching(
+        r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]",
+        "a project's id: 6 to 30 lower-case letters, digits and hyphens",
+    ),
+]
+_Region = Annotated[Text, matching(r"[a-z]+-[a-z]+\d+", "such as europe-west4")]
+_Account = Annotated[
+    Text,
+    matching(
+        r"[^@\s]+@[^@\s]+\.gserviceaccount\.com",
+        "such as NAME@PROJECT.iam.gserviceaccount.com",
+    ),
+]
+_Network = Annotated[
+    Text,
+    matching(
+        r"projects/\d+/global/networks/[a-z][a-z0-9-]*",
+        "such as projects/PROJECT_NUMBER/global/networks/NAME",
+    ),
+]
+_Attempts = Annotated[int, Field(strict=True, ge=0, le=20)]
 _Percent = Annotated[int, Field(strict=True, ge=0, le=100)]
 
 
@@ -80,8 +135,8 @@ class NodeResources(Section):
     tpu: Tpu | None = None
     retries: _Attempts | None = Field(
         default=None,
-        description="Further attempts of the service. null: what the config's "
-        "`retries` say, of gates none.",
+        description="Further attempts of the service after any failure; `default` is "
+        "not for gates. null: none.",
     )
     cache: Flag | None = Field(
         default=None,
@@ -154,6 +209,12 @@ class Endpoint(Section):
         default=100, description="Share of the requests that a new version gets."
     )
 
+    @model_validator(mode="after")
+    def _check_replicas(self) -> Endpoint:
+        if self.min_replicas > self.max_replicas:
+            expect("max_replicas of at least min_replicas")
+        return self
+
 
 class CloudPush(Section):
     """Where the model goes, apart from the serving directory (Vertex AI only)."""
@@ -164,32 +225,21 @@ class CloudPush(Section):
         description="The endpoint to deploy to; needs `registry`. null: none.",
     )
 
-
-class Kubeflow(Section):
-    """A Kubeflow Pipelines installation; its own settings give the credentials."""
-
-    host: Text = Field(description="Address of its API, such as `https://kfp.example`.")
-    namespace: Text | None = Field(
-        default=None, description="Namespace of a multi-user installation."
-    )
-    experiment: Text | None = Field(
-        default=None, description="null: the pipeline's name."
-    )
-    timezone: Text = Field(
-        default="UTC",
-        description="Time zone of the installation's schedules, its "
-        "`CRON_SCHEDULE_TIMEZONE`; schedules in another one are refused.",
-    )
+    @model_validator(mode="after")
+    def _check_endpoint(self) -> CloudPush:
+        if self.endpoint is not None and self.registry is None:
+            expect("a registry, whose model the endpoint serves")
+        return self
 
 
 class Schedule(Section):
     """When the service starts runs by itself."""
 
-    cron: Text = Field(description="Five fields, such as `0 3 * * *`.")
-    timezone: Text | None = Field(
-        default=None,
-        description="Such as `Europe/Berlin`. null: `kubeflow.timezone` on Kubeflow, "
-        "else UTC.",
+    cron: Annotated[Text, AfterValidator(_cron)] = Field(
+        description="Five fields, such as `0 3 * * *`."
+    )
+    timezone: Annotated[Text, AfterValidator(_timezone)] = Field(
+        default="UTC", description="Such as `Europe/Berlin`."
     )
     max_concurrent: Count = Field(
         default=1, description="Runs of the schedule at the same time, at most."
@@ -214,15 +264,15 @@ class Cloud(Section):
         default=None,
         description="Image of every node.",
     )
-    project: Text | None = Field(
+    project: _Project | None = Field(
         default=None, description="Google Cloud project, by its id."
     )
-    region: Text | None = Field(default=None, description="Such as `europe-west4`.")
-    service_account: Text | None = Field(
+    region: _Region | None = Field(default=None, description="Such as `europe-west4`.")
+    service_account: _Account | None = Field(
         default=None,
         description="Account that the nodes run as. null: the service's default.",
     )
-    network: Text | None = Field(
+    network: _Network | None = Field(
         default=None,
         description="Network, such as `projects/12345/global/networks/mine`.",
     )
@@ -239,7 +289,6 @@ class Cloud(Section):
     )
     beam: CloudBeam = CloudBeam.model_construct()
     push: CloudPush = CloudPush.model_construct()
-    kubeflow: Kubeflow | None = None
     schedule: Schedule | None = None
 
     def of_node(self, node_id: str) -> NodeResources:

@@ -22,8 +22,7 @@ from pipeline.config.features import FeatureSpec, Label
 from pipeline.config.origin import Origin
 from pipeline.config.train import TRAINED_BEFORE, Train
 from sluice.config_section import (
-    Count,
-    Destination,
+    Directory,
     NotEmpty,
     Params,
     PipelineName,
@@ -32,7 +31,6 @@ from sluice.config_section import (
     Text,
 )
 from sluice.errors import ConfigError
-from sluice.retries import Retries
 from sluice.storage.output_path import resolve_output_uri
 from sluice.storage.storage import is_remote
 
@@ -49,27 +47,10 @@ BUNDLED_MODELS = {
 class Push(Section):
     """Where the model is pushed."""
 
-    serving_dir: Destination | None = Field(
+    serving_dir: Directory | None = Field(
         default=None,
         description="Relative to the project root, absolute, below `~`, or a `gs://` "
         "address; of one pipeline only. null: `serving/` in the workspace.",
-    )
-
-
-class Memory(Section):
-    """How much memory a node may use, on local runs.
-
-    The limit applies to the sum over the node's processes; shared pages count once. A
-    node that uses more is killed and has failed.
-    """
-
-    default: Count | None = Field(
-        default=None,
-        description="Of every node that is not named, in MB (1,000,000 bytes). null: "
-        "what the machine has.",
-    )
-    nodes: dict[Text, Count | None] = Field(
-        default={}, description="Limits by node, such as `{Trainer: 8000}`."
     )
 
 
@@ -119,8 +100,6 @@ class Config(Section):
     evaluate: Evaluate
     push: Push = Push()
     nodes: OwnNodes = Field(default={}, description="Nodes to add to the graph, by id.")
-    retries: Retries = Retries()
-    memory_mb: Memory = Memory()
     cloud: Cloud | None = Field(
         default=None,
         description="Where and how a service runs the pipeline; profiles such as "

@@ -12,6 +12,7 @@ from components.tfrecord_gen.checking.image_check import ImageLimits
 from components.tfrecord_gen.spans.completeness import CompleteWhen
 from sluice.config_section import (
     Count,
+    Directory,
     Fraction,
     Pattern,
     PositiveNumber,
@@ -42,7 +43,7 @@ class Splits(Section):
 class Data(Section):
     """Where the TFRecords are: `splits`, or else `files` with `hash_splits`."""
 
-    dir: Text = Field(
+    dir: Directory = Field(
         description="Relative to the project root, absolute, or `gs://BUCKET/PATH`."
     )
     splits: Splits | None = None

@@ -14,7 +14,7 @@ from ruamel.yaml.representer import SafeRepresenter
 from pipeline.config.config import Config
 from pipeline.config.origin import Origin
 from sluice.printable import printable
-from sluice.record.documents.privacy import Privacy
+from sluice.privacy import Privacy
 from sluice.storage import atomic
 
 
@@ -97,8 +97,7 @@ def read_stored_config(path: Path) -> Config:
         file=document["file"],
         profile=document["profile"],
         overrides=tuple(document["overrides"]),
-        # Runs of earlier versions have none.
-        locations={tuple(key): at for key, at in document.get("locations", ())},
+        locations={tuple(key): at for key, at in document["locations"]},
     )
     return config
 

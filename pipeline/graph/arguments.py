@@ -201,21 +201,18 @@ def of_baseline(context: GraphContext) -> Arguments:
 def _blessed_model(context: GraphContext) -> Arguments:
     """The strategy of a resolver of the latest blessed model.
 
-    Cloud services support only TFX's own, which takes a retired or damaged model too.
+    Cloud services support only TFX's own, which takes a retired or missing model too.
     """
     from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
         LatestBlessedModelStrategy,
     )
     from tfx.types import Channel, standard_artifacts
 
-    from components.baseline_model.resolver_strategy import LatestIntactBlessedModel
+    from components.baseline_model.resolver_strategy import LatestUsableBlessedModel
 
     strategy: Arguments = {"strategy_class": LatestBlessedModelStrategy}
     if not context.locations.is_service:
-        strategy = {
-            "strategy_class": LatestIntactBlessedModel,
-            "config": {"restores": context.locations.restores_baseline},
-        }
+        strategy = {"strategy_class": LatestUsableBlessedModel}
     return {
         **strategy,
         "model": Channel(type=standard_artifacts.Model),

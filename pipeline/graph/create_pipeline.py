@@ -2,14 +2,16 @@
 
 TFX's cache key covers the inputs and exec properties of a node, but not the code of
 user functions (given by import path) nor the versions of packages. Each node therefore
-gets one more exec property, its fingerprint: a JSON object with a digest per module and
-a version per package, so that ``sluice explain`` can say which of them changed.
+gets one more exec property, its fingerprint: a JSON object with a digest per module, a
+version per package, and a digest per file that a property names, so that
+``sluice explain`` can say which of them changed.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,7 +25,7 @@ from pipeline.config.config import Config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.graph.arguments import GraphContext
 from pipeline.graph.check_metrics import check_metrics
-from pipeline.graph.custom_nodes import sort_nodes
+from pipeline.graph.custom_nodes import named_files, sort_nodes
 from pipeline.graph.locations import Locations, local_locations
 from pipeline.graph.node_registry import Node
 from schemas.loader import load
@@ -31,7 +33,7 @@ from sluice import code_fingerprint
 from sluice.errors import ConfigError, did_you_mean
 from sluice.node_kinds import kind_of
 from sluice.project import own_root
-from sluice.storage.storage import remote_modules
+from sluice.storage import digest
 from sluice.workspace import installed_version, locate
 
 _CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
@@ -111,7 +113,8 @@ def _create_component(
     properties = component.exec_properties
     is_system = kind_of(component.type).system
     if not (is_system or code_fingerprint.PROPERTY in properties):
-        properties[code_fingerprint.PROPERTY] = _fingerprint(node, context)
+        found = _fingerprint(node, context, properties)
+        properties[code_fingerprint.PROPERTY] = found
     return component
 
 
@@ -205,18 +208,27 @@ def _with_proto_names(text: str) -> str:
     return f"unknown field {name!r}, expected one of {known}"
 
 
-def _fingerprint(node: Node, context: GraphContext) -> str:
-    """Returns the digests of a node's code and the versions of its packages."""
+def _fingerprint(
+    node: Node, context: GraphContext, properties: Mapping[str, Any]
+) -> str:
+    """Returns the digests of a node's code and files, and its packages' versions.
+
+    Files are those that its exec ``properties`` name.
+    """
     config = context.config
     # Code is looked up here first, then at the user's.
     roots = list(dict.fromkeys([own_root(), config.root]))
     code = code_fingerprint.digests_of(node.all_code(config), roots)
-    if "sluice.storage.storage" in code:
-        addresses = f"{config.data} {config.nodes} {context.locations}"
-        modules = remote_modules(addresses)
-        code |= code_fingerprint.digests_of(modules, roots)
+    files = {}
+    for path in named_files(config, properties):
+        if path.suffix == ".py":
+            code |= code_fingerprint.of_file(path, roots)
+        # A copy has a digest in its path.
+        elif not path.is_relative_to(context.locations.inputs_dir or path / "none"):
+            files[os.path.relpath(path, config.root)] = digest.of_file(path)
     parts = {
         "code": code,
+        "files": files,
         "packages": {
             name: installed_version(name) for name in node.all_packages(config)
         },

@@ -7,7 +7,9 @@ checks it before that, from its source code.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,21 +84,11 @@ def is_needed_for(config: Config, node_id: str, targets: Collection[str]) -> boo
     return node_id in seen
 
 
-def selected_nodes(
-    config: Config, from_nodes: Collection[str], to_nodes: Collection[str]
-) -> list[str]:
-    """Returns the ids of the nodes of a partial run, as TFX selects them.
-
-    Args:
-      config: of the pipeline.
-      from_nodes: these and what is downstream of them; empty for all.
-      to_nodes: these and what is upstream of them; empty for all.
-    """
+def selected_nodes(config: Config, to_nodes: Collection[str]) -> list[str]:
+    """Returns the ids of ``to_nodes`` and what is upstream of them; empty for all."""
     return [
         name
         for name in node_ids(config)
-        if not from_nodes
-        or any(is_needed_for(config, first, [name]) for first in from_nodes)
         if not to_nodes or is_needed_for(config, name, to_nodes)
     ]
 
@@ -115,10 +107,15 @@ def modules_of(config: Config) -> list[str]:
 def files_of(config: Config) -> list[Path]:
     """Returns the files that the config names for training and custom nodes."""
     given = [own.parameters for own in config.nodes.values()]
-    texts = [text for item in (*given, config.model_params) for text in _texts(item)]
-    paths = [_existing(config, text) for text in texts]
+    paths = named_files(config, [*given, config.model_params])
     if base := config.warm_start_path:
         paths += [base, *sorted(base.rglob("*"))]
+    return [path for path in paths if path.is_file()]
+
+
+def named_files(config: Config, value: Any) -> list[Path]:
+    """Returns the files that a value names, also inside of JSON in a string."""
+    paths = [_existing(config, text) for text in _texts(value)]
     return [path for path in paths if path.is_file()]
 
 
@@ -177,4 +174,9 @@ def _texts(value: Any) -> list[str]:
         value = list(value.values())
     if isinstance(value, list | tuple):
         return [text for item in value for text in _texts(item)]
-    return [value] if isinstance(value, str) else []
+    if not isinstance(value, str):
+        return []
+    with suppress(ValueError):
+        if value[:1] in ("{", "["):
+            return _texts(json.loads(value))
+    return [value]

@@ -34,8 +34,7 @@ class Locations:
       serving_dir: directory of the model's versions.
       baseline_store: accepted data, a directory or a ``gs://`` URI.
       beam_args: options of the Beam pipelines inside the nodes.
-      restores_baseline: whether a damaged baseline may be restored from a served
-        version; false for commands that only read.
+      copies_inputs: false for commands that only read.
       checkpoints: ``gs://`` URI for checkpoints of trainings; None where the runner
         chooses a directory for each.
       workspace_id: identifies the workspace to the serving directory; None without
@@ -48,7 +47,7 @@ class Locations:
     serving_dir: str
     baseline_store: str
     beam_args: tuple[str, ...] = ()
-    restores_baseline: bool = True
+    copies_inputs: bool = True
     checkpoints: str | None = None
     workspace_id: str | None = None
 
@@ -71,7 +70,7 @@ class Locations:
         """
         assert self.inputs_dir is not None
         target = self.inputs_dir / kind / self.digest_of(path) / path.name
-        if not target.exists():
+        if self.copies_inputs and not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             if path.is_dir():
                 _copy_directory(path, target)

@@ -84,11 +84,6 @@ def check_node_ids(config: Config, asked: Iterable[str]) -> None:
 
 
 def _check_names(config: Config, problems: Problems) -> None:
-    known = node_ids(config)
-    named = [("retries", name) for name in config.retries.nodes]
-    named += [("memory_mb", name) for name in config.memory_mb.nodes]
-    for section, name in named:
-        _check_known(name, (section, "nodes", name), known, problems)
     for node in NODES:
         if node.id in config.nodes:
             problems.add(

@@ -1,4 +1,4 @@
-"""Chooses the label: requested, most likely, or selected by the user.
+"""Chooses the label: requested, or most likely.
 
 A name such as label, target or class counts most. If no feature has such a name, a
 required feature with the two values 0 and 1 is a candidate.
@@ -121,7 +121,6 @@ def _is_dense(feature: FeatureSummary) -> bool:
     return feature.distinct >= 0.9 * _width(feature)
 
 
-Ask = Callable[[list[LabelCandidate]], str]
 Suggest = Callable[[str], str | None]
 
 _SHOWN = 8
@@ -136,13 +135,12 @@ class ChosenLabel:
 
 
 def choose_label(
-    summary: Summary, requested: str | None, ask: Ask | None, suggest: Suggest
+    summary: Summary, requested: str | None, suggest: Suggest
 ) -> ChosenLabel:
-    """Returns the label: the one requested, or else found, or chosen by the user.
+    """Returns the label: the one requested, or else the likeliest.
 
-    Where the choice is not clear, ``ask`` lets the user choose from features, the
-    likeliest first. Hints have the command that takes a feature as the label, as
-    ``suggest`` returns it; None where that would fail as well.
+    Hints have the command that takes a feature as the label, as ``suggest`` returns it;
+    None where that would fail as well.
 
     Raises:
       UsageError: the requested feature cannot be the label, or no feature looks like
@@ -151,17 +149,13 @@ def choose_label(
     if requested is not None:
         return _check_requested(summary, requested, suggest)
     found = label_candidates(summary)
-    ambiguous = len(found) > 1 and found[0].score - found[1].score < CLEAR_LEAD
-    if found and not (ambiguous and ask):
-        why = ", ".join(found[0].reasons)
-        if ambiguous:
-            others = " or ".join(candidate.name for candidate in found[1:4])
-            why += f"; it could also be {others}: choose with --label"
-        return ChosenLabel(found[0].name, why)
-    possible = found or label_candidates(summary, min_score=0)
-    if ask is None or not possible:
-        raise _no_label(summary, possible, suggest)
-    return ChosenLabel(ask(possible), "your choice")
+    if not found:
+        raise _no_label(summary, label_candidates(summary, min_score=0), suggest)
+    why = ", ".join(found[0].reasons)
+    if len(found) > 1 and found[0].score - found[1].score < CLEAR_LEAD:
+        others = " or ".join(candidate.name for candidate in found[1:4])
+        why += f"; it could also be {others}: choose with --label"
+    return ChosenLabel(found[0].name, why)
 
 
 def _check_requested(summary: Summary, label: str, suggest: Suggest) -> ChosenLabel:

@@ -52,7 +52,7 @@ class Sample:
         for path in self.read:
             left = bytes_per_file
             # Compression is detected by content, as in the ingestion.
-            records = tfrecord.read(path, any_name=True)
+            records = tfrecord.read(path)
             for number, record in enumerate(
                 itertools.islice(records, self.per_file), 1
             ):

@@ -44,7 +44,7 @@ from pipeline.training.strategy.task_process import TF_CONFIG, beat, is_supervis
 from pipeline.training.warm_start import warm_start
 from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
-from sluice.errors import TransientError
+from sluice.errors import NodeError
 from sluice.secrets import resolve
 from sluice.storage import digest
 from sluice.storage.storage import storage_for
@@ -167,12 +167,12 @@ def wait_for_model(directory: str, timeout_s: float = 1800.0) -> None:
     TFX's executor runs in each of them, and fails where there is no model at its end.
 
     Raises:
-      TransientError: it is not there in time.
+      NodeError: it is not there in time.
     """
     deadline = time.monotonic() + timeout_s
     while not tf.io.gfile.exists(directory):
         if time.monotonic() > deadline:
-            raise TransientError(
+            raise NodeError(
                 "the chief of the training has not exported the model",
                 where=directory,
                 expected=f"within {timeout_s:g} s after the last step",

@@ -262,10 +262,11 @@ def top_values_chart(
       data: the data sets; a value without a share has no bar.
     """
     longest = max((min(len(name), _NAME_CHARS) for name in names), default=0)
-    left, right = longest * CHAR_WIDTH + 12, WIDTH - 52
     top = _KEY_HEIGHT + 6
     axis = Axis("share", low=0.0)
     shares = [item.shares.get(name, 0.0) for item in data for name in names]
+    widest = max((len(formats.percent(share)) for share in shares), default=0)
+    left, right = longest * CHAR_WIDTH + 12, WIDTH - max(6, widest) * CHAR_WIDTH - 9
     x = make_scale(axis, shares, left, right)
     parts = [_key(data)] if len(data) > 1 else []
     for i, name in enumerate(names):

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import formats
+from reports.evaluation import read_plots
 from reports.sections.curves import (
     Counts,
     Thresholds,
@@ -22,6 +23,7 @@ from reports.sections.curves import (
 from reports.tables import Header, Table, decimals, numbers
 
 HISTOGRAM = "prediction_histogram"
+MATRIX = "multi_class_confusion_matrix_at_thresholds"
 MAX_MATRIX = 20
 _MAX_PAIRS = 200
 _HEAT = 9
@@ -56,7 +58,9 @@ Confusion = Mapping[tuple[int, int], float]
 
 
 def build(
-    evaluation: dict[str, Any], histograms: Mapping[str, Any], classes: Sequence[str]
+    evaluation: dict[str, Any],
+    histograms: Mapping[str, Sequence[float]],
+    classes: Sequence[str],
 ) -> ClassificationView | None:
     """Returns the view of the overall slice; None for what is no classifier.
 
@@ -65,9 +69,7 @@ def build(
       histograms: of predictions, by model.
       classes: names of the classes, in the order of their ids; empty if unknown.
     """
-    plots = [
-        p for p in evaluation["plots"] if not p["slice"] and not p["compared_with"]
-    ]
+    plots = [*read_plots(evaluation)]
     is_binary = len(classes) == 2
     counts = {
         model: from_histogram(histogram)
@@ -75,9 +77,9 @@ def build(
         if is_binary
     }
     confusions = {
-        plot["model"]: _from_plot(plot)
+        plot.model: _from_plot(plot.tables[MATRIX])
         for plot in reversed(plots)
-        if plot["kind"] == "multi_class_confusion_matrix_at_thresholds"
+        if MATRIX in plot.tables
     }
     if not confusions:
         confusions = {model: _at_half(found) for model, found in counts.items()}
@@ -111,21 +113,16 @@ def class_name(class_id: int, classes: Sequence[str]) -> str:
     return classes[class_id] if class_id < len(classes) else str(class_id)
 
 
-def _from_plot(plot: dict[str, Any]) -> Confusion:
+def _from_plot(table: dict[str, Any]) -> Confusion:
     """Returns the counts by true and predicted class at the lowest threshold."""
-    columns = plot["columns"]
-    lowest = min(map(float, columns["threshold"]), default=0.0)
-    counts: defaultdict[tuple[int, int], float] = defaultdict(float)
-    for threshold, actual, predicted, count in zip(
-        columns["threshold"],
-        columns["actual_class_id"],
-        columns["predicted_class_id"],
-        columns["num_weighted_examples"],
-        strict=True,
-    ):
-        if float(threshold) == lowest:
-            counts[actual, predicted] += count
-    return counts
+    matrices = table.get("matrices") or [{}]
+    lowest: Any = min(matrices, key=lambda item: float(item.get("threshold", 0)))
+    return {
+        (x.get("actual_class_id", 0), x.get("predicted_class_id", 0)): float(
+            x.get("num_weighted_examples", 0)
+        )
+        for x in lowest.get("entries", ())
+    }
 
 
 def _at_half(counts: Counts) -> Confusion:

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import Any
 
 from markupsafe import Markup
 
 from reports.charts.lines import Series, line_chart
 from reports.charts.scale import Axis
+from reports.evaluation import Plot
 from reports.tables import Table, decimals, numbers
 
 _STYLES = {"candidate": 0, "baseline": 2}
@@ -57,10 +57,9 @@ class Thresholds:
     table: Table
 
 
-def from_histogram(histogram: dict[str, Any]) -> Counts:
+def from_histogram(values: Sequence[float]) -> Counts:
     """Returns the counts if probabilities from each bucket's edge on are positive."""
-    _, buckets = histogram["shape"]
-    values = [int(value) for value in histogram["values"]]
+    buckets = len(values) // 2
     negatives, positives = values[:buckets], values[buckets:]
     below_fp = [0, *accumulate(negatives)]
     below_tp = [0, *accumulate(positives)]
@@ -110,27 +109,26 @@ def _share(part: float, rest: float) -> float | None:
 
 
 def calibration(
-    histograms: Mapping[str, Any], is_binary: bool
+    histograms: Mapping[str, Sequence[float]], is_binary: bool
 ) -> list[tuple[str, Markup]]:
     """Returns how often predictions of each probability were right.
 
     Neighbouring probabilities are merged until there are enough examples of them.
     """
     series = []
-    for model, histogram in histograms.items():
-        _, buckets = histogram["shape"]
-        values = [int(value) for value in histogram["values"]]
+    for model, values in histograms.items():
+        buckets = len(values) // 2
         enough = max(_MIN_GROUP, sum(values) / _CALIBRATION_POINTS)
         counts: list[int] = []
         x: list[float] = []
         y: list[float | str | None] = []
-        count, right, probability = 0, 0, 0.0
+        count, right, probability = 0.0, 0.0, 0.0
         for i in range(buckets):
             found = values[i] + values[buckets + i]
             count, right = count + found, right + values[buckets + i]
             probability += found * (i + 0.5) / buckets
             if count >= enough:
-                counts.append(count)
+                counts.append(int(count))
                 x.append(probability / count)
                 y.append(right / count)
                 count, right, probability = 0, 0, 0.0
@@ -144,41 +142,32 @@ def calibration(
     return [("Calibration; the area of a point is its number of predictions", chart)]
 
 
-def plotted(plots: Sequence[dict[str, Any]]) -> list[tuple[str, Markup]]:
+def plotted(plots: Sequence[Plot]) -> list[tuple[str, Markup]]:
     """Returns the charts of TFMA's plots, which a config or a foreign pipeline has."""
     charts = []
-    subjects: dict[str, dict[str, Counts]] = {}
+    titles: dict[str, dict[str, Counts]] = {}
     for plot in plots:
-        if plot["kind"] == "confusion_matrix_at_thresholds":
-            counts = Counts(*(list(map(float, plot["columns"][x])) for x in _COUNTS))
-            subjects.setdefault(_subject(plot), {})[plot["model"]] = counts
-    for subject, found in subjects.items():
-        suffix = f", {subject}" if subject else ""
-        charts += [(f"{title}{suffix}", chart) for title, chart in curves(found)]
+        if matrices := plot.tables.get("confusion_matrix_at_thresholds"):
+            rows = matrices["matrices"]
+            columns = ([float(row.get(x, 0)) for row in rows] for x in _COUNTS)
+            titles.setdefault(plot.title, {})[plot.model] = Counts(*columns)
+    for title, found in titles.items():
+        suffix = f", {title}" if title else ""
+        charts += [(f"{name}{suffix}", chart) for name, chart in curves(found)]
     for plot in plots:
-        if plot["kind"] == "calibration_histogram_buckets":
-            columns = plot["columns"]
-            rows = [
-                (float(predicted) / float(n), float(label) / float(n))
-                for n, label, predicted in zip(
-                    columns["num_weighted_examples"],
-                    columns["total_weighted_label"],
-                    columns["total_weighted_refined_prediction"],
-                    strict=True,
-                )
-                if float(n)
-            ]
-            line = Series(plot["model"], *_columns(sorted(rows, reverse=True)))
-            suffix = ", ".join(filter(None, [_subject(plot), plot["model"]]))
+        if histogram := plot.tables.get("calibration_histogram_buckets"):
+            points = []
+            for bucket in histogram["buckets"]:
+                if n := float(bucket.get("num_weighted_examples", 0)):
+                    label = float(bucket.get("total_weighted_label", 0))
+                    predicted = bucket.get("total_weighted_refined_prediction", 0)
+                    points.append((float(predicted) / n, label / n))
+            line = Series(plot.model, *_columns(sorted(points, reverse=True)))
+            suffix = ", ".join(filter(None, [plot.title, plot.model]))
             axes = Axis("mean prediction", 0.0, 1.0), Axis("mean label", 0.0, 1.0)
             chart = line_chart("Calibration", [line], *axes, diagonal=True)
             charts.append((f"Calibration, {suffix}", chart))
     return charts
-
-
-def _subject(plot: dict[str, Any]) -> str:
-    keys = [f"{key.replace('_', ' ')} {n}" for key, n in plot["sub_key"].items()]
-    return ", ".join(filter(None, [plot["name"], plot["output"], *keys]))
 
 
 def thresholds(counts: Counts, positive: str) -> Thresholds:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
 
 from reports import formats
+from reports.feature_statistics import statistics
 from reports.read_run import RunData
-from reports.run_values import statistics
 from reports.sections import features, images
 from reports.sections.features import FeaturesView
 from reports.sections.images import ImagesView
@@ -24,6 +24,9 @@ _SEVERITIES = {
     "error": Mark("bad", "error"),
     "warning": Mark("warn", "warning"),
 }
+# Stages that TFDV does not validate.
+_NOT_VALIDATED = ("PLANNED", "ALPHA", "DEPRECATED", "DEBUG_ONLY", "DISABLED")
+_MAX_VALUES = 100
 _MEASURES = {
     "infinity_norm": "L-infinity",
     "jensen_shannon_divergence": "Jensen-Shannon",
@@ -37,7 +40,6 @@ class SchemaView:
 
     table: Table
     suggestions: Table | None
-    left_out: int
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class DataView:
 
 def build(run: RunData) -> DataView | None:
     """Returns the view; None without statistics and ingestion."""
-    ingestion = run.artifacts("ingestion")
+    ingestion = run.documents("ingestion")
     feature_view = features.build(run)
     if not ingestion and feature_view is None:
         return None
@@ -87,16 +89,13 @@ def build(run: RunData) -> DataView | None:
 def _examples(run: RunData, ingestion: Sequence[dict[str, Any]]) -> Table:
     """Returns examples per split, of the statistics or else of the ingestion."""
     counts: dict[str, int] = {}
-    for _, split in statistics(run):
-        counts.setdefault(split["split"], split["examples"])
+    for found in statistics(run):
+        counts.setdefault(found.split, found.examples)
     for artifact in ingestion:
         for name, split in artifact["splits"].items():
             counts.setdefault(name, split["records"])
-    before = {
-        split["split"]: split["examples"]
-        for artifact in run.artifacts("baseline_statistics")
-        for split in artifact["splits"]
-    }
+    accepted = statistics(run, "baseline_statistics")
+    before = {split.split: split.examples for split in accepted}
     total = sum(count for name, count in counts.items() if name != "serving")
     columns: Header = [
         "Split",
@@ -149,7 +148,7 @@ def _spans(ingestion: Sequence[dict[str, Any]]) -> Table | None:
 
 
 def _baseline(run: RunData) -> str:
-    for artifact in run.artifacts("baseline_statistics"):
+    for artifact in run.documents("baseline_statistics"):
         known = artifact.get("baseline") or {}
         name, at = known.get("name"), formats.time(known.get("accepted_at"))
         text = f"Compared with the data accepted last: {name}, accepted {at}"
@@ -177,18 +176,10 @@ def _anomalies(run: RunData) -> Table | None:
         ]
     else:
         rows = [
-            [
-                _SEVERITIES.get(item["severity"]),
-                item["feature"],
-                split["split"],
-                item["short"],
-                None,
-                None,
-                item["long"] or "",
-            ]
-            for artifact in run.artifacts("anomalies")
-            for split in artifact["splits"]
-            for item in split["anomalies"]
+            [severity, feature, split, short, None, None, long]
+            for document in run.documents("anomalies")
+            for split, found in document["splits"].items()
+            for severity, feature, short, long in _reasons(found)
         ]
     if not rows:
         return None
@@ -197,6 +188,18 @@ def _anomalies(run: RunData) -> Table | None:
     columns = ("Result", "Feature", "Split", "Anomaly", "Expected", numbers("Actual"))
     caption = "Anomalies, the worst first"
     return Table("anomalies", caption, (*columns, "Explanation"), rows)
+
+
+def _reasons(found: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Yields severity, feature, and a short and a long text of TFDV's anomalies."""
+    if found.get("data_missing"):
+        yield _SEVERITIES["error"], None, "Data missing", "There are no examples."
+    for name, info in sorted(found.get("anomaly_info", {}).items()):
+        severity = _SEVERITIES.get(info.get("severity", "UNKNOWN").lower())
+        feature = ".".join(info.get("path", {}).get("step", ())) or name
+        for reason in info.get("reason", ()):
+            short = reason.get("short_description", "")
+            yield severity, feature, short, reason.get("description", "")
 
 
 def _with_examples(row: dict[str, Any]) -> str | Markup:
@@ -238,74 +241,102 @@ def _bad_records(ingestion: Sequence[dict[str, Any]]) -> tuple[Table | None, str
 
 
 def _schema(run: RunData) -> SchemaView | None:
-    artifacts = run.artifacts("schema")
-    if not artifacts:
+    documents = run.documents("schema")
+    if not documents:
         return None
-    schema = artifacts[0]
     columns = ("Feature", "Type", "Values per example", "Required in", "Domain")
+    schema, sensitive = documents[0]["schema"], documents[0]["privacy"]["sensitive"]
+    domains = {item["name"]: item for item in schema.get("string_domain", ())}
     rows = [
         [
-            item["name"],
-            item["type"].lower() + ("" if item["validated"] else ", not validated"),
-            _values_per_example(item),
-            _required(item),
-            "sensitive" if item["sensitive"] else _domain(item["domain"]),
-            _environments(item["environments"]),
-            "; ".join(
-                f"{one['check']}: {_MEASURES.get(one['measure'], one['measure'])} "
-                f"≤ {formats.number(one['threshold'])}"
-                for one in item["comparators"]
-            ),
+            name,
+            feature.get("type", "unknown").lower() + _unless_validated(feature),
+            _values_per_example(feature),
+            _required(feature.get("presence", {})),
+            "sensitive" if name in sensitive else _domain(feature, domains),
+            _environments(feature),
+            _comparators(feature),
         ]
-        for item in schema["features"]
+        for name, feature in _features(schema.get("feature", ()))
     ]
     caption = "The schema that the data was checked against"
     table = Table("schema", caption, (*columns, "Environments", "Comparators"), rows)
-    return SchemaView(table, _suggestions(run), schema["features_left_out"])
+    return SchemaView(table, _suggestions(run))
 
 
-def _values_per_example(item: dict[str, Any]) -> str:
-    if item["shape"] is not None:
-        sizes = ["any" if size is None else str(size) for size in item["shape"]]
+def _features(features: Any, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields each feature with its name, those of a struct after it."""
+    for feature in features:
+        name = f"{prefix}{feature['name']}"
+        yield name, feature
+        inner = feature.get("struct_domain", {}).get("feature", ())
+        yield from _features(inner, f"{name}.")
+
+
+def _unless_validated(feature: dict[str, Any]) -> str:
+    stage = feature.get("lifecycle_stage")
+    is_validated = stage not in _NOT_VALIDATED and not feature.get("deprecated")
+    return "" if is_validated else ", not validated"
+
+
+def _values_per_example(feature: dict[str, Any]) -> str:
+    if "shape" in feature:
+        sizes = [item.get("size", "any") for item in feature["shape"].get("dim", ())]
         return f"shape [{', '.join(sizes)}]"
-    least, most = item["min_values"], item["max_values"]
-    if least is None and most is None:
+    count = feature.get("value_count", {})
+    least, most = int(count.get("min", 0)), int(count.get("max", 0))
+    if not least and not most:
         return "any"
     if least == most:
         return f"{least:,}"
-    return f"{least or 0:,} to {'any' if most is None else f'{most:,}'}"
+    return f"{least:,} to {most or 'any'}"
 
 
-def _required(item: dict[str, Any]) -> str:
+def _required(presence: dict[str, Any]) -> str:
     parts = []
-    if item["min_fraction"] is not None:
-        parts.append(f"{formats.percent(item['min_fraction'])} of the examples")
-    if item["min_count"]:
-        parts.append(formats.plural(item["min_count"], "example"))
+    if "min_fraction" in presence:
+        parts.append(f"{formats.percent(presence['min_fraction'])} of the examples")
+    if count := int(presence.get("min_count", 0)):
+        parts.append(formats.plural(count, "example"))
     return ", ".join(parts)
 
 
-def _domain(domain: dict[str, Any] | None) -> str:
-    if not domain:
+def _domain(feature: dict[str, Any], shared: dict[str, dict[str, Any]]) -> str:
+    kind = next((key for key in feature if key.endswith("_domain")), "")
+    domain, name = feature.get(kind, {}), feature.get("domain")
+    if name:
+        kind, domain = "string_domain", shared.get(name, {})
+    if kind in ("", "struct_domain"):
         return ""
-    text = domain["kind"]
-    if domain.get("name"):
-        text += f" {domain['name']}"
-    if domain.get("min") is not None or domain.get("max") is not None:
+    text = kind.removesuffix("_domain") + (f" {name}" if name else "")
+    if "min" in domain or "max" in domain:
         low, high = (formats.number(domain.get(key)) for key in ("min", "max"))
         text += f", {low} to {high}"
-    if domain.get("values"):
-        values = ", ".join(str(value) for value in domain["values"])
-        more = domain.get("values_left_out") or 0
-        text += f": {values}" + (f" and {more:,} more" if more else "")
+    values = domain.get("value", [])
+    if values:
+        more = len(values) - _MAX_VALUES
+        text += f": {', '.join(values[:_MAX_VALUES])}"
+        text += f" and {more:,} more" if more > 0 else ""
     return text
 
 
-def _environments(found: dict[str, list[str]]) -> str:
+def _environments(feature: dict[str, Any]) -> str:
     return "; ".join(
-        f"{key.replace('_', ' ')} {', '.join(found[key])}"
-        for key in ("only_in", "not_in")
-        if found[key]
+        f"{text} {', '.join(feature[key])}"
+        for key, text in (
+            ("in_environment", "only in"),
+            ("not_in_environment", "not in"),
+        )
+        if feature.get(key)
+    )
+
+
+def _comparators(feature: dict[str, Any]) -> str:
+    return "; ".join(
+        f"{check}: {_MEASURES.get(measure, measure)} "
+        f"≤ {formats.number(found.get('threshold', 0.0))}"
+        for check in ("drift", "skew")
+        for measure, found in feature.get(f"{check}_comparator", {}).items()
     )
 
 
@@ -317,7 +348,7 @@ def _suggestions(run: RunData) -> Table | None:
             item["text"],
             item["refusal"] or "",
         ]
-        for artifact in run.artifacts("anomalies")
+        for artifact in run.documents("anomalies")
         for item in artifact["suggestions"] or []
     ]
     if not rows:

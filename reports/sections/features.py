@@ -7,7 +7,7 @@ requests. Features with anomalies come first, then those closest to their drift 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import compress, pairwise
 from typing import Any
@@ -24,8 +24,9 @@ from reports.charts.bars import (
     top_values_chart,
 )
 from reports.charts.scale import Axis
+from reports.charts.svg import is_finite
+from reports.feature_statistics import Buckets, FeatureStatistics, statistics
 from reports.read_run import RunData
-from reports.run_values import statistics
 from reports.tables import Header, Mark, Table, numbers
 
 BASELINE = "accepted data"
@@ -78,12 +79,12 @@ class Feature:
     """
 
     name: str
-    statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    statistics: dict[str, FeatureStatistics] = field(default_factory=dict)
     distances: list[Distance] = field(default_factory=list)
     misses: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def reference(self) -> dict[str, Any]:
+    def reference(self) -> FeatureStatistics:
         """The statistics of the first split, mostly ``train``."""
         return next(iter(self.statistics.values()))
 
@@ -128,12 +129,11 @@ class FeaturesView:
     cards: list[Card]
     more_cards: list[Card]
     without_card: int
-    left_out: int
 
 
 def build(run: RunData) -> FeaturesView | None:
     """Returns the view; None without statistics."""
-    found, left_out = read_features(run)
+    found = read_features(run)
     if not found:
         return None
     ordered = sorted(found, key=lambda feature: feature.interest)
@@ -143,48 +143,42 @@ def build(run: RunData) -> FeaturesView | None:
         cards=cards[:MAX_OPEN],
         more_cards=cards[MAX_OPEN:],
         without_card=len(ordered) - len(cards),
-        left_out=left_out,
     )
 
 
-def read_features(run: RunData) -> tuple[list[Feature], int]:
-    """Returns the features in the order of the statistics, and how many they lack."""
+def read_features(run: RunData) -> list[Feature]:
+    """Returns the features in the order of the statistics."""
     features: dict[str, Feature] = {}
-    left_out = 0
-    for name, split in _data_sets(run):
-        left_out = max(left_out, split.get("features_left_out", 0))
-        for item in split["features"]:
-            feature = features.setdefault(item["name"], Feature(item["name"]))
+    for name, found in _data_sets(run):
+        for item in found:
+            feature = features.setdefault(item.name, Feature(item.name))
             feature.statistics.setdefault(name, item)
-    for artifact in run.artifacts("distances"):
+    for artifact in run.documents("distances"):
         for comparison in artifact["comparisons"]:
-            for item in comparison["features"]:
-                if known := features.get(item["feature"]):
-                    value, limit = float(item["distance"]), float(item["limit"])
+            for moved in comparison["features"]:
+                if known := features.get(moved["feature"]):
+                    value, limit = float(moved["distance"]), float(moved["limit"])
                     compared = comparison["check"], comparison["split"]
-                    distance = Distance(*compared, item["measure"], value, limit)
+                    distance = Distance(*compared, moved["measure"], value, limit)
                     known.distances.append(distance)
     for row in run.record.gate_rows("data"):
         if row.get("severity") and (known := features.get(row.get("feature") or "")):
             known.misses.append(row)
     for feature in features.values():
         feature.distances.sort(key=lambda distance: -distance.share)
-    return list(features.values()), left_out
+    return list(features.values())
 
 
-def _data_sets(run: RunData) -> list[tuple[str, Mapping[str, Any]]]:
-    """Returns the statistics of the splits, ``train`` first, then the baseline's."""
-    splits: dict[str, Mapping[str, Any]] = {}
-    for _, split in statistics(run):
-        splits.setdefault(split["split"], split)
+def _data_sets(run: RunData) -> list[tuple[str, list[FeatureStatistics]]]:
+    """Returns the features of the splits, ``train`` first, then the baseline's."""
+    splits: dict[str, list[FeatureStatistics]] = {}
+    for split in statistics(run):
+        splits.setdefault(split.split, split.features)
     names = sorted(splits, key=_place)
     found = [(name, splits[name]) for name in names]
-    for artifact in run.artifacts("baseline_statistics"):
-        found += [
-            (BASELINE, split)
-            for split in artifact["splits"]
-            if names and split["split"] == names[0]
-        ]
+    for split in statistics(run, "baseline_statistics"):
+        if names and split.split == names[0]:
+            found.append((BASELINE, split.features))
     return found
 
 
@@ -213,32 +207,29 @@ def _place(name: str) -> int:
 def _row(index: int, feature: Feature, first: str) -> tuple[Any, ...]:
     statistics = feature.reference
     own = next(iter(feature.statistics))
-    numeric, string = statistics["numeric"], statistics["string"]
-    total = statistics["present"] + statistics["missing"]
+    total = statistics.present + statistics.missing
     name: Any = formats.shorten(feature.name, 80)
     if index < MAX_CARDS:
         name = Markup('<a href="#{}" class="value">{}</a>').format(
             _anchor(index), name or "(no name)"
         )
     typical, spark = None, None
-    if numeric:
-        typical = formats.number(numeric["median"])
-        if numeric["histogram"]:
-            buckets = _whole(numeric["histogram"], statistics["type"])
-            widths = (float(b) - float(a) for a, b in pairwise(buckets["edges"]))
-            pairs = zip(buckets["counts"], widths, strict=False)
-            spark = mini_histogram(
-                [float(count) / (width or 1.0) for count, width in pairs]
-            )
-    elif string and string["top_values"]:
-        typical = formats.shorten(string["top_values"][0]["value"], 30)
-        spark = mini_histogram([item["count"] for item in string["top_values"]])
+    if statistics.kind == "num_stats":
+        typical = formats.number(statistics.numbers.get("median"))
+        if statistics.histogram:
+            buckets = _whole(statistics.histogram, statistics.type)
+            widths = (b - a for a, b in pairwise(buckets.edges))
+            pairs = zip(buckets.counts, widths, strict=False)
+            spark = mini_histogram([count / (width or 1.0) for count, width in pairs])
+    elif statistics.top_values:
+        typical = formats.shorten(next(iter(statistics.top_values)), 30)
+        spark = mini_histogram([*statistics.top_values.values()])
     distance = feature.distances[0] if feature.distances else None
     return (
         name,
         kind_of(statistics) + (f" (of {own})" if own != first else ""),
-        statistics["missing"] / total if total else None,
-        (string or statistics["bytes"] or {}).get("unique"),
+        statistics.missing / total if total else None,
+        statistics.numbers.get("unique"),
         spark,
         typical,
         distance.value if distance else None,
@@ -247,19 +238,19 @@ def _row(index: int, feature: Feature, first: str) -> tuple[Any, ...]:
     )
 
 
-def kind_of(statistics: dict[str, Any]) -> str:
+def kind_of(statistics: FeatureStatistics) -> str:
     """Returns the type as a reader knows it, such as ``float`` or ``text``."""
-    name = statistics["type"].lower()
-    if statistics["string"]:
-        encoded = statistics["string"]["invalid_utf8"]
+    name = statistics.type.lower()
+    if statistics.kind == "string_stats":
+        encoded = statistics.numbers.get("invalid_utf8")
         name = (
             "bytes" if encoded else "text" if name == "string" else f"{name}, category"
         )
-    if statistics["max_values"] > 1:
-        most, least = statistics["max_values"], statistics["min_values"]
+    if statistics.max_values > 1:
+        most, least = statistics.max_values, statistics.min_values
         name += f", {most:,}" if least == most else f", {least:,} to {most:,}"
         name += " values"
-    return f"{name}, sensitive" if statistics["sensitive"] else name
+    return f"{name}, sensitive" if statistics.sensitive else name
 
 
 def _anchor(index: int) -> str:
@@ -286,42 +277,47 @@ def _card(index: int, feature: Feature) -> Card:
 
 def _chart(feature: Feature) -> tuple[Markup | None, str]:
     """Returns the chart, and a remark on what it does not show."""
-    if feature.reference["sensitive"]:
+    if feature.reference.sensitive:
         return None, "sensitive: counts only"
     shown = {n: s for n, s in feature.statistics.items() if n in _STYLES}
     shown = shown or dict(list(feature.statistics.items())[:1])
-    if any(s["numeric"] and s["numeric"]["histogram"] for s in shown.values()):
+    if any(item.histogram for item in shown.values()):
         return _histograms(feature, shown)
     return _top_values(feature, shown)
 
 
-def _histograms(feature: Feature, shown: dict[str, Any]) -> tuple[Markup, str]:
-    numeric = {n: s["numeric"] for n, s in shown.items() if s["numeric"]}
-    numeric = {n: s for n, s in numeric.items() if s["histogram"]}
-    first = next(iter(numeric.values()))
-    is_cut = _is_cut(first)
+def _histograms(
+    feature: Feature, shown: dict[str, FeatureStatistics]
+) -> tuple[Markup, str]:
+    numeric = {name: item for name, item in shown.items() if item.histogram}
+    middle = _middle(next(iter(numeric.values())))
+    is_cut = middle is not None
     histograms = []
     for name, item in numeric.items():
-        buckets, quantiles = item["histogram"], None
+        assert item.histogram is not None
+        buckets, quantiles = item.histogram, None
         if not is_cut:
-            buckets = _whole(buckets, shown[name]["type"])
-        if buckets is item["histogram"] and item["quantiles"]:
-            quantiles = item["quantiles"]["edges"], item["quantiles"]["counts"]
-        edges, counts, style = buckets["edges"], buckets["counts"], _STYLES.get(name, 0)
-        histograms.append(Histogram(name, edges, counts, style, quantiles))
-    ends = first["quantiles"]["edges"][1:-1] if is_cut else [None]
-    is_whole = feature.reference["type"] == "INT"
-    axis = Axis(low=ends[0], high=ends[-1], whole=is_whole)
+            buckets = _whole(buckets, item.type)
+        if buckets is item.histogram and item.quantiles:
+            quantiles = item.quantiles.edges, item.quantiles.counts
+        style = _STYLES.get(name, 0)
+        histogram = Histogram(name, buckets.edges, buckets.counts, style, quantiles)
+        histograms.append(histogram)
+    low, high = middle or (None, None)
+    is_whole = feature.reference.type == "INT"
+    axis = Axis(low=low, high=high, whole=is_whole)
     remark = "The lowest and the highest tenth of the values are not in the chart."
     chart = histogram_chart(f"Values of {feature.name}", histograms, axis)
     return chart, remark if is_cut else ""
 
 
-def _top_values(feature: Feature, shown: dict[str, Any]) -> tuple[Markup | None, str]:
+def _top_values(
+    feature: Feature, shown: dict[str, FeatureStatistics]
+) -> tuple[Markup | None, str]:
     values = [
-        Values(name, _frequencies(item), _STYLES.get(name, 0))
+        Values(name, _shares(item), _STYLES.get(name, 0))
         for name, item in shown.items()
-        if item["string"]
+        if item.kind == "string_stats"
     ]
     if not values or not values[0].shares:
         return None, ""
@@ -330,69 +326,61 @@ def _top_values(feature: Feature, shown: dict[str, Any]) -> tuple[Markup | None,
     new = dict.fromkeys(name for item in others for name in item[:_MAX_VALUES])
     new_names = [name for name in new if name not in values[0].shares][:3]
     chart = top_values_chart(f"Values of {feature.name}", names + new_names, values)
-    more = feature.reference["string"]["unique"] - len(names)
+    more = feature.reference.numbers.get("unique", 0) - len(names)
     return chart, f"{more:,} more distinct values" if more > 0 else ""
 
 
-def _whole(histogram: dict[str, Any], kind: str) -> dict[str, Any]:
+def _whole(histogram: Buckets, kind: str) -> Buckets:
     """Returns buckets with edges between the whole numbers that each of them holds.
 
     TFDV's edges cut whole numbers unevenly: of ten buckets over 0 to 12, three hold two
     of them and seven hold one. Each has its upper edge; what TFDV's interpolation puts
     into a bucket without a whole number is that of the next one.
     """
-    edges = [float(edge) for edge in histogram["edges"]]
+    edges = histogram.edges
     low, high = edges[0], edges[-1]
     if kind != "INT" or not 0 < high - low < MAX_WHOLE:
         return histogram
     between, counts, carried = [low - 0.5], [], 0.0
-    for end, count in zip(edges[1:], histogram["counts"], strict=False):
-        carried += float(count)
+    for end, count in zip(edges[1:], histogram.counts, strict=False):
+        carried += count
         last = math.floor(end + 1e-6) + 0.5
         if last > between[-1]:
             between.append(last)
             counts.append(carried)
             carried = 0.0
-    return {"edges": between, "counts": counts}
+    return Buckets(between, counts)
 
 
-def _is_cut(numeric: dict[str, Any]) -> bool:
-    """Whether nearly all values are in one bucket, and quantiles show them better."""
-    counts = [float(count) for count in numeric["histogram"]["counts"]]
-    edges = (numeric["quantiles"] or {}).get("edges", [])[1:-1]
-    return (
-        max(counts, default=0.0) > _DOMINANT * sum(counts)
-        and len(edges) > 3
-        and float(edges[0]) < float(edges[-1])
-    )
+def _middle(statistics: FeatureStatistics) -> tuple[float, float] | None:
+    """Returns the limits of the values but the lowest and the highest tenth.
+
+    None unless nearly all values are in one bucket, so that these show them better.
+    """
+    counts = statistics.histogram.counts if statistics.histogram else []
+    edges = statistics.quantiles.edges[1:-1] if statistics.quantiles else []
+    is_dominant = max(counts, default=0.0) > _DOMINANT * sum(counts)
+    if is_dominant and len(edges) > 3 and edges[0] < edges[-1]:
+        return edges[0], edges[-1]
+    return None
 
 
-def _frequencies(statistics: dict[str, Any]) -> dict[str, float]:
+def _shares(statistics: FeatureStatistics) -> dict[str, float]:
     """Returns the share of the examples with each of the most frequent values."""
-    present = statistics["present"] or 1
-    return {
-        item["value"]: float(item["count"]) / present
-        for item in statistics["string"]["top_values"]
-        if item["value"] is not None
-    }
+    present = statistics.present or 1
+    shares = {name: count / present for name, count in statistics.top_values.items()}
+    return {name: share for name, share in shares.items() if is_finite(share)}
 
 
 def _numbers(feature: Feature) -> list[list[str]]:
     """Returns the table of a card: a row per number, a column per data set."""
-    keys = (
-        ("numeric", ("zeros", "nan", "min", "mean", "median", "max", "std_dev")),
-        ("string", ("unique", "avg_length", "invalid_utf8")),
-        ("bytes", ("unique", "avg_length", "min_length", "max_length")),
-    )
-    data = feature.statistics
+    data = list(feature.statistics.values())
     rows = [
-        [key, *(formats.number(item[key]) for item in data.values())]
-        for key in ("present", "missing")
+        ["present", *(formats.number(item.present) for item in data)],
+        ["missing", *(formats.number(item.missing) for item in data)],
     ]
-    for part, names in keys:
-        for name in names:
-            values = [(item[part] or {}).get(name) for item in data.values()]
-            if any(value is not None for value in values):
-                label = name.replace("_", " ").replace("avg", "mean")
-                rows.append([label, *map(formats.number, values)])
+    for name in dict.fromkeys(name for item in data for name in item.numbers):
+        label = name.replace("_", " ").replace("avg", "mean")
+        values = [formats.number(item.numbers.get(name)) for item in data]
+        rows.append([label, *values])
     return rows

@@ -1,4 +1,4 @@
-"""Images of the data: a gallery per class, sizes, formats, brightness, duplicates."""
+"""Images of the data: a gallery per class, sizes and formats, equal images."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from reports import formats
-from reports.charts.bars import Histogram, histogram_chart
-from reports.charts.scale import Axis
 from reports.read_run import RunData
 from reports.tables import Header, Table, numbers
 
@@ -50,10 +46,9 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Duplicates:
-    """Images that are equal, or nearly."""
+class EqualImages:
+    """Images that are equal."""
 
-    title: str
     summary: str
     is_leak: bool
     groups: list[Row]
@@ -66,10 +61,9 @@ class ImageView:
     name: str
     sensitive: bool
     table: Table
-    brightness: Markup | None
     gallery: list[Row]
     classes_left_out: int
-    duplicates: list[Duplicates]
+    equal: EqualImages
 
 
 @dataclass(frozen=True)
@@ -84,15 +78,21 @@ class ImagesView:
 def build(run: RunData) -> ImagesView | None:
     """Returns the view; None if the record has no samples of images."""
     artifacts = [
-        item for item in run.artifacts("samples") if item["features"] or item["private"]
+        item
+        for item in run.documents("samples")
+        if item["features"] or item["privacy"]["private"]
     ]
     if not artifacts:
         return None
-    features = [item for artifact in artifacts for item in artifact["features"]]
+    features = [
+        (item, item["name"] in artifact["privacy"]["sensitive"])
+        for artifact in artifacts
+        for item in artifact["features"]
+    ]
     return ImagesView(
-        features=[_view(i, feature) for i, feature in enumerate(features)],
-        bound=" ".join(_bound(item) for item in artifacts if item["splits"]),
-        is_private=any(artifact["private"] for artifact in artifacts),
+        features=[_view(i, *feature) for i, feature in enumerate(features)],
+        bound=" ".join(_bound(item) for item in artifacts if item["records"]),
+        is_private=any(artifact["privacy"]["private"] for artifact in artifacts),
     )
 
 
@@ -115,97 +115,52 @@ def picture(image: dict[str, Any], what: str) -> Picture:
     )
 
 
-def _bound(artifact: dict[str, Any]) -> str:
+def _bound(document: dict[str, Any]) -> str:
     """Returns how much of the data was read, in a sentence."""
-    parts = []
-    for split in artifact["splits"]:
-        of = "all" if split["complete"] else "the first"
-        parts.append(f"{of} {split['records']:,} records of {split['split']}")
-        if split["decoded"] < split["records"]:
-            parts[-1] += f", {split['decoded']:,} of them decoded"
-    limits = artifact["limits"]
-    return (
-        f"Read: {'; '.join(parts)}. Limits: {limits['seconds']:g} s in all, "
-        f"{limits['hashed_records']:,} records compared and {limits['records']:,} "
-        "decoded per split."
-    )
+    read = [f"{count:,} of {split}" for split, count in document["records"].items()]
+    which = "all records" if document["complete"] else "the first records"
+    return f"Read: {which}, {' and '.join(read)}."
 
 
-def _view(index: int, feature: dict[str, Any]) -> ImageView:
-    splits = feature["splits"]
-    histograms = [
-        Histogram(str(split["split"]), found["edges"], found["counts"], i % 4)
-        for i, split in enumerate(splits)
-        if split["images"] and (found := split["brightness"])
-    ]
-    brightness = None
-    if histograms:
-        axis = Axis("mean gray value of an image", 0.0, 255.0)
-        title = f"Brightness of {feature['name']}"
-        brightness = histogram_chart(title, histograms, axis)
+def _view(index: int, feature: dict[str, Any], is_sensitive: bool) -> ImageView:
     return ImageView(
         name=feature["name"],
-        sensitive=feature["sensitive"],
-        table=_table(index, feature["name"], splits),
-        brightness=brightness,
+        sensitive=is_sensitive,
+        table=_table(index, feature["name"], feature["splits"]),
         gallery=[
             Row(name, [picture(image, name) for image in row["images"]])
             for row in feature["gallery"]
             for name in ["no label" if row["class"] is None else str(row["class"])]
         ],
         classes_left_out=feature["classes_left_out"],
-        duplicates=[
-            _duplicates(kind, found)
-            for kind in ("exact", "near")
-            if (found := feature["duplicates"].get(kind))
-        ],
+        equal=_equal(feature["equal"]),
     )
 
 
 def _table(index: int, name: str, splits: Sequence[dict[str, Any]]) -> Table:
-    columns: Header = ["Split", numbers("Images"), numbers("Not decodable"), "Formats"]
-    columns += ["Channels", "Width x height"]
-    columns += [numbers("Median size", "B"), numbers("Largest", "B")]
-    rows = [
-        (
-            split["split"],
-            split["images"],
-            split["undecodable"],
-            _counted(split["formats"]),
-            _counted(split["channels"]),
-            _sizes(split),
-            *((split["bytes"] or {}).get(key) for key in ("median", "max")),
-        )
-        for split in splits
-    ]
+    columns: Header = ["Split", numbers("Images"), "Width x height"]
+    rows = [(split["split"], split["images"], _sizes(split)) for split in splits]
     caption = f"Images of {formats.shorten(name, 80)}"
     return Table(f"images-{index}", caption, columns, rows)
 
 
-def _counted(counts: dict[str, int]) -> str:
-    if len(counts) == 1:
-        return next(iter(counts))
-    return ", ".join(f"{name}: {count:,}" for name, count in counts.items())
-
-
 def _sizes(split: dict[str, Any]) -> str:
     sizes = split["sizes"]
-    found = {f"{item['width']} x {item['height']}": item["count"] for item in sizes}
-    text = _counted(dict(list(found.items())[:_MAX_SIZES]))
-    more = len(sizes) - _MAX_SIZES + split["sizes_left_out"]
+    if len(sizes) == 1:
+        return next(iter(sizes))
+    shown = list(sizes.items())[:_MAX_SIZES]
+    text = ", ".join(f"{name}: {count:,}" for name, count in shown)
+    more = len(sizes) - len(shown) + split["sizes_left_out"]
     return f"{text} and {more:,} more" if more > 0 else text
 
 
-def _duplicates(kind: str, found: dict[str, Any]) -> Duplicates:
-    name = "equal" if kind == "exact" else "nearly equal"
-    compared = f"of {formats.plural(found['compared'], 'image')} that were compared"
-    summary = f"No two images are {name}, {compared}."
+def _equal(found: dict[str, Any]) -> EqualImages:
+    summary = "No two images are equal."
     if found["groups"]:
         summary = (
             f"{formats.plural(found['images'], 'image')} in "
-            f"{formats.plural(found['groups'], 'group')}, {compared}; "
-            f"{formats.plural(found['across_splits'], 'group')} across splits, "
-            f"{found['across_classes']:,} across classes."
+            f"{formats.plural(found['groups'], 'group')}, "
+            f"{formats.plural(found['across_splits'], 'group')} across splits."
         )
     groups = []
     for group in found["examples"]:
@@ -213,5 +168,4 @@ def _duplicates(kind: str, found: dict[str, Any]) -> Duplicates:
         splits = dict.fromkeys(str(image["split"]) for image in images)
         pictures = [picture(image, f"class {image.get('class')}") for image in images]
         groups.append(Row(" and ".join(splits), pictures, group["images_left_out"]))
-    is_leak = bool(found["across_splits"])
-    return Duplicates(f"{name.capitalize()} images", summary, is_leak, groups)
+    return EqualImages(summary, bool(found["across_splits"]), groups)

@@ -44,17 +44,14 @@ class MistakesView:
 
 def build(run: RunData) -> list[MistakesView]:
     """Returns a view for each evaluation."""
-    return [_view(i, item) for i, item in enumerate(run.artifacts("mistakes"))]
+    return [_view(i, item) for i, item in enumerate(run.documents("mistakes"))]
 
 
 def _view(index: int, artifact: dict[str, Any]) -> MistakesView:
     examples, wrong = artifact["examples"], artifact["wrong"]
-    found, limits = artifact["mistakes"], artifact["limits"]
+    found, privacy = artifact["mistakes"], artifact["privacy"]
     share = f" ({formats.percent(wrong / examples)})" if examples else ""
-    bound = (
-        f"Only the first {examples:,} examples were predicted for this, at most "
-        f"{limits['examples']:,} in {limits['seconds']:g} s."
-    )
+    bound = f"Only the first {examples:,} examples were predicted for this."
     pictures = [
         Mistake(
             picture=picture({**mistake, **image}, f"class {mistake['true']}"),
@@ -71,8 +68,8 @@ def _view(index: int, artifact: dict[str, Any]) -> MistakesView:
         bound="" if artifact["complete"] else bound,
         pictures=pictures,
         table=_table(index, found) if found and not pictures else None,
-        is_private=artifact["private"],
-        withheld=artifact["withheld"],
+        is_private=privacy["private"],
+        withheld=privacy["sensitive"],
     )
 
 
@@ -101,9 +98,5 @@ def _table(index: int, found: list[dict[str, Any]]) -> Table:
     return Table(f"mistakes-{index}", caption, columns, rows, limit=12)
 
 
-def _value(value: Any) -> str | None:
-    if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
-    if value is None or isinstance(value, str):
-        return value
-    return formats.number(value)
+def _value(value: list[Any] | None) -> str | None:
+    return ", ".join(map(formats.number, value)) if value else None

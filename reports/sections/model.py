@@ -8,16 +8,9 @@ from typing import Any
 
 from reports import formats
 from reports.charts.svg import is_finite
+from reports.evaluation import OVERALL, PER_CLASS, Metric, read_metrics
 from reports.read_run import RunData
-from reports.run_values import (
-    OVERALL,
-    PER_CLASS,
-    Better,
-    better,
-    is_measured,
-    metric_name,
-    slice_name,
-)
+from reports.run_values import Better, better, is_measured
 from reports.sections import classification, mistakes
 from reports.sections.classification import HISTOGRAM, ClassificationView
 from reports.sections.mistakes import MistakesView
@@ -61,7 +54,7 @@ class Slice:
 
     name: str
     models: dict[str, dict[str, Value]] = field(default_factory=dict)
-    per_class: list[int] = field(default_factory=list)
+    per_class: list[float] = field(default_factory=list)
 
     @property
     def candidate(self) -> dict[str, Value]:
@@ -99,7 +92,7 @@ class Evaluation:
       overall: the metrics of all examples.
       slices: those of each slice, the worst first.
       order: how the slices are sorted, in a sentence.
-      left_out: how many more rows of metrics there are.
+      left_out: how many more slices there are.
     """
 
     node: str
@@ -124,7 +117,7 @@ def build(run: RunData) -> ModelView | None:
     classes = _classes(run)
     evaluations = [
         _evaluation(run, i, artifact, classes)
-        for i, artifact in enumerate(run.artifacts("metrics"))
+        for i, artifact in enumerate(run.documents("metrics"))
     ]
     if not evaluations:
         return None
@@ -137,7 +130,7 @@ def build(run: RunData) -> ModelView | None:
 
 
 def _classes(run: RunData) -> list[str]:
-    for artifact in run.artifacts("mistakes"):
+    for artifact in run.documents("mistakes"):
         return [str(name) for name in artifact["classes"] or ()]
     configured = (run.record.config.get("label") or {}).get("classes")
     return [str(name) for name in configured or ()]
@@ -170,58 +163,42 @@ def _evaluation(
         overall=_overall(index, overall, rows, _split(run)),
         slices=table,
         order=order,
-        left_out=artifact["metrics_left_out"],
+        left_out=artifact["slices_left_out"],
         classification=classification.build(artifact, histograms, classes),
     )
 
 
-def _read(artifact: dict[str, Any]) -> tuple[dict[str, Slice], dict[str, Any]]:
+def _read(
+    document: dict[str, Any],
+) -> tuple[dict[str, Slice], dict[str, list[float]]]:
     """Returns the metrics by slice, and the histograms of predictions by model."""
     slices: dict[str, Slice] = {}
-    histograms: dict[str, Any] = {}
-    for row in artifact["metrics"]:
-        if row["change"]:
-            continue
-        name = _name(row)
-        found = slices.setdefault(name, Slice(name))
-        values = found.models.setdefault(row["model"], {})
-        for metric, value in row["metrics"].items():
-            if metric == HISTOGRAM and isinstance(value, dict) and "values" in value:
-                histograms[row["model"]] = value
-            elif metric == PER_CLASS:
-                if isinstance(value, dict) and row["model"] != "baseline":
-                    found.per_class = [int(n) for n in value.get("values", ())]
-            elif metric != HISTOGRAM:
-                values[metric_name(metric, row)] = _value(value)
+    histograms: dict[str, list[float]] = {}
+    for item in read_metrics(document):
+        found = slices.setdefault(item.slice, Slice(item.slice))
+        values = found.models.setdefault(item.model, {})
+        if item.name == HISTOGRAM:
+            histograms[item.model] = item.array
+        elif item.name != PER_CLASS:
+            values[item.name] = _value(item)
+        elif item.model != "baseline":
+            found.per_class = item.array
     return slices, dict(sorted(histograms.items(), reverse=True))
 
 
-def _name(row: dict[str, Any]) -> str:
-    name, other = slice_name(row["slice"]), row["compared_with"]
-    return name if other is None else f"{name}, less {slice_name(other)}"
-
-
-def _value(value: Any) -> Value:
-    if isinstance(value, dict):
-        if "lower_bound" in value:
-            bounds = (value["lower_bound"], value["upper_bound"])
-            low, high = (float(b) if is_finite(b) else None for b in bounds)
-            return Value(*_number(value["value"]), low, high)
-        if "error" in value or "text" in value:
-            return Value(None, str(value.get("error") or value.get("text")))
-        if "values" in value:
-            return Value(None, f"{len(value['values']):,} values")
-        return Value(None, "not in the record")
-    return Value(*_number(value))
-
-
-def _number(value: Any) -> tuple[float | None, str | None]:
-    return (float(value), None) if is_finite(value) else (None, str(value))
+def _value(item: Metric) -> Value:
+    if item.value is None:
+        return Value(None, item.text)
+    low, high = item.bounds or (None, None)
+    bounds = [x if is_finite(x) else None for x in (low, high)]
+    if not is_finite(item.value):
+        return Value(None, str(item.value), *bounds)
+    return Value(item.value, None, *bounds)
 
 
 def _split(run: RunData) -> str:
     """Returns the split that was evaluated; empty if unknown."""
-    return next((str(item["split"]) for item in run.artifacts("mistakes")), "")
+    return next((str(item["split"]) for item in run.documents("mistakes")), "")
 
 
 def _limit(row: dict[str, Any]) -> str:

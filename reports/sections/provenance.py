@@ -112,7 +112,7 @@ def _leaves(config: Mapping[str, Any], path: str = "") -> dict[str, str]:
 
 def _lineage(run: RunData) -> Table | None:
     """Returns a row per artifact that the model was made of, the newest first."""
-    found = run.artifacts("lineage")
+    found = run.documents("lineage")
     if not found:
         return None
     # That of the Pusher, if there is one: the model and what was pushed.

@@ -10,13 +10,14 @@ from markupsafe import Markup
 
 from reports import formats
 from reports.charts.timeline import Bar, timeline
+from reports.graph import GraphNode
 from reports.graph_svg import as_svg
 from reports.read_run import RunData
 from reports.run_values import duration_s
 from reports.tables import Mark, Table, numbers
-from sluice.graph import GraphNode
 from sluice.node_kinds import GATES
-from sluice.record.run_record import REHEARSAL, NodeRecord, RunRecord
+from sluice.record.parts import NodeRecord
+from sluice.record.run_record import REHEARSAL, RunRecord
 from sluice.record.states import NODE_TONES
 
 # Of larger graphs, such as those of a ForEach, the table alone is shown.
@@ -90,7 +91,7 @@ def _facts(run: RunData) -> list[tuple[str, str]]:
     service = _ENGINES.get(engine, "a service")
     if job:
         facts.append(("Engine", service))
-        facts.append(("Job", str(job.get("name") or job["job_id"])))
+        facts.append(("Job", str(job["name"])))
     elif REHEARSAL in record.tags:
         tag = record.tags[REHEARSAL]
         facts.append(("Engine", f"{service}, rehearsed on this machine: {tag}"))
@@ -103,7 +104,7 @@ def _facts(run: RunData) -> list[tuple[str, str]]:
     length = duration_s(record)
     if length is not None:
         facts.append(("Duration", formats.seconds(length)))
-    for artifact in run.artifacts("epochs"):
+    for artifact in run.documents("epochs"):
         if training := artifact.get("training"):
             facts.append((f"{artifact['node']} ran on", training["strategy"]))
             if used := training.get("device_memory_peak_bytes"):

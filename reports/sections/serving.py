@@ -40,7 +40,7 @@ class ServingView:
 
 def build(run: RunData) -> ServingView | None:
     """Returns the view; None without a model and a push."""
-    models = run.artifacts("model")
+    models = run.documents("model")
     pushed = [push for push in run.record.pushes if push.version is not None]
     if not models and not pushed:
         return None
@@ -51,19 +51,19 @@ def build(run: RunData) -> ServingView | None:
     # A pipeline with a tuner or warm start has several models; the last is trained.
     model = models[-1] if models else {}
     signatures = model.get("signatures") or []
+    request = next(iter(run.documents("request")), None)
     return ServingView(
         facts=facts,
         tiles=_tiles(model) if model else [],
         versions=_versions(run),
-        signatures=[_signature(item, i) for i, item in enumerate(signatures)],
+        signatures=[_signature(item, i, request) for i, item in enumerate(signatures)],
         files=_files(model) if model else None,
     )
 
 
 def _tiles(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    left_out = model.get("files_left_out", 0)
-    count = len(model["files"]) + left_out
-    tiles = [("Size", formats.size(model["size_bytes"]), formats.plural(count, "file"))]
+    files = formats.plural(len(model["files"]), "file")
+    tiles = [("Size", formats.size(model["size_bytes"]), files)]
     if model.get("parameters") is not None:
         trainable = formats.number(model["trainable_parameters"])
         remark = f"{trainable} trainable"
@@ -74,7 +74,7 @@ def _tiles(model: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _versions(run: RunData) -> Table | None:
-    served = [item for found in run.artifacts("lineage") for item in found["served"]]
+    served = [item for found in run.documents("lineage") for item in found["served"]]
     if not served:
         return None
     rows = [
@@ -92,9 +92,14 @@ def _versions(run: RunData) -> Table | None:
     return Table("served", "Versions in the store that are this model", header, rows)
 
 
-def _signature(signature: Mapping[str, Any], number: int) -> Signature:
-    request = signature["example_request"]
-    body = None if request is None else json.dumps(request, ensure_ascii=False)
+def _signature(
+    signature: Mapping[str, Any], number: int, request: Mapping[str, Any] | None
+) -> Signature:
+    body = None
+    names = [item["name"] for item in signature["inputs"]]
+    if request and names == list(request["instances"][0]):
+        named = {"signature_name": signature["name"]}
+        body = json.dumps({**named, "instances": request["instances"]})
     columns = (
         "Direction",
         "Name",
@@ -114,19 +119,17 @@ def _signature(signature: Mapping[str, Any], number: int) -> Signature:
     )
 
 
-def shape(sizes: Sequence[int | None] | None) -> str:
+def shape(sizes: Sequence[int] | None) -> str:
     """Returns a shape such as ``[?, 28, 28, 1]``; ``?`` alone if it is unknown."""
     if sizes is None:
         return "?"
-    return f"[{', '.join('?' if size is None else str(size) for size in sizes)}]"
+    return f"[{', '.join('?' if size == -1 else str(size) for size in sizes)}]"
 
 
 def _files(model: Mapping[str, Any]) -> Table | None:
     if not model["files"]:
         return None
     caption = "Files of the model, the largest first"
-    if left_out := model.get("files_left_out", 0):
-        caption += f"; {left_out:,} more"
     size = numbers("Size", format=formats.size, bar=True)
     rows = [(item["path"], item["size_bytes"]) for item in model["files"]]
     return Table("model-files", caption, (Column("File", code=True), size), rows)

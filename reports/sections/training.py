@@ -31,7 +31,6 @@ class Training:
       strategy: on what, in one line; empty if unknown.
       tiles: name, value and remark of the most important numbers.
       charts: title and chart of each metric, learning rate and speed.
-      left_out: how many earlier epochs the record lacks.
     """
 
     node: str
@@ -39,7 +38,6 @@ class Training:
     tiles: list[tuple[str, str, str]]
     charts: list[tuple[str, Markup]]
     epochs: Table
-    left_out: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,6 @@ class ModelSummary:
     node: str
     table: Table
     total: str
-    left_out: int
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,14 @@ class TrainingView:
 def build(run: RunData) -> TrainingView | None:
     """Returns the view; None if nothing was trained."""
     trainings = [_training(i, artifact) for i, artifact in enumerate(run.epochs())]
-    found = (_summary(i, item) for i, item in enumerate(run.artifacts("model")))
+    layers = {
+        document["node"]: (document["training"] or {}).get("layers")
+        for document in run.documents("epochs")
+    }
+    found = (
+        _summary(i, item, layers.get(item["node"]))
+        for i, item in enumerate(run.documents("model"))
+    )
     models = [summary for summary in found if summary is not None]
     return TrainingView(trainings, models) if trainings or models else None
 
@@ -77,7 +81,6 @@ def _training(index: int, artifact: dict[str, Any]) -> Training:
         tiles=_tiles(artifact, facts, speed),
         charts=curves(artifact),
         epochs=_epochs(index, artifact, speed),
-        left_out=artifact["epochs_left_out"],
     )
 
 
@@ -134,7 +137,7 @@ def _is_wide(lines: Sequence[Series]) -> bool:
 def _tiles(
     artifact: dict[str, Any], facts: dict[str, Any], speed: dict[int, dict[str, Any]]
 ) -> list[tuple[str, str, str]]:
-    epochs = len(artifact["epochs"]) + artifact["epochs_left_out"]
+    epochs = len(artifact["epochs"])
     chosen = facts.get("chosen_epoch")
     remark = f"weights of epoch {chosen:,}" if chosen else ""
     tiles = [("Epochs", formats.number(epochs), remark)]
@@ -196,11 +199,13 @@ def _rounded(value: float | str | None) -> str:
     return f"{value:,.0f}" if is_finite(value) else formats.number(value)
 
 
-def _summary(index: int, artifact: dict[str, Any]) -> ModelSummary | None:
-    items = artifact["layers"] or artifact["variables"]
+def _summary(
+    index: int, artifact: dict[str, Any], layers: list[dict[str, Any]] | None
+) -> ModelSummary | None:
+    items = layers or artifact["variables"]
     if not items:
         return None
-    kind = "layers" if artifact["layers"] else "variables"
+    kind = "layers" if layers else "variables"
     labels = {
         "layers": {"name": "Layer", "class": "Class", "output_shape": "Output shape"},
         "variables": {"name": "Variable", "dtype": "Type", "shape": "Shape"},
@@ -222,14 +227,13 @@ def _summary(index: int, artifact: dict[str, Any]) -> ModelSummary | None:
         node=artifact["node"],
         table=Table(f"model-{index}", kind.capitalize(), columns, rows),
         total=f"{total}{frozen:,} non-trainable, {size}.",
-        left_out=artifact[f"{kind}_left_out"],
     )
 
 
 def _shape(sizes: Sequence[int | None] | None) -> str | None:
     if sizes is None:
         return None
-    texts = ["any" if size is None else str(size) for size in sizes]
+    texts = ["any" if size in (None, -1) else str(size) for size in sizes]
     return " x ".join(texts) or "scalar"
 
 

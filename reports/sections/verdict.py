@@ -17,7 +17,8 @@ from reports.read_run import RunData
 from reports.run_values import duration_s
 from reports.summarize_changes import summarize_changes
 from reports.tables import Mark, Table, folded_examples, numbers
-from sluice.record.run_record import ErrorRecord, RunRecord
+from sluice.record.parts import ErrorRecord
+from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
 from sluice.record.verdict import Check, Verdict
 
@@ -245,7 +246,7 @@ def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, st
         name = row.check if row.slice == "overall" else f"{row.check}, {row.slice}"
         limit = f"limit {formats.limit_text(row.limit or '')}"
         tiles.append((name, formats.number(value), limit))
-    ingested = [item.get("records") for item in run.artifacts("ingestion")]
+    ingested = [item.get("records") for item in run.documents("ingestion")]
     records = sum(item for item in ingested if isinstance(item, int))
     if records:
         tiles.append(("Examples", formats.number(records), "in all splits"))

@@ -18,28 +18,17 @@ from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config
 from pipeline.graph.custom_nodes import files_of, modules_of, reads_outside
-from runners.cache.key import file_digests
 from sluice import code_fingerprint
 from sluice.errors import bounded
 from sluice.project import own_root
-from sluice.storage import digest, source_files
+from sluice.storage import digest, stat_cache
 from sluice.storage.stat_cache import FileDigests
-from sluice.storage.storage import is_remote, remote_modules
+from sluice.storage.storage import is_remote
 from sluice.storage.storage_errors import explain_unreadable
 from sluice.workspace import Workspace, installed_version
 
-PACKAGES = (
-    "apache-beam",
-    "ml-metadata",
-    "tensorflow",
-    "tensorflow-data-validation",
-    "tensorflow-model-analysis",
-    "tensorflow-transform",
-    "tf-keras",
-    "tfx",
-    "tfx-bsl",
-)
-_NO_RESULT = ("cloud", "description", "memory_mb", "private", "retries")
+_PACKAGES = (*code_fingerprint.PACKAGES, "apache-beam", "ml-metadata", "tfx-bsl")
+_NO_RESULT = ("cloud", "description", "private")
 
 
 @dataclass(frozen=True)
@@ -66,9 +55,7 @@ class RunInputs:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
-        found = asdict(self)
-        del found["reads_outside"]
-        return found
+        return asdict(self)
 
     def summary(self) -> dict[str, Any]:
         """Returns one digest per part, for the run's record."""
@@ -96,13 +83,12 @@ def run_inputs(
       ConfigError: code is missing or is not valid Python.
       OSError: a file cannot be read.
     """
-    source_files.use_cache_file(Workspace(workspace_root).sources_file)
+    stat_cache.use_sources_file(Workspace(workspace_root).sources_file)
     roots = list(dict.fromkeys([own_root(), config.root]))
-    remote = remote_modules(f"{config.data} {config.nodes} {serving_dir}")
-    entries = ["pipeline.graph.create_pipeline", *modules_of(config), *remote]
+    entries = ["pipeline.graph.create_pipeline", *modules_of(config)]
     code = code_fingerprint.digests_of(entries, roots)
     for path in files_of(config):
-        code |= file_digests(path, roots)
+        code |= code_fingerprint.of_file(path, roots)
     found = RunInputs(
         config={
             key: value
@@ -123,11 +109,11 @@ def run_inputs(
         },
         packages={
             "python": platform.python_version(),
-            **{name: installed_version(name) for name in PACKAGES},
+            **{name: installed_version(name) for name in _PACKAGES},
         },
         reads_outside=reads_outside(config),
     )
-    source_files.save()
+    stat_cache.save_sources()
     return found
 
 
@@ -144,23 +130,20 @@ def _contents(window: Window, digests: FileDigests) -> Iterator[tuple[str, str]]
 
 
 def differences(
-    before: dict[str, Any], now: dict[str, Any], parts: Sequence[str] | None = None
+    before: dict[str, Any], now: dict[str, Any], parts: Sequence[str]
 ) -> list[str]:
-    """Returns what has changed between two inputs, one line each.
+    """Returns what has changed between two inputs, one line for each part.
 
-    Both are as ``RunInputs.to_dict`` returns them; only ``parts`` count, if given.
+    Both are as ``RunInputs.to_dict`` returns them.
     """
     lines = []
-    for part in parts or now:
+    for part in parts:
         old, new = before.get(part), now[part]
-        if old == new:
-            continue
         if isinstance(old, dict) and isinstance(new, dict):
-            names = sorted(
-                name for name in {*old, *new} if old.get(name) != new.get(name)
-            )
-            lines.append(f"{part}: {', '.join(bounded(names))}")
-        else:
+            names = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+            if names:
+                lines.append(f"{part}: {', '.join(bounded(sorted(names)))}")
+        elif old != new:
             lines.append(part)
     return lines
 

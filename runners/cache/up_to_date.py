@@ -13,21 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sluice.record.run_record import RECORD_FILE, RunRecord
+from sluice.errors import WorkspaceError
+from sluice.record.run_record import RunRecord
 from sluice.storage import atomic, digest
-from sluice.storage.stat_cache import unchanged_files
 from sluice.storage.storage import is_remote
 from sluice.workspace import Workspace
 
 if TYPE_CHECKING:
     from runners.cache.run_inputs import RunInputs
-
-_FORMAT = 1
-
-
-def exists(workspace: Workspace) -> bool:
-    """Whether there is a complete run."""
-    return workspace.complete_file.exists()
 
 
 def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None:
@@ -44,8 +37,8 @@ def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None
     except OSError:
         return
     state = {
-        "format": _FORMAT,
         "run_id": record.run_id,
+        "command": record.command,
         "inputs": inputs.to_dict(),
         "made": made,
     }
@@ -71,27 +64,15 @@ def kept(workspace: Workspace) -> Iterator[None]:
         atomic.write_json(workspace.complete_file, {**state, "made": made})
 
 
-def is_probably_up_to_date(
-    workspace: Workspace, config_file: Path, command: str
-) -> bool:
-    """Guesses, within milliseconds, whether a run will find everything up to date.
+def is_probably_up_to_date(workspace: Workspace, command: str) -> bool:
+    """Whether the last complete run was started by the same command.
 
     The guess only decides whether TFX is imported while the inputs are read.
     """
     try:
         complete = json.loads(workspace.complete_file.read_text(encoding="utf-8"))
-        record = workspace.run_dir(complete["run_id"]) / RECORD_FILE
-        if json.loads(record.read_text(encoding="utf-8"))["command"] != command:
-            return False
-        data = unchanged_files(workspace.digests_file)
-        code = unchanged_files(workspace.sources_file)
-        if not data or not code:
-            return False
-        # A new file has no known digest, but its folder has changed.
-        others = {config_file, *(path.parent for path in data)}
-        since_ns = workspace.complete_file.stat().st_mtime_ns
-        return all(path.stat().st_mtime_ns <= since_ns for path in others)
-    except (OSError, ValueError, KeyError, TypeError):
+        return complete["command"] == command
+    except (OSError, ValueError, KeyError):
         return False
 
 
@@ -101,9 +82,9 @@ def _standing(workspace: Workspace) -> tuple[RunRecord | None, dict[str, Any]]:
         text = workspace.complete_file.read_text(encoding="utf-8")
         state = json.loads(text)
         record = RunRecord.load(workspace.run_dir(state["run_id"]))
-        if state["format"] == _FORMAT and state["made"] == _made(workspace, record):
+        if state["made"] == _made(workspace, record):
             return record, state
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, WorkspaceError):
         pass  # Missing or damaged: the run itself finds out what to do.
     return None, {}
 

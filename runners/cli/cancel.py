@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from functools import partial
 
 import click
 
-from runners.cli.echo import echo, echo_json, echo_warning
-from runners.cli.options import json_option, workspace_option
+from runners.cli.echo import echo, echo_warning
+from runners.cli.options import Result, json_result, workspace_option
 from runners.operations import cancel as operations
 
 
 @click.command()
 @click.argument("name")
 @click.option(
-    "run_id", "--run", metavar="ID", help="One in a service; needed if several run."
+    "run_id", "--run", metavar="ID", help="Needed if several run in a service."
 )
 @workspace_option
-@json_option
-def cancel(as_json: bool, **asked: Any) -> None:
+@json_result
+def cancel(name: str, run_id: str | None) -> Result:
     """Stop the run of NAME that is in progress, as Ctrl-C does.
 
     Its nodes may finish their work; a second call kills them. The run can be resumed.
     One in a service is cancelled there.
     """
-    cancelled = operations.cancel(operations.CancelRequest(**asked))
-    if as_json:
-        echo_json(cancelled.to_dict())
-    elif cancelled.ended:
-        echo(f"ended: {cancelled.command}")
-    elif cancelled.job:
-        echo(f"cancelling {cancelled.job}: {cancelled.command}")
-    else:
-        pids = " and ".join(map(str, cancelled.pids))
-        echo(f"stopping process {pids}: {cancelled.command}")
-    if not as_json:
-        for name in cancelled.started_jobs:
-            echo(f"cancelling {name}, which the run has started")
-        if cancelled.warning:
-            echo_warning(cancelled.warning)
+    cancelled = operations.cancel(name, run_id)
+    what = f"process {cancelled.pid}" if cancelled.pid else cancelled.job
+    jobs = [f"stopping {job}, which it has started" for job in cancelled.started_jobs]
+    if cancelled.warning:
+        echo_warning(cancelled.warning)
+    show = partial(echo, f"stopping {what}: {cancelled.command}", *jobs)
+    return Result(asdict(cancelled), show)

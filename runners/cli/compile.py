@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
-from runners.cli.echo import echo, echo_json
-from runners.cli.options import config_options, json_option, workspace_option
-from runners.operations.compile import CompileRequest, compile_pipeline
+from pipeline.config.config import Config
+from runners.cli.echo import echo, echo_warning
+from runners.cli.options import Result, config_argument, json_result
+from runners.cloud.compile_spec import compile_checked
+from runners.operations.pipeline_request import validated
 from sluice.errors import UsageError
 from sluice.storage.output_path import resolve_output_path, write_output
 
 
 @click.command(name="compile")
-@config_options
-@click.option(
-    "--engine",
-    type=click.Choice(["vertex", "kubeflow"]),
-    help="Default: the config's cloud.engine.",
-)
+@config_argument
 @click.option(
     "--output",
     "-o",
@@ -35,10 +32,9 @@ from sluice.storage.output_path import resolve_output_path, write_output
     help="For a schedule: the first node selects the spans, and stops the run where "
     "there is nothing new.",
 )
-@workspace_option
-@json_option
-def compile_(output: str, as_json: bool, **asked: Any) -> None:
-    """Compile the pipeline NAME for Vertex AI or Kubeflow Pipelines.
+@json_result
+def compile_(config: Config, output: str, scheduled: bool) -> Result:
+    """Compile the pipeline NAME for Vertex AI or Kubeflow, as --profile says.
 
     Nothing is submitted or uploaded; the files that the job needs in the bucket are
     listed.
@@ -50,26 +46,16 @@ def compile_(output: str, as_json: bool, **asked: Any) -> None:
             expected="a file that ends in .json, .yaml or .yml",
             actual=output,
         )
-    compiled = compile_pipeline(CompileRequest(**asked))
+    compiled = compile_checked(validated(config), scheduled=scheduled)
     for warning in compiled.warnings:
-        echo(f"warning: {warning}", fg="yellow", err=True)
-    spec = compiled.job["pipelineSpec"]
+        echo_warning(warning)
     # JSON is YAML too.
-    document = compiled.job if file.suffix == ".json" else spec
+    is_job = file.suffix == ".json"
+    document = compiled.job if is_job else compiled.job["pipelineSpec"]
     text = json.dumps(document, indent=1, sort_keys=True)
     write_output(file, f"{text}\n", "job")
     uploads = [{"path": str(item.path), "uri": item.uri} for item in compiled.uploads]
-    if as_json:
-        echo_json(
-            {
-                "schema_version": 1,
-                "pipeline": spec["pipelineInfo"]["name"],
-                "file": str(file),
-                "uploads": uploads,
-                "findings": [item.to_dict() for item in compiled.warnings],
-            }
-        )
-        return
-    echo(f"wrote {output}")
-    for item in uploads:
-        echo(f"upload before the run: {item['path']} to {item['uri']}")
+    facts = {"pipeline": config.name, "file": str(file), "uploads": uploads}
+    lines = [f"upload before the run: {x['path']} to {x['uri']}" for x in uploads]
+    show = partial(echo, f"wrote {output}", *lines)
+    return Result({**facts, "warnings": list(compiled.warnings)}, show)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import partial
 
 import click
 
+from pipeline.config.config import Config
 from pipeline.config.reference import json_schema
 from pipeline.config.serialize import plain_config, to_yaml
-from runners.cli.echo import echo, echo_json
-from runners.cli.options import config_options, json_option
-from runners.operations.pipeline_request import PipelineRequest
+from runners.cli.echo import echo
+from runners.cli.options import Result, config_argument, json_result
 
 
 def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -21,7 +21,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 
 @click.command()
-@config_options
+@config_argument
 @click.option(
     "--schema",
     is_flag=True,
@@ -30,12 +30,9 @@ def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     callback=_print_schema,
     help="Print the JSON schema of all configs, for editors; NAME is not needed.",
 )
-@json_option
-def config(as_json: bool, **asked: Any) -> None:
+@json_result
+def config(config: Config) -> Result:
     """Print the resolved config of NAME as YAML, or with --json as JSON."""
-    resolved = PipelineRequest(**asked).load_config()
-    if as_json:
-        facts = {"pipeline": resolved.name, "config": plain_config(resolved)}
-        echo_json({"schema_version": 1, **facts})
-    else:
-        echo(*to_yaml(resolved).rstrip("\n").split("\n"))
+    lines = to_yaml(config).rstrip("\n").split("\n")
+    facts = {"pipeline": config.name, "config": plain_config(config)}
+    return Result(facts, partial(echo, *lines))

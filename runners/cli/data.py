@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from functools import partial
+from pathlib import Path
 
 import click
 
-from runners.cli.echo import echo, echo_json
-from runners.cli.options import json_option
-from runners.operations import make_data as operation
+from pipeline.config.find import find_config
+from runners.cli.echo import echo
+from runners.cli.options import Result, json_result
 from sample_data import catalog
+from sample_data.data_set import Source
+from sluice.errors import UsageError
+from sluice.project import current_project, find_root
 
 
 @click.group()
@@ -18,20 +23,17 @@ def data() -> None:
 
 
 @data.command("list")
-@json_option
-def list_data(as_json: bool) -> None:
+@json_result
+def list_() -> Result:
     """List the data sets: content and source, and the licence of the data."""
+    keys = ("name", "description", "licence")
     data_sets = [catalog.get(name) for name in catalog.names()]
-    if as_json:
-        keys = ("name", "description", "licence")
-        rows = [{key: getattr(item, key) for key in keys} for item in data_sets]
-        echo_json({"schema_version": 1, "data_sets": rows})
-        return
-    for item in data_sets:
-        echo(f"{item.name:<14} {item.description}; licence: {item.licence}")
+    rows = [{key: getattr(item, key) for key in keys} for item in data_sets]
+    lines = [f"{x.name:<14} {x.description}; licence: {x.licence}" for x in data_sets]
+    return Result({"data_sets": rows}, partial(echo, *lines))
 
 
-@data.command("make")
+@data.command()
 @click.argument("name")
 @click.option(
     "source",
@@ -52,16 +54,43 @@ def list_data(as_json: bool) -> None:
     show_default=True,
     help="Decides the splits and the order of the records.",
 )
-@json_option
-def make_data(as_json: bool, **asked: Any) -> None:
+@json_result
+def make(
+    name: str,
+    source: str | None,
+    directory: str | None,
+    label: str | None,
+    seed: int,
+) -> Result:
     """Write the data set NAME into data/NAME of the project.
 
     Nothing is written if it is there and intact.
     """
-    made = operation.make_data(**asked, report=lambda line: echo(line, err=True))
-    if as_json:
-        echo_json(made.to_dict())
-        return
-    splits = ", ".join(f"{split} {count:,}" for split, count in made.records.items())
-    total = sum(made.records.values())
-    echo(f"{made.name}: {total:,} records in {made.directory} ({splits})")
+    data_set = catalog.get(name)
+    files = Source(Path(source), label) if source is not None else None
+    if files and not files.path.exists():
+        raise UsageError(
+            "there is nothing at this path",
+            where=files.path,
+            expected=data_set.expected_files or None,
+            hint=f"sluice data make {name} --from DIR",
+        )
+    target = Path(directory) if directory else _root(name) / "data" / name
+    made = catalog.make(
+        name, target, source=files, seed=seed, report=lambda line: echo(line, err=True)
+    )
+    records: Counter[str] = Counter()
+    for shard in made.shards:
+        records[shard.split] += shard.records
+    splits = ", ".join(f"{split} {count:,}" for split, count in records.items())
+    text = f"{name}: {sum(records.values()):,} records in {target} ({splits})"
+    facts = {"name": name, "path": str(target), "records": records}
+    return Result(facts, partial(echo, text))
+
+
+def _root(name: str) -> Path:
+    """Returns the project that has a config of this name, or else the current one."""
+    try:
+        return find_root(find_config(name, Path.cwd()).parent)
+    except UsageError:
+        return current_project(Path.cwd())

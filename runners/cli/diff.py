@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
 
-from reports.compare import Comparison
+from reports.compare import Comparison, compare
 from reports.diff_page import diff_markdown, render_diff
 from reports.diff_tables import diff_tables
+from reports.read_run import RunData, last_pushed, read_run
 from reports.summarize_changes import summarize_changes
 from reports.tables import Mark, Table
-from runners.cli.echo import echo, echo_json, echo_output, echo_warning
-from runners.cli.options import json_option, workspace_option
-from runners.cli.rich_console import make_console, make_table, plain, print_line
-from runners.operations import diff as operation
+from runners.cli.echo import echo, echo_output, echo_warning
+from runners.cli.options import Result, json_result, workspace_option
+from runners.cli.rich_console import make_console, make_table, plain, say
+from runners.operations.find_run import LATEST, find_run
+from runners.operations.pipeline_request import next_command
+from sluice.errors import UsageError
 from sluice.storage.output_path import resolve_output_path, write_output
+from sluice.storage.storage import is_remote
 
 _MAX_ROWS = 40
 _STYLES = {"good": "green", "bad": "red", "warn": "yellow", "quiet": "dim"}
@@ -31,8 +36,14 @@ _STYLES = {"good": "green", "bad": "red", "warn": "yellow", "quiet": "dim"}
 @click.option("--markdown", "form", flag_value="markdown", help="For a pull request.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
 @workspace_option
-@json_option
-def diff(form: str | None, output: str | None, as_json: bool, **asked: Any) -> None:
+@json_result
+def diff(
+    name: str,
+    before: str | None,
+    after: str | None,
+    form: str | None,
+    output: str | None,
+) -> Result:
     """Show what differs between two runs of the pipeline NAME.
 
     BEFORE and AFTER are the ids of runs or their beginnings, `latest`, `last-pushed`,
@@ -40,52 +51,75 @@ def diff(form: str | None, output: str | None, as_json: bool, **asked: Any) -> N
     that pushed a model.
     """
     file = resolve_output_path(output, Path.cwd(), "--output") if output else None
-    found = operation.diff(operation.DiffRequest(**asked), echo_warning)
-    if as_json:
-        echo_json(found.to_dict())
-    elif form is None and file is None:
-        _print_comparison(make_console(), found)
-    else:
+    found = compare_runs(name, before, after)
+    show = partial(print_comparison, make_console(), found)
+    if form or file:
         is_page = form == "html" or (form is None and file and file.suffix == ".html")
         text = render_diff(found) if is_page else diff_markdown(found)
-        if file is None:
-            echo_output(text)
-        else:
+        show = partial(echo_output, text)
+        if file:
             write_output(file, text, "comparison")
-            echo(f"wrote {output}")
+            show = partial(echo, f"wrote {output}")
+    return Result(found.to_dict(), show)
 
 
-def _print_comparison(console: Console, found: Comparison) -> None:
+def compare_runs(
+    name: str, before: str | None = None, after: str | None = None
+) -> Comparison:
+    """Returns what differs between two runs; as the verb.
+
+    Raises:
+      UsageError: there is no such pipeline or run.
+      WorkspaceError: a record cannot be read.
+    """
+    with ExitStack() as stack:
+
+        def read(run: str) -> RunData:
+            if is_remote(run):
+                return stack.enter_context(read_run(run))
+            if "/" in run:
+                return stack.enter_context(read_run(Path(run).resolve()))
+            found = find_run(name, run)
+            return RunData(found.run_dir, found.record)
+
+        new = read(after or LATEST)
+        old = read(before) if before else last_pushed(new)
+        if old is None:
+            raise UsageError(
+                f"no run before {new.record.run_id} has pushed a model",
+                expected="a run to compare with",
+                hint=next_command("runs", name),
+            )
+        found = compare(old, new)
+        for notice in (*old.notices, *new.notices):
+            echo_warning(notice)
+        return found
+
+
+def print_comparison(console: Console, found: Comparison) -> None:
+    """Prints tables and a summary of what differs."""
     for table in diff_tables(found, all_metrics=False):
-        console.print(plain(table.caption, "bold"))
+        say(console, table.caption, "bold")
         _print_table(console, table)
-        console.print()
+        say(console)
     for line in summarize_changes(found) or ["nothing differs that affects the model"]:
-        print_line(console, line)
+        say(console, line)
 
 
 def _print_table(console: Console, table: Table) -> None:
-    out = make_table()
-    for column in table.columns:
-        label = f"{column.label} ({column.unit})" if column.unit else column.label
-        out.add_column(
-            plain(label),
-            justify="right" if column.format else "left",
-            overflow="fold",
-            no_wrap=column.format is not None,
-        )
+    titles = {
+        f"{column.label} ({column.unit})" if column.unit else column.label: column
+        for column in table.columns
+    }
+    numbers = [title for title, column in titles.items() if column.format]
+    out = make_table(*titles, right=numbers, folded=titles.keys() - numbers)
     for row in table.rows[:_MAX_ROWS]:
-        cells = zip(table.columns, row, strict=True)
-        out.add_row(
-            *(
-                plain(
-                    column.text(value),
-                    _STYLES.get(value.tone, "") if isinstance(value, Mark) else "",
-                )
-                for column, value in cells
-            )
-        )
+        cells = []
+        for column, value in zip(table.columns, row, strict=True):
+            style = _STYLES.get(value.tone, "") if isinstance(value, Mark) else ""
+            cells.append(plain(column.text(value), style))
+        out.add_row(*cells)
     console.print(out)
     if len(table.rows) > _MAX_ROWS:
         text = f"and {len(table.rows) - _MAX_ROWS} more: see --html or --json"
-        console.print(plain(text, "dim"))
+        say(console, text, "dim")

@@ -2,67 +2,60 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 
 import click
-from rich.table import Table
 
-from runners.cli.echo import echo_json
-from runners.cli.options import json_option, workspace_option
-from runners.cli.rich_console import make_console, plain
-from runners.doctor.check import Check
-from runners.operations import doctor as operation
+from pipeline.config.load import load_config
+from runners.cli.options import Result, json_result, workspace_option
+from runners.cli.rich_console import make_console, make_table, plain, say
+from runners.doctor import Check, run_checks
+from runners.operations.pipeline_request import workspace_of
 from sluice.errors import ExitCode
+from sluice.project import current_project
+from sluice.workspace import locate
 
-_SCHEMA_VERSION = 1
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
 @click.command()
 @click.argument("name", required=False)
 @workspace_option
-@json_option
-def doctor(name: str | None, workspace_dir: str | None, as_json: bool) -> int:
+@json_result
+def doctor(name: str | None) -> Result:
     """Check this machine: packages, disks, memory, devices, credentials.
 
     With NAME, check the workspace of that pipeline, else those of the project. The exit
     code is 2 if there is a problem, and 0 if there are only warnings. The network is
     not used.
     """
-    request = operation.DoctorRequest(name=name, workspace_dir=workspace_dir)
-    found = operation.doctor(request)
-    console = make_console(to_stderr=as_json)
-    checks = []
+    if name is None:
+        workspace = locate(current_project(Path.cwd()), "")
+    else:
+        workspace = workspace_of(load_config(name))
+    console = make_console(to_stderr=True)
     with console.status("checking; importing TensorFlow takes up to a minute"):
-        for check in found:
-            checks.append(check)
-            console.print(_make_row(check))
-    problems = sum(check.state == "problem" for check in checks)
-    warnings = sum(check.state == "warning" for check in checks)
-    style = _STYLES["problem" if problems else "warning" if warnings else "ok"]
-    console.print()
-    counts = (_format_count(problems, "problem"), _format_count(warnings, "warning"))
-    console.print(plain(", ".join(counts), style))
-    if as_json:
-        rows = [asdict(check) for check in checks]
-        report = {"schema_version": _SCHEMA_VERSION, "ok": not problems}
-        echo_json({**report, "checks": rows})
-    return int(ExitCode.USAGE if problems else ExitCode.DONE)
+        checks = list(run_checks(workspace.root))
+    ok = not any(check.state == "problem" for check in checks)
+    facts = {"ok": ok, "checks": [asdict(check) for check in checks]}
+    code = ExitCode.DONE if ok else ExitCode.USAGE
+    return Result(facts, partial(_print_checks, checks), code)
 
 
-def _format_count(number: int, noun: str) -> str:
-    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
-
-
-def _make_row(check: Check) -> Table:
-    """Returns a table of one row; rows are printed as soon as they are known."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(width=7, no_wrap=True)
-    table.add_column(width=14, no_wrap=True)
-    table.add_column(overflow="fold")
-    found = plain(check.found)
-    if check.hint:
-        found.append("\n").append_text(plain(f"try: {check.hint}", "dim"))
-    state = plain(check.state, _STYLES[check.state])
-    table.add_row(state, plain(check.check.replace("_", " ")), found)
-    return table
+def _print_checks(checks: Sequence[Check]) -> None:
+    table = make_table("state", "check", "found", folded=("found",), show_header=False)
+    for check in checks:
+        found = plain(check.found)
+        if check.hint:
+            found.append("\n").append_text(plain(f"try: {check.hint}", "dim"))
+        state = plain(check.state, _STYLES[check.state])
+        table.add_row(state, check.check.replace("_", " "), found)
+    console = make_console()
+    console.print(table)
+    counts = Counter(check.state for check in checks)
+    say(console)
+    say(console, ", ".join(f"{counts[state]} {state}" for state in counts), "bold")

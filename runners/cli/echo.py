@@ -7,6 +7,9 @@ contain control characters, so every line is escaped here.
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -37,4 +40,23 @@ def echo_error(text: str) -> None:
 
 def echo_warning(text: str) -> None:
     """Prints a warning to stderr."""
-    echo(*f"warning: {text}".split("\n"), err=True)
+    echo(*f"warning: {text}".split("\n"), err=True, fg="yellow")
+
+
+class _EchoHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        echo_warning(record.getMessage())
+
+
+@contextmanager
+def echoed_warnings() -> Iterator[None]:
+    """Prints the warnings of the log ``sluice`` to stderr, and nowhere else."""
+    log, handler = logging.getLogger("sluice"), _EchoHandler()
+    propagated = log.propagate
+    log.addHandler(handler)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = propagated

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import click
-from rich.console import Console
 from rich.filesize import decimal
 
-from runners.cli.echo import echo_json
-from runners.cli.options import json_option, typed_command, workspace_option
-from runners.cli.rich_console import make_console, make_table, plain, print_line
-from runners.operations import gc as operation
+from pipeline.config.load import load_config
+from runners.cli.options import Result, json_result, typed_command, workspace_option
+from runners.cli.rich_console import make_console, say
+from runners.operations.pipeline_request import serving_dir_of, workspace_of
+from runners.retention.collect_garbage import collect_garbage
 from runners.retention.find_garbage import Garbage
 from sluice.errors import bounded
 
@@ -20,7 +20,6 @@ _KINDS = {
     "runs": "logs of runs",
     "inputs": "copies of input files",
     "checkpoints": "checkpoints of trainings",
-    "leftovers": "temporary files of nodes",
 }
 
 
@@ -37,53 +36,51 @@ _KINDS = {
     "--dry-run", is_flag=True, help="List what would be deleted; delete nothing."
 )
 @workspace_option
-@json_option
-def gc(as_json: bool, **asked: Any) -> None:
+@json_result
+def gc(name: str, keep: int, dry_run: bool) -> Result:
     """Delete artifacts of NAME that no kept run and no served model needs.
 
     Kept are the newest runs, the runs that the served versions came from, and the last
     complete run, each with all of its inputs. The history in `sluice runs` and
     `sluice lineage` stays.
     """
-    collected = operation.gc(operation.GcRequest(**asked, command=typed_command()))
-    _print_garbage(
-        collected.garbage, collected.dry_run, make_console(to_stderr=as_json)
+    config = load_config(name)
+    workspace = workspace_of(config)
+    garbage = collect_garbage(
+        workspace,
+        [serving_dir_of(config), workspace.serving],
+        keep=keep,
+        dry_run=dry_run,
+        command=typed_command(),
     )
-    if as_json:
-        echo_json(collected.to_dict())
+    facts = {
+        "pipeline": config.name,
+        "dry_run": dry_run,
+        "deleted": {
+            kind: [item.name for item in items] for kind, items in garbage.items.items()
+        },
+        "closed_executions": list(garbage.close),
+        "freed_bytes": garbage.freed_bytes,
+        "kept_runs": list(garbage.kept_runs),
+    }
+    return Result(facts, partial(_print_garbage, garbage, dry_run))
 
 
-def _print_garbage(garbage: Garbage, dry_run: bool, console: Console) -> None:
-    table = make_table("would delete" if dry_run else "deleted")
-    for column in ("count", "size"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for kind, items in garbage.items.items():
-        if size_bytes := sum(item.size_bytes for item in items):
-            table.add_row(_KINDS[kind], str(len(items)), decimal(size_bytes))
-    if table.row_count:
-        console.print(table)
-    if dry_run:
-        _print_items(garbage, console)
-    if garbage.close:
-        verb = "would be closed" if dry_run else "closed"
-        ids = ", ".join(bounded([str(item) for item in garbage.close]))
-        console.print(plain(f"executions of killed runs {verb} as failed: {ids}"))
-    verb = "would free" if dry_run else "freed"
-    kept = ", ".join(bounded(garbage.kept_runs[::-1])) or "none"
-    console.print(plain(f"{verb} {decimal(garbage.freed_bytes)}", "bold"))
-    print_line(console, f"kept runs: {kept}")
-
-
-def _print_items(garbage: Garbage, console: Console) -> None:
-    """Prints the largest items of each kind; ``--json`` has all, empty ones too."""
+def _print_garbage(garbage: Garbage, dry_run: bool) -> None:
+    """Prints each kind with its largest items; ``--json`` has all, empty ones too."""
+    console, would = make_console(), "would be " if dry_run else ""
     for kind, items in garbage.items.items():
         largest = sorted(items, key=lambda item: -item.size_bytes)
-        lines = [
-            f"{item.name}  {decimal(item.size_bytes)}"
-            for item in largest
-            if item.size_bytes
-        ]
-        if lines:
-            console.print(plain(f"{_KINDS[kind]}:", "dim"))
-        for line in bounded(lines):
-            print_line(console, f"  {line}")
+        sized = [item for item in largest if item.size_bytes]
+        if not sized:
+            continue
+        size = decimal(sum(item.size_bytes for item in items))
+        say(console, f"{_KINDS[kind]} {would}deleted: {len(items)}, {size}")
+        for line in bounded([f"{x.name}  {decimal(x.size_bytes)}" for x in sized]):
+            say(console, f"  {line}", "dim")
+    if garbage.close:
+        ids = ", ".join(bounded([str(item) for item in garbage.close]))
+        say(console, f"executions of killed runs {would}closed as failed: {ids}")
+    say(console, f"{would}freed: {decimal(garbage.freed_bytes)}", "bold")
+    kept = ", ".join(bounded(garbage.kept_runs[::-1])) or "none"
+    say(console, f"kept runs: {kept}")

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
+from pipeline.config.config import Config
+from pipeline.graph.locations import local_locations
+from reports.graph import GraphNode
 from reports.graph_mermaid import as_mermaid
 from reports.graph_svg import as_svg
 from reports.graph_text import as_text
-from runners.cli.echo import echo, echo_json
-from runners.cli.options import config_options, json_option, workspace_option
+from runners.cli.echo import echo
+from runners.cli.options import Result, config_argument, json_result, workspace_option
 from runners.cli.rich_console import make_console
-from runners.operations import graph as operation
-from runners.operations.pipeline_request import PipelineRequest
+from runners.operations.pipeline_request import validated, workspace_of
+from sluice.compat import hidden_native_logs, prepare_environment
+from sluice.node_kinds import GATES
 from sluice.storage.output_path import resolve_output_path, write_output
 
 _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
 
 
 @click.command()
-@config_options
+@config_argument
 @click.option(
     "--format",
     "form",
@@ -30,23 +36,41 @@ _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "te
 )
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
 @workspace_option
-@json_option
-def graph(form: str | None, output: str | None, as_json: bool, **asked: Any) -> None:
+@json_result
+def graph(config: Config, form: str | None, output: str | None) -> Result:
     """Draw the graph of the pipeline NAME, or with --json list its nodes."""
     file = resolve_output_path(output, Path.cwd(), "--output") if output else None
     form = form or _FORMATS.get(file.suffix if file else ".txt", "text")
-    console = make_console()
-    drawn = operation.graph(PipelineRequest(**asked))
+    nodes = compile_graph(config)
     if form == "svg":
-        text = as_svg(drawn.nodes)
+        text = as_svg(nodes)
     elif form == "mermaid":
-        text = as_mermaid(drawn.nodes)
+        text = as_mermaid(nodes)
     else:
-        text = as_text(drawn.nodes, width=console.width if file is None else None)
+        text = as_text(nodes, width=make_console().width if file is None else None)
+    show = partial(echo, *text.split("\n"))
     if file is not None:
         write_output(file, f"{text}\n", "graph")
-        echo(f"wrote {output}", err=as_json)
-    elif not as_json:
-        echo(*text.split("\n"))
-    if as_json:
-        echo_json(drawn.to_dict())
+        show = partial(echo, f"wrote {output}")
+    return Result({"pipeline": config.name, "nodes": [asdict(x) for x in nodes]}, show)
+
+
+def compile_graph(config: Config) -> list[GraphNode]:
+    """Compiles a pipeline, which imports TFX, and returns its nodes.
+
+    Raises:
+      UsageError: the config is invalid.
+    """
+    config = validated(config)
+    # At import, native libraries print errors about missing GPUs.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    prepare_environment()
+    with hidden_native_logs():
+        from tfx.dsl.compiler.compiler import Compiler
+
+        from pipeline.graph.create_pipeline import create_pipeline
+        from runners.local.prepare import nodes_of
+
+        places = local_locations(config, workspace_of(config))
+        nodes = nodes_of(Compiler().compile(create_pipeline(config, places)))
+    return [GraphNode(x.id, x.kind, tuple(x.upstream), x.kind in GATES) for x in nodes]

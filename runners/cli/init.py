@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Sequence
+import re
+import shlex
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
+from pydantic import TypeAdapter, ValidationError
 
-from pipeline.scaffold.choose_label import ChosenLabel, LabelCandidate
-from pipeline.scaffold.propose import Proposal
-from runners.cli.echo import echo, echo_json
-from runners.cli.options import json_option
-from runners.cli.rich_console import make_console, plain
-from runners.operations import init as operation
-from sluice.errors import UsageError
-from sluice.printable import printable
+from pipeline.config.load import load_config
+from pipeline.config.validate import validate_config
+from pipeline.scaffold.choose_label import ChosenLabel, choose_label
+from pipeline.scaffold.config_text import config_text
+from pipeline.scaffold.find_examples import ExampleFiles, find_examples
+from pipeline.scaffold.guess_splits import guess_splits
+from pipeline.scaffold.propose import Proposal, propose
+from pipeline.scaffold.sample import Sample
+from pipeline.scaffold.schema_text import schema_text
+from pipeline.scaffold.summarize import summarize
+from pipeline.scaffold.write_proposal import check_absent, write_proposal
+from runners.cli.echo import echo_warning
+from runners.cli.options import Result, json_result
+from runners.cli.rich_console import make_console, make_table, plain, say
+from sluice.config_section import PipelineName
+from sluice.errors import DataError, UsageError
+from sluice.project import check_names, find_root
 
 
 @click.command()
 @click.argument("name")
-@click.argument("expanded", nargs=-1, metavar="")
 @click.option(
     "pattern",
     "--examples",
@@ -40,79 +50,127 @@ from sluice.printable import printable
 )
 @click.option("label", "--label", metavar="FEATURE", help="The feature to predict.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
-@json_option
-def init(expanded: tuple[str, ...], as_json: bool, **asked: Any) -> None:
+@json_result
+def init(
+    name: str, pattern: str, directory: str | None, label: str | None, force: bool
+) -> Result:
     """Generate configs/NAME.yaml and schemas/NAME/schema.pbtxt from TFRecords.
 
     Reads the first records of each file, prints each decision with its reason, and
     writes both files with the reasons as comments. They can be run as they are, and
     should be reviewed. Outside a project, the current directory becomes one.
     """
-    if expanded:
+    _check_name(name)
+    root = _project_root(Path.cwd())
+    config_file = root / "configs" / f"{name}.yaml"
+    schema_file = root / "schemas" / name / "schema.pbtxt"
+    if not force:
+        check_absent(config_file, schema_file)
+    examples = find_examples(pattern, directory, Path.cwd())
+    splits = guess_splits(examples)
+    sample = Sample([examples.path(file) for file in examples.files])
+    summary = summarize(sample.records(), lambda: sample.at)
+    data_dir = _data_dir(examples, root)
+
+    def command_with(feature: str) -> str | None:
+        """Returns the command with a label; None if it cannot be the label."""
+        try:
+            propose(name, data_dir, splits, sample, summary, feature)
+        except DataError:
+            return None
+        words = ["sluice", "init", name, "--examples", pattern]
+        words += ["--dir", directory] if directory else []
+        words += ["--force"] if force else []
+        return shlex.join([*words, "--label", feature])
+
+    chosen = choose_label(summary, label, command_with)
+    proposal = propose(name, data_dir, splits, sample, summary, chosen.name)
+    # The config last: it makes the pipeline exist.
+    texts = {schema_file: schema_text(proposal), config_file: config_text(proposal)}
+    with write_proposal(texts, replace=force):
+        valid = validate_config(load_config(str(config_file)))
+    warnings = [*proposal.warnings, *valid.warnings]
+    for warning in warnings:
+        echo_warning(warning)
+    written = {"config": str(config_file), "schema": str(schema_file)}
+    facts = {**_facts(proposal, chosen), "warnings": warnings, **written}
+    return Result(facts, partial(_print_proposal, proposal, chosen, written.values()))
+
+
+def _check_name(name: str) -> None:
+    try:
+        TypeAdapter(PipelineName).validate_python(name)
+    except ValidationError as error:
+        near = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         raise UsageError(
-            f"unexpected argument: {expanded[0]}",
-            expected="one pattern after --examples",
-            actual=f"{len(expanded):,} more arguments",
-            hint="quote the pattern, so that the shell does not expand it",
-        )
-    request = operation.InitRequest(**asked)
-    console = make_console(to_stderr=as_json)
-    with console.status("looking for files") as shown:
-
-        def on_sample(files: int) -> None:
-            shown.update(f"reading records of {files:,} files")
-
-        def ask(candidates: Sequence[LabelCandidate]) -> str:
-            shown.stop()
-            return _prompt_for_label(candidates)
-
-        is_terminal = sys.stdin.isatty() and sys.stderr.isatty()
-        done = operation.init(request, ask if is_terminal else None, on_sample)
-    _print_proposal(console, done.proposal, done.label, done.warnings)
-    for file in (done.config_file, done.schema_file):
-        console.print(plain(f"wrote {os.path.relpath(file)}"))
-    name = request.name
-    console.print(plain(f"next: sluice validate {name}, then sluice run {name}"))
-    if as_json:
-        echo_json(done.to_dict())
+            f"{name!r} is not a valid pipeline name",
+            expected=error.errors()[0]["msg"].removeprefix("Input should be "),
+            hint=f"sluice init {near} ..." if near else None,
+        ) from error
 
 
-def _prompt_for_label(candidates: Sequence[LabelCandidate]) -> str:
-    echo("Which feature should the model predict?", err=True)
-    for candidate in candidates:
-        reasons = candidate.reasons or (f"it has {candidate.classes:,} values",)
-        echo(f"  {candidate.name}: {', '.join(reasons)}", err=True)
-    names = [candidate.name for candidate in candidates]
-    return click.prompt(
-        f"label [{printable(names[0])}]",
-        default=names[0],
-        type=click.Choice(names),
-        show_choices=False,
-        show_default=False,
-        err=True,
-    )
+def _project_root(cwd: Path) -> Path:
+    """Returns the root of the project around a directory, or the directory itself."""
+    try:
+        root = find_root(cwd)
+    except UsageError:
+        root = cwd
+    check_names(root)
+    return root
+
+
+def _data_dir(examples: ExampleFiles, root: Path) -> str:
+    """Returns the data directory for the config: relative to the root, or absolute."""
+    for top in (root, root.resolve()):
+        if examples.directory.is_relative_to(top):
+            return examples.directory.relative_to(top).as_posix()
+    return str(examples.directory)
+
+
+def _facts(proposal: Proposal, label: ChosenLabel) -> dict[str, Any]:
+    features = [
+        {
+            "name": choice.name,
+            "seen_as": choice.semantic_type.name,
+            "spec": None if choice.spec is None else dict(choice.spec),
+            "why": choice.why,
+        }
+        for choice in proposal.features
+    ]
+    return {
+        "name": proposal.name,
+        "records": proposal.summary.records,
+        "complete": proposal.complete,
+        "splits": dict(proposal.splits.splits) or None,
+        "files": proposal.splits.files,
+        "split_by": proposal.split_by,
+        "label": {
+            "feature": label.name,
+            "classes": proposal.label.classes,
+            "why": label.why,
+        },
+        "model": proposal.model,
+        "features": features,
+    }
 
 
 def _print_proposal(
-    console: Console, proposal: Proposal, label: ChosenLabel, warnings: Sequence[str]
+    proposal: Proposal, label: ChosenLabel, written: Iterable[str]
 ) -> None:
+    console = make_console()
     splits, classes = proposal.splits, proposal.label.classes
     if splits.files is None:
         shown = ", ".join(f"{name} {text}" for name, text in splits.splits.items())
     else:
         by = f" of {proposal.split_by}" if proposal.split_by else ""
         shown = f"{splits.files} by hash{by}, 8 : 1 : 1"
-    for line in (
-        f"looked at  {proposal.sampled}",
-        f"splits     {shown} ({splits.why})",
-        f"label      {label.name}, {classes:,} classes ({label.why})",
-        f"model      {proposal.model}",
-        "",
-    ):
-        console.print(plain(line))
-    table = Table(box=None, pad_edge=False)
-    for title in ("feature", "seen as", "used as", "why"):
-        table.add_column(title, overflow="fold")
+    say(console, f"looked at  {proposal.sampled}")
+    say(console, f"splits     {shown} ({splits.why})")
+    say(console, f"label      {label.name}, {classes:,} classes ({label.why})")
+    say(console, f"model      {proposal.model}")
+    say(console)
+    titles = ("feature", "seen as", "used as", "why")
+    table = make_table(*titles, folded=titles)
     for choice in proposal.features:
         style = "" if choice.spec else "dim"
         used = str(choice.spec["kind"]) if choice.spec else "left out"
@@ -120,6 +178,8 @@ def _print_proposal(
         row = (choice.name, seen_as, used, choice.why)
         table.add_row(*(plain(cell, style) for cell in row))
     console.print(table)
-    console.print()
-    for warning in warnings:
-        console.print(plain(f"warning: {warning}", "yellow"))
+    say(console)
+    for file in written:
+        say(console, f"wrote {os.path.relpath(file)}")
+    name = proposal.name
+    say(console, f"next: sluice validate {name}, then sluice run {name}")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from functools import partial
 
 import click
 
-from runners.cli.echo import echo_json, echo_output, echo_warning
-from runners.cli.options import json_option, workspace_option
-from runners.operations import logs as operation
+from runners.cli.echo import echo_output
+from runners.cli.options import Result, json_result, workspace_option
+from runners.operations.logs import START, find_log
 
 
 @click.command()
 @click.argument("name")
-@click.argument("node", default=operation.START)
+@click.argument("node", default=START)
 @click.option(
     "run_id", "--run", metavar="ID", help="The run; default: the last one with a log."
 )
@@ -21,16 +22,23 @@ from runners.operations import logs as operation
     "--follow", "-f", is_flag=True, help="Follow the log until the run has ended."
 )
 @workspace_option
-@json_option
-def logs(as_json: bool, **asked: Any) -> None:
+@json_result
+def logs(name: str, node: str, run_id: str | None, follow: bool) -> Result:
     """Print the log of NODE in a run of NAME; without NODE, that of the run's start.
 
     With --json, one object with the log's path and its lines.
     """
-    request = operation.LogsRequest(**asked)
-    log = operation.logs(request, echo_warning)
-    if as_json:
-        echo_json(log.to_dict())
-        return
-    for data in log.follow() if request.follow else log.read():
+    log = find_log(name, node, run_id, follow=follow)
+    text = log.read()
+    facts = {
+        "run_id": log.run.record.run_id,
+        "node": node,
+        "log": str(log.path),
+        "lines": text.decode(errors="replace").splitlines(),
+    }
+    return Result(facts, partial(_print_log, log.follow() if follow else [text]))
+
+
+def _print_log(parts: Iterable[bytes]) -> None:
+    for data in parts:
         echo_output(data.decode(errors="backslashreplace"))

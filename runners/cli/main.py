@@ -5,12 +5,10 @@ It imports click and nothing heavy; ``sluice --help`` answers at once.
 
 from __future__ import annotations
 
-import errno
 import importlib
-import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from runners.engine import Engine
@@ -28,10 +26,10 @@ def _packages_missing(name: str | None) -> None:
 try:
     import click
 
-    from runners.cli.echo import echo_error, echo_json
+    from runners.cli.echo import echo_error, echo_json, echoed_warnings
     from runners.cli.exit_on_sigint import exit_on_sigint
-    from runners.cli.options import CliState
-    from sluice.errors import ExitCode, SluiceError, UsageError
+    from runners.cli.options import CliState, typed_command
+    from sluice.errors import ExitCode, SluiceError
     from sluice.printable import printable
     from sluice.version import __version__
 except ModuleNotFoundError as missing:
@@ -57,7 +55,7 @@ _VERBS = {
     "validate": "Check a config without running anything.",
     "rehearse": "Run the compiled pipeline here, as its service would.",
     "compile": "Compile a pipeline for Vertex AI or Kubeflow.",
-    "submit": "Run a pipeline on Vertex AI or Kubeflow.",
+    "submit": "Run a pipeline on Vertex AI.",
     "config": "Print the resolved config.",
     "schema": "Show, compare and change the reviewed schema.",
     "predict": "Predict with the pushed model.",
@@ -101,20 +99,6 @@ class _LazyGroup(click.Group):
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
 def cli(verbose: bool) -> None:
     """Run TFX pipelines from TFRecords to a served model."""
-    _check_directory()
-
-
-def _check_directory() -> None:
-    """Raises a ``UsageError`` where the current directory has been deleted."""
-    try:
-        os.getcwd()
-    except OSError as error:
-        raise UsageError(
-            "the current directory cannot be found",
-            where=os.environ.get("PWD"),
-            actual=error.strerror,
-            hint="cd to the project, then run the command again",
-        ) from error
 
 
 def main(arguments: list[str] | None = None, *, engine: Engine | None = None) -> None:
@@ -125,9 +109,11 @@ def main(arguments: list[str] | None = None, *, engine: Engine | None = None) ->
       engine: executes runs; None for processes of this machine.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    state = CliState(engine)
     try:
-        result = cli.main(arguments, "sluice", standalone_mode=False, obj=state)
+        with echoed_warnings():
+            result = cli.main(
+                arguments, "sluice", standalone_mode=False, obj=CliState(engine)
+            )
         code = result if isinstance(result, int) else ExitCode.DONE
     except BrokenPipeError:
         # The reader, such as `head`, has enough.
@@ -137,8 +123,7 @@ def main(arguments: list[str] | None = None, *, engine: Engine | None = None) ->
         code, message = _report(error, verbose=arguments[:1] in (["-v"], ["--verbose"]))
         if "--json" in arguments:
             with suppress(BrokenPipeError):
-                facts = getattr(error, "facts", {})
-                echo_json({**state.error_document(code, message), **facts})
+                echo_json({**_document(code, message), **getattr(error, "facts", {})})
     sys.exit(int(code))
 
 
@@ -157,23 +142,21 @@ def _report(error: BaseException, verbose: bool) -> tuple[ExitCode, str]:
         import traceback
 
         traceback.print_exc()
-    explained = error if isinstance(error, SluiceError) else _explain(error)
+    what = f"Sluice itself failed: {type(error).__name__}: {error}"
+    bug = SluiceError(what, hint="sluice -v ...")
+    explained = error if isinstance(error, SluiceError) else bug
     echo_error(str(explained))
     return explained.exit_code, str(explained)
 
 
-def _explain(error: BaseException) -> SluiceError:
-    """Returns the error to show for an exception that is not one of ours."""
-    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        # Whatever names a file comes from the arguments or the config.
-        name = max(str(error.filename).split("/"), key=len)
-        return UsageError(
-            "a name is too long for a file",
-            expected="at most 255 bytes, and 4,095 for a whole path",
-            actual=f"{len(str(error.filename))} characters, such as {name[:60]!r}...",
-        )
-    what = f"Sluice itself failed: {type(error).__name__}: {error}"
-    return SluiceError(what, hint="sluice -v ...")
+def _document(code: ExitCode, message: str) -> dict[str, Any]:
+    """Returns the JSON form of an error: the record of a run that has not begun."""
+    from sluice.record.run_record import RunRecord
+
+    refused = RunRecord("", "", typed_command())
+    refused.fail(message, code)
+    refused.end(code if code == ExitCode.INTERRUPTED else None)
+    return refused.to_dict()
 
 
 if __name__ == "__main__":

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import click
 
-from runners.cli.echo import echo, echo_json, echo_warning
+from pipeline.config.config import Config
+from pipeline.config.load import load_config
+from runners.cli.echo import echo
 from runners.cli.options import (
-    config_options,
-    json_option,
+    Result,
+    config_argument,
+    json_result,
     typed_command,
     workspace_option,
 )
-from runners.cli.rich_console import make_console, make_table, plain, print_line
-from runners.operations import models as operation
-from runners.operations.pipeline_request import PipelineRequest
-from sluice.errors import UsageError
+from runners.cli.rich_console import make_console, make_table, plain, say
+from runners.operations.models import ListedModel, list_models
+from runners.operations.pipeline_request import (
+    config_words,
+    next_command,
+    serving_dir_of,
+    workspace_of,
+)
+from runners.retention.retire_model import retire
 
 
 @click.group()
@@ -25,78 +33,73 @@ def models() -> None:
 
 
 @models.command("list")
-@config_options
+@config_argument
 @workspace_option
-@json_option
-def list_models(as_json: bool, **asked: Any) -> None:
+@json_result
+def list_(config: Config) -> Result:
     """List the pushed versions of the pipeline NAME, newest first.
 
     All their files are read: a version that differs from what was pushed is damaged.
     """
-    request = PipelineRequest(**asked)
-    listed = operation.list_models(request, echo_warning)
-    if as_json:
-        echo_json([item.to_dict() for item in listed])
-    elif listed:
-        _print_versions(listed)
-    else:
-        command = request.next_command("run", request.name)
-        echo(f"no version of {request.name} has been pushed yet; try: {command}")
+    listed = list_models(config)
+    show = partial(_print_versions, listed)
+    if not listed:
+        command = next_command("run", *config_words(config))
+        text = f"no version of {config.name} has been pushed yet; try: {command}"
+        show = partial(echo, text)
+    return Result([item.to_dict() for item in listed], show)
 
 
-def _print_versions(listed: list[operation.ListedModel]) -> None:
+def _print_versions(listed: list[ListedModel]) -> None:
     columns = ("version", "published", "run", "digest", "state", "path")
-    table = make_table(*columns, folded="path")
+    table = make_table(*columns, folded=("path",))
     for item in listed:
         version = item.version
         table.add_row(
-            plain(str(version.version)),
-            plain((version.published_at or "")[:19]),
-            plain(str(version.facts.get("pipeline_run_id") or "")),
-            plain((version.digest or "")[:12]),
+            str(version.version),
+            (version.published_at or "")[:19],
+            str(version.facts.get("pipeline_run_id") or ""),
+            (version.digest or "")[:12],
             plain(", ".join(item.flaws) or "ok", "yellow" if item.flaws else ""),
-            plain(version.uri),
+            version.uri,
         )
     console = make_console()
     console.print(table)
     for item in listed:
         for state, why in item.flaws.items():
-            print_line(
-                console, f"version {item.version.version} is {state}: {why}", "yellow"
-            )
+            text = f"version {item.version.version} is {state}: {why}"
+            say(console, text, "yellow")
 
 
 @models.command("retire")
 @click.argument("name")
-@click.argument("reference", metavar="[VERSION|artifact:ID]", required=False)
+@click.argument("reference", metavar="VERSION|artifact:ID")
 @click.option(
     "--reason", required=True, metavar="TEXT", help="The reason; it is recorded."
 )
-@click.option(
-    "--damaged", is_flag=True, help="Retire all models that are damaged beyond repair."
-)
 @workspace_option
-@json_option
-def retire_models(damaged: bool, as_json: bool, **asked: Any) -> None:
+@json_result
+def retire_(name: str, reference: str, reason: str) -> Result:
     """Retire a blessed model of NAME as a baseline: no new model is compared with it.
 
-    The baseline is the latest blessed model that is neither damaged nor retired. A
+    The baseline is the latest blessed model that is neither missing nor retired. A
     retired model that is served stays served.
     """
-    request = operation.RetireRequest(**asked, command=typed_command())
-    if (request.reference is None) is not damaged:
-        raise UsageError(
-            "which model to retire is ambiguous",
-            expected="one of VERSION, artifact:ID and --damaged",
-            hint=request.next_command("models", "list", request.name),
-        )
-    done = operation.retire_models(request)
-    if as_json:
-        echo_json(done.to_dict())
-        return
-    console = make_console()
-    for _, title in done.retired.models:
-        console.print(plain(f"retired: {title}"))
-    if not done.retired.models:
-        console.print(plain("nothing was retired: no model is damaged beyond repair"))
-    console.print(plain(f"the next baseline: {done.retired.baseline or 'none'}"))
+    config = load_config(name)
+    workspace = workspace_of(config)
+    done = retire(
+        workspace,
+        [serving_dir_of(config), workspace.serving],
+        reference,
+        reason=reason,
+        command=typed_command(),
+    )
+    model = done.model.model
+    facts = {
+        "pipeline": config.name,
+        "reason": reason,
+        "retired": [{"artifact": model.id, "uri": model.uri, "name": done.name}],
+        "baseline": done.baseline,
+    }
+    baseline = f"the next baseline: {done.baseline or 'none'}"
+    return Result(facts, partial(echo, f"retired: {done.name}", baseline))

@@ -6,57 +6,59 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sluice.errors import ExitCode
+from runners.cli.echo import echo_json
 
 if TYPE_CHECKING:
     from runners.engine import Engine
 
-
-def error_document(code: ExitCode, message: str) -> dict[str, Any]:
-    """Returns the JSON form of an error; its keys are also in the record of a run."""
-    return {
-        "schema_version": 1,
-        "status": "interrupted" if code == ExitCode.INTERRUPTED else "failed",
-        "exit_code": int(code),
-        "error": {"node": None, "message": message, "log": None, "log_tail": []},
-    }
+_Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
 @dataclass
 class CliState:
-    """State of one call of the command line: click's context object.
-
-    Attributes:
-      engine: executes runs; None for processes of this machine.
-      error_document: returns what ``--json`` prints for an exit code and message.
-    """
+    """Click's context object: what executes runs; None for processes of here."""
 
     engine: Engine | None = None
-    error_document: Callable[[ExitCode, str], dict[str, Any]] = error_document
 
 
-_CONFIG_OPTIONS = (
-    click.argument("name"),
-    click.option("--profile", metavar="NAME", help="Overlay configs/profiles/NAME."),
-    click.option(
-        "overrides",
-        "--set",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Override a key, such as train.epochs=3. Repeatable.",
-    ),
-)
-
-
-def config_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def config_options(function: _Verb) -> _Verb:
     """Adds NAME, ``--profile`` and ``--set``."""
-    for option in reversed(_CONFIG_OPTIONS):
+    for option in (
+        click.option(
+            "overrides",
+            "--set",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Override a key, such as train.epochs=3. Repeatable.",
+        ),
+        click.option(
+            "--profile", metavar="NAME", help="Overlay configs/profiles/NAME."
+        ),
+        click.argument("name"),
+    ):
         function = option(function)
     return function
+
+
+def config_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds NAME, ``--profile`` and ``--set``, and passes the config that they load."""
+
+    @config_options
+    @wraps(function)
+    def load(
+        name: str, profile: str | None, overrides: tuple[str, ...], **others: Any
+    ) -> Any:
+        from pipeline.config.load import load_config
+
+        config = load_config(name, profile=profile, overrides=overrides)
+        return function(config=config, **others)
+
+    return load
 
 
 def typed_command() -> str:
@@ -72,13 +74,62 @@ workers_option = click.option(
 
 wait_option = click.option("--wait", is_flag=True, help="Wait for another run to end.")
 
+run_option = click.option(
+    "run_id", "--run", metavar="ID", help="The run; default: the last one."
+)
+
+
+def _use_workspaces(
+    context: click.Context, _: click.Parameter, folder: str | None
+) -> None:
+    if folder and not context.resilient_parsing:
+        from sluice.workspace import workspaces_in
+
+        context.with_resource(workspaces_in(folder))
+
+
 workspace_option = click.option(
-    "workspace_dir",
     "--workspace",
     metavar="DIR",
+    is_eager=True,
+    expose_value=False,
+    callback=_use_workspaces,
     help="The folder of all workspaces; default: <project root>/workspace.",
 )
 
 json_option = click.option(
-    "as_json", "--json", is_flag=True, help="JSON on stdout, text on stderr."
+    "as_json", "--json", is_flag=True, help="Print JSON on stdout."
 )
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a verb has found.
+
+    Attributes:
+      facts: for ``--json``: the keys of an object, or a list.
+      show: prints it for people.
+      exit_code: of the process.
+    """
+
+    facts: dict[str, Any] | list[Any]
+    show: Callable[[], Any]
+    exit_code: int = 0
+
+
+def json_result(function: Callable[..., Result]) -> Callable[..., int]:
+    """Adds ``--json``, and prints the result of a verb for people or as JSON."""
+
+    @json_option
+    @wraps(function)
+    def call(*arguments: Any, as_json: bool, **options: Any) -> int:
+        result = function(*arguments, **options)
+        if not as_json:
+            result.show()
+        elif isinstance(result.facts, dict):
+            echo_json({"schema_version": 1, **result.facts})
+        else:
+            echo_json(result.facts)
+        return result.exit_code
+
+    return call

@@ -10,9 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from reports.formats import progress
+from reports.run_values import tags_text
 from runners.cli.render_verdict import print_verdict
-from runners.cli.rich_console import make_table, plain, plain_lines, print_line
-from sluice.record.run_record import ErrorRecord, NodeRecord, PushRecord, RunRecord
+from runners.cli.rich_console import make_table, plain, plain_lines, say
+from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
+from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_STATES, RUN_STYLES
 
 _NO_NOTES: Mapping[str, str] = {}
@@ -20,7 +22,7 @@ _NO_NOTES: Mapping[str, str] = {}
 
 def print_run(console: Console, record: RunRecord) -> None:
     """Prints the record of a run, in progress or ended."""
-    console.print(plain(f"{record.pipeline}  run {record.run_id}", "bold"))
+    say(console, f"{record.pipeline}  run {record.run_id}", "bold")
     lines = [
         f"status    {record.status.replace('_', ' ')}",
         f"started   {record.started_at}",
@@ -30,18 +32,13 @@ def print_run(console: Console, record: RunRecord) -> None:
         lines.append(f"ended     {record.ended_at}")
     lines.append(f"command   {record.command}")
     if record.tags:
-        lines.append(f"tags      {format_tags(record.tags)}")
+        lines.append(f"tags      {tags_text(record.tags)}")
     for number, line in enumerate(lines):
         style = RUN_STYLES[record.status] if number == 0 else ""
-        print_line(console, line, style)
-    console.print()
+        say(console, line, style)
+    say(console)
     console.print(make_node_table(record.nodes))
     print_outcome(console, record)
-
-
-def format_tags(tags: Mapping[str, str]) -> str:
-    """Returns tags as they were given: ``KEY=VALUE``, or ``KEY`` without a value."""
-    return ", ".join(f"{key}={value}" if value else key for key, value in tags.items())
 
 
 def print_outcome(
@@ -49,26 +46,26 @@ def print_outcome(
 ) -> None:
     """Prints gates, error, push, report and the next command of a run."""
     for gate in record.gates:
-        console.print()
+        say(console)
         print_verdict(console, gate)
-    console.print()
+    say(console)
     for note in record.notes:
-        print_line(console, f"note: {note}", "yellow")
+        say(console, f"note: {note}", "yellow")
     if record.error:
         _print_error(console, record.error, is_blocked=record.status == "blocked")
     for push in record.pushes:
         _print_push(console, push, has_error=record.error is not None)
     if record.report_uri:
-        print_line(console, f"report:  {record.report_uri}")
+        say(console, f"report:  {record.report_uri}")
     if record.resume_command:
         if record.status == "interrupted":
-            console.print(plain("interrupted", "red"))
+            say(console, "interrupted", "red")
         kept = "finished nodes are kept"
         if record.status == "failed":
             kept += "; once config or code is corrected: run, which keeps them too"
-        print_line(console, f"resume:  {record.resume_command}   ({kept})")
+        say(console, f"resume:  {record.resume_command}   ({kept})")
     if predict and any(push.uri for push in record.pushes):
-        print_line(console, f"predict: {predict}")
+        say(console, f"predict: {predict}")
 
 
 def _print_error(console: Console, error: ErrorRecord, *, is_blocked: bool) -> None:
@@ -78,9 +75,9 @@ def _print_error(console: Console, error: ErrorRecord, *, is_blocked: bool) -> N
         lines = [line for line in lines if not line.startswith("  - ")]
     console.print(plain_lines(lines, "red"), soft_wrap=True)
     for line in error.log_tail:
-        print_line(console, f"  | {line}", "dim")
+        say(console, f"  | {line}", "dim")
     if error.log:
-        print_line(console, f"  log:      {error.log}")
+        say(console, f"  log:      {error.log}")
 
 
 def _print_push(console: Console, push: PushRecord, *, has_error: bool) -> None:
@@ -93,7 +90,7 @@ def _print_push(console: Console, push: PushRecord, *, has_error: bool) -> None:
         style = "red"
     else:
         return
-    print_line(console, text, style)
+    say(console, text, style)
 
 
 def make_node_table(
@@ -111,7 +108,7 @@ def make_node_table(
     """
     ended = () if is_live else ("peak memory", "tries")
     columns = ("node", "state", "time", *ended, "why")
-    table = make_table(*columns, folded="why", show_header=not is_live)
+    table = make_table(*columns, folded=("why",), show_header=not is_live)
     for node in nodes:
         look = NODE_STATES[node.state]
         memory = node.peak_memory_bytes
@@ -121,10 +118,10 @@ def make_node_table(
             str(node.attempts) if node.attempts > 1 else "",
         )
         table.add_row(
-            plain(node.id),
+            node.id,
             plain(look.label, look.style),
-            plain(format_seconds(_elapsed_s(node))),
-            *(() if is_live else map(plain, facts)),
+            format_seconds(_elapsed_s(node)),
+            *(() if is_live else facts),
             plain(
                 why or describe_progress(node.progress or {}) or "",
                 "dim" if is_live else "",

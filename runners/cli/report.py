@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import webbrowser
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
-from runners.cli.echo import echo, echo_json, echo_warning
-from runners.cli.options import json_option, workspace_option
-from runners.operations import report as operation
+from reports.index_page import render_index
+from reports.read_run import RunData
+from reports.run_page import REPORT_FILE, write_report
+from runners.cli.echo import echo, echo_warning
+from runners.cli.options import Result, json_result, run_option, workspace_option
+from runners.operations.find_run import (
+    find_run,
+    last_runs,
+    not_run_yet,
+    readable_runs,
+    updated_workspace,
+)
+from sluice.errors import UsageError
+from sluice.record.run_record import RunRecord
+from sluice.run_lock import unwritable
+from sluice.storage import atomic
+
+_INDEX_FILE = "index.html"
 
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--run", "run_id", metavar="ID", help="The run; default: the last.")
+@run_option
 @click.option(
     "--all",
     "all_runs",
@@ -24,21 +39,70 @@ from runners.operations import report as operation
 )
 @click.option("--open", "is_opened", is_flag=True, help="Open it in the browser.")
 @workspace_option
-@json_option
-def report(is_opened: bool, as_json: bool, **asked: Any) -> None:
+@json_result
+def report(
+    name: str | None, run_id: str | None, all_runs: bool, is_opened: bool
+) -> Result:
     """Draw the page of the last run of NAME, or of the pipeline that ran last.
 
     Each run has its page already, report.html in its folder; this draws it again, also
     that of a run in progress, and prints where it is.
     """
-    if asked["all_runs"] and (asked["name"] is None or asked["run_id"]):
-        raise click.UsageError("--all needs a NAME, and no --run.")
-    if asked["run_id"] and asked["name"] is None:
-        raise click.UsageError("--run needs the NAME of the pipeline.")
-    drawn = operation.report(operation.ReportRequest(**asked), echo_warning)
-    if is_opened and not webbrowser.open(Path(drawn.report).as_uri()):
-        echo_warning("no browser was found to open it")
-    if as_json:
-        echo_json(drawn.to_dict())
+    if (name is None and (all_runs or run_id)) or (all_runs and run_id):
+        raise click.UsageError("--all and --run need a NAME, and exclude each other.")
+    record = None
+    if name is not None and all_runs:
+        pipeline, page = draw_all(name)
     else:
-        echo(drawn.report)
+        record, page = draw(name, run_id)
+        pipeline = record.pipeline
+    if is_opened and not webbrowser.open(page.as_uri()):
+        echo_warning("no browser was found to open it")
+    facts = {
+        "pipeline": pipeline,
+        "run_id": record and record.run_id,
+        "status": record and record.status,
+        "report": str(page),
+    }
+    return Result(facts, partial(echo, str(page)))
+
+
+def draw(name: str | None = None, run_id: str | None = None) -> tuple[RunRecord, Path]:
+    """Draws the page of a run; by default of the last one, also one in progress.
+
+    Raises:
+      UsageError: there is no such pipeline or run.
+      WorkspaceError: the record cannot be read, or the page cannot be written.
+    """
+    if name is not None:
+        found = find_run(name, run_id)
+    elif last := last_runs():
+        found = max(last, key=lambda item: item.record.run_id)
+    else:
+        raise UsageError("no pipeline has run yet", hint="sluice run NAME")
+    path = found.run_dir / REPORT_FILE
+    try:
+        write_report(found.run_dir)
+    except OSError as error:
+        # A workspace that may only be read has the page of the run's end.
+        if not path.exists():
+            raise unwritable(path, error) from error
+    return found.record, path
+
+
+def draw_all(name: str) -> tuple[str, Path]:
+    """Draws the page of all runs, and returns the pipeline's name and the page."""
+    workspace = updated_workspace(name)
+    if not workspace.run_ids():
+        raise not_run_yet(name, workspace)
+    runs = [
+        RunData(workspace.run_dir(record.run_id), record)
+        for record in readable_runs(workspace)
+    ]
+    path = workspace.root / _INDEX_FILE
+    pipeline = workspace.root.name
+    try:
+        atomic.write_text(path, render_index(pipeline, runs))
+    except OSError as error:
+        raise unwritable(path, error) from error
+    return pipeline, path

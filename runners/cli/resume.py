@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import click
 
 from runners.cli.options import (
     CliState,
     json_option,
+    run_option,
     typed_command,
     wait_option,
     workers_option,
     workspace_option,
 )
 from runners.cli.run_view import run_with_view
+from runners.engine import Observer
 from runners.operations import resume as operations
+from sluice.record.run_record import RunRecord
 
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("run_id", "--run", metavar="ID", help="The run; default: the last one.")
+@run_option
 @workers_option
 @wait_option
 @workspace_option
 @json_option
 @click.pass_obj
-def resume(state: CliState, as_json: bool, **asked: Any) -> int:
+def resume(
+    state: CliState,
+    name: str | None,
+    run_id: str | None,
+    workers: int | None,
+    wait: bool,
+    as_json: bool,
+) -> int:
     """Resume the last failed, killed or interrupted run, of NAME or of any pipeline.
 
     Finished nodes do not run again. The run keeps its id and its config; if code,
     schema or data have changed since, it cannot be resumed: start a new run.
     """
-    request = operations.ResumeRequest(command=typed_command(), **asked)
-    operate = partial(operations.resume, request, engine=state.engine)
-    return run_with_view(state, as_json, request.name or "", request.command, operate)
+    command = typed_command()
+
+    def operate(observer: Observer) -> RunRecord:
+        return operations.resume(
+            name,
+            run_id=run_id,
+            command=command,
+            workers=workers,
+            wait=wait,
+            observer=observer,
+            engine=state.engine,
+        )
+
+    return run_with_view(as_json, operate)

@@ -1,12 +1,17 @@
-"""Consoles of rich, for a terminal or a pipe, on stdout or stderr."""
+"""Consoles and tables of rich, for a terminal or a pipe, on stdout or stderr.
+
+Text from data, files and arguments may contain control characters and rich's markup:
+``say`` and the cells of ``make_table`` are escaped.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.style import StyleType
 from rich.table import Table
 from rich.text import Text
 
@@ -24,11 +29,40 @@ def make_console(*, to_stderr: bool = False) -> Console:
     return console
 
 
-def make_table(*columns: str, folded: str = "", **options: Any) -> Table:
-    """Returns a table without lines; only the column ``folded`` is wrapped."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", **options)
+class _EscapedTable(Table):
+    def add_row(
+        self,
+        *cells: RenderableType | None,
+        style: StyleType | None = None,
+        end_section: bool = False,
+    ) -> None:
+        escaped = (plain(cell) if isinstance(cell, str) else cell for cell in cells)
+        super().add_row(*escaped, style=style, end_section=end_section)
+
+
+def make_table(
+    *columns: str,
+    folded: Collection[str] = (),
+    right: Collection[str] = (),
+    **options: Any,
+) -> Table:
+    """Returns a table without lines, whose cells are escaped.
+
+    Args:
+      columns: their titles.
+      folded: columns that are wrapped; the others are not.
+      right: columns that are right-aligned, such as numbers.
+      **options: of rich's table.
+    """
+    options = {"box": None, "padding": (0, 2, 0, 0), "header_style": "dim", **options}
+    table = _EscapedTable(**options)
     for column in columns:
-        table.add_column(column, no_wrap=column != folded, overflow="fold")
+        table.add_column(
+            plain(column),
+            no_wrap=column not in folded,
+            overflow="fold",
+            justify="right" if column in right else "left",
+        )
     return table
 
 
@@ -37,7 +71,7 @@ def plain(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style)
 
 
-def print_line(console: Console, text: str, style: str = "") -> None:
+def say(console: Console, text: str = "", style: str = "") -> None:
     """Prints one line, which the terminal wraps: paths and commands can be copied."""
     console.print(plain(text, style), soft_wrap=True)
 

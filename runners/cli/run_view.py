@@ -14,7 +14,6 @@ from rich.live import Live
 from rich.table import Table
 
 from runners.cli.echo import echo_json
-from runners.cli.options import CliState
 from runners.cli.render_run import (
     describe_progress,
     format_seconds,
@@ -28,18 +27,8 @@ from runners.cli.rich_console import (
     plain_lines,
 )
 from runners.engine import Observer
-from sluice.clock import utc_now
-from sluice.errors import ExitCode
-from sluice.record.events import (
-    Event,
-    GraphCompiled,
-    NodeFinished,
-    NodeRetried,
-    RunResumed,
-    RunStarted,
-    Stopping,
-)
-from sluice.record.run_record import ErrorRecord, RunRecord
+from sluice.record.parts import NodeRecord
+from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_STATES
 
 # Minimum time between two lines of progress in a pipe, by kind of report.
@@ -47,18 +36,12 @@ _PLAIN_PROGRESS_S = {"epoch": 10.0, "step": 30.0}
 
 
 class RunView(Observer):
-    """Draws a run in progress; a context manager around the operation.
-
-    Attributes:
-      commands: suggested next commands, by purpose.
-    """
+    """Draws a run in progress; a context manager around the operation."""
 
     def __init__(self, console: Console) -> None:
-        self.commands: dict[str, str] = {}
         self._console = console
         self._record: RunRecord | None = None
         self._notes: dict[str, str] = {}
-        self._left_out: set[str] = set()
         self._last_plain_note = -math.inf
         self._live = (
             Live(console=console, get_renderable=self._table, auto_refresh=False)
@@ -73,28 +56,17 @@ class RunView(Observer):
         if self._live and self._live.is_started:
             self._show(self._live.stop)
 
-    def on_event(self, event: Event, record: RunRecord) -> None:
+    def on_begin(self, record: RunRecord) -> None:
+        if self._record is None:
+            resuming = "resuming " if record.resumed_at else ""
+            self._line(f"{record.pipeline}  {resuming}run {record.run_id}", "bold")
         self._record = record
-        if isinstance(event, GraphCompiled):
-            self._left_out = {node.id for node in event.nodes if node.action != "run"}
-        elif isinstance(event, RunStarted):
-            self._line(f"{record.pipeline}  run {record.run_id}", "bold")
-        elif isinstance(event, RunResumed):
-            self._line(f"{record.pipeline}  resuming run {record.run_id}", "bold")
-        elif isinstance(event, NodeFinished) and self._live is None:
-            node = record.node(event.node)
-            if event.state == "skipped" and node.id in self._left_out:
-                return
+        self._refresh()
+
+    def on_node(self, record: RunRecord, node: NodeRecord) -> None:
+        if self._live is None and node.state != "running":
             label, took = NODE_STATES[node.state].label, format_seconds(node.duration_s)
             self._line(f"{node.id:<20} {label:<12} {took:>7}  {node.reason or ''}")
-        elif isinstance(event, NodeRetried):
-            self._line(
-                f"{event.node:<20} failed, again in {event.wait_s:g} s: {event.reason}"
-            )
-        elif isinstance(event, Stopping) and event.nodes:
-            nodes = " and ".join(event.nodes)
-            them = "it" if len(event.nodes) == 1 else "them"
-            self._line(f"stopping: {nodes} may finish; repeat to kill {them}")
         self._refresh()
 
     def on_progress(self, node: str, facts: dict[str, Any]) -> None:
@@ -122,9 +94,6 @@ class RunView(Observer):
     def on_note(self, text: str) -> None:
         self._line(text, "cyan")
 
-    def on_command(self, purpose: str, command: str) -> None:
-        self.commands[purpose] = command
-
     def _refresh(self) -> None:
         if self._live and self._live.is_started:
             self._show(self._live.refresh)
@@ -144,43 +113,33 @@ class RunView(Observer):
         return table
 
 
-def run_with_view(
-    state: CliState,
-    as_json: bool,
-    name: str,
-    command: str,
-    operate: Callable[[Observer], RunRecord],
-) -> int:
+def run_with_view(as_json: bool, operate: Callable[[Observer], RunRecord]) -> int:
     """Runs an operation with a live view and returns the exit code of its record.
 
     Args:
-      state: receives the function that records a run that was refused.
       as_json: whether to print the record to stdout, and the view to stderr.
-      name: of the pipeline, as it was given.
-      command: as it was typed.
       operate: runs the pipeline with an observer.
     """
-    state.error_document = partial(_refused, name, command)
     console = make_console(to_stderr=as_json)
     with RunView(console) as view:
         record = operate(view)
-    predict = view.commands.get("predict")
-    show = partial(print_outcome, console, record, predict=predict)
+    show = partial(print_outcome, console, record, predict=_predict_command(record))
     ignore_broken_pipe(console, show)
     if as_json:
         echo_json(record.to_dict())
     return record.exit_code or 0
 
 
-def _refused(name: str, command: str, code: ExitCode, message: str) -> dict[str, Any]:
-    """Returns the JSON form of a run that failed before it had a record."""
-    return RunRecord(
-        run_id="",
-        pipeline=Path(name).stem,
-        started_at=utc_now(),
-        command=command,
-        status="interrupted" if code == ExitCode.INTERRUPTED else "failed",
-        exit_code=int(code),
-        ended_at=utc_now(),
-        error=ErrorRecord(None, message, None),
-    ).to_dict()
+def _predict_command(record: RunRecord) -> str | None:
+    """Returns the command that predicts with the model of a run, if it is served."""
+    run_dir = Path(record.report_uri or "").parent
+    is_served = any(push.uri for push in record.pushes)
+    if not (is_served and (run_dir / "config.json").exists()):
+        return None
+    from components.tfrecord_gen.spans.span_choice import SpanChoice
+    from pipeline.config.serialize import read_stored_config
+    from runners.operations.predict import predict_command
+
+    choice = SpanChoice.load(run_dir)
+    config = read_stored_config(run_dir / "config.json")
+    return predict_command(config, config.name, choice.data) if choice else None

@@ -5,28 +5,28 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from itertools import islice
+from typing import Any
 
 import click
-from rich.cells import cell_len
 
-from reports.run_table import RunRow, RunTable
-from runners.cli.echo import echo, echo_json, echo_output, echo_warning
-from runners.cli.options import config_options, json_option, workspace_option
-from runners.cli.render_run import format_seconds, format_tags
-from runners.cli.rich_console import make_console, make_table, plain, print_line
-from runners.operations import status as operation
+from reports.read_run import RunData
+from reports.run_table import RunTable, make_run_table
+from reports.run_values import tags_text
+from runners.cli.echo import echo, echo_output, echo_warning
+from runners.cli.options import Result, config_options, json_result, workspace_option
+from runners.cli.render_run import format_seconds
+from runners.cli.rich_console import make_console, make_table, plain, say
+from runners.operations.find_run import readable_runs, updated_workspace
 from runners.operations.pipeline_request import next_command
-from sluice.errors import bounded
-from sluice.printable import printable
+from sluice.errors import WorkspaceError
+from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_STYLES
 from sluice.record.verdict import cell
 
-_SHOWN_RUNS = 30
-_MAX_CELL = 30
-_MAX_PARAMETERS = 20
+_SHOWN_RUNS, _MAX_CELL = 30, 30
+_SHOWN_METRICS, _SHOWN_PARAMETERS = 4, 6
 # What counts examples is no metric that one compares.
 _COUNTS = ("example_count", "weighted_example_count")
 
@@ -48,155 +48,115 @@ _COUNTS = ("example_count", "weighted_example_count")
 )
 @click.option("--csv", "as_csv", is_flag=True, help="CSV on stdout.")
 @workspace_option
-@json_option
-def runs(as_csv: bool, as_json: bool, **asked: Any) -> None:
+@json_result
+def runs(
+    name: str,
+    profile: str | None,
+    overrides: tuple[str, ...],
+    sort: str | None,
+    tag: str | None,
+    reverse: bool,
+    limit: int | None,
+    as_csv: bool,
+) -> Result:
     """List the runs of the pipeline NAME, newest first.
 
     Metrics are those of all examples. Of the parameters, those are listed that differ
     between the runs of the table. With --profile, runs of its service that schedules
     or other machines have submitted are added to the workspace.
     """
-    if not (as_csv or as_json):
-        asked["limit"] = asked["limit"] or _SHOWN_RUNS
-    table = operation.list_runs(operation.RunsRequest(**asked), echo_warning)
-    if as_json:
-        echo_json([row.to_dict() for row in table.rows])
-    elif as_csv:
-        echo_output(_as_csv(table))
-    elif table.rows:
-        _print_table(table)
-    elif asked["tag"]:
-        echo(f"no run of {asked['name']} has the tag {asked['tag']}")
-    else:
-        command = next_command(
-            "run", asked["name"], workspace_dir=asked["workspace_dir"]
+    if not (as_csv or click.get_current_context().params["as_json"]):
+        limit = limit or _SHOWN_RUNS
+    workspace = updated_workspace(name, profile, overrides)
+    records = readable_runs(workspace)
+    if tag is not None:
+        records = (record for record in records if _has_tag(record, tag))
+    if not (sort or reverse or tag):
+        # Only those that are listed are read.
+        records = islice(records, limit)
+    found = [RunData(workspace.run_dir(item.run_id), item) for item in records]
+    if not found and not tag and workspace.run_ids():
+        raise WorkspaceError(
+            f"{name} has run, but none of its records can be read",
+            where=workspace.runs,
+            hint=next_command("run", name),
         )
-        echo(f"{asked['name']} has not run yet; try: {command}")
+    table = make_run_table(found, sort=sort, reverse=reverse, limit=limit)
+    for notice in (notice for run in found for notice in run.notices):
+        echo_warning(notice)
+    is_cut = len(found) == limit and not (sort or reverse or tag)
+    total = len(workspace.run_ids()) if is_cut else len(found)
+    if as_csv:
+        show = partial(echo_output, _as_csv(table))
+    elif table.rows:
+        show = partial(_print_table, table, total)
+    elif tag:
+        show = partial(echo, f"no run of {name} has the tag {tag}")
+    else:
+        command = next_command("run", name)
+        show = partial(echo, f"{name} has not run yet; try: {command}")
+    return Result([row.to_dict() for row in table.rows], show)
+
+
+def _has_tag(record: RunRecord, tag: str) -> bool:
+    key, separator, value = tag.partition("=")
+    return key in record.tags and (not separator or record.tags[key] == value)
 
 
 def _as_csv(table: RunTable) -> str:
-    splits = list(dict.fromkeys(name for row in table.rows for name in row.examples))
     own = ("run_id", "started_at", "duration_s", "status", "verdict", "version")
+    rows = [
+        {
+            **{name: getattr(row, name) for name in own},
+            "tags": tags_text(row.tags),
+            **{f"examples.{name}": count for name, count in row.examples.items()},
+            **{f"metrics.{name}": value for name, value in row.metrics.items()},
+            **{f"parameters.{name}": _text(x) for name, x in row.parameters.items()},
+        }
+        for row in table.rows
+    ]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        [
-            *own,
-            "tags",
-            *(f"examples.{name}" for name in splits),
-            *(f"metrics.{name}" for name in table.metrics),
-            *(f"parameters.{name}" for name in table.parameters),
-        ]
-    )
-    for row in table.rows:
-        writer.writerow(
-            [
-                *(getattr(row, name) for name in own),
-                format_tags(row.tags),
-                *(row.examples.get(name) for name in splits),
-                *(row.metrics.get(name) for name in table.metrics),
-                *(_text(row.parameters.get(name)) for name in table.parameters),
-            ]
-        )
+    columns = dict.fromkeys(name for row in rows for name in row)
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return text.getvalue()
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column.
-
-    Where there is no room for all columns, those of a lower ``rank`` are kept.
-    """
-
-    name: str
-    texts: list[str]
-    rank: int
-    is_number: bool = True
-
-    @property
-    def width(self) -> int:
-        return max(cell_len(printable(text)) for text in (self.name, *self.texts)) + 2
-
-
-def _print_table(table: RunTable) -> None:
+def _print_table(table: RunTable, total: int) -> None:
+    metrics = [name for name in table.metrics if name not in _COUNTS]
+    parameters = table.parameters
+    more = len(metrics[_SHOWN_METRICS:]) + len(parameters[_SHOWN_PARAMETERS:])
+    metrics, parameters = metrics[:_SHOWN_METRICS], parameters[:_SHOWN_PARAMETERS]
+    rows: list[dict[str, Any]] = [
+        {
+            "run": row.run_id,
+            "verdict": plain(row.verdict, RUN_STYLES[row.status]),
+            "version": _text(row.version),
+            "time": format_seconds(row.duration_s),
+            "examples": f"{sum(row.examples.values()):,}" if row.examples else "",
+            **{name: cell(row.metrics.get(name)) for name in metrics},
+            **{_short(x): _cut(_text(row.parameters.get(x))) for x in parameters},
+            "tags": tags_text(row.tags),
+            "started": row.started_at[:16].replace("T", " "),
+        }
+        for row in table.rows
+    ]
+    titles = [title for title in rows[0] if any(row[title] for row in rows)]
+    numbers = {"version", "time", "examples", *metrics, *map(_short, parameters)}
+    out = make_table(*titles, right=numbers)
+    for cells in rows:
+        out.add_row(*(cells[title] for title in titles))
     console = make_console()
-    columns = [column for column in _columns(table) if any(column.texts)]
-    shown = columns
-    if console.is_terminal:
-        shown = _fitting(columns, console.width)
-    else:
-        console.width = sum(column.width for column in columns)
-    out = make_table()
-    for column in shown:
-        justify: Literal["right", "left"] = "right" if column.is_number else "left"
-        out.add_column(plain(column.name), justify=justify, no_wrap=True)
-    for index, row in enumerate(table.rows):
-        styles = [RUN_STYLES[row.status] if c.name == "verdict" else "" for c in shown]
-        texts = (column.texts[index] for column in shown)
-        out.add_row(*map(plain, texts, styles))
     console.print(out)
-    hidden = [column.name for column in columns if column not in shown]
-    hidden += table.parameters[_MAX_PARAMETERS:]
-    if hidden:
-        names = ", ".join(bounded(hidden, _MAX_PARAMETERS))
-        print_line(console, f"not shown for lack of width (see --csv): {names}", "dim")
-    if table.left_out:
-        total = table.left_out + len(table.rows)
-        text = f"and {table.left_out} more runs: --limit {total}"
-        console.print(plain(text, "dim"))
+    if more:
+        say(console, f"and {more} more metrics and parameters: see --csv", "dim")
+    if total > len(rows):
+        say(console, f"and {total - len(rows)} more runs: --limit {total}", "dim")
 
 
-def _columns(table: RunTable) -> Iterable[_Column]:
-    """Yields the columns from left to right."""
-    rows = table.rows
-
-    def texts(value: Callable[[RunRow], Any]) -> list[Any]:
-        return [value(row) for row in rows]
-
-    yield _Column("run", texts(lambda row: row.run_id), 0, is_number=False)
-    yield _Column("verdict", texts(lambda row: row.verdict), 0, is_number=False)
-    yield _Column("version", texts(lambda row: _text(row.version)), 1)
-    yield _Column("time", texts(lambda row: format_seconds(row.duration_s)), 4)
-    yield _Column("examples", texts(_examples), 4)
-    for name in table.metrics:
-        if name not in _COUNTS:
-            yield _Column(name, _numbers([row.metrics.get(name) for row in rows]), 2)
-    for name in table.parameters[:_MAX_PARAMETERS]:
-        values = [_cut(_text(row.parameters.get(name))) for row in rows]
-        yield _Column(_short(name, table.parameters), values, 3)
-    tags = texts(lambda row: format_tags(row.tags))
-    yield _Column("tags", tags, 3, is_number=False)
-    dates = texts(lambda row: row.started_at[:16].replace("T", " "))
-    yield _Column("started", dates, 5, is_number=False)
-
-
-def _fitting(columns: list[_Column], width: int) -> list[_Column]:
-    """Returns the columns that fit into a width, those of the lowest rank first."""
-    kept: list[_Column] = []
-    for column in sorted(columns, key=lambda column: column.rank):
-        if column.width <= width or not kept:
-            kept.append(column)
-            width -= column.width
-    return [column for column in columns if column in kept]
-
-
-def _examples(row: RunRow) -> str:
-    return f"{sum(row.examples.values()):,}" if row.examples else ""
-
-
-def _numbers(values: list[float | None]) -> list[str]:
-    """Returns the values of a metric; counts have no decimals."""
-    known = [value for value in values if value is not None]
-    if all(map(float.is_integer, known)) and any(abs(value) > 1 for value in known):
-        return ["" if value is None else f"{value:,.0f}" for value in values]
-    return ["" if value is None else cell(value) for value in values]
-
-
-def _short(name: str, names: Sequence[str]) -> str:
-    """Returns the last two parts of a parameter's path, where no other ends alike."""
-    ends = [".".join(other.split(".")[-2:]) for other in names]
-    end = ".".join(name.split(".")[-2:])
-    return end if ends.count(end) == 1 else name
+def _short(path: str) -> str:
+    return ".".join(path.split(".")[-2:])
 
 
 def _text(value: Any) -> str:

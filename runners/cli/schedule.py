@@ -1,31 +1,23 @@
-"""``sluice schedule``: runs that a service starts by itself."""
+"""``sluice schedule``: runs that Vertex AI starts by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
 
-from runners.cli.echo import echo, echo_json, echo_warning
-from runners.cli.options import config_options, json_option, workspace_option
-from runners.cli.rich_console import make_console, make_table, plain
+from pipeline.config.config import Config
+from runners.cli.echo import echo, echo_warning
+from runners.cli.options import Result, config_argument, config_options, json_result
 from runners.engine import Observer
-from runners.operations import schedule as operations
-from runners.operations.schedule import ScheduleRequest, ScheduleView
+from runners.operations.schedule import set_schedule
+from runners.vertex.client import service_of
+from runners.vertex.schedules import ServiceSchedule, VertexSchedules
 
-_ENGINE = click.option(
-    "--engine",
-    type=click.Choice(["vertex", "kubeflow"]),
-    help="Default: the config's cloud.engine.",
-)
-_TIME = "%Y-%m-%d %H:%M %z"
-
-
-def _options(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (json_option, workspace_option, _ENGINE, config_options):
-        function = option(function)
-    return function
+_LAST_RUNS = 5
 
 
 class _Terminal(Observer):
@@ -40,107 +32,112 @@ class _Terminal(Observer):
 
 @click.group()
 def schedule() -> None:
-    """Run pipelines on a schedule of Vertex AI or Kubeflow Pipelines.
+    """Run pipelines on a schedule of Vertex AI.
 
-    A pipeline has one schedule per service, of its name. The first node of a scheduled
-    run selects the spans, and stops the run where there is nothing new.
+    The first node of a scheduled run selects the spans, and stops the run where there
+    is nothing new.
     """
 
 
 @schedule.command(name="set")
 @click.option("--cron", metavar="CRON", help="Five fields, such as '0 3 * * *'.")
-@click.option(
-    "--timezone",
-    metavar="ZONE",
-    help="Such as Europe/Berlin; default: that of Kubeflow's installation, else UTC.",
-)
-@click.option(
-    "--max-concurrent",
-    type=click.IntRange(min=1, max=10),
-    help="Runs at the same time, at most; default: 1.",
-)
+@click.option("--timezone", metavar="ZONE", help="Such as Europe/Berlin.")
+@click.option("--max-concurrent", type=int, help="Runs at the same time, at most.")
 @click.option(
     "--catch-up/--no-catch-up",
     default=None,
-    help="Whether missed runs are made up for; default: no.",
+    help="Whether missed runs are made up for.",
 )
-@_options
-def set_(as_json: bool, **asked: Any) -> None:
+@config_options
+@json_result
+def set_(
+    name: str, profile: str | None, overrides: tuple[str, ...], **asked: Any
+) -> Result:
     """Create the schedule of NAME, or change it in place; a paused one stays paused.
 
-    The pipeline runs as it is compiled now: set the schedule again after a change.
+    The options stand for the keys of cloud.schedule. The pipeline runs as it is
+    compiled now: set the schedule again after a change.
     """
-    request = operations.SetScheduleRequest(**asked)
-    _print(operations.set_schedule(request, _Terminal()), as_json)
+    from pipeline.config.load import load_config
+
+    given = {key: value for key, value in asked.items() if value is not None}
+    keys = [f"cloud.schedule.{key}={json.dumps(given[key])}" for key in given]
+    config = load_config(name, profile=profile, overrides=(*overrides, *keys))
+    return _result(set_schedule(config, _Terminal()))
 
 
 @schedule.command(name="list")
-@_options
-def list_(as_json: bool, **asked: Any) -> None:
-    """List the schedules of all pipelines in the service that NAME's config names."""
-    views = operations.list_schedules(ScheduleRequest(**asked))
-    if as_json:
-        echo_json([view.to_dict() for view in views])
-        return
-    if not views:
-        echo("no pipeline has a schedule; try: sluice schedule set NAME --cron CRON")
-        return
-    table = make_table("pipeline", "cron", "timezone", "state", "next run")
-    for view in views:
-        found = view.schedule
-        soon = view.next_times[0].strftime(_TIME) if view.next_times else ""
-        cells = (found.pipeline, found.cron, found.timezone, found.state, soon)
-        table.add_row(*map(plain, cells))
-    make_console().print(table)
+@config_argument
+@json_result
+def list_(config: Config) -> Result:
+    """List the schedules of all pipelines in the project and region of NAME."""
+    found = VertexSchedules(service_of(config)).all()
+    lines = [line for item in found for line in _lines(item)]
+    none = "no pipeline has a schedule; try: sluice schedule set NAME --cron CRON"
+    return Result([asdict(item) for item in found], partial(echo, *(lines or [none])))
 
 
 @schedule.command()
-@_options
-def show(as_json: bool, **asked: Any) -> None:
-    """Show the schedule of NAME, its next five times and the last runs."""
-    _print(operations.show_schedule(ScheduleRequest(**asked)), as_json)
+@config_argument
+@json_result
+def show(config: Config) -> Result:
+    """Show the schedule of NAME and the last runs."""
+    service = service_of(config)
+    found = VertexSchedules(service).get(config.name)
+    runs = [
+        {
+            "created_at": job["createTime"],
+            "state": job["state"].removeprefix("PIPELINE_STATE_").lower(),
+            "page": service.page(job["name"]),
+        }
+        for job in service.newest(config.name, _LAST_RUNS)
+    ]
+    lines = [f"  {run['created_at']} {run['state']} {run['page']}" for run in runs]
+    shown = partial(echo, *_lines(found), *lines)
+    return Result({**asdict(found), "last_runs": runs}, shown)
 
 
 @schedule.command()
-@_options
-def pause(as_json: bool, **asked: Any) -> None:
+@config_argument
+@json_result
+def pause(config: Config) -> Result:
     """Start no more runs of NAME; those in progress go on."""
-    _print(operations.pause_schedule(ScheduleRequest(**asked)), as_json)
+    schedules = VertexSchedules(service_of(config))
+    schedules.pause(schedules.get(config.name))
+    return _result(schedules.get(config.name))
 
 
 @schedule.command()
-@_options
-def resume(as_json: bool, **asked: Any) -> None:
+@config_argument
+@json_result
+def resume(config: Config) -> Result:
     """Start runs of NAME again."""
-    _print(operations.resume_schedule(ScheduleRequest(**asked)), as_json)
+    schedules = VertexSchedules(service_of(config))
+    schedules.resume(schedules.get(config.name))
+    return _result(schedules.get(config.name))
 
 
 @schedule.command()
-@_options
-def delete(as_json: bool, **asked: Any) -> None:
+@config_argument
+@json_result
+def delete(config: Config) -> Result:
     """Delete the schedule of NAME; its runs stay."""
-    view = operations.delete_schedule(ScheduleRequest(**asked))
-    if as_json:
-        echo_json(view.to_dict())
-    else:
-        echo(f"deleted the schedule of {view.schedule.pipeline}")
-
-
-def _print(view: ScheduleView, as_json: bool) -> None:
-    if as_json:
-        echo_json(view.to_dict())
-        return
-    found = view.schedule
-    at_once = f"{found.max_concurrent} at a time"
-    but = " but for the last one" if view.engine == "kubeflow" else ""
-    missed = "made up for" if found.catch_up else f"left out{but}"
-    echo(
-        f"{found.pipeline} on {operations.SERVICES[view.engine]}: {found.state}",
-        f"  cron: {found.cron} ({found.timezone}), {at_once}, missed runs {missed}",
+    schedules = VertexSchedules(service_of(config))
+    found = schedules.get(config.name)
+    schedules.delete(found)
+    return Result(
+        asdict(found), partial(echo, f"deleted the schedule of {config.name}")
     )
-    if view.next_times:
-        echo("  next:", *(f"    {time.strftime(_TIME)}" for time in view.next_times))
-    if view.last_runs:
-        echo("  last:")
-    for run in view.last_runs:
-        echo(f"    {run.created_at} {run.state} {run.page or ''}".rstrip())
+
+
+def _result(found: ServiceSchedule) -> Result:
+    return Result(asdict(found), partial(echo, *_lines(found)))
+
+
+def _lines(found: ServiceSchedule) -> list[str]:
+    missed = "made up for" if found.catch_up else "left out"
+    return [
+        f"{found.pipeline}: {found.state}",
+        f"  cron: {found.cron}, {found.max_concurrent} at a time, missed runs {missed}",
+        f"  next: {found.next_run or 'none'}",
+    ]

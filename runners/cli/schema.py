@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 
-from runners.cli.echo import echo, echo_json
-from runners.cli.options import config_options, json_option
-from runners.cli.rich_console import make_console, make_table, plain, print_line
-from runners.cli.schema_accept import accept
-from runners.cli.schema_diff import diff
-from runners.operations.pipeline_request import PipelineRequest
-from runners.operations.schema import infer as infer_operation
-from runners.operations.schema import show as show_operation
+from pipeline.config.config import Config
+from pipeline.scaffold.infer_schema import infer_schema
+from runners.cli.echo import echo
+from runners.cli.options import Result, config_argument, json_result
+from runners.cli.rich_console import make_console, make_table, say
+from runners.cli.schema_diff import accept, diff
+from runners.operations.compare_schema import summary_of
+from schemas.edit.schema_text import plain_text, without_values
+from schemas.loader import feature_names, load
+from schemas.show_schema import show_schema
+from sluice.errors import DataError, UsageError
+from sluice.storage.output_path import resolve_output_path, write_output
 
 
 @click.group()
@@ -21,59 +27,66 @@ def schema() -> None:
     """The reviewed schema of a pipeline, compared with data."""
 
 
-@schema.command(short_help="Show the reviewed schema as a table.")
-@config_options
-@json_option
-def show(as_json: bool, **asked: Any) -> None:
-    """Show the reviewed schema of the pipeline NAME as a table."""
-    shown = show_operation.show(PipelineRequest(**asked))
-    table = make_table()
-    cells = [row.to_dict() for row in shown.rows]
-    # Most schemas have no comparators, and a narrow window has no room for them.
-    titles = [title for title in cells[0] if any(row[title] for row in cells)]
-    for title in titles:
-        table.add_column(
-            title,
-            no_wrap=title in ("feature", "type"),
-            overflow="fold",
-            min_width=len(title),
-        )
-    for row in cells:
-        table.add_row(*(plain(row[title]) for title in titles))
-    console = make_console(to_stderr=as_json)
-    print_line(console, str(shown.path), "dim")
-    console.print()
-    console.print(table)
-    if as_json:
-        echo_json(shown.to_dict())
-
-
 schema.add_command(diff)
 schema.add_command(accept)
 
 
+@schema.command(short_help="Show the reviewed schema as a table.")
+@config_argument
+@json_result
+def show(config: Config) -> Result:
+    """Show the reviewed schema of the pipeline NAME as a table."""
+    path = config.schema_path
+    rows = [row.to_dict() for row in show_schema(load(path), config.sensitive)]
+    facts = {"pipeline": config.name, "schema": str(path), "features": rows}
+    return Result(facts, partial(_print_schema, path, rows))
+
+
+def _print_schema(path: Path, rows: list[dict[str, Any]]) -> None:
+    # Most schemas have no comparators, and a narrow window has no room for them.
+    titles = [title for title in rows[0] if any(row[title] for row in rows)]
+    table = make_table(*titles, folded=set(titles) - {"feature", "type"})
+    for row in rows:
+        table.add_row(*(row[title] for title in titles))
+    console = make_console()
+    say(console, str(path), "dim")
+    say(console)
+    console.print(table)
+
+
 @schema.command(short_help="Print a schema inferred from the current data.")
-@config_options
+@config_argument
 @click.option(
     "--examples", metavar="PATTERN", help="Use these files instead of the config's."
 )
 @click.option(
     "-o", "--output", metavar="FILE", help="Write to FILE, which must not exist."
 )
-@json_option
-def infer(as_json: bool, **asked: Any) -> None:
+@json_result
+def infer(config: Config, examples: str | None, output: str | None) -> Result:
     """Print a schema inferred from all records of the pipeline NAME.
 
-    The reviewed schema is not changed.
+    The reviewed schema is not changed, and values of sensitive features are left out.
     """
-    found = infer_operation.infer(infer_operation.InferRequest(**asked))
-    if found.missing_label:
-        echo(f"note: no record has the label {found.missing_label}", err=True)
-    if found.output is not None:
-        told = f"wrote {found.output}: {found.features:,} features of {found.counted}"
-        print_line(make_console(to_stderr=as_json), told)
-    elif not as_json:
-        echo(found.counted, err=True)
-        echo(*found.text.rstrip("\n").split("\n"))
-    if as_json:
-        echo_json(found.to_dict())
+    path = resolve_output_path(output, Path.cwd(), "--output") if output else None
+    if path is not None and path.exists():
+        hint = "to change a reviewed schema, use sluice schema accept"
+        raise UsageError("the file exists", where=path, hint=hint)
+    summary, counted = summary_of(config, examples)
+    label = config.label.feature
+    found = infer_schema(summary, label if label in summary.features else None)
+    found = without_values(found, config.sensitive)
+    if not found.feature:
+        raise DataError("there are no records to infer a schema from", actual=counted)
+    if label not in feature_names(found):
+        echo(f"note: no record has the label {label}", err=True)
+    text = plain_text(found)
+    show = partial(echo, *text.rstrip("\n").split("\n"))
+    if path is not None:
+        write_output(path, text, "schema")
+        told = f"wrote {output}: {len(found.feature):,} features of {counted}"
+        show = partial(echo, told)
+    else:
+        echo(counted, err=True)
+    facts = {"pipeline": config.name, "records": summary.records}
+    return Result({**facts, "text": text, "path": output}, show)

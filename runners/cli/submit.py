@@ -2,53 +2,54 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import click
 
 from runners.cli.options import (
-    CliState,
     config_options,
     json_option,
     typed_command,
     workspace_option,
 )
-from runners.cli.run import accept_data_option, require_reason, tags_option
+from runners.cli.run import accept_data_option, no_cache_option, tags_option
 from runners.cli.run_view import run_with_view
+from runners.engine import Observer
+from sluice.record.run_record import RunOptions, RunRecord
 
 
 @click.command()
 @config_options
-@click.option("follow", "--wait", is_flag=True, help="Wait for the end of the run.")
-@click.option("--no-cache", is_flag=True, help="Run every node, cached or not.")
+@click.option("--wait", is_flag=True, help="Wait for the end of the run.")
+@no_cache_option
 @accept_data_option
 @tags_option
 @workspace_option
 @json_option
-@click.pass_obj
 def submit(
-    state: CliState,
     name: str,
-    as_json: bool,
+    profile: str | None,
+    overrides: tuple[str, ...],
+    wait: bool,
     no_cache: bool,
     accept_data: str | None,
-    **asked: Any,
+    tags: tuple[str, ...],
+    as_json: bool,
 ) -> int:
-    """Run the pipeline NAME on Vertex AI or Kubeflow, as --profile says.
+    """Run the pipeline NAME on Vertex AI, as --profile says.
 
     The spans of the data are chosen now. The run goes on without this machine; status,
-    logs, report, cancel and resume work as for a run of this machine.
+    logs, report and cancel work as for a run of this machine. Submit again to continue
+    one that failed: the service has its finished nodes in its cache.
     """
+    from pipeline.config.load import load_config
     from runners.operations import submit as operations
 
     command = typed_command()
-    request = operations.SubmitRequest(
-        name=name,
-        command=command,
-        use_cache=not no_cache,
-        accept_data=require_reason(accept_data),
-        **asked,
-    )
-    operate = partial(operations.submit, request)
-    return run_with_view(state, as_json, name, command, operate)
+    options = RunOptions(use_cache=not no_cache, accept_data=accept_data)
+
+    def operate(observer: Observer) -> RunRecord:
+        config = load_config(name, profile=profile, overrides=overrides)
+        return operations.submit(
+            config, options, command=command, tags=tags, wait=wait, observer=observer
+        )
+
+    return run_with_view(as_json, operate)

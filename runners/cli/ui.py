@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import webbrowser
-
 import click
 
 from runners.cli.echo import echo, echo_json
 from runners.cli.options import json_option, workspace_option
-from runners.ui.serve import Serving, UiRequest, serve
+from runners.ui.server import serve
 
 _PORT = 8265
 
@@ -22,33 +19,21 @@ _PORT = 8265
     show_default=True,
     help="The port of 127.0.0.1; 0 for any free one.",
 )
-@click.option(
-    "--read-only", is_flag=True, help="Show only: no button changes anything."
-)
-@click.option("open_it", "--open", is_flag=True, help="Open it in the browser.")
+@click.option("--read-only", is_flag=True, help="Show only: there are no buttons.")
 @workspace_option
 @json_option
-def ui(
-    port: int, read_only: bool, open_it: bool, workspace_dir: str | None, as_json: bool
-) -> None:
+def ui(port: int, read_only: bool, as_json: bool) -> None:
     """Show all pipelines, runs and models in the browser, on this machine only.
 
     The address that is printed contains a token: whoever has it may do what the buttons
     do. It is valid until Ctrl-C, which ends the server; runs go on.
     """
 
-    def on_ready(serving: Serving) -> None:
-        session = serving.session
+    def on_ready(url: str, token: str) -> None:
         if as_json:
-            url = serving.login_url(session.token)
-            echo_json({"schema_version": 1, "url": url, "token": session.token})
+            echo_json({"schema_version": 1, "url": url, "token": token})
         else:
-            echo(serving.login_url(session.token))
+            echo(url)
             echo("Ctrl-C ends it", err=True)
-        if open_it and session.ticket:
-            url = serving.login_url(session.ticket)
-            # A browser in the terminal would wait for the server, which begins now.
-            threading.Thread(target=webbrowser.open, args=[url], daemon=True).start()
 
-    request = UiRequest(port=port, read_only=read_only, workspace_dir=workspace_dir)
-    serve(request, on_ready)
+    serve(port, read_only, on_ready)

@@ -1,37 +1,33 @@
-"""The job that compiles a pipeline with TFX; see ``compile_spec``."""
+"""Compiles a pipeline with TFX, and lays the section ``cloud`` over its tasks."""
 
 from __future__ import annotations
 
 import json
-import os
-import traceback
+import logging
 from collections.abc import Mapping
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from google.protobuf import json_format
+from tfx.dsl.components.base.base_driver import BaseDriver
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
+from tfx.dsl.placeholder.placeholder import Placeholder
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
+from tfx.orchestration.kubeflow.v2.pipeline_builder import DEFAULT_IMAGE_PATH_KEY
 
 from components.baseline_model.pushed_models import LOOK_UP
 from components.tfrecord_gen.exec_properties import SCHEDULE, SPANS, Schedule
 from components.watermark.component import MARK, AdvanceWatermark
 from components.watermark.watermark import NEW_DATA
+from pipeline.config.cloud import Cloud
 from pipeline.config.config import Config
-from pipeline.config.serialize import read_stored_config
 from pipeline.graph.create_pipeline import create_pipeline
 from pipeline.graph.node_registry import INGESTION, PUSHER, SERVING_INGESTION
 from runners.cloud.beam_args import beam_args
 from runners.cloud.cloud_locations import Upload, cloud_locations
-from runners.cloud.compile_spec import COMPILE
-from runners.cloud.image import image_of, image_of_node
+from runners.cloud.image import image_of_node
 from runners.cloud.job_inputs import ACCEPT_DATA, BASELINE, SPANS_OF, TRAINER_CONFIG
-from runners.cloud.kubeflow_spec import for_kubeflow
-from runners.cloud.lint.finding import has_errors
-from runners.cloud.lint.lint_pipeline import lint_pipeline
-from runners.cloud.push_destinations import push_destinations
+from runners.cloud.spec import read_spec
 from runners.cloud.task_settings import (
     apply_settings,
     set_defaults,
@@ -44,52 +40,19 @@ from runners.cloud.trainer_job import (
     job_kinds,
     needs_custom_job,
 )
-from runners.local.explain_failure import explain_failure
-from runners.local.job_environment import JobEnvironment
-from runners.local.job_result import write_result
+from runners.vertex.exit_handler import make_exit_handler
+from sluice.errors import ConfigError
 from sluice.node_kinds import NodeKind, kind_of
 from sluice.storage import digest
 
-# Functions of the engines that return a pipeline's exit handler; by name, because the
-# engines' packages are above this one.
-EXIT_HANDLERS = {"vertex": "runners.vertex.exit_handler:make_exit_handler"}
-# Label of the code that the graph was compiled from, which the image must hold.
-CODE_LABEL = "sluice-code"
-_LABEL_LENGTH = 32
+_KEY_LENGTH = 32
 # Stands for the name of the watermark until the spec is complete.
 _KEY = "{KEY}"
 
 
-def compile_job(run_dir: str, forms: list[bool]) -> None:
-    """Writes findings, jobs and uploads, or the error, as the result ``COMPILE``.
-
-    Args:
-      run_dir: has the config.
-      forms: by ``compile_pipeline``'s ``scheduled``; none is compiled where TFX refuses
-        a node.
-    """
-    place = Path(run_dir)
-    try:
-        JobEnvironment.load(place).enter()
-        config = read_stored_config(place / "config.json")
-        # Another pipeline than the compiled one: TFX changes those that it compiles.
-        found = lint_pipeline(create_pipeline(config, cloud_locations(config)))
-        compiled = []
-        try:
-            for scheduled in forms:
-                job, uploads = compile_pipeline(config, scheduled=scheduled)
-                files = [(str(item.path), item.uri, item.digest) for item in uploads]
-                compiled.append({"job": job, "uploads": files})
-        except Exception:
-            if not has_errors(found):
-                raise
-        findings = [item.to_dict() for item in found]
-        result = {"findings": findings, "compiled": compiled, "error": None}
-        write_result(place, COMPILE, result)
-    except Exception as error:
-        os.write(2, traceback.format_exc().encode())
-        failure = explain_failure(COMPILE, error)
-        write_result(place, COMPILE, {"error": vars(failure)})
+def _is_useful(record: logging.LogRecord) -> bool:
+    # TFX says so where it is found.
+    return "DEFAULT_IMAGE_PATH_KEY is not found" not in str(record.msg)
 
 
 def compile_pipeline(
@@ -99,10 +62,10 @@ def compile_pipeline(
 
     Args:
       config: with ``cloud.root``.
-      scheduled: see ``compile_spec.compile_config``.
+      scheduled: see ``compile_spec.compile_checked``.
 
     Raises:
-      ConfigError: as ``create_pipeline`` does.
+      ConfigError: as ``create_pipeline`` does, or a node cannot run in the service.
       ParseError: the job is not one of KFP's, which would be a mistake here.
     """
     cloud = config.cloud
@@ -114,8 +77,11 @@ def compile_pipeline(
         more=lambda nodes: [_add_schedule(nodes, config)] if scheduled else [],
     )
     nodes = {node.id: node for node in pipeline.components}
+    for node in nodes.values():
+        _check_node(node, cloud.engine)
     kinds = {name: kind_of(node.type) for name, node in nodes.items()}
     images = {name: image_of_node(config, name) for name in nodes}
+    images[DEFAULT_IMAGE_PATH_KEY] = image_of_node(config, "")
     for name, node in nodes.items():
         if isinstance(node.executor_spec, BeamExecutorSpec):
             node.executor_spec.beam_pipeline_args = beam_args(config, name)
@@ -123,7 +89,7 @@ def compile_pipeline(
         if needs_custom_job(cloud.of_node(name)):
             arguments = job_arguments(config, name, images[name])
             _extend_custom_config(nodes[name], arguments)
-    _extend_custom_config(nodes[PUSHER], push_destinations(config))
+    _extend_custom_config(nodes[PUSHER], _push_destinations(config, cloud))
     parameters = _add_parameters(nodes, kinds, scheduled)
     runner = v2.KubeflowV2DagRunner(
         v2.KubeflowV2DagRunnerConfig(
@@ -132,25 +98,44 @@ def compile_pipeline(
             use_pipeline_spec_2_1=True,
         )
     )
-    module, _, function = EXIT_HANDLERS.get(cloud.engine, "").partition(":")
-    handler = getattr(import_module(module), function)(config) if module else None
-    if handler is not None:
-        images[handler.id] = image_of_node(config, handler.id)
-        runner.set_exit_handler(handler)
-    job = runner.run(pipeline, write_out=False)
-    if cloud.engine == "kubeflow":
-        records = f"{config.cloud_dir}/kubeflow"
-        job = for_kubeflow(job, task_records=records)
+    logging.getLogger("absl").addFilter(_is_useful)
+    if cloud.engine == "vertex":
+        runner.set_exit_handler(make_exit_handler(config))
+    try:
+        job = runner.run(pipeline, write_out=False)
+    except Exception as error:
+        raise ConfigError(
+            f"TFX cannot compile the pipeline for a service: {error}"
+        ) from error
     spec = job["pipelineSpec"]
     set_defaults(spec, parameters)
     apply_settings(spec, config, kinds, pinned=not scheduled)
     if scheduled:
         skip_without_new_data(spec, INGESTION, "examples", NEW_DATA)
         _name_watermark(spec)
-    code = image_of(config.root).fingerprint
-    job["labels"] |= {**cloud.labels, CODE_LABEL: code[:_LABEL_LENGTH]}
+    job["labels"] |= cloud.labels
     _check(job)
     return job, list(locations.uploads.values())
+
+
+def _check_node(node: Any, engine: str) -> None:
+    """Raises a ``ConfigError`` for what TFX compiles to something that does not run."""
+    driver = getattr(type(node), "DRIVER_CLASS", BaseDriver)
+    # Where no driver has run, the executors of ours do the same.
+    run_there = ("components.", "tfx.") if engine == "vertex" else ("components.",)
+    if driver is not BaseDriver and not driver.__module__.startswith(run_there):
+        raise ConfigError(
+            f"the service does not run the driver of {node.id}, "
+            f"{driver.__module__}.{driver.__name__}",
+            hint="move what it does into the executor",
+        )
+    for key, value in node.exec_properties.items():
+        if isinstance(value, Placeholder):
+            raise ConfigError(
+                f"the parameter {key!r} of {node.id} is another node's output, which "
+                "TFX 1.16 and 1.21 compile to a task that does not exist",
+                hint="make that output an input of the node, and read it there",
+            )
 
 
 def _add_schedule(nodes: Mapping[str, Any], config: Config) -> Any:
@@ -181,7 +166,7 @@ def _name_watermark(spec: dict[str, Any]) -> None:
     inputs = {name: task.get("inputs") for name, task in tasks.items()}
     settings = spec["root"].get("inputDefinitions")
     content = json.dumps([inputs, settings], sort_keys=True)
-    key = digest.of_bytes(content.encode())[:_LABEL_LENGTH]
+    key = digest.of_bytes(content.encode())[:_KEY_LENGTH]
     for name, parameter in ((INGESTION, SCHEDULE), (AdvanceWatermark.__name__, MARK)):
         value = tasks[name]["inputs"]["parameters"][parameter]["runtimeValue"]
         value["constant"] = value["constant"].replace(_KEY, key)
@@ -223,12 +208,28 @@ def _extend_custom_config(node: Any, more: Mapping[str, Any]) -> None:
     properties["custom_config"] = json.dumps({**config, **more})
 
 
+def _push_destinations(config: Config, cloud: Cloud) -> dict[str, Any]:
+    """Returns where the Pusher registers and deploys; see ``pusher.vertex_push``."""
+    found: dict[str, Any] = {}
+    if cloud.push.registry is not None:
+        registry = cloud.push.registry.model_dump()
+        found["registry"] = {
+            **registry,
+            "model": registry["model"] or config.name,
+            "labels": {**cloud.labels, **registry["labels"]},
+            "project": cloud.project,
+            "region": cloud.region,
+        }
+    if cloud.push.endpoint is not None:
+        endpoint = cloud.push.endpoint.model_dump()
+        found["endpoint"] = {**endpoint, "name": endpoint["name"] or config.name}
+    return found
+
+
 def _check(job: dict[str, Any]) -> None:
     """Raises if KFP's protos do not have a field of the job."""
     from kfp.pipeline_spec import pipeline_spec_pb2 as kfp
 
     document = {key: value for key, value in job.items() if key != "pipelineSpec"}
     json_format.ParseDict(document, kfp.PipelineJob())
-    spec = json_format.ParseDict(job["pipelineSpec"], kfp.PipelineSpec())
-    deployment = json_format.MessageToDict(spec.deployment_spec)
-    json_format.ParseDict(deployment, kfp.PipelineDeploymentConfig())
+    read_spec(job)

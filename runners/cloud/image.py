@@ -2,8 +2,9 @@
 
 An image holds the packages of Sluice and those at the top of the user's project, and
 the locked environment. Its tag is the fingerprint of these, so code that has changed
-needs an image with another name. No data, no configs and no keys are in it; what a
-config names is uploaded to the bucket.
+needs an image with another name; a name with a tag of the user's own is taken as it is.
+No data, no configs and no keys are in it; what a config names is uploaded to the
+bucket.
 """
 
 from __future__ import annotations
@@ -14,26 +15,40 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from pipeline.config.config import Config
 from pipeline.graph.custom_nodes import modules_of, node_ids
 from sluice import code_fingerprint
-from sluice.errors import UsageError
+from sluice.errors import ConfigError, UsageError, bounded
 from sluice.project import OWN_PACKAGES, own_root
 from sluice.storage import digest
 from sluice.workspace import installed_version
 
-LABEL = "sluice.fingerprint"
 REPOSITORY = "sluice"
 # Python and Debian by TFX version; see setup/environment.sh for the glibc.
 _PLATFORMS = {"1.16": ("3.10", "bookworm"), "1.21": ("3.12", "trixie")}
 TFX_VERSIONS = tuple(_PLATFORMS)
-_NO_CODE = ("conftest.py", "setup.py")
+_NO_CODE = ("conftest.py", "setup.py", "tests")
 _ARGUMENT = re.compile(r"^ARG (\w+)=.*$", re.MULTILINE)
 _TAG = re.compile(r":[\w.-]+$")
 # The folder of the user's packages, where the project is not Sluice's checkout.
 _PROJECT = "project"
+_REFERENCE = re.compile(
+    r"(?P<host>localhost(:\d+)?|[^/]+[.:][^/]+)/(?P<name>[^:@]+)"
+    r"(:(?P<tag>[\w.-]+))?(@(?P<digest>\w+:\w+))?"
+)
+_GOOGLE = re.compile(r"(.+\.)?gcr\.io|.+\.pkg\.dev")
+_MANIFESTS = ", ".join(
+    (
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -41,13 +56,11 @@ class Image:
     """What an image is built from.
 
     Attributes:
-      arguments: of the Dockerfile, by name: its base images and what it has.
-      dockerfile: its text, with these as defaults.
+      dockerfile: its text.
       files: the other files of the build's context, by their name in it.
       fingerprint: the digest of all these.
     """
 
-    arguments: Mapping[str, str]
     dockerfile: str
     files: Mapping[str, Path]
     fingerprint: str
@@ -65,8 +78,9 @@ class Image:
         (directory / "Dockerfile").write_text(self.dockerfile, encoding="utf-8")
 
 
+@lru_cache
 def image_of(root: Path, tfx: str | None = None, gpu: bool = False) -> Image:
-    """Returns the image of a project, as it would be built now.
+    """Returns the image of a project, as this process has found it first.
 
     Args:
       root: the project root; its packages are in the image beside Sluice's.
@@ -117,7 +131,7 @@ def image_of(root: Path, tfx: str | None = None, gpu: bool = False) -> Image:
     text = _ARGUMENT.sub(lambda found: f"ARG {found[1]}={arguments[found[1]]}", text)
     content = {name: digest.of_file(path) for name, path in sorted(files.items())}
     fingerprint = digest.of_bytes(json.dumps([text, content]).encode())
-    return Image(arguments, text, files, fingerprint)
+    return Image(text, files, fingerprint)
 
 
 def _packages(root: Path) -> Iterator[tuple[str, Path]]:
@@ -127,9 +141,9 @@ def _packages(root: Path) -> Iterator[tuple[str, Path]]:
         yield name, own / name
     prefix = "" if root == own else f"{_PROJECT}/"
     for path in sorted(root.iterdir()):
-        is_module = path.suffix == ".py" and path.name not in _NO_CODE
-        is_package = path.name not in OWN_PACKAGES and (path / "__init__.py").is_file()
-        if is_module or is_package:
+        if path.name in (*_NO_CODE, *OWN_PACKAGES):
+            continue
+        if path.suffix == ".py" or (path / "__init__.py").is_file():
             yield f"{prefix}{path.name}", path
 
 
@@ -157,15 +171,10 @@ def repository_of(image: str) -> str:
 
 def image_of_node(config: Config, node: str) -> str:
     """Returns the image of a node, with its tag."""
-    image, is_gpu = _image_of_node(config, node)
-    return with_tag(image, config.root, is_gpu)
-
-
-def _image_of_node(config: Config, node: str) -> tuple[str, bool]:
     assert config.cloud is not None
     given = config.cloud.of_node(node)
     image = given.image or config.cloud.image or REPOSITORY
-    return image, given.accelerator is not None
+    return with_tag(image, config.root, gpu=given.accelerator is not None)
 
 
 def image_of_beam(config: Config) -> str:
@@ -179,16 +188,78 @@ def images_of(config: Config) -> list[str]:
     """Returns the images of a pipeline's nodes and of Dataflow's workers, each once."""
     assert config.cloud is not None
     # "": the exit handler and the last task of a schedule are no nodes of the config.
-    given = {_image_of_node(config, node): None for node in (*node_ids(config), "")}
-    found = [with_tag(image, config.root, is_gpu) for image, is_gpu in given]
+    found = [image_of_node(config, node) for node in (*node_ids(config), "")]
     if config.cloud.beam.runner == "dataflow":
         found.append(image_of_beam(config))
     return list(dict.fromkeys(found))
 
 
-def modules_outside(config: Config, image: Image) -> list[str]:
-    """Returns the modules that the nodes import and that are not in an image."""
+def check_images(config: Config) -> None:
+    """Checks that the images of a pipeline are in their registries.
+
+    A registry that cannot be asked from here is taken to have them: the service has
+    credentials of its own.
+
+    Raises:
+      ConfigError: one is not there.
+    """
+    for image in images_of(config):
+        if _is_missing(image):
+            repository = repository_of(image)
+            is_gpu = image == image_of(config.root, gpu=True).name(repository)
+            push = f"sluice image push --repository {repository}"
+            raise ConfigError(
+                "the registry has no such image",
+                where=image,
+                hint=f"{push} --gpu" if is_gpu else push,
+            )
+
+
+def _is_missing(image: str) -> bool:
+    import requests
+    from google.auth.exceptions import GoogleAuthError
+
+    found = _REFERENCE.fullmatch(image)
+    if found is None:
+        return False
+    host, reference = found["host"], found["digest"] or found["tag"] or "latest"
+    scheme = "http" if re.match(r"localhost|127\.", host) else "https"
+    try:
+        # No other registry gets Google's token.
+        is_google = _GOOGLE.fullmatch(host) is not None
+        session = _authorized_session() if is_google else requests.Session()
+        answer = session.head(
+            f"{scheme}://{host}/v2/{found['name']}/manifests/{reference}",
+            headers={"Accept": _MANIFESTS},
+            timeout=30,
+        )
+    except (requests.RequestException, GoogleAuthError):
+        return False
+    return answer.status_code == 404
+
+
+def _authorized_session() -> Any:
+    import google.auth
+    from google.auth.transport.requests import AuthorizedSession
+
+    scope = "https://www.googleapis.com/auth/cloud-platform"
+    return AuthorizedSession(google.auth.default(scopes=[scope])[0])
+
+
+def check_modules(config: Config) -> None:
+    """Checks that the image would hold the modules of the nodes.
+
+    Raises:
+      ConfigError: it would not.
+    """
     roots = list(dict.fromkeys([own_root(), config.root]))
     used = code_fingerprint.modules_of(modules_of(config), roots)
-    held = {path.resolve() for path in image.files.values()}
-    return [name for name, path in used.items() if path.resolve() not in held]
+    held = {path.resolve() for path in image_of(config.root).files.values()}
+    missing = [name for name, path in used.items() if path.resolve() not in held]
+    if missing:
+        package = missing[0].partition(".")[0]
+        raise ConfigError(
+            "the image would not hold modules of the nodes: "
+            + ", ".join(bounded(missing)),
+            hint=f"make {package} a package: {package}/__init__.py",
+        )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from components.baseline_model.pushed_models import pin_baseline
@@ -10,8 +11,8 @@ from components.tfrecord_gen.spans.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.graph.locations import Locations
 from pipeline.graph.node_registry import INGESTION, SERVING_INGESTION
-from runners.cloud.cloud_locations import Upload, cloud_locations
-from sluice.errors import UsageError
+from runners.cloud.cloud_locations import Upload
+from sluice.errors import RemoteError, UsageError
 from sluice.storage.storage import storage_for
 
 # Names of the parameters that hold the spans and files of each ingestion.
@@ -22,7 +23,7 @@ TRAINER_CONFIG = "trainer_config"
 
 def job_parameters(
     job: Mapping[str, Any],
-    config: Config,
+    serving_dir: str,
     choice: SpanChoice,
     accept_data: str | None = None,
 ) -> dict[str, str]:
@@ -30,7 +31,7 @@ def job_parameters(
 
     Args:
       job: compiled from the config.
-      config: the pipeline's.
+      serving_dir: of the model's versions.
       choice: its spans and files, to which the run is pinned. Their sizes and
         generations are part of the value, and so of the cache key.
       accept_data: the reason for overriding the data gate once.
@@ -45,7 +46,7 @@ def job_parameters(
     if accept_data:
         values[ACCEPT_DATA] = accept_data
     if BASELINE in declared:
-        values[BASELINE] = pin_baseline(cloud_locations(config).serving_dir)
+        values[BASELINE] = pin_baseline(serving_dir)
     return values
 
 
@@ -71,3 +72,16 @@ def upload(item: Upload) -> None:
         uri = f"{item.uri}/{path.relative_to(item.path).as_posix()}"
         if path.is_file() and not storage.exists(uri):
             storage.write_atomically(uri, path.read_bytes())
+
+
+@contextmanager
+def explain_storage(config: Config) -> Iterator[None]:
+    """Raises ``RemoteError`` where the bucket of ``cloud.root`` cannot be used."""
+    try:
+        yield
+    except OSError as error:
+        raise RemoteError(
+            "the files of the run cannot be copied into the bucket",
+            where=config.cloud_dir,
+            actual=error.strerror or str(error),
+        ) from error

@@ -1,172 +1,117 @@
-"""Brings the record of a run in a service up to date.
+"""Brings the record of a run in a service up to date: get the job, build, save.
 
-Under a lock, so that two terminals append no event twice. What the service knows for a
-while only (the end of a failed task's log) is kept in the run's folder.
+What the service knows for a while only (the end of a failed task's log) is kept in the
+run's folder.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from pipeline.config.serialize import plain_config, read_stored_config
+from pipeline.config.config import Config
+from pipeline.config.serialize import (
+    plain_config,
+    read_stored_config,
+    stored_config,
+)
 from runners.cloud.cloud_locations import cloud_locations
-from runners.cloud.service import ENDED, Service, ServiceJob
-from runners.cloud.service_run import graph_of, new_events
-from runners.cloud.spec import load_spec, read_spec
-from runners.cloud.submitted_job import (
-    JOB_FILE,
-    SPEC_FILE,
-    SubmittedJob,
-    record_uri_of,
-)
+from runners.cloud.service_run import Json, ReadLog, record_of, time_of
+from runners.cloud.submitted_job import SubmittedJob, is_service_run, job_lock
 from runners.engine import Observer
+from runners.vertex.client import RUN_LABEL, VertexService, service_of
 from sluice.clock import utc_now
-from sluice.errors import ExitCode, RemoteError
-from sluice.record.events import (
-    DocumentsAdded,
-    Event,
-    ReportWritten,
-    RunStarted,
-    Stopped,
-)
-from sluice.record.journal import Journal
-from sluice.record.recorder import Recorder
-from sluice.record.run_record import DocumentRecord, RunRecord
+from sluice.errors import ExitCode, RemoteError, SluiceError, WorkspaceError
+from sluice.record.parts import DocumentRecord, PushRecord
+from sluice.record.run_record import RECORD_FILE, RunRecord
 from sluice.secrets import redact
 from sluice.storage import atomic, digest
 from sluice.storage.storage import storage_for
+from sluice.workspace import Workspace, private_umask
 
-LOG_LINES = 1000
-# A job may be found only a while after it was submitted.
-_GRACE = timedelta(minutes=10)
-_MAX_FAILURES = 5
-
-OnEvent = Callable[[Event, RunRecord], None]
+# Runs that are looked up in a service.
+_LISTED = 20
 
 
-def refresh(
-    run_dir: Path, service: Service, on_event: OnEvent = lambda event, record: None
-) -> RunRecord:
-    """Appends what has happened since the last call, and returns the record.
+def refresh(run_dir: Path, service: VertexService | None = None) -> RunRecord:
+    """Returns the record of a run that was submitted, as it is now, and saves it.
 
     Args:
-      run_dir: of a run that was submitted.
-      service: that runs it.
-      on_event: called with each new event.
+      run_dir: of the run.
+      service: that runs it; None for the one that the run's config names.
 
     Raises:
       RemoteError: the service refuses or does not answer.
       WorkspaceError: the run's folder cannot be read or written.
     """
-    with atomic.lock(run_dir / f".{JOB_FILE}.lock"):
-        recorder = Recorder(run_dir, on_event)
-        if recorder.record.status != "running":
-            return recorder.record
-        submitted = SubmittedJob.load(run_dir)
-        begun_at = max([submitted.submitted_at, *recorder.record.resumed_at])
-        if begun_at != submitted.submitted_at:
-            # Resumed, and its next job is not submitted yet: this one has ended.
-            job = None
-        elif submitted.name:
-            job = service.get(submitted.name)
-        else:
-            job = service.find(submitted.job_id)
-        if job is None:
-            _end_if_lost(recorder, submitted.job_id, begun_at)
-            return recorder.record
-        if not submitted.name:
-            page = service.page(job.name)
-            replace(submitted, name=job.name, page=page).save(run_dir)
-        _append(recorder, service, submitted, job)
-        return recorder.record
+    try:
+        with job_lock(run_dir):
+            record = RunRecord.load(run_dir)
+            if record.status == "running":
+                _refresh(record, run_dir, service)
+                record.save(run_dir)
+            return record
+    except BlockingIOError:
+        # Another process submits its job, or refreshes it.
+        return RunRecord.load(run_dir)
 
 
-def begin_elsewhere(
-    run_dir: Path, stored: Mapping[str, Any], service: Service, job: ServiceJob
-) -> str:
-    """Begins the record of a run that a schedule or another machine has submitted.
-
-    Args:
-      run_dir: an empty folder, named as the run.
-      stored: the config, see ``stored_config``.
-      service: that runs the job.
-      job: with its spec.
-
-    Returns:
-      Where the job writes its record.
-    """
-    atomic.write_json(run_dir / "config.json", dict(stored))
-    config = read_stored_config(run_dir / "config.json")
-    text = json.dumps(job.spec, indent=1, sort_keys=True)
-    atomic.write_text(run_dir / SPEC_FILE, text)
-    spec, created_at = read_spec(job.spec), job.created_at or utc_now()
-    submitted = SubmittedJob(
-        job_id=job.name.rpartition("/")[2],
-        spec_digest=digest.of_bytes(text.encode()),
-        record_uri=record_uri_of(config, run_dir.name),
-        submitted_at=created_at,
-        name=job.name,
-        page=service.page(job.name),
-    )
-    begun = RunStarted(
-        at=created_at,
-        run_id=run_dir.name,
-        pipeline=config.name,
-        command=f"{service.engine}: {job.name}",
-        destination=cloud_locations(config).serving_dir,
-        config=plain_config(config),
-        workers=1,
-        use_cache=True,
-        forced=(),
-        from_nodes=(),
-        to_nodes=(),
-        accept_data=spec.parameter_values.get("accept_data") or None,
-        resume_command=None,
-    )
-    recorder = Recorder(run_dir)
-    recorder.apply(begun)
-    recorder.apply(graph_of(spec))
-    submitted.save(run_dir)
-    return submitted.record_uri
+def _refresh(record: RunRecord, run_dir: Path, service: VertexService | None) -> None:
+    if service is None:
+        service = service_of(read_stored_config(run_dir / "config.json"))
+    submitted = SubmittedJob.load(run_dir)
+    job = service.get(submitted.name)
+    if job is not None:
+        record_of(record, job, log_reader(run_dir, service, submitted.name))
+    else:
+        text = f"there is no job {submitted.name}: it was not taken, or is deleted"
+        record.fail(text, ExitCode.REMOTE)
+        record.end(reason="has no result")
+    if record.status != "running":
+        _add_documents(record, run_dir, submitted.record_uri)
 
 
 def follow(
-    run_dir: Path, service: Service, observer: Observer, poll_s: float
+    run_dir: Path, config: Config, observer: Observer, poll_s: float
 ) -> RunRecord:
     """Refreshes the record until the run has ended, and returns it.
 
-    A service that does not answer is asked again; the run goes on there. After several
-    failures a warning says so, and the record so far is returned.
-
     Raises:
-      KeyboardInterrupt: SIGINT; the run goes on.
+      RemoteError: the service has not answered for minutes; the run goes on there.
     """
-    failures = 0
+    service = service_of(config, patient=True)
+    states: dict[str, str] = {}
     while True:
         try:
-            record = refresh(run_dir, service, observer.on_event)
-            failures = 0
+            record = refresh(run_dir, service)
         except RemoteError as error:
-            failures += 1
-            record = Recorder(run_dir).record
-            if failures == _MAX_FAILURES:
-                observer.on_warning(f"{error}\nthe run goes on without being watched")
-                return record
+            raise RemoteError(
+                f"run {run_dir.name} goes on without being watched",
+                details=str(error).splitlines(),
+                hint=f"sluice status {config.name}",
+            ) from error
+        observer.on_begin(record)
+        for node in record.nodes:
+            if node.state != states.get(node.id, "not_reached"):
+                observer.on_node(record, node)
+            states[node.id] = node.state
         if record.status != "running":
             return record
         _sleep(poll_s, observer)
 
 
-def fetch_log(run_dir: Path, service: Service, name: str, task: str) -> Sequence[str]:
+def fetch_log(
+    run_dir: Path, service: VertexService, job: str, task: str
+) -> Sequence[str]:
     """Stores the last lines of a task's log in ``logs/``, and returns them."""
-    lines = [redact(line) for line in service.logs(name, task, LOG_LINES)]
+    lines = [redact(line) for line in service.logs(job, task)]
     if lines:
         path = run_dir / "logs" / f"{task}.log"
         path.parent.mkdir(exist_ok=True)
@@ -174,54 +119,150 @@ def fetch_log(run_dir: Path, service: Service, name: str, task: str) -> Sequence
     return lines
 
 
-def _append(
-    recorder: Recorder, service: Service, submitted: SubmittedJob, job: ServiceJob
+def open_service_runs(workspace: Workspace) -> list[Path]:
+    """Returns the folders of open runs in a service, newest first."""
+    found = []
+    for run_id in reversed(workspace.run_ids()):
+        run_dir = workspace.run_dir(run_id)
+        with suppress(WorkspaceError):
+            if is_service_run(run_dir) and RunRecord.load(run_dir).status == "running":
+                found.append(run_dir)
+    return found
+
+
+def refresh_runs(workspace: Workspace) -> Iterator[str]:
+    """Refreshes the records of all open runs in a service.
+
+    Yields:
+      A warning per run whose service does not answer; its record is as it was.
+    """
+    for run_dir in open_service_runs(workspace):
+        try:
+            refresh(run_dir)
+        except SluiceError as error:
+            yield f"run {run_dir.name} is shown as of its last refresh: {error.what}"
+
+
+def import_runs(config: Config, workspace: Workspace) -> Iterator[str]:
+    """Adds the newest runs of a pipeline's service that the workspace does not have.
+
+    They were submitted from other machines, or by a schedule.
+
+    Yields:
+      A warning where the service or its bucket does not answer, or a run is damaged.
+    """
+    known = set(workspace.run_ids())
+    try:
+        service = service_of(config)
+        listed = service.newest(config.name, _LISTED)
+    except SluiceError as error:
+        yield f"runs of other machines and of schedules are missing: {error.what}"
+        return
+    for item in listed:
+        if (run_id := run_id_of(item)) not in known:
+            try:
+                _import_run(config, workspace, service, item["name"])
+            except (SluiceError, OSError, ValueError) as error:
+                yield f"run {run_id} of the service is left out: {error}"
+
+
+def _import_run(
+    config: Config, workspace: Workspace, service: VertexService, name: str
 ) -> None:
-    run_dir = recorder.run_dir
+    job = service.get(name)
+    if job is None:
+        return
+    run_id, root = run_id_of(job), str(config.root)
+    uri = f"{record_uri_of(config, run_id)}/config.json"
+    storage = storage_for(uri)
+    # A scheduled run writes it at its end.
+    written = json.loads(storage.read(uri)) if storage.exists(uri) else None
+    with private_umask(config.private):
+        workspace.prepare(private=config.private)
+        with TemporaryDirectory(prefix=".import-", dir=workspace.root) as folder:
+            run_dir = Path(folder) / run_id
+            begin_run(
+                run_dir, {**(written or stored_config(config)), "root": root}, job
+            )
+            submitted_job(config, run_id, service, name).save(run_dir)
+            # It fails where another process has imported the run.
+            with suppress(OSError):
+                run_dir.rename(workspace.run_dir(run_id))
+        refresh(workspace.run_dir(run_id), service)
+
+
+def begin_run(run_dir: Path, stored: dict[str, Any], job: Json) -> RunRecord:
+    """Begins the record of a run that a schedule or another machine has submitted.
+
+    Args:
+      run_dir: the run's folder, which is made.
+      stored: the config, see ``stored_config``.
+      job: with its spec.
+    """
+    run_dir.mkdir()
+    atomic.write_json(run_dir / "config.json", stored)
+    config = read_stored_config(run_dir / "config.json")
+    record = RunRecord(
+        run_id=run_dir.name,
+        pipeline=config.name,
+        command=f"vertex: {job['name']}",
+        started_at=time_of(job, "createTime") or utc_now(),
+        pushes=[PushRecord(cloud_locations(config).serving_dir)],
+        config=plain_config(config),
+    )
+    record.save(run_dir)
+    return record
+
+
+def submitted_job(
+    config: Config, run_id: str, service: VertexService, name: str
+) -> SubmittedJob:
+    """Returns what is stored of a run's job."""
+    return SubmittedJob(name, service.page(name), record_uri_of(config, run_id))
+
+
+def record_uri_of(config: Config, run_id: str) -> str:
+    """Returns the folder in the bucket for the record of a run."""
+    return f"{config.cloud_dir}/runs/{run_id}"
+
+
+def run_id_of(job: Json) -> str:
+    """Returns the id of a job's run, for a scheduled one by its time and name."""
+    label = job.get("labels", {}).get(RUN_LABEL, "")
+    # It becomes the name of a folder.
+    if re.fullmatch(r"\w+-\w+", label):
+        at, _, rest = label.partition("-")
+        return f"{at.upper()}-{rest}"
+    created = (time_of(job, "createTime") or utc_now())[:19]
+    stamp = created.replace("-", "").replace(":", "")
+    return f"{stamp}Z-{digest.of_bytes(job['name'].encode())[:4]}"
+
+
+def log_reader(run_dir: Path, service: VertexService, job: str) -> ReadLog:
+    """Returns a function that fetches the log of a task; without an answer, none."""
 
     def read_log(task: str) -> Sequence[str]:
         # It only explains a failure better.
         with suppress(RemoteError):
-            return fetch_log(run_dir, service, job.name, task)
+            return fetch_log(run_dir, service, job, task)
         return ()
 
-    if job.state in ENDED:
-        _add_record(recorder, submitted.record_uri)
-    journal = Journal(run_dir).events()
-    spec = load_spec(run_dir / SPEC_FILE)
-    for event in new_events(run_dir, spec, journal, job, read_log):
-        recorder.apply(event)
+    return read_log
 
 
-def _add_record(recorder: Recorder, record_uri: str) -> None:
+def _add_documents(record: RunRecord, run_dir: Path, record_uri: str) -> None:
     """Adds the documents and the page that the job's exit handler has written."""
-    storage, run_dir = storage_for(record_uri), recorder.run_dir
-    with suppress(OSError):
-        documents = []
-        for name in storage.names(f"{record_uri}/record"):
-            content = storage.read(f"{record_uri}/record/{name}")
-            path = run_dir / "record" / name
-            path.parent.mkdir(exist_ok=True)
-            atomic.write_bytes(path, content)
-            node, _, kind = name.removesuffix(".json").rpartition(".")
-            known = DocumentRecord(
-                kind, node, f"record/{name}", digest.of_bytes(content)
-            )
-            documents.append(known)
-        if documents:
-            recorder.apply(DocumentsAdded(documents=tuple(documents)))
+    storage, folder = storage_for(record_uri), run_dir / "documents"
+    with suppress(OSError, ValueError):
+        written = json.loads(storage.read(f"{record_uri}/{RECORD_FILE}"))
+        for document in (DocumentRecord(**item) for item in written["documents"]):
+            name = Path(document.path).name
+            content = storage.read(f"{record_uri}/{document.path}")
+            folder.mkdir(exist_ok=True)
+            atomic.write_bytes(folder / name, content)
+            record.documents.append(replace(document, path=f"documents/{name}"))
         if storage.exists(f"{record_uri}/report.html"):
-            recorder.apply(ReportWritten(uri=f"{record_uri}/report.html"))
-
-
-def _end_if_lost(recorder: Recorder, job_id: str, begun_at: str) -> None:
-    """Ends a run whose job the service does not have, after a while."""
-    age = datetime.now(timezone.utc) - datetime.fromisoformat(begun_at)
-    if age < _GRACE:
-        return
-    text = f"the service has no job {job_id}: it was never submitted, or was deleted"
-    recorder.apply(Stopped(message=text, exit_code=int(ExitCode.REMOTE)))
-    recorder.end(reason="is not known to the service any more")
+            record.report_uri = f"{record_uri}/report.html"
 
 
 def _sleep(seconds: float, observer: Observer) -> None:

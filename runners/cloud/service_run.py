@@ -1,315 +1,179 @@
-"""Events of a run in a service: what the service says, less what the journal has.
+"""The record of a run in a service: it follows from the service's job alone.
 
-A service is asked again and again; each time, the events that are new are appended to
-the run's journal. They follow from the journal and the service's answer alone, so that
-none is appended twice, also by two terminals or after a kill. Times are the service's.
+Vertex AI tells the whole state of a job each time it is asked, so that nodes and
+results of the record are set anew. Times are the service's.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from datetime import datetime
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
-from runners.cloud.service import ENDED, ServiceJob, ServiceTask
-from runners.cloud.spec import Command, Resolver, Spec, Task
-from runners.cloud.task_event import failure_in_log
-from runners.local.graph_file import PlannedNode
-from runners.local.node_event import node_finished
-from runners.local.run_result import NodeResult
+from runners.cloud.spec import Task, read_spec
+from runners.cloud.task_end import add_task_results, failure_in_log, make_artifact
 from sluice.errors import ExitCode
-from sluice.graph import GraphNode
-from sluice.node_kinds import NodeKind, find_kind
-from sluice.record.events import (
-    Artifact,
-    Event,
-    Finished,
-    GraphCompiled,
-    NodeFailure,
-    NodeFinished,
-    NodeRetried,
-    NodeStarted,
-    Note,
-    RunEnded,
-    RunResumed,
-    Stopped,
+from sluice.record.parts import (
+    FINISHED,
+    Artifacts,
+    ErrorRecord,
+    NodeEnd,
+    NodeState,
+    PushRecord,
 )
-from sluice.record.run_record import NodeState
+from sluice.record.run_record import RunRecord
 from sluice.secrets import redact
 
-_BEGUN = ("running", "succeeded", "failed", "cancelled")
-_STATES: dict[str, NodeState] = {
-    "succeeded": "ran",
-    "cached": "cached",
-    "skipped": "skipped",
-    "failed": "failed",
-    "cancelled": "interrupted",
-}
-# Returns lines of a task's log.
+# A job or a task in the JSON form of the service's proto.
+Json = Mapping[str, Any]
+# Returns the last lines of a task's log.
 ReadLog = Callable[[str], Sequence[str]]
+# Adds what only the machine beside the artifacts knows to the end of a task.
+Describe = Callable[[Task, NodeEnd], None]
 
-_STOPPED = ("failed", "blocked", "not_reached", "interrupted")
-
-
-def planned_nodes(spec: Spec) -> tuple[PlannedNode, ...]:
-    """Returns the nodes of a compiled pipeline in order, without the exit handler."""
-    nodes = []
-    for task in spec.tasks:
-        if task.is_exit_handler:
-            continue
-        kind = _kind_of(task)
-        node = PlannedNode(
-            id=task.id,
-            kind=kind.name,
-            upstream=task.upstream,
-            contexts=(),
-            gate=kind.gate,
-            resolver=kind.resolver,
-            judges_data=kind.judges_data,
-            pushes=kind.pushes,
-            needs={key: (made.task,) for key, made in task.artifacts.items()},
-            when_skipped=f"its condition does not hold: {task.condition}"
-            if task.condition
-            else "",
-        )
-        nodes.append(node)
-    return tuple(nodes)
+_ENDED = ("SUCCEEDED", "FAILED", "CANCELLED")
+_RUNNING = ("RUNNING", "CANCEL_PENDING", "CANCELLING")
+# SKIPPED is "due to cache hit", NOT_TRIGGERED "its trigger policy is not satisfied".
+_STATES: dict[str, NodeState] = {
+    "SUCCEEDED": "ran",
+    "SKIPPED": "cached",
+    "NOT_TRIGGERED": "skipped",
+    "FAILED": "failed",
+    "CANCELLED": "interrupted",
+}
 
 
-def graph_of(spec: Spec) -> GraphCompiled:
-    """Returns the event ``graph`` of a compiled pipeline."""
-    return GraphCompiled(
-        nodes=tuple(
-            GraphNode(node.id, node.kind, node.upstream, node.gate, node.judges_data)
-            for node in planned_nodes(spec)
-        )
-    )
+def state_of(job: Json) -> str:
+    """Returns the state of a job, such as ``RUNNING``."""
+    return job.get("state", "").removeprefix("PIPELINE_STATE_")
 
 
-def new_events(
-    run_dir: Path,
-    spec: Spec,
-    journal: Iterable[Event],
-    job: ServiceJob,
-    read_log: ReadLog = lambda task: (),
-) -> Iterator[Event]:
-    """Yields the events of a run that its journal does not have yet, oldest first.
-
-    Verdicts are read from the artifacts; all else is in the service's answer.
+def record_of(
+    record: RunRecord,
+    job: Json,
+    read_log: ReadLog,
+    describe: Describe = lambda task, end: None,
+) -> None:
+    """Sets the nodes and results of a run to those of its job; ends it if that has.
 
     Args:
-      run_dir: the run's folder.
-      spec: what was submitted.
-      journal: the events so far.
-      job: the run as the service has it now.
-      read_log: returns the last lines of a task's log, to explain a failure.
+      record: of the run.
+      job: as the service has it now, with its spec.
+      read_log: to explain a failure.
+      describe: called with the end of each task that has ended.
     """
-    known = _Known(journal, read_log)
-    if known.ended:
-        return
-    nodes = planned_nodes(spec)
-    tasks = {task.name: task for task in job.tasks}
-    found: list[Event] = []
-    for node in nodes:
-        if (task := tasks.get(node.id)) and node.id not in known.finished:
-            at = job.created_at or ""
-            for event in _events_of(run_dir, node, task, known):
-                # The service may lack a time, or have an end before the start.
-                at = max(at, event.at)
-                found.append(replace(event, at=at))
-    found.sort(key=lambda event: event.at)
-    yield from found
-    if job.state not in ENDED:
-        return
-    yield from _unreached(nodes, known.finished, job)
-    yield from _end(spec, known.finished, job)
+    spec, has_ended = read_spec(job), state_of(job) in _ENDED
+    record.nodes, record.gates, record.artifacts = spec.graph(), [], {}
+    record.pushes = [PushRecord(push.destination) for push in record.pushes]
+    record.error = None
+    details = job.get("jobDetail", {}).get("taskDetails", ())
+    by_name = {detail["taskName"]: detail for detail in details}
+    for task in spec.nodes:
+        node, detail = record.node(task.id), by_name.get(task.id, {})
+        state = _STATES.get(detail.get("state", ""))
+        stopped = has_ended and record.stopped_by_upstream(node)
+        if detail.get("state") in _RUNNING or state in ("ran", "failed", "interrupted"):
+            node.started_at = time_of(detail, "startTime")
+            container = detail.get("executorDetail", {}).get("containerDetail", {})
+            node.attempts = 1 + len(container.get("failedMainJobs", ()))
+            node.state = "running"
+        if state in (None, "skipped") and stopped:
+            record.end_node(stopped)
+        elif state:
+            end = _end(record, task, detail, state, read_log)
+            describe(task, end)
+            record.end_node(end)
+    if has_ended:
+        failed = {name for name, item in by_name.items() if item["state"] == "FAILED"}
+        handlers = {task.id for task in spec.tasks if task.is_exit_handler}
+        _end_run(record, job, failed & handlers)
 
 
-class _Known:
-    """What a journal says about a run since it was begun or resumed.
+def time_of(item: Json, key: str) -> str | None:
+    """Returns a time of the service as ISO 8601, None where it has none."""
+    if key not in item:
+        return None
+    from google.protobuf.timestamp_pb2 import Timestamp
 
-    Attributes:
-      read_log: see ``new_events``.
-      started: how often each node was started.
-      finished: the end of each node that has ended.
-      ended: whether the run has.
-    """
-
-    def __init__(self, journal: Iterable[Event], read_log: ReadLog) -> None:
-        self.read_log = read_log
-        self.started: Counter[str] = Counter()
-        self.finished: dict[str, NodeFinished] = {}
-        self.ended = False
-        for event in journal:
-            match event:
-                case GraphCompiled() | RunResumed():
-                    self.started.clear()
-                    self.finished.clear()
-                    self.ended = False
-                case NodeStarted():
-                    self.started[event.node] += 1
-                case NodeFinished():
-                    self.finished[event.node] = event
-                case RunEnded():
-                    self.ended = True
-
-
-def _events_of(
-    run_dir: Path, node: PlannedNode, task: ServiceTask, known: _Known
-) -> Iterator[Event]:
-    """Yields the new events of one node."""
-    started = known.started[node.id]
-    if task.state in _BEGUN:
-        if not started:
-            first = task.started_at or ""
-            yield NodeStarted(at=first, node=node.id, attempt=1)
-            started = 1
-        for number, failed in enumerate(task.failed_attempts, start=1):
-            if number < started:
-                continue
-            yield NodeRetried(
-                at=failed.at,
-                node=node.id,
-                attempt=number,
-                wait_s=0.0,
-                reason=failed.reason,
-            )
-            yield NodeStarted(at=failed.at, node=node.id, attempt=number + 1)
-    if task.state in _STATES:
-        known.finished[node.id] = event = _finished(run_dir, node, task, known)
-        yield event
-
-
-def _finished(
-    run_dir: Path, node: PlannedNode, task: ServiceTask, known: _Known
-) -> NodeFinished:
-    """Returns the end of one node."""
-    state, reason, error = _STATES[task.state], None, None
-    if state == "failed":
-        error = _failure(node, task, known)
-        reason = error.message.splitlines()[0]
-    elif state == "interrupted":
-        reason = "cancelled"
-    elif state == "skipped":
-        reason = node.when_skipped
-        if before := _stopped_by(node, known.finished):
-            return replace(_stop(node, before), at=task.ended_at or "")
-    result = NodeResult(
-        node.id,
-        state,
-        _duration_s(task),
-        reason or None,
-        error,
-        outputs=_plain(task.outputs),
-        inputs=_plain(task.inputs),
-    )
-    return replace(node_finished(run_dir, node, result), at=task.ended_at or "")
-
-
-def _failure(node: PlannedNode, task: ServiceTask, known: _Known) -> NodeFailure:
-    """Returns why a node failed; a gate's verdict is among the earlier nodes' ends."""
-    refused = [
-        gate["gate"]
-        for event in known.finished.values()
-        for gate in event.gates
-        if not gate["passed"]
-    ]
-    if node.gate and refused:
-        text = f"{node.id} has stopped the run: the {refused[-1]} gate has not passed"
-        return NodeFailure(text, int(ExitCode.DATA), gate=True)
-    failure = failure_in_log(node.id, known.read_log(node.id))
-    if failure.message == f"{node.id} failed":
-        reason = redact(task.error or "the service gives no reason")
-        failure = replace(failure, message=f"{node.id} failed: {reason}")
-    return failure
-
-
-def _unreached(
-    nodes: Sequence[PlannedNode], finished: dict[str, NodeFinished], job: ServiceJob
-) -> Iterator[NodeFinished]:
-    """Yields the ends of nodes that another one has stopped."""
-    for node in nodes:
-        before = _stopped_by(node, finished)
-        if node.id in finished or before is None:
-            continue
-        finished[node.id] = event = _stop(node, before)
-        yield replace(event, at=job.ended_at or "")
-
-
-def _stopped_by(
-    node: PlannedNode, finished: dict[str, NodeFinished]
-) -> NodeFinished | None:
-    for name in node.upstream:
-        before = finished.get(name)
-        # A Pusher that ran and was blocked by a gate stops no other node.
-        if before and before.state in _STOPPED and not before.push:
-            return before
-    return None
-
-
-def _stop(node: PlannedNode, before: NodeFinished) -> NodeFinished:
-    """Returns the end of a node that another one has stopped."""
-    by_gate = before.state == "blocked" or (before.error and before.error.gate)
-    return NodeFinished(
-        node=node.id,
-        state="blocked" if by_gate else "not_reached",
-        reason=f"stopped by {before.node}" if before.error else before.reason,
-    )
+    time = Timestamp()
+    time.FromJsonString(item[key])
+    found: datetime = time.ToDatetime().replace(tzinfo=timezone.utc)
+    return found.isoformat(timespec="milliseconds")
 
 
 def _end(
-    spec: Spec, finished: dict[str, NodeFinished], job: ServiceJob
-) -> Iterator[Event]:
-    """Yields the last events of a run."""
-    at = job.ended_at or ""
-    if job.state == "cancelled":
-        code, reason = int(ExitCode.INTERRUPTED), "was cancelled"
-        yield RunEnded(at=at, exit_code=code, reason=reason, logs={})
-        return
-    handler = spec.exit_handler
-    unwritten = [
-        task
-        for task in job.tasks
-        if handler and task.name == handler.id and task.state == "failed"
-    ]
-    for task in unwritten:
-        yield Note(at=at, text=f"{task.name}, which writes the report, failed")
-    is_explained = any(event.error for event in finished.values())
-    is_complete = all(task.id in finished or task == handler for task in spec.tasks)
-    is_explained |= bool(unwritten) and is_complete
-    if job.state == "failed" and not is_explained:
-        text = f"the job failed: {job.error or 'the service gives no reason'}"
-        yield Stopped(at=at, message=text, exit_code=int(ExitCode.REMOTE))
+    record: RunRecord, task: Task, detail: Json, state: NodeState, read_log: ReadLog
+) -> NodeEnd:
+    """Returns how a task ended."""
+    end = NodeEnd(
+        task.id,
+        state,
+        _duration_s(detail) if state != "cached" else 0.0,
+        inputs=_artifacts(detail.get("inputs", {})),
+        outputs=_artifacts(detail.get("outputs", {})),
+    )
+    if state == "failed":
+        end.error = _failure(record, task, detail, read_log)
+        end.reason = end.error.message.splitlines()[0]
+    elif state == "interrupted":
+        end.reason = "cancelled"
+    elif state == "skipped" and task.condition:
+        end.reason = f"its condition does not hold: {task.condition}"
+    return add_task_results(end, pushes=task.kind.pushes)
+
+
+def _failure(
+    record: RunRecord, task: Task, detail: Json, read_log: ReadLog
+) -> ErrorRecord:
+    """Returns why a task failed; a gate's verdict is among the earlier nodes' ends."""
+    refused = [gate["gate"] for gate in record.gates if not gate["passed"]]
+    if task.kind.gate and refused:
+        text = f"{task.id} has stopped the run: the {refused[-1]} gate has not passed"
+        return ErrorRecord(task.id, text, exit_code=int(ExitCode.DATA), gate=True)
+    failure = failure_in_log(task.id, read_log(task.id))
+    if failure.message == f"{task.id} failed":
+        failure.message += f": {_message(detail)}"
+    return failure
+
+
+def _end_run(record: RunRecord, job: Json, failed_handlers: set[str]) -> None:
+    """Ends a run as its job has ended."""
+    for name in failed_handlers:
+        record.note(f"{name}, which writes the report, failed")
+    is_complete = all(node.state in FINISHED for node in record.nodes)
+    only_the_handler = bool(failed_handlers) and is_complete
+    if state_of(job) == "CANCELLED":
+        record.end(ExitCode.INTERRUPTED, "was cancelled")
     else:
-        yield Finished(at=at)
-    yield RunEnded(at=at, exit_code=None, reason="has no result", logs={})
+        if state_of(job) == "FAILED" and not (record.error or only_the_handler):
+            record.fail(f"the job failed: {_message(job)}", ExitCode.REMOTE)
+        record.end(reason="has no result")
+    record.ended_at = time_of(job, "endTime") or record.ended_at
 
 
-def _kind_of(task: Task) -> NodeKind:
-    """Returns the kind of a task by its executor's class; by its id where unknown."""
-    if isinstance(task.executor, Resolver):
-        return find_kind("tfx.dsl.components.common.resolver") or NodeKind(task.id)
-    args = task.executor.args if isinstance(task.executor, Command) else ()
-    for flag, value in pairwise(args):
-        if flag == "--executor_class_path":
-            package = re.split(r"\.(?:executor|component)\.", value)[0]
-            return find_kind(f"{package}.component") or NodeKind(task.id)
-    return NodeKind(task.id)
+def _message(item: Json) -> str:
+    text = item.get("error", {}).get("message")
+    return redact(text) if text else "the service gives no reason"
 
 
-def _duration_s(task: ServiceTask) -> float:
-    if not (task.started_at and task.ended_at) or task.state not in _BEGUN:
+def _duration_s(detail: Json) -> float:
+    start, end = time_of(detail, "startTime"), time_of(detail, "endTime")
+    if not (start and end):
         return 0.0
-    start, end = map(datetime.fromisoformat, (task.started_at, task.ended_at))
-    return (end - start).total_seconds()
+    between = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    return between.total_seconds()
 
 
-def _plain(
-    artifacts: Mapping[str, Sequence[Artifact]],
-) -> dict[str, list[dict[str, Any]]]:
-    return {key: [asdict(item) for item in items] for key, items in artifacts.items()}
+def _artifacts(found: Mapping[str, Any]) -> Artifacts:
+    return {
+        key: [
+            make_artifact(
+                item.get("name", ""),
+                item.get("schemaTitle", ""),
+                item.get("uri", ""),
+                item.get("metadata", {}),
+            )
+            for item in items.get("artifacts", ())
+        ]
+        for key, items in found.items()
+    }

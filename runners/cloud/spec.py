@@ -1,144 +1,32 @@
-"""Typed reading of a compiled pipeline: KFP's pipeline spec 2.1, as Vertex runs it.
+"""A compiled pipeline, read through KFP's own protos: tasks with resolved inputs.
 
 A spec spreads each task over four places (the task, its component, its executor, the
-pipeline's inputs) and may wrap all but the exit handler in a nested graph. Here a task
-is one value, with its inputs resolved to constants, pipeline parameters and outputs of
-tasks. What is read is what the service would run: nothing is filled in or repaired, and
-what cannot be understood is an error, not ignored.
+pipeline's parameters) and may wrap all but the exit handler in a nested graph. Here a
+task is one value. What TFX's compiler does not write, such as loops, is not read.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-from sluice.errors import ConfigError, UsageError
-from sluice.storage import digest
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2 as kfp
 
-
-@dataclass(frozen=True)
-class Constant:
-    """A value that the compiler has written into the spec."""
-
-    value: Any
+from sluice.errors import ConfigError
+from sluice.node_kinds import NodeKind, find_kind
+from sluice.record.parts import NodeRecord
 
 
-@dataclass(frozen=True)
-class PipelineParameter:
-    """A runtime parameter of the pipeline, see ``Spec.parameters``."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class TaskOutput:
+class TaskOutput(NamedTuple):
     """An output of another task."""
 
     task: str
     key: str
-
-
-@dataclass(frozen=True)
-class FinalStatus:
-    """How the rest of the pipeline ended; an input of an exit handler."""
-
-
-Value = Constant | PipelineParameter | TaskOutput | FinalStatus
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """Declaration of a parameter.
-
-    Attributes:
-      type: such as ``STRING`` or ``NUMBER_INTEGER``.
-      default: None if it has none.
-      optional: whether a task may leave it out.
-    """
-
-    type: str
-    default: Any = None
-    optional: bool = False
-
-
-@dataclass(frozen=True)
-class ArtifactType:
-    """Declaration of an artifact.
-
-    Attributes:
-      title: the schema's, such as ``tfx.Model``.
-      schema: as the spec has it, with ``instanceSchema`` or ``schemaTitle``.
-      optional: whether the input may be missing.
-    """
-
-    title: str
-    schema: Mapping[str, str]
-    optional: bool = False
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command line in the image, with ``{{$...}}`` placeholders."""
-
-    command: tuple[str, ...]
-    args: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Container(Command):
-    """What a container task runs.
-
-    Attributes:
-      image: the image.
-      env: environment variables.
-      resources: as the spec has them, such as ``cpuLimit`` and ``accelerator``.
-      driver: runs before the cache lookup (``lifecycle.preCacheCheck``).
-    """
-
-    image: str = ""
-    env: Mapping[str, str] = field(default_factory=dict)
-    resources: Mapping[str, Any] = field(default_factory=dict)
-    driver: Command | None = None
-
-
-@dataclass(frozen=True)
-class CustomJob:
-    """A custom job, of worker pools; only the service runs it."""
-
-
-@dataclass(frozen=True)
-class Importer:
-    """Registers an artifact that exists.
-
-    Attributes:
-      uri: where it is.
-      type: its type.
-      metadata: its properties.
-    """
-
-    uri: Value
-    type: ArtifactType
-    metadata: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Resolver:
-    """Looks up artifacts of earlier runs: a filter of artifacts by output key."""
-
-    queries: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class RetryPolicy:
-    """How often and after which waits a failed task is started again."""
-
-    max_retries: int
-    backoff_s: float = 0.0
-    factor: float = 2.0
-    max_backoff_s: float = 3600.0
 
 
 @dataclass(frozen=True)
@@ -147,39 +35,49 @@ class Task:
 
     Attributes:
       id: its name.
-      executor: what it runs.
+      task: KFP's ``PipelineTaskSpec``.
+      component: KFP's ``ComponentSpec``, which declares its inputs and outputs.
+      executor: KFP's ``ExecutorSpec``: a container, an importer, a resolver or a custom
+        job.
       artifacts: its input artifacts by key.
-      parameters: its input parameters by key; those with a default may be missing.
-      artifact_types: declarations of the input artifacts.
-      parameter_types: declarations of the input parameters.
-      outputs: declarations of the output artifacts.
-      output_parameters: types of the output parameters.
+      parameters: the values of its input parameters by key; None of a runtime parameter
+        that has no value. Without the final status, which only the service knows.
       upstream: the tasks that it waits for, sorted.
-      condition: a CEL expression; None to run whenever upstream has succeeded.
-      cached: whether the service may take its outputs from an earlier run.
-      retry: None for no retries.
-      is_exit_handler: whether it runs at the end, however the others have ended.
     """
 
     id: str
-    executor: Container | CustomJob | Importer | Resolver
+    task: Any
+    component: Any
+    executor: Any
     artifacts: Mapping[str, TaskOutput]
-    parameters: Mapping[str, Value]
-    artifact_types: Mapping[str, ArtifactType]
-    parameter_types: Mapping[str, Parameter]
-    outputs: Mapping[str, ArtifactType]
-    output_parameters: Mapping[str, str]
+    parameters: Mapping[str, Any]
     upstream: tuple[str, ...]
-    condition: str | None
-    cached: bool
-    retry: RetryPolicy | None
-    is_exit_handler: bool
 
     @property
-    def constants(self) -> dict[str, Any]:
-        """Its parameters that are the same in every run."""
-        given = self.parameters.items()
-        return {key: value.value for key, value in given if isinstance(value, Constant)}
+    def condition(self) -> str:
+        """A CEL expression; "" to run whenever upstream has succeeded."""
+        return self.task.trigger_policy.condition
+
+    @property
+    def is_exit_handler(self) -> bool:
+        """Whether it runs at the end, however the others have ended."""
+        policy = self.task.trigger_policy
+        return policy.strategy == policy.ALL_UPSTREAM_TASKS_COMPLETED
+
+    @property
+    def kind(self) -> NodeKind:
+        """The kind of its node, by its executor's class; by its id where unknown."""
+        name = "tfx.dsl.components.common.resolver"
+        if self.executor.WhichOneof("spec") != "resolver":
+            flags = dict(pairwise(self.executor.container.args))
+            path = flags.get("--executor_class_path", "")
+            name = re.split(r"\.(?:executor|component)\.", path)[0] + ".component"
+        return find_kind(name) or NodeKind(self.id)
+
+    @property
+    def imported_uri(self) -> Any:
+        """Where the artifact of an importer is."""
+        return _value(self.executor.importer.artifact_uri, self.parameters)
 
 
 @dataclass(frozen=True)
@@ -189,105 +87,121 @@ class Spec:
     Attributes:
       name: of the pipeline.
       tasks: in topological order, the exit handler last.
-      parameters: the pipeline's runtime parameters.
-      parameter_values: the values that the job gives to them.
-      pipeline_root: the job's ``gcsOutputDirectory``, else the spec's default; "" for
-        none.
-      job: the job as a dict, as it would be submitted.
+      parameters: the values of its runtime parameters, given or by default.
+      root: folder of its artifacts.
     """
 
     name: str
     tasks: tuple[Task, ...]
-    parameters: Mapping[str, Parameter]
-    parameter_values: Mapping[str, Any]
-    pipeline_root: str
-    job: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    root: str
 
     @property
-    def digest(self) -> str:
-        """SHA-256 of the job, whatever the order of its keys."""
-        return digest.of_bytes(json.dumps(self.job, sort_keys=True).encode())
+    def nodes(self) -> tuple[Task, ...]:
+        """The tasks without the exit handler."""
+        return tuple(task for task in self.tasks if not task.is_exit_handler)
 
-    @property
-    def exit_handler(self) -> Task | None:
-        """The task that runs at the end, if there is one."""
-        return next((task for task in self.tasks if task.is_exit_handler), None)
-
-    def task(self, task_id: str) -> Task:
-        """Returns a task by its id.
-
-        Raises:
-          KeyError: there is none.
-        """
-        return {task.id: task for task in self.tasks}[task_id]
+    def graph(self) -> list[NodeRecord]:
+        """Returns the nodes for a record, none of which has run."""
+        return [
+            NodeRecord(task.id, task.kind.name, upstream=list(task.upstream))
+            for task in self.nodes
+        ]
 
 
-def load_spec(path: Path) -> Spec:
-    """Reads a compiled pipeline from a JSON or YAML file.
-
-    Raises:
-      UsageError: the file cannot be read.
-      ConfigError: it holds no pipeline spec 2.1.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            "the compiled pipeline cannot be read",
-            where=path,
-            actual=str(error),
-            hint="compile it: `sluice compile NAME --engine vertex -o FILE`",
-        ) from error
-    try:
-        if path.suffix in (".yaml", ".yml"):
-            from ruamel.yaml import YAML
-            from ruamel.yaml.error import YAMLError
-
-            try:
-                # A second document, if there is one, is for one platform only.
-                job = next(iter(YAML(typ="safe", pure=True).load_all(text)), None)
-            except YAMLError as error:
-                raise ValueError(str(error)) from error
-        else:
-            job = json.loads(text)
-    except ValueError as error:
-        raise invalid_spec(
-            "the file is not valid JSON or YAML", path, str(error)
-        ) from None
-    return read_spec(job, where=str(path))
-
-
-def read_spec(job: Any, where: str = "the compiled pipeline") -> Spec:
+def read_spec(job: Mapping[str, Any]) -> Spec:
     """Returns a compiled pipeline.
 
     Args:
-      job: a pipeline job, or a bare pipeline spec.
-      where: for errors.
+      job: as the service takes it, with ``pipelineSpec`` and ``runtimeConfig``.
 
     Raises:
-      ConfigError: it is no pipeline spec 2.1, or its parts do not fit together.
+      ConfigError: it is no pipeline job of KFP.
     """
-    if not isinstance(job, Mapping):
-        raise invalid_spec("this is not a compiled pipeline", where, type(job).__name__)
-    if "pipelineSpec" not in job:
-        job = {"pipelineSpec": job}
-    # It imports the values above.
-    from runners.cloud.spec_reader import SpecReader
-
     try:
-        return SpecReader(job, where).read()
-    except (KeyError, TypeError, AttributeError) as error:
-        found = f"{type(error).__name__}: {error}"
-        raise invalid_spec(
-            "the compiled pipeline is malformed", where, found
+        spec = json_format.ParseDict(job["pipelineSpec"], kfp.PipelineSpec())
+        deployment = json_format.ParseDict(
+            json_format.MessageToDict(spec.deployment_spec),
+            kfp.PipelineDeploymentConfig(),
+        )
+        runtime = job.get("runtimeConfig", {})
+        parameters = {
+            name: json_format.MessageToDict(item.default_value)
+            for name, item in spec.root.input_definitions.parameters.items()
+            if item.HasField("default_value")
+        } | runtime.get("parameterValues", {})
+        tasks = {
+            task.id: task
+            for task in _tasks(spec, deployment.executors, spec.root.dag, parameters)
+        }
+        order = TopologicalSorter({x.id: x.upstream for x in tasks.values()})
+        return Spec(
+            name=spec.pipeline_info.name,
+            tasks=tuple(
+                sorted(
+                    (tasks[task_id] for task_id in order.static_order()),
+                    key=lambda task: task.is_exit_handler,
+                )
+            ),
+            parameters=parameters,
+            root=runtime.get("gcsOutputDirectory") or spec.default_pipeline_root,
+        )
+    except (json_format.ParseError, KeyError, ValueError) as error:
+        raise ConfigError(
+            "the compiled pipeline cannot be read",
+            actual=f"{type(error).__name__}: {error}",
+            hint="compile it again: `sluice compile NAME`",
         ) from error
 
 
-def invalid_spec(what: str, where: object, actual: str) -> ConfigError:
-    """Returns the error for a job that cannot be read."""
-    return ConfigError(
-        what,
-        where=where,
-        actual=actual or None,
-        hint="compile it again: `sluice compile NAME --engine vertex -o FILE`",
-    )
+def type_title(schema: Mapping[str, str]) -> str:
+    """Returns the title of an ``ArtifactTypeSchema`` in JSON, such as ``tfx.Model``."""
+    # TFX writes a YAML document; its first line is the title.
+    text = schema.get("instanceSchema", "")
+    found = re.search(r"^title:\s*(\S+)", text, re.MULTILINE)
+    return schema.get("schemaTitle") or (found[1] if found else "tfx.Artifact")
+
+
+def _tasks(
+    spec: Any, executors: Any, dag: Any, given: Mapping[str, Any]
+) -> Iterator[Task]:
+    """Yields the tasks of a graph whose inputs are ``given``, and of its graphs."""
+    # A proto's map has no order.
+    for task_id, task in sorted(dag.tasks.items()):
+        component = spec.components[task.component_ref.name]
+        parameters = {
+            key: given.get(item.component_input_parameter)
+            if item.component_input_parameter
+            else _value(item.runtime_value, given)
+            for key, item in task.inputs.parameters.items()
+            if not item.HasField("task_final_status")
+        }
+        if component.HasField("dag"):
+            yield from _tasks(spec, executors, component.dag, parameters)
+            continue
+        artifacts = {
+            key: TaskOutput(
+                item.task_output_artifact.producer_task,
+                item.task_output_artifact.output_artifact_key,
+            )
+            for key, item in task.inputs.artifacts.items()
+        }
+        upstream = {source.task for source in artifacts.values()}
+        found = Task(
+            id=task_id,
+            task=task,
+            component=component,
+            executor=executors[component.executor_label],
+            artifacts=artifacts,
+            parameters=parameters,
+            # An exit handler waits for the graph that holds all others.
+            upstream=tuple(sorted(upstream | {*task.dependent_tasks})),
+        )
+        yield replace(found, upstream=()) if found.is_exit_handler else found
+
+
+def _value(value: Any, parameters: Mapping[str, Any]) -> Any:
+    """Returns the value of a ``ValueOrRuntimeParameter``."""
+    if value.runtime_parameter:
+        return parameters.get(value.runtime_parameter)
+    return json_format.MessageToDict(value.constant)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.config.cloud import NodeResources
+from pipeline.config.cloud import Cloud, NodeResources
 from pipeline.config.config import Config
 from runners.cloud.trainer_job import environment, job_kinds, needs_custom_job
 from sluice.node_kinds import NodeKind
 
+# What TFX compiles starts with it. On Kubeflow Pipelines input artifacts have no type
+# in the container, and no unique name (read in its sources, August 2026): ours does.
+_TFX_ENTRYPOINT = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
 # The nested graph that TFX makes where there is an exit handler.
 _NESTED = "tfx-dag"
 
@@ -54,6 +57,8 @@ def apply_settings(
         container["env"] = [
             {"name": key, "value": value} for key, value in environment(given).items()
         ]
+        if cloud.engine == "kubeflow" and _TFX_ENTRYPOINT in container["command"]:
+            container["command"] = ["python", "-m", "components.kubeflow_entrypoint"]
         if name in jobs and needs_custom_job(given):
             args = container["args"]
             args[args.index("--executor_class_path") + 1] = jobs[name].executor
@@ -64,10 +69,10 @@ def apply_settings(
         kind = kinds[name]
         cached = is_cached(kind, given, pinned and cloud.engine == "vertex")
         tasks[name]["cachingOptions"] = {"enableCache": cached}
-        if attempts := retries_of(kind, given, config.retries.of(name)):
+        if attempts := retries_of(name, kind, cloud):
             tasks[name]["retryPolicy"] = {
                 "maxRetryCount": attempts,
-                "backoffDuration": f"{config.retries.backoff_s:g}s",
+                "backoffDuration": "30s",
                 "backoffFactor": 2.0,
                 # Kubeflow counts it from the task's start, so the longest there is.
                 "backoffMaxDuration": "3600s",
@@ -88,14 +93,13 @@ def is_cached(kind: NodeKind, given: NodeResources, pinned: bool) -> bool:
     return not (looks_up or kind.accepts_data or kind.pushes)
 
 
-def retries_of(kind: NodeKind, given: NodeResources, in_config: int) -> int:
-    """Returns how often a service repeats a node; of a gate never unless it is told.
+def retries_of(name: str, kind: NodeKind, cloud: Cloud) -> int:
+    """Returns how often a service repeats a node; a gate only if it is named.
 
     A service repeats after every failure, and a gate fails the same way again.
     """
-    if given.retries is not None:
-        return given.retries
-    return 0 if kind.gate else in_config
+    given = cloud.nodes.get(name) if kind.gate else cloud.of_node(name)
+    return (given.retries or 0) if given else 0
 
 
 def _resources(given: NodeResources) -> Json:

@@ -64,7 +64,7 @@ def job_arguments(config: Config, node: str, image: str) -> dict[str, Any]:
     """Returns what the executor needs, as keys of the node's ``custom_config``.
 
     Args:
-      config: one that the linter accepts.
+      config: see ``check_cloud``.
       node: one of ``job_kinds``.
       image: the node's.
     """

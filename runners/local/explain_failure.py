@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from runners.local.bad_records import BadRecords
 from sluice.errors import (
     ConfigError,
     DataError,
     ExitCode,
     GateError,
     NodeError,
+    ServingError,
     SluiceError,
-    TransientError,
+    UsageError,
 )
 from sluice.project import own_root
-from sluice.record.events import NodeFailure
+from sluice.record.parts import ErrorRecord
 from sluice.storage.storage_errors import FULL, FULL_TEXTS
 from sluice.tfrecords.image_decoder import reason_in
 
@@ -28,50 +28,29 @@ _MESSAGE_LINES = 4
 # In the messages of TFX's readers and TensorFlow's decoder about bad records.
 _MIXED_TYPES = ("had wrong type", "Unable to merge incompatible type")
 _UNDECODABLE = "/DecodeImage}}"
-# Of gRPC, TensorFlow, ML Metadata and Google's clients, by their names: importing them
-# to name them would cost seconds.
-_TRANSIENT_NAMES = (
-    "AbortedError",
-    "DeadlineExceeded",
-    "DeadlineExceededError",
-    "ServiceUnavailable",
-    "TooManyRequests",
-    "UnavailableError",
-)
-_TRANSIENT = (TransientError, ConnectionError, TimeoutError)
 _STANDARD_LIBRARY = Path(traceback.__file__).parent
 _LAUNCHER = Path(__file__).parent
 # What creates the graph: its frames are not those of the user's component.
 _OF_GRAPH = (own_root() / "pipeline", own_root() / "sluice")
 
 
-def explain_failure(
-    node: str,
-    error: BaseException,
-    find: Callable[[BadRecords], Sequence[str]] = lambda kind: (),
-) -> NodeFailure:
+def explain_failure(node: str, error: BaseException) -> ErrorRecord:
     """Returns the error message for an exception that a node raised.
 
     Sluice's errors, also wrapped by Beam, are reported as they are; a config error
     with the line of the user's code that raised its cause. Any other exception is
     reported with its class and the last line of the user's or our own code.
-
-    ``find`` returns lines that name the bad records of a kind.
     """
     causes = _causes(error)
-    # A bug in the handler of a transient error is not transient.
-    explicit = _causes(error, contexts=False)
     for cause in causes:
         if isinstance(cause, SluiceError):
             origin = cause.__cause__ if isinstance(cause, ConfigError) else None
             if line := origin and _own_line(origin, _OF_GRAPH):
                 cause.details = (*cause.details, f"    raised at {line}")
-            gate = isinstance(cause, GateError)
-            transient = isinstance(cause, TransientError) and cause in explicit
-            return NodeFailure(str(cause), int(cause.exit_code), gate, transient)
+            return _record(node, cause)
     text = "\n".join(str(cause) for cause in causes)
-    if bad := _bad_data(node, text, find):
-        return NodeFailure(str(bad), int(bad.exit_code))
+    if bad := _bad_data(node, text):
+        return _record(node, bad)
     hint = "the whole traceback is in the log"
     if isinstance(error, MemoryError):
         hint = "lower train.batch_size or free memory; the traceback is in the log"
@@ -84,20 +63,32 @@ def explain_failure(
         where=_own_line(error),
         hint=hint,
     )
-    transient = any(map(_is_transient, explicit))
-    return NodeFailure(str(explained), int(ExitCode.NODE), transient=transient)
+    return _record(node, explained)
 
 
-def _bad_data(
-    node: str, text: str, find: Callable[[BadRecords], Sequence[str]]
-) -> DataError | None:
-    """Returns the error that names the bad records, if they are the cause."""
+def as_error(failure: ErrorRecord, text: str | None = None) -> SluiceError:
+    """Returns the exception that stands for a recorded failure, with another text."""
+    kinds = {kind.exit_code: kind for kind in (UsageError, DataError, ServingError)}
+    kind = kinds.get(ExitCode(failure.exit_code), NodeError)
+    return kind.from_text(text or failure.message)
+
+
+def _record(node: str, error: SluiceError) -> ErrorRecord:
+    return ErrorRecord(
+        node,
+        str(error),
+        exit_code=int(error.exit_code),
+        gate=isinstance(error, GateError),
+    )
+
+
+def _bad_data(node: str, text: str) -> DataError | None:
+    """Returns the error for records that TFX or TensorFlow could not read."""
     for line in text.splitlines():
         if any(pattern in line for pattern in _MIXED_TYPES):
             return DataError(
                 f"{node} failed: records of one feature have values of different types",
                 actual=line.strip(),
-                examples=find("mixed types"),
                 hint="write the feature with the type that the schema has in all "
                 "records, of all files",
             )
@@ -105,7 +96,6 @@ def _bad_data(
         return DataError(
             f"{node} failed: a record's image does not decode",
             actual=reason_in(text),
-            examples=find("undecodable images"),
             hint="correct the records or leave them out; with 'examples: {images: {}}' "
             "in the config such records go to the quarantine",
         )
@@ -116,23 +106,18 @@ def _is_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in FULL
 
 
-def _is_transient(error: BaseException) -> bool:
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return isinstance(error, _TRANSIENT) or not names.isdisjoint(_TRANSIENT_NAMES)
-
-
 def _first_lines(error: BaseException) -> list[str]:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[:_MESSAGE_LINES] or ["no message"]
 
 
-def _causes(error: BaseException, *, contexts: bool = True) -> list[BaseException]:
+def _causes(error: BaseException) -> list[BaseException]:
     """Returns the exception and its causes and contexts, outermost first."""
     chain: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in chain:
         chain.append(current)
-        implied = contexts and not current.__suppress_context__
+        implied = not current.__suppress_context__
         current = current.__cause__ or (current.__context__ if implied else None)
     return chain
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ml_metadata.proto import metadata_store_pb2
 from tfx.components.example_gen.utils import (
     FINGERPRINT_PROPERTY_NAME,
     SPAN_PROPERTY_NAME,
     VERSION_PROPERTY_NAME,
 )
-from tfx.dsl.compiler import compiler, constants
-from tfx.orchestration import metadata
-from tfx.orchestration.portable import runtime_parameter_utils
+from tfx.dsl.compiler import compiler
+from tfx.orchestration import data_types_utils, metadata
 
 from components.tfrecord_gen.driver import changed_files, digest_reader
 from components.tfrecord_gen.exec_properties import SPANS
@@ -25,69 +25,62 @@ from components.tfrecord_gen.report import Report
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.create_pipeline import create_pipeline
 from pipeline.graph.locations import local_locations
-from runners.cache import history
-from runners.cache.node_cache import NodeCache, WouldRun
-from runners.local.explain_failure import explain_failure
-from runners.local.job_environment import JobEnvironment
-from runners.local.job_result import write_result
-from runners.local.node_job import launch, make_cache
-from runners.local.prepare_job import connection_of
-from sluice.errors import bounded, unknown_node
+from runners.cache.changes import input_changes, package_changes, property_changes
+from runners.cache.node_cache import NodeCache, WouldRun, what_counts
+from runners.local.explain_failure import as_error, explain_failure
+from runners.local.graph import Graph
+from runners.local.node_end import artifacts_of, contexts_of
+from runners.local.node_job import connection_of, launch
+from runners.local.prepare import substitute_run_id
+from runners.metadata import node_status
+from sluice.errors import unknown_node
+from sluice.mlmd_items import plain_properties
 from sluice.node_kinds import kind_of
+from sluice.record.parts import Artifacts
 from sluice.workspace import Workspace
 
-NAME = "explain"
 _DATA_PROPERTIES = (
     FINGERPRINT_PROPERTY_NAME,
     SPANS,
     SPAN_PROPERTY_NAME,
     VERSION_PROPERTY_NAME,
 )
+_COMPLETE = metadata_store_pb2.Execution.COMPLETE
 
 
-def explain(run_dir: str, workspace: str, metadata_copy: str, node_id: str) -> None:
-    """Writes whether a node and those upstream of it would run, and why.
+def explain(graph: Graph, node_id: str) -> list[dict[str, Any]]:
+    """Returns whether a node and those upstream of it would run, and why.
 
     Works on a copy of the metadata, because a cache lookup registers contexts. The last
     outputs of a node that would run stand in for its new ones, so that the nodes after
     it are compared by their own changes.
     """
-    place = Path(run_dir)
     try:
-        job_environment = JobEnvironment.load(place)
-        job_environment.enter()
-        config = read_stored_config(place / "config.json")
+        config = read_stored_config(graph.config_file)
+        workspace = Workspace(graph.workspace or graph.run_dir)
         places = replace(
-            local_locations(config, Workspace(Path(workspace))),
-            pipeline_root=str(place / "artifacts"),
-            inputs_dir=place / "inputs",
-            metadata_db=Path(metadata_copy),
-            restores_baseline=False,
+            local_locations(config, workspace),
+            pipeline_root=str(graph.run_dir / "artifacts"),
+            metadata_db=graph.run_dir / "metadata.db",
+            copies_inputs=False,
         )
         ir = compiler.Compiler().compile(create_pipeline(config, places))
-        runtime_parameter_utils.substitute_runtime_parameter(
-            ir, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: place.name}
-        )
+        substitute_run_id(ir, graph.run_dir.name)
         answers: dict[str, dict[str, Any]] = {}
         for node in _leading_to(ir, node_id):
-            answers[node.node_info.id] = _explain_node(
-                ir, node, job_environment, answers
-            )
-        trained = Workspace(Path(workspace)).checkpoints
-        for name, answer in answers.items():
-            folder = trained / name / answer.pop("key")
-            answer["resumes"] = None
-            if answer["would_run"] and folder.is_dir():
+            name = node.node_info.id
+            answers[name], key = _explain_node(ir, node, graph.roots, answers)
+            folder = workspace.checkpoints / name / (key or "none")
+            if answers[name]["would_run"] and folder.is_dir():
                 # Imports TensorFlow.
                 from pipeline.training.checkpoint import describe_position
 
                 epochs = config.train.epochs
-                answer["resumes"] = describe_position(str(folder), epochs)
-        write_result(place, NAME, {"nodes": list(answers.values()), "error": None})
+                answers[name]["resumes"] = describe_position(str(folder), epochs)
+        return list(answers.values())
     except Exception as error:
         os.write(2, traceback.format_exc().encode())
-        failure = explain_failure(NAME, error)
-        write_result(place, NAME, {"nodes": [], "error": vars(failure)})
+        raise as_error(explain_failure("explain", error)) from error
 
 
 def _leading_to(ir: Any, node_id: str) -> list[Any]:
@@ -105,24 +98,23 @@ def _leading_to(ir: Any, node_id: str) -> list[Any]:
 
 
 def _explain_node(
-    ir: Any,
-    node: Any,
-    job_environment: JobEnvironment,
-    answers: dict[str, dict[str, Any]],
-) -> dict[str, Any]:
+    ir: Any, node: Any, roots: Sequence[Path], answers: Mapping[str, dict[str, Any]]
+) -> tuple[dict[str, Any], str | None]:
+    """Returns the answer for a node, and its cache key."""
     name, kind = node.node_info.id, kind_of(node.node_info.type.name)
     waits_for = [item for item in node.upstream_nodes if answers[item]["would_run"]]
     with metadata.Metadata(connection_of(ir)) as handle:
-        last = history.last_parts(handle.store, ir.pipeline_info.id, name)
+        last, run_id = _last_success(handle.store, node)
     answer: dict[str, Any] = {
         "node": name,
         "would_run": bool(waits_for),
         "because": [],
         "waits_for": waits_for,
-        "last_run": last[2] if last else None,
-        "key": "none",
+        "last_run": run_id,
+        "resumes": None,
     }
-    cache = make_cache(ir, name, job_environment, plan=not kind.system, stand_in=True)
+    stand_in = last.id if last else None
+    cache = NodeCache(roots, plan=not kind.system, stand_in=stand_in)
     try:
         with suppress(WouldRun):
             launch(ir, name, cache)
@@ -131,8 +123,7 @@ def _explain_node(
             raise
         # Its input does not exist yet, or any more.
         os.write(2, traceback.format_exc().encode())
-        return answer
-    answer["key"] = cache.key or answer["key"]
+        return answer, None
     if kind.system:
         answer["because"] = [] if waits_for else ["it only looks for artifacts"]
     elif cache.reason is not None:
@@ -140,65 +131,78 @@ def _explain_node(
         if last is None:
             answer["because"] = ["it has not finished before"]
         else:
-            lines = _changes(ir, last, cache)
+            with metadata.Metadata(connection_of(ir)) as handle:
+                lines = list(_changes(handle.store, last, cache, kind.ingests))
             answer["because"] = lines or [cache.reason]
-    return answer
+    return answer, cache.key
 
 
-def _changes(
-    ir: Any, last: tuple[dict[str, Any], Any, str], cache: NodeCache
-) -> list[str]:
-    """Returns what has changed since an execution, ingested files by name."""
-    before, execution, _ = last
-    assert cache.facts is not None and cache.parts is not None
-    report = None
-    if kind_of(cache.facts.kind).ingests:
-        with metadata.Metadata(connection_of(ir)) as handle:
-            report = _report_of(handle.store, execution.id)
-    if report is None:
-        return history.changes(before, cache.parts)
-    files = changed_files(cache.facts.properties, report, digest_reader())
-    fingerprint, fingerprint_now = (
-        parts["properties"].get(FINGERPRINT_PROPERTY_NAME)
-        for parts in (before, cache.parts)
-    )
-    if not files and fingerprint != fingerprint_now:
-        # Neither is in the report.
-        files = ["data: a manifest has changed, or times of files in a bucket"]
-    spans, spans_now = _spans(before), _spans(cache.parts)
-    lines = [f"spans: {spans} -> {spans_now}"] if spans != spans_now else []
-    old, now = (_without_data(parts) for parts in (before, cache.parts))
-    return [*lines, *files, *history.changes(old, now)]
+def _last_success(store: Any, node: Any) -> tuple[Any | None, str | None]:
+    """Returns a node's last successful execution and its run, or neither."""
+    contexts = [item for item in contexts_of(node) if item[0] != "pipeline_run"]
+    for execution in reversed(node_status.executions_in(store, contexts)):
+        if node_status.state_of(execution) in ("ran", "cached"):
+            found = store.get_contexts_by_execution(execution.id)
+            runs = [item.name for item in found if item.type == "pipeline_run"]
+            return execution, "".join(runs[:1])
+    return None, None
 
 
-def _spans(parts: dict[str, Any]) -> str:
-    """Returns the spans in a cache key, such as ``1, 2 version 3``."""
-    names = [
-        str(span) if version is None else f"{span} version {version}"
-        for span, version in parts["properties"].get(SPANS) or ()
+def _changes(store: Any, last: Any, cache: NodeCache, ingests: bool) -> Iterator[str]:
+    """Yields what has changed since an execution, ingested files by name."""
+    now = {
+        name: _plain(value)
+        for name, value in cache.properties.items()
+        if value is not None
+    }
+    read, outputs = artifacts_of(store, last)
+    inputs, before = what_counts(read, plain_properties(_that_ran(store, last)))
+    report = _report_in(outputs) if ingests else None
+    if report is not None:
+        files = changed_files(cache.properties, report, digest_reader())
+        keys = (SPANS, FINGERPRINT_PROPERTY_NAME)
+        spans, fingerprint = (before.get(key) != now.get(key) for key in keys)
+        if spans:
+            yield f"spans: {before.get(SPANS)} -> {now.get(SPANS)}"
+        yield from files
+        if fingerprint and not files:
+            # Neither is in the report.
+            yield "data: a manifest has changed, or times of files in a bucket"
+        for properties in (before, now):
+            for name in _DATA_PROPERTIES:
+                properties.pop(name, None)
+    yield from property_changes(before, now)
+    yield from input_changes(inputs, cache.inputs)
+    yield from package_changes(before, now)
+
+
+def _plain(value: Any) -> Any:
+    """Returns an exec property as ML Metadata has it."""
+    stored = metadata_store_pb2.Value()
+    data_types_utils.set_metadata_value(stored, value)
+    return getattr(stored, stored.WhichOneof("value"))
+
+
+def _that_ran(store: Any, execution: Any) -> Any:
+    """Returns the execution that a cached one has its outputs from.
+
+    Of a cached execution ML Metadata has no properties that its driver has set.
+    """
+    if execution.last_known_state == _COMPLETE:
+        return execution
+    same_key = [
+        found
+        for context in store.get_contexts_by_execution(execution.id)
+        if context.type == "execution_cache"
+        for found in store.get_executions_by_context(context.id)
+        if found.last_known_state == _COMPLETE
     ]
-    return ", ".join(bounded(names)) or "none"
+    return max(same_key, key=lambda found: found.id, default=execution)
 
 
-def _without_data(parts: dict[str, Any]) -> dict[str, Any]:
-    """Returns a cache key without what follows from the chosen spans and files."""
-    found = deepcopy(parts)
-    made = [item for items in found["outputs"].values() for item in items]
-    for properties in (found["properties"], *(item["properties"] for item in made)):
-        for name in _DATA_PROPERTIES:
-            properties.pop(name, None)
-    return found
-
-
-def _report_of(store: Any, execution_id: int) -> Report | None:
+def _report_in(outputs: Artifacts) -> Report | None:
     """Returns the report of an ingestion, None where it is gone."""
-    events = store.get_events_by_execution_ids([execution_id])
-    made = [
-        event.artifact_id
-        for event in events
-        if event.path.steps and event.path.steps[0].key == "quarantine"
-    ]
     try:
-        return Report.load(store.get_artifacts_by_id(made)[0].uri)
-    except (OSError, ValueError, IndexError):
+        return Report.load(outputs["quarantine"][0].uri)
+    except (OSError, ValueError, LookupError):
         return None

@@ -1,68 +1,58 @@
-"""The job of one node: launches it with TFX and reports the result."""
+"""Runs one node with TFX's launcher, in a process of its own."""
 
 from __future__ import annotations
 
+import logging
 import os
+import resource
 import time
 import traceback
-from collections.abc import Container, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tfx.orchestration import metadata
 from tfx.orchestration.local import runner_utils
-from tfx.orchestration.portable import cache_utils, launcher
+from tfx.orchestration.portable import launcher
 
 from runners.cache.node_cache import NodeCache
-from runners.local.bad_records import bad_records
-from runners.local.document_content import DescribedNode
+from runners.documents.write import write_documents
 from runners.local.explain_failure import explain_failure
-from runners.local.follow_progress import progress_file
-from runners.local.graph_file import GraphFile, PlannedNode
-from runners.local.job_environment import JobEnvironment
-from runners.local.job_result import write_exception, write_result
+from runners.local.graph import Graph
+from runners.local.node_end import add_results, read_end
 from runners.local.node_launcher import NodeLauncher
-from runners.local.prepare_job import connection_of, read_ir
-from runners.local.read_node_result import read_node_result
-from runners.local.run_result import NodeResult
-from runners.local.tfx_log_filter import tfx_log_filter
-from runners.local.write_documents import write_documents
+from runners.local.processes import picklable
 from runners.metadata.read_metadata import read_upstream
 from runners.metadata.served_models import served_models
 from runners.metadata.trace_lineage import trace_lineage
 from runners.retention.training_checkpoints import NodeCheckpoints
 from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
-from sluice.mlmd_items import plain_properties
-from sluice.record.documents.privacy import Privacy
-from sluice.record.events import NodeFailure
-from sluice.record.run_record import DocumentRecord
+from sluice.node_kinds import kind_of
+from sluice.record.parts import NodeEnd
 from sluice.secrets import redact, redact_output
 from sluice.workspace import Workspace
 
 
 def run_node(
-    run_dir: str, node_id: str, use_cache: bool, from_scratch: bool = False
-) -> None:
-    """Runs a node of a prepared run and writes its result.
+    graph: Graph, node_id: str, use_cache: bool, from_scratch: bool
+) -> tuple[NodeEnd, Any]:
+    """Runs a node of a prepared run.
 
     ``from_scratch`` deletes earlier checkpoints of its training.
+
+    Returns:
+      How it ended, and the exception that a script's node has raised, picklable.
     """
-    place = Path(run_dir)
     interrupt.listen()
     exclude_keras_from_autograph()
-    job_environment = JobEnvironment.load(place)
-    job_environment.enter()
-    if job_environment.project_root:
+    if graph.project_root:
         redact_output()
-    ir = read_ir(place)
-    graph = GraphFile.load(place)
-    assert graph is not None
-    planned = next(node for node in graph.nodes if node.id == node_id)
-    cache = make_cache(ir, node_id, job_environment, use_cache=use_cache)
-    checkpoints = _checkpoints_of(place, node_id, job_environment)
+    ir = graph.read_ir()
+    cache = NodeCache(graph.roots, use_cache=use_cache)
+    owner = Workspace(graph.workspace or graph.run_dir)
+    checkpoints = NodeCheckpoints(owner.checkpoints / node_id)
 
     def choose_checkpoint_dir() -> None:
         assert cache.key is not None
@@ -70,17 +60,14 @@ def run_node(
         os.environ[interrupt.CHECKPOINT_DIR] = str(folder)
 
     started = time.monotonic()
-    _, reported = progress.read(progress_file(place, node_id))
-    error: NodeFailure | None = None
-    stopped = False
+    end, stopped, exception = NodeEnd(node_id, "ran"), False, None
     try:
         launch(
             ir,
             node_id,
             cache,
             before_executor=choose_checkpoint_dir,
-            in_project=bool(job_environment.project_root),
-            resolves_secrets=node_id in _custom_nodes(place),
+            resolves_secrets=node_id in graph.custom_nodes(),
         )
     except interrupt.Interrupted:
         stopped = True
@@ -89,96 +76,50 @@ def run_node(
         stopped = interrupt.requested()
         if not stopped:
             _log_traceback()
-            error = _explain(
-                node_id, raised, partial(bad_records, place, planned.upstream)
-            )
-            if not job_environment.project_root:
-                write_exception(place, node_id, raised)
-    duration_s = time.monotonic() - started
-    lines, _ = progress.read(progress_file(place, node_id), reported)
-    notes = tuple(line["line"] for line in lines if line.get("note"))
-    ended = Ended(duration_s, error, stopped, notes)
+            end.error = _explained(node_id, raised)
+            exception = None if graph.project_root else picklable(raised)
+    end.duration_s = time.monotonic() - started
     # A request to stop must no longer interrupt the report.
-    with interrupt.cooperative():
-        result = report_node(place, planned, ir, cache, ended)
-        if cache.key and result.state in ("ran", "cached"):
+    with suppress(interrupt.Interrupted), interrupt.cooperative():
+        end = describe_end(graph, ir, end, stopped)
+        if cache.key and end.state in ("ran", "cached"):
             checkpoints.delete(cache.key)
+    return end, exception
 
 
-@dataclass(frozen=True)
-class Ended:
-    """Outcome of a launch.
-
-    ``notes`` are what it reported to be kept, see ``sluice.progress.note``.
-    """
-
-    duration_s: float
-    error: NodeFailure | None = None
-    stopped: bool = False
-    notes: tuple[str, ...] = ()
-
-
-def report_node(
-    run_dir: Path, planned: PlannedNode, ir: Any, cache: NodeCache, ended: Ended
-) -> NodeResult:
-    """Writes and returns the result of a node that has been launched."""
-    node_id, error = planned.id, ended.error
+def describe_end(graph: Graph, ir: Any, end: NodeEnd, stopped: bool = False) -> NodeEnd:
+    """Returns the end of a launched node with its artifacts, documents and results."""
+    node = _node_of(ir, end.node)
     properties: dict[str, Any] = {}
     try:
         with metadata.Metadata(connection_of(ir)) as handle:
-            result = read_node_result(
-                handle.store, planned, ended.duration_s, error, ended.stopped
-            )
-            if result.execution_id is not None:
-                ids = [result.execution_id]
-                (execution,) = handle.store.get_executions_by_id(ids)
-                properties = plain_properties(execution)
+            end, properties = read_end(handle.store, node, end, stopped=stopped)
     except Exception as unread:
         # E.g. on a full disk, which then is the node's own failure too.
         _log_traceback()
-        error = error or _explain(node_id, unread)
-        reason = error.message.splitlines()[0]
-        result = NodeResult(node_id, "failed", ended.duration_s, reason, error)
-    facts = asdict(result)
-    facts["cache"] = {"key": cache.key, "parts": cache.parts} if cache.key else None
-    facts.update(_describe(planned, result, properties, run_dir, ir))
-    facts["notes"] += [f"{node_id}: {note}" for note in ended.notes]
-    write_result(run_dir, node_id, facts)
-    return result
+        end.error = end.error or _explained(end.node, unread)
+        end.state, end.reason = "failed", end.error.message.splitlines()[0]
+    kind = kind_of(node.node_info.type.name)
+    # A custom Pusher does not push to the directory of `push`.
+    pushes = kind.pushes and end.node not in graph.custom_nodes()
+    end = add_results(end, pushes=pushes)
+    if not kind.resolver:
+        _write_documents(graph, ir, end, properties)
+    lines, _ = progress.read(Path(os.environ.get(progress.PROGRESS_FILE, os.devnull)))
+    end.notes += [f"{end.node}: {line['line']}" for line in lines if line.get("note")]
+    end.peak_memory_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return end
 
 
-def make_cache(
-    ir: Any, node_id: str, job_environment: JobEnvironment, **options: bool
-) -> NodeCache:
-    """Returns the cache of a node; see ``NodeCache`` for the options."""
-    deployment = runner_utils.extract_local_deployment_config(ir)
-    driver = runner_utils.extract_custom_driver_spec(deployment, node_id)
-    return NodeCache(
-        cache_utils,
-        roots=job_environment.roots(),
-        driver=driver.class_path if driver else None,
-        **options,
-    )
-
-
-def launch(
-    ir: Any,
-    node_id: str,
-    cache: NodeCache,
-    **options: Any,
-) -> None:
+def launch(ir: Any, node_id: str, cache: NodeCache, **options: Any) -> None:
     """Launches a node with TFX's portable launcher and our cache."""
-    node = next(
-        node.pipeline_node
-        for node in ir.nodes
-        if node.pipeline_node.node_info.id == node_id
-    )
     deployment = runner_utils.extract_local_deployment_config(ir)
     launcher.cache_utils = cache
-    tfx_log_filter()
+    # TFX warns of it for every input of every node.
+    logging.getLogger("absl").addFilter(_is_useful)
     NodeLauncher(
         **options,
-        pipeline_node=node,
+        pipeline_node=_node_of(ir, node_id),
         mlmd_connection=metadata.Metadata(connection_of(ir)),
         pipeline_info=ir.pipeline_info,
         pipeline_runtime_spec=ir.runtime_spec,
@@ -188,17 +129,18 @@ def launch(
     ).launch()
 
 
-def _checkpoints_of(
-    run_dir: Path, node_id: str, job_environment: JobEnvironment
-) -> NodeCheckpoints:
-    """Returns a node's checkpoint folders.
+def connection_of(ir: Any) -> Any:
+    """Returns ML Metadata's ``ConnectionConfig`` of a compiled pipeline."""
+    deployment = runner_utils.extract_local_deployment_config(ir)
+    connection = deployment.metadata_connection_config
+    return getattr(connection, connection.WhichOneof("connection_config"))
 
-    They are the workspace's, whose lock keeps other runs away. Runs of a script's
-    pipeline have no such lock: each has its own.
-    """
-    in_project = job_environment.project_root is not None
-    owner = run_dir.parents[1] if in_project else run_dir
-    return NodeCheckpoints(Workspace(owner).checkpoints / node_id)
+
+def _node_of(ir: Any, node_id: str) -> Any:
+    for node in ir.nodes:
+        if node.pipeline_node.node_info.id == node_id:
+            return node.pipeline_node
+    raise KeyError(node_id)
 
 
 def _platform_config(deployment: Any, node_id: str) -> Any:
@@ -209,63 +151,36 @@ def _platform_config(deployment: Any, node_id: str) -> Any:
     return getattr(config, config.WhichOneof("config"))
 
 
-def _custom_nodes(run_dir: Path) -> Container[str]:
-    config = run_dir / "config.json"
-    if not config.exists():
-        return ()
-    from pipeline.config.serialize import custom_nodes
-
-    return custom_nodes(config)
-
-
-def _describe(
-    planned: PlannedNode,
-    result: NodeResult,
-    properties: Mapping[str, Any],
-    place: Path,
-    ir: Any,
-) -> dict[str, Any]:
-    """Returns the record's documents; an error becomes a note."""
-    notes: list[str] = []
-
-    def note(error: Exception) -> None:
-        _log_traceback()
-        text = f"{planned.id}: its outputs could not be described: {error}"
-        notes.append(redact(text).splitlines()[0])
-
+def _write_documents(
+    graph: Graph, ir: Any, end: NodeEnd, properties: Mapping[str, Any]
+) -> None:
     def lineage_of(artifact_id: int) -> dict[str, Any]:
         with metadata.Metadata(connection_of(ir)) as handle:
             upstream, complete = read_upstream(handle.store, artifact_id)
         traced = trace_lineage(upstream, artifact_id, served_models(upstream, ()))
-        return {**traced.made_of(), "complete": complete}
+        # Later runs use it.
+        del traced["uses"], traced["reused_by"]
+        return {**traced, "complete": complete}
 
-    described = DescribedNode(
-        id=planned.id,
-        outputs=result.outputs,
-        inputs=result.inputs,
-        properties=properties,
+    write_documents(
+        end,
+        graph.run_dir,
+        Workspace(graph.workspace or graph.run_dir).documents,
+        properties,
         lineage_of=lineage_of,
-        is_resolver=planned.resolver,
-        is_cached=result.state == "cached",
+        on_error=_log_traceback,
     )
-    documents: list[DocumentRecord] = []
-    config = place / "config.json"
-    try:
-        privacy = Privacy()
-        if config.exists():
-            from pipeline.config.serialize import privacy_of
 
-            privacy = privacy_of(config)
-        documents = write_documents(described, place, privacy, note)
-    except Exception as error:
-        note(error)
-    return {"documents": [vars(item) for item in documents], "notes": notes}
+
+def _is_useful(record: logging.LogRecord) -> bool:
+    return "property_predicate is not supported" not in str(record.msg)
 
 
 def _log_traceback() -> None:
     os.write(2, redact(traceback.format_exc()).encode())
 
 
-def _explain(node_id: str, *args: Any) -> NodeFailure:
-    error = explain_failure(node_id, *args)
-    return replace(error, message=redact(error.message))
+def _explained(node_id: str, error: BaseException) -> Any:
+    failure = explain_failure(node_id, error)
+    failure.message = redact(failure.message)
+    return failure

@@ -1,4 +1,4 @@
-"""TFX's launcher with clean output folders, checked inputs and resolved secrets.
+"""TFX's launcher with clean output folders and resolved secrets.
 
 When a run is resumed TFX reuses the execution of a killed node, with the files that it
 left in the output folders: two shards of a killed ExampleGen were read together with
@@ -20,7 +20,6 @@ from ml_metadata.proto import metadata_store_pb2
 from tfx.orchestration.portable import launcher
 from tfx.orchestration.portable.mlmd import execution_lib
 
-from runners.local.artifact_contents import check_inputs, record_outputs
 from sluice import secrets
 from sluice.node_kinds import kind_of
 from sluice.storage.storage import storage_for
@@ -30,13 +29,12 @@ _MODULE_FILE, _MODULE_PATH = "module_file", "module_path"
 
 
 class NodeLauncher(launcher.Launcher):
-    """TFX's launcher; it empties output folders, checks inputs and opens no port."""
+    """TFX's launcher; it empties output folders and opens no port."""
 
     def __init__(
         self,
         *,
         before_executor: Callable[[], None] = lambda: None,
-        in_project: bool = False,
         resolves_secrets: bool = False,
         **options: Any,
     ) -> None:
@@ -45,14 +43,12 @@ class NodeLauncher(launcher.Launcher):
         Args:
           before_executor: called before the executor, when the cache key is known;
             not called for a cached node.
-          in_project: true for ``sluice run``, false for a script's pipeline.
           resolves_secrets: whether secret references in the exec properties are
             resolved for the executor. TFX logs and stores the references.
           **options: of TFX's launcher.
         """
         super().__init__(**options)
         self._before_executor = before_executor
-        self._in_project = in_project
         if resolves_secrets and self._executor_operator is not None:
             operator: Any = self._executor_operator
             operator.run_executor = _resolving(operator.run_executor)
@@ -77,7 +73,6 @@ class NodeLauncher(launcher.Launcher):
         return execution
 
     def _run_executor(self, execution_info: Any) -> Any:
-        check_inputs(self._mlmd_connection, execution_info, in_project=self._in_project)
         for artifacts in execution_info.output_dict.values():
             for artifact in artifacts:
                 made_here = f"/{execution_info.execution_id}" in artifact.uri
@@ -95,18 +90,6 @@ class NodeLauncher(launcher.Launcher):
                 execution_info.exec_properties[_MODULE_PATH] = name
         self._before_executor()
         return super()._run_executor(execution_info)
-
-    def _publish_successful_execution(
-        self,
-        execution_id: int,
-        contexts: list[Any],
-        output_dict: Mapping[str, Sequence[Any]],
-        executor_output: Any,
-    ) -> None:
-        record_outputs(output_dict, executor_output)
-        super()._publish_successful_execution(
-            execution_id, contexts, output_dict, executor_output
-        )
 
 
 def _resolving(run_executor: Callable[[Any], Any]) -> Callable[[Any], Any]:

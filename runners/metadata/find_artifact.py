@@ -10,38 +10,24 @@ The first form that matches counts:
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from runners.metadata.metadata_graph import MetadataGraph
+from runners.metadata.graph import MetadataGraph
 from runners.metadata.served_models import ServedModel
-from sluice.errors import MAX_EXAMPLES, UsageError
+from sluice.errors import UsageError
 from sluice.storage.storage import is_remote
 
-_VERSION = re.compile(r"v?(\d+)", re.ASCII)
-_MAX_DIGITS = 20
-_ARTIFACT = re.compile(r"artifact:(\d+)", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Found:
-    """The artifact that a reference names.
-
-    ``read_as`` is the interpretation of the reference, for the user.
-    """
-
-    artifact_id: int
-    read_as: str
-    served: ServedModel | None = None
+# No more digits: Python rejects integers of thousands of them.
+_VERSION = re.compile(r"v?(\d{1,18})", re.ASCII)
+_ARTIFACT = re.compile(r"artifact:(\d{1,18})", re.ASCII)
 
 
 def find_artifact(
     graph: MetadataGraph, served: Sequence[ServedModel], reference: str
-) -> Found:
-    """Returns the artifact that a reference names.
+) -> tuple[int, str]:
+    """Returns the id of the artifact that a reference names, and how it was read.
 
     Of two served versions with the same number the first counts.
 
@@ -49,118 +35,59 @@ def find_artifact(
       UsageError: there is no such artifact, or the version's model is unknown.
     """
     if match := _ARTIFACT.fullmatch(reference):
-        found = _by_id(graph, match[1])
+        if (number := int(match[1])) in graph.artifacts:
+            return number, f"artifact {number}"
     elif match := _VERSION.fullmatch(reference):
-        found = _by_version(served, match[1])
+        for item in served:
+            if item.version.version == int(match[1]):
+                return _of_version(item)
     else:
-        found = _by_output(graph, reference) or _by_path(graph, served, reference)
-    if found is None:
-        raise _unknown(graph, served, reference)
-    return found
+        # The newest output of a name, from the cache or not.
+        for _, execution in sorted(graph.executions.items(), reverse=True):
+            for key, artifacts in execution.outputs.items():
+                if reference == f"{execution.node}.{key}":
+                    return max(artifacts), f"the newest {reference}"
+        for found in _at_path(graph, served, reference):
+            return found
+    outputs = {
+        f"{execution.node}.{key}"
+        for execution in graph.executions.values()
+        for key in execution.outputs
+    }
+    raise UsageError(
+        f"there is no artifact or version {reference[:200]!r}",
+        expected="artifact:ID, vN, Node.output, or a path",
+        examples=[f"v{item.version.version}" for item in served] + sorted(outputs),
+    )
 
 
-def _by_id(graph: MetadataGraph, digits: str) -> Found | None:
-    for artifact_id in graph.artifacts:
-        if _is_number(artifact_id, digits):
-            return Found(artifact_id, f"artifact {artifact_id}")
-    return None
-
-
-def _by_version(served: Sequence[ServedModel], digits: str) -> Found | None:
-    for item in served:
-        if _is_number(item.version.version, digits):
-            return _of_version(item, f"version {item.version.version}")
-    return None
-
-
-def _is_number(number: int, digits: str) -> bool:
-    """Compares as text: Python rejects integers of thousands of digits."""
-    return str(number) == (digits.lstrip("0") or "0")
-
-
-def _of_version(item: ServedModel, read_as: str) -> Found:
+def _of_version(item: ServedModel) -> tuple[int, str]:
+    number = item.version.version
     if item.model_id is None:
         raise UsageError(
-            f"the model behind version {item.version.version} is unknown",
+            f"the model behind version {number} is unknown: no run of this workspace "
+            "has pushed it",
             where=item.version.uri,
-            expected="a version that a run of this workspace has pushed",
-            actual=f"run {item.run_id}" if item.run_id else "no record of a push",
         )
-    return Found(item.model_id, read_as, item)
+    return item.model_id, f"version {number}"
 
 
-def _by_output(graph: MetadataGraph, reference: str) -> Found | None:
-    """Returns the newest output of a name, from the cache or not."""
-    for execution_id in sorted(graph.executions, reverse=True):
-        execution = graph.executions[execution_id]
-        for links in (execution.outputs, execution.resolved):
-            for key, artifacts in links.items():
-                if reference == f"{execution.node}.{key}":
-                    return Found(max(artifacts), f"the newest {reference}")
-    return None
-
-
-def _by_path(
+def _at_path(
     graph: MetadataGraph, served: Sequence[ServedModel], reference: str
-) -> Found | None:
+) -> Iterator[tuple[int, str]]:
+    """Yields what is at a path, or has the path in it."""
     places = [reference.rstrip("/")]
     if not is_remote(reference):
         places += [os.path.abspath(reference), os.path.realpath(reference)]
-    for place in dict.fromkeys(places):
+    for place in places:
         for item in served:
-            if _is_in(place, item.version.uri):
-                return _of_version(item, f"version {item.version.version}")
+            if f"{place}/".startswith(f"{item.version.uri}/"):
+                yield _of_version(item)
         inside = [
             (len(artifact.uri), artifact.state == "live", artifact.id)
             for artifact in graph.artifacts.values()
-            if artifact.uri and _is_in(place, artifact.uri.rstrip("/"))
+            if artifact.uri and f"{place}/".startswith(f"{artifact.uri.rstrip('/')}/")
         ]
         if inside:
             artifact_id = max(inside)[2]
-            return Found(artifact_id, f"artifact {artifact_id}")
-    return None
-
-
-def _is_in(place: str, folder: str) -> bool:
-    return place == folder or place.startswith(f"{folder}/")
-
-
-def _unknown(
-    graph: MetadataGraph, served: Sequence[ServedModel], reference: str
-) -> UsageError:
-    if match := _VERSION.fullmatch(reference):
-        is_artifact = _by_id(graph, match[1]) is not None
-        return UsageError(
-            f"there is no version {match[1][:_MAX_DIGITS]}",
-            expected=f"versions: {_range(item.version.version for item in served)}",
-            hint=f"did you mean artifact:{match[1]}?" if is_artifact else None,
-        )
-    outputs = sorted(
-        {
-            f"{execution.node}.{key}"
-            for execution in graph.executions.values()
-            for key in execution.outputs
-        }
-    )
-    versions = [f"v{item.version.version}" for item in served]
-    if "/" in reference:
-        known = [artifact.uri for artifact in graph.artifacts.values()]
-        known += [item.version.uri for item in served]
-    else:
-        known = [*versions, *outputs]
-    near = difflib.get_close_matches(reference, known, n=MAX_EXAMPLES, cutoff=0.5)
-    return UsageError(
-        f"there is no artifact or version {reference!r}",
-        expected="artifact:ID, vN, Node.output, or a path; versions: "
-        f"{_range(item.version.version for item in served)}; "
-        f"artifacts: {_range(graph.artifacts)}",
-        examples=near or [*outputs, *versions],
-        hint="did you mean one of these?" if near else "name one of these",
-    )
-
-
-def _range(numbers: Iterable[int]) -> str:
-    known = sorted(numbers)
-    if not known:
-        return "none"
-    return str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
+            yield artifact_id, f"artifact {artifact_id}"

@@ -9,30 +9,21 @@ from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
 
-from sluice.mlmd_items import plain_properties
-from sluice.record.run_record import NodeState
+from sluice.record.parts import NodeState
 
 _STATES: dict[int, NodeState] = {
     metadata_store_pb2.Execution.COMPLETE: "ran",
     metadata_store_pb2.Execution.CACHED: "cached",
 }
 _OPEN = (metadata_store_pb2.Execution.NEW, metadata_store_pb2.Execution.RUNNING)
-_INPUTS = (metadata_store_pb2.Event.INPUT, metadata_store_pb2.Event.INTERNAL_INPUT)
-_OUTPUTS = (
-    metadata_store_pb2.Event.OUTPUT,
-    metadata_store_pb2.Event.INTERNAL_OUTPUT,
-)
 _RESULT = "__execution_result__"
 # The class at the beginning of a traceback's last line.
 _EXCEPTION = re.compile(r"^[\w.]+: ")
+_CAUSES = "\nThe above exception was the direct cause of the following exception:\n"
 _FOUND_NOTHING = " returned None."
-_CAUSES = "\n\nThe above exception was the direct cause of the following exception:\n"
-
-Contexts = Sequence[tuple[str, str]]
-Artifacts = dict[str, list[dict[str, Any]]]
 
 
-def executions_of(store: Any, contexts: Contexts) -> list[Any]:
+def executions_in(store: Any, contexts: Sequence[tuple[str, str]]) -> list[Any]:
     """Returns the executions that are in all contexts (type, name), oldest first."""
     found: dict[int, Any] | None = None
     for kind, name in contexts:
@@ -59,18 +50,15 @@ def state_of(execution: Any | None) -> NodeState:
 def failure_text(execution: Any) -> str | None:
     """Returns the error that TFX published with a failed execution, if any.
 
-    TFX publishes JSON with the tracebacks of the exception and its causes.
+    TFX publishes JSON with the tracebacks of the exception and, before it, its causes.
     """
     value = execution.custom_properties.get(_RESULT)
     if value is None:
         return None
-    try:
-        tracebacks = json.loads(value.string_value)["resultMessage"].split(_CAUSES)
-        ends = [text.strip().splitlines()[-1] for text in tracebacks]
-    except (ValueError, KeyError, IndexError):
-        return value.string_value
+    tracebacks = json.loads(value.string_value).get("resultMessage", "").split(_CAUSES)
+    ends = [text.strip().rpartition("\n")[2] for text in tracebacks]
     text = _EXCEPTION.sub("", ends[-1])
-    return text if len(ends) == 1 else f"{text} Because of {ends[0]}"
+    return text if len(ends) == 1 else f"{text}, because of {ends[0]}"
 
 
 def found_nothing(execution: Any) -> bool:
@@ -88,32 +76,3 @@ def close(store: Any, execution: Any) -> None:
     if execution.last_known_state in _OPEN:
         execution.last_known_state = metadata_store_pb2.Execution.FAILED
         store.put_executions([execution])
-
-
-def outputs_of(store: Any, execution: Any) -> Artifacts:
-    """Returns the artifacts that an execution put out, by output key."""
-    return _artifacts_of(store, execution, _OUTPUTS)
-
-
-def inputs_of(store: Any, execution: Any) -> Artifacts:
-    """Returns the artifacts that an execution read, by input key."""
-    return _artifacts_of(store, execution, _INPUTS)
-
-
-def _artifacts_of(store: Any, execution: Any, types: Sequence[int]) -> Artifacts:
-    events = store.get_events_by_execution_ids([execution.id])
-    events = [event for event in events if event.type in types]
-    ids = [event.artifact_id for event in events]
-    artifacts = {item.id: item for item in store.get_artifacts_by_id(ids)}
-    found: Artifacts = {}
-    for event in events:
-        item = artifacts[event.artifact_id]
-        found.setdefault(event.path.steps[0].key, []).append(
-            {
-                "id": item.id,
-                "type": item.type,
-                "uri": item.uri,
-                "properties": plain_properties(item),
-            }
-        )
-    return found

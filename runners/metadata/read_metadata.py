@@ -1,59 +1,48 @@
-"""Reads a workspace's ML Metadata into a graph, without importing TFX."""
+"""Reads ML Metadata into a graph of plain values, without importing TFX."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from runners.metadata.metadata_file import check_readable
-from runners.metadata.metadata_graph import Execution, MetadataGraph
+from ml_metadata import MetadataStore, errors
+from ml_metadata.proto.metadata_store_pb2 import (
+    ConnectionConfig,
+    Event,
+    SqliteMetadataSourceConfig,
+)
+
+from runners.metadata.graph import Execution, Links, MetadataGraph
 from sluice.errors import WorkspaceError
 from sluice.mlmd_items import Artifact, iso_time, plain_properties, state_name
-from sluice.workspace import Workspace
-
-if TYPE_CHECKING:
-    from ml_metadata import MetadataStore
-    from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
 
 # One query's list of ids: SQLite limits the length of a statement.
 _IDS_PER_QUERY = 1000
+_INPUT = (Event.INPUT, Event.INTERNAL_INPUT)
+_OUTPUT = (Event.OUTPUT, Event.INTERNAL_OUTPUT)
 
 
 @contextmanager
-def open_store(
-    database: Path | ConnectionConfig, *, writable: bool = False
-) -> Iterator[MetadataStore]:
-    """Opens an ML Metadata store.
-
-    Args:
-      database: an existing SQLite file, which unlike in TFX is never created, or a
-        ``ConnectionConfig``, which is used as it is.
-      writable: whether the file is opened for writing.
+def open_store(database: Path, *, writable: bool = False) -> Iterator[MetadataStore]:
+    """Opens an existing SQLite file, which unlike in TFX is never created.
 
     Raises:
       WorkspaceError: it cannot be opened, read or written, now or inside the block,
         such as on a full disk.
     """
-    import ml_metadata
-    from ml_metadata.proto import metadata_store_pb2
-
-    config: Any = database
-    if isinstance(database, Path):
-        modes = metadata_store_pb2.SqliteMetadataSourceConfig
-        config = metadata_store_pb2.ConnectionConfig()
-        config.sqlite.filename_uri = str(database)
-        config.sqlite.connection_mode = modes.READWRITE if writable else modes.READONLY
+    modes = SqliteMetadataSourceConfig
+    mode = modes.READWRITE if writable else modes.READONLY
+    config = ConnectionConfig()
+    config.sqlite.CopyFrom(modes(filename_uri=str(database), connection_mode=mode))
     try:
-        yield ml_metadata.MetadataStore(config)
-    except (RuntimeError, ml_metadata.errors.StatusError) as error:
-        if isinstance(database, Path):
-            check_readable(Workspace(database.parent))
+        yield MetadataStore(config)
+    except (RuntimeError, errors.StatusError) as error:
         raise WorkspaceError(
             "ML Metadata cannot be read or written",
-            where=config.sqlite.filename_uri or None,
+            where=database,
             actual=str(error).partition(" query:  ")[0].strip(),
             hint="free some space if its disk is full, then run the command again (a "
             "run: sluice resume)",
@@ -68,129 +57,98 @@ def read_metadata(path: Path) -> MetadataGraph:
     """
     if not path.exists():
         return MetadataGraph()
+    contexts: dict[int, list[Any]] = defaultdict(list)
     with open_store(path) as store:
+        for kind in ("pipeline", "node", "pipeline_run"):
+            for context in store.get_contexts_by_type(kind):
+                for item in store.get_executions_by_context(context.id):
+                    contexts[item.id].append(context)
         executions = store.get_executions()
-        nodes = _nodes(store)
-        runs = _executions_by_context(store, "pipeline_run")
-        links = _links(store, [item.id for item in executions])
-        return MetadataGraph(
-            {item.id: Artifact.of(item) for item in store.get_artifacts()},
-            {
-                item.id: _execution(
-                    item, nodes.get(item.id, ""), runs[item.id], links[item.id]
-                )
-                for item in executions
-            },
-        )
+        events = _events(store, [item.id for item in executions])
+        return _graph(store.get_artifacts(), executions, contexts, events)
+
+
+def read_executions(store: MetadataStore, ids: Sequence[int]) -> MetadataGraph:
+    """Returns some executions with their artifacts."""
+    events = _events(store, ids)
+    linked = {event.artifact_id for event in events}
+    return _graph(
+        store.get_artifacts_by_id([*linked]) if linked else (),
+        store.get_executions_by_id(ids) if ids else (),
+        {item: store.get_contexts_by_execution(item) for item in ids},
+        events,
+    )
 
 
 def read_upstream(
     store: MetadataStore, artifact_id: int, max_executions: int = 200
 ) -> tuple[MetadataGraph, bool]:
-    """Returns what an artifact was made from, and the executions that made that.
-
-    Unlike ``read_metadata``, this takes as long however many runs there are.
-
-    Args:
-      store: an ML Metadata store.
-      artifact_id: one of its artifacts.
-      max_executions: limit, for models that each began with the weights of the last.
+    """Returns what an artifact was made from, however many runs there are.
 
     Returns:
-      The nearest part of the lineage, and whether it is all.
+      The nearest part of the lineage, at least ``max_executions`` of it, since each
+      model may have begun with the weights of the last; and whether it is all.
     """
-    artifacts: dict[int, Artifact] = {}
-    executions: dict[int, Execution] = {}
-    wanted = {artifact_id}
+    executions: set[int] = set()
+    wanted, seen = {artifact_id}, {artifact_id}
     while wanted and len(executions) < max_executions:
-        ids = list(wanted)
-        found = store.get_artifacts_by_id(ids)
-        artifacts |= {item.id: Artifact.of(item) for item in found}
-        makers = _makers(store, ids) - executions.keys()
-        links = _links(store, list(makers))
-        for item in store.get_executions_by_id(list(makers)) if makers else ():
-            contexts = store.get_contexts_by_execution(item.id)
-            names: dict[str, list[str]] = defaultdict(list)
-            for context in contexts:
-                names[context.type].append(context.name)
-            node = "".join(names["node"][:1])
-            for pipeline in names["pipeline"]:
-                node = node.removeprefix(f"{pipeline}.")
-            maker = _execution(item, node, names["pipeline_run"], links[item.id])
-            executions[item.id] = maker
-            wanted |= {read for items in maker.inputs.values() for read in items}
-        wanted -= artifacts.keys()
-    made = {item for execution in executions.values() for item in execution.touched()}
-    others = [item for item in made if item not in artifacts]
-    for item in store.get_artifacts_by_id(others) if others else ():
-        artifacts[item.id] = Artifact.of(item)
-    return MetadataGraph(artifacts, executions), not wanted
+        makers: dict[int, int] = {}
+        for event in store.get_events_by_artifact_ids([*wanted]):
+            if event.type in _OUTPUT:
+                known = makers.get(event.artifact_id, event.execution_id)
+                makers[event.artifact_id] = min(known, event.execution_id)
+        new = {*makers.values()} - executions
+        executions |= new
+        events = _events(store, [*new])
+        wanted = {item.artifact_id for item in events if item.type in _INPUT} - seen
+        seen |= wanted
+    return read_executions(store, [*executions]), not wanted
 
 
-def _makers(store: MetadataStore, artifact_ids: list[int]) -> set[int]:
-    """Returns the executions that made some artifacts: the first to put each out."""
-    from ml_metadata.proto.metadata_store_pb2 import Event
+def _events(store: MetadataStore, ids: Sequence[int]) -> list[Event]:
+    parts = [ids[at : at + _IDS_PER_QUERY] for at in range(0, len(ids), _IDS_PER_QUERY)]
+    found = [x for part in parts for x in store.get_events_by_execution_ids(part)]
+    return [event for event in found if event.type in _INPUT + _OUTPUT]
 
-    first: dict[int, int] = {}
-    for event in store.get_events_by_artifact_ids(artifact_ids):
-        if event.type == Event.OUTPUT:
-            known = first.get(event.artifact_id, event.execution_id)
-            first[event.artifact_id] = min(known, event.execution_id)
-    return {*first.values()}
+
+def _graph(
+    artifacts: Iterable[Any],
+    executions: Iterable[Any],
+    contexts: Mapping[int, Iterable[Any]],
+    events: Iterable[Event],
+) -> MetadataGraph:
+    inputs: dict[int, dict[str, tuple[int, ...]]] = defaultdict(dict)
+    outputs: dict[int, dict[str, tuple[int, ...]]] = defaultdict(dict)
+    for event in events:
+        links = (inputs if event.type in _INPUT else outputs)[event.execution_id]
+        key = event.path.steps[0].key if event.path.steps else ""
+        links[key] = (*links.get(key, ()), event.artifact_id)
+    return MetadataGraph(
+        {item.id: Artifact.of(item) for item in artifacts},
+        {
+            item.id: _execution(
+                item, contexts[item.id], inputs[item.id], outputs[item.id]
+            )
+            for item in executions
+        },
+    )
 
 
 def _execution(
-    item: Any, node: str, run_ids: Iterable[str], links: dict[str, Any]
+    item: Any, contexts: Iterable[Any], inputs: Links, outputs: Links
 ) -> Execution:
+    names = {context.type: context.name for context in contexts}
+    runs = [context.name for context in contexts if context.type == "pipeline_run"]
     return Execution(
         id=item.id,
-        node=node,
+        # The context of a node is named ``<pipeline>.<node>``.
+        node=names.get("node", "").removeprefix(f"{names.get('pipeline')}."),
         kind=item.type.rpartition(".")[2],
-        run_ids=tuple(sorted(run_ids)),
+        run_ids=tuple(sorted(runs)),
         state=state_name(type(item).State, item.last_known_state),
         started_at=iso_time(item.create_time_since_epoch),
         ended_at=iso_time(item.last_update_time_since_epoch),
         properties=plain_properties(item),
-        **links,
+        inputs=inputs,
+        outputs=outputs,
     )
-
-
-def _nodes(store: MetadataStore) -> dict[int, str]:
-    """Returns the node of each execution; its context is ``<pipeline>.<node>``."""
-    pipelines = [context.name for context in store.get_contexts_by_type("pipeline")]
-    nodes = {}
-    for execution_id, names in _executions_by_context(store, "node").items():
-        for pipeline in pipelines:
-            if names[0].startswith(f"{pipeline}."):
-                nodes[execution_id] = names[0].removeprefix(f"{pipeline}.")
-    return nodes
-
-
-def _executions_by_context(store: MetadataStore, kind: str) -> dict[int, list[str]]:
-    """Returns the names of each execution's contexts of one type."""
-    names: dict[int, list[str]] = defaultdict(list)
-    for context in store.get_contexts_by_type(kind):
-        for execution in store.get_executions_by_context(context.id):
-            names[execution.id].append(context.name)
-    return names
-
-
-def _links(store: MetadataStore, ids: list[int]) -> dict[int, dict[str, Any]]:
-    from ml_metadata.proto.metadata_store_pb2 import Event
-
-    fields = {
-        Event.INPUT: "inputs",
-        Event.OUTPUT: "outputs",
-        Event.INTERNAL_OUTPUT: "resolved",
-    }
-    links: dict[int, dict[str, dict[str, tuple[int, ...]]]]
-    links = defaultdict(lambda: {name: {} for name in fields.values()})
-    for start in range(0, len(ids), _IDS_PER_QUERY):
-        for event in store.get_events_by_execution_ids(
-            ids[start : start + _IDS_PER_QUERY]
-        ):
-            if event.type in fields:
-                link = links[event.execution_id][fields[event.type]]
-                key = event.path.steps[0].key if event.path.steps else ""
-                link[key] = (*link.get(key, ()), event.artifact_id)
-    return links

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runners.metadata.metadata_graph import MetadataGraph
+from runners.metadata.graph import MetadataGraph
 from serving.model_store import ModelVersion, store_at
 from sluice.storage.storage import is_remote
 
@@ -37,11 +37,20 @@ def served_models(
     Raises:
       ServingError: a serving directory cannot be read.
     """
-    directories = [*map(str, serving_dirs), *_pushed_to(graph)]
+    pushes = {
+        resolved(str(item.properties["pushed_destination"])): item.id
+        for _, item in sorted(graph.artifacts.items())
+        if str(item.properties.get("pushed_destination")).startswith(("/", "gs://"))
+    }
+    places = [*map(str, serving_dirs), *sorted(map(os.path.dirname, pushes))]
     return [
-        _served(graph, version)
-        for directory in dict.fromkeys(map(resolved, directories))
-        for version in store_at(directory).versions()
+        ServedModel(
+            version,
+            version.facts.get("pipeline_run_id"),
+            _model_id(graph, version, pushes),
+        )
+        for place in dict.fromkeys(map(resolved, places))
+        for version in store_at(place).versions()
     ]
 
 
@@ -50,33 +59,12 @@ def resolved(uri: str) -> str:
     return uri.rstrip("/") if is_remote(uri) else str(Path(uri).resolve())
 
 
-def _pushed_to(graph: MetadataGraph) -> list[str]:
-    destinations = (
-        str(artifact.properties.get("pushed_destination", ""))
-        for artifact in graph.artifacts.values()
-    )
-    return sorted(
-        {
-            os.path.dirname(item)
-            for item in destinations
-            if item.startswith(("/", "gs://"))
-        }
-    )
-
-
-def _served(graph: MetadataGraph, version: ModelVersion) -> ServedModel:
-    run_id, uri = version.facts.get("pipeline_run_id"), version.facts.get("model_uri")
-    if uri is None:
-        return ServedModel(version, run_id, _by_destination(graph, version.uri))
-    models = [item.id for item in graph.artifacts.values() if item.uri == uri]
-    return ServedModel(version, run_id, max(models, default=None))
-
-
-def _by_destination(graph: MetadataGraph, uri: str) -> int | None:
-    """Returns the model by its push in ML Metadata, if the store's record is lost."""
-    for artifact_id in sorted(graph.artifacts, reverse=True):
-        destination = graph.artifacts[artifact_id].properties.get("pushed_destination")
-        push = graph.producer(artifact_id)
-        if destination and push and resolved(str(destination)) == uri:
-            return next(iter(push.inputs.get("model", ())), None)
-    return None
+def _model_id(
+    graph: MetadataGraph, version: ModelVersion, pushes: Mapping[str, int]
+) -> int | None:
+    """Returns the model by the store's record, or by its push if that is lost."""
+    if uri := version.facts.get("model_uri"):
+        models = [item.id for item in graph.artifacts.values() if item.uri == uri]
+        return max(models, default=None)
+    push = graph.producer(pushes.get(version.uri, 0))
+    return next(iter(push.inputs.get("model", ())), None) if push else None

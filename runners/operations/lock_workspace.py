@@ -1,22 +1,22 @@
-"""Locks a workspace for a run, and checks that it can push."""
+"""Locks a workspace for a run, ends a killed run, and checks that it can push."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.config.config import Config
 from pipeline.graph.custom_nodes import is_needed_for
 from pipeline.graph.node_registry import PUSHER
+from runners.cloud.submitted_job import is_service_run
 from runners.engine import Observer
-from runners.metadata.metadata_file import check_metadata
-from runners.operations.complete_killed_runs import complete_killed_runs
+from runners.local.write_report import write_report
+from runners.operations.pipeline_request import next_command
 from serving.model_store import store_at
 from serving.store_owner import Owner
-from sluice.errors import UsageError
-from sluice.run_lock import RunLock
+from sluice.errors import UsageError, WorkspaceError
+from sluice.record.run_record import RunRecord
 from sluice.storage.storage import is_remote
 from sluice.storage.storage_errors import explain_full_disk, require_free_space
 from sluice.workspace import Workspace
@@ -26,66 +26,68 @@ from sluice.workspace import Workspace
 _RUN_BYTES = 4_000_000
 
 
-@dataclass(frozen=True)
-class LockedWorkspace:
-    """A workspace whose run lock this process holds.
-
-    Attributes:
-      lock: the run lock.
-      repairs: what was found damaged and repaired, for the record of the next run.
-      killed_runs: the ids of the runs that were killed and are completed now.
-    """
-
-    lock: RunLock
-    repairs: tuple[str, ...]
-    killed_runs: tuple[str, ...]
-
-    def notes_for(self, run_id: str) -> tuple[str, ...]:
-        """Returns the notes for the record of a run that begins or is resumed now."""
-        return (
-            *self.repairs,
-            *(
-                f"run {killed} was killed; its record is complete now"
-                for killed in self.killed_runs
-                if killed not in (run_id, self.lock.ended_run)
-            ),
-        )
-
-
 @contextmanager
 def lock_workspace(
-    workspace: Workspace,
-    command: str,
-    wait: bool,
-    observer: Observer,
-    end_shared: str | None = None,
-) -> Iterator[LockedWorkspace]:
-    """Holds the run lock of a pipeline; first repairs what a killed run has left.
-
-    ``end_shared`` is that of ``run_lock.exclusive``; the record of a run that it ends
-    is completed.
+    workspace: Workspace, command: str, wait: bool, observer: Observer
+) -> Iterator[None]:
+    """Holds the run lock of a pipeline; first ends the record of a killed run.
 
     Raises:
       LockedError: another run is in progress.
-      WorkspaceError: the metadata is damaged, or the disk is full.
+      WorkspaceError: the disk is full.
     """
-
-    def on_wait(owner: str) -> None:
-        observer.on_note(f"waiting for {owner}")
-
     require_free_space(workspace.root, _RUN_BYTES)
     with (
         explain_full_disk(workspace.root),
         workspace.exclusive(
-            command, wait=wait, on_wait=on_wait, end_shared=end_shared
-        ) as lock,
+            command,
+            wait=wait,
+            on_wait=lambda owner: observer.on_note(f"waiting for {owner}"),
+        ),
     ):
         workspace.ensure_id()
-        repairs = check_metadata(workspace)
-        killed_runs = complete_killed_runs(workspace, lock)
-        if lock.note and not killed_runs:
-            repairs.insert(0, lock.note)
-        yield LockedWorkspace(lock, tuple(repairs), tuple(killed_runs))
+        _end_killed_run(workspace)
+        yield
+
+
+def read_record(workspace: Workspace, run_id: str) -> RunRecord:
+    """Returns the record of a run; one whose process was killed is interrupted.
+
+    Nothing is written: that is left to the next run.
+
+    Raises:
+      WorkspaceError: it cannot be read.
+    """
+    run_dir = workspace.run_dir(run_id)
+    if is_service_run(run_dir) or workspace.is_running():
+        return RunRecord.load(run_dir)
+    record = RunRecord.load_ended(run_dir)
+    if record.status == "interrupted" and record.exit_code is None:
+        record.resume_command = resume_command(record)
+    return record
+
+
+def resume_command(record: RunRecord) -> str:
+    """Returns the command that resumes a run of this machine."""
+    return next_command("resume", record.pipeline, "--run", record.run_id)
+
+
+def _end_killed_run(workspace: Workspace) -> None:
+    """Writes how a killed run ended; runs follow each other, so it is the newest."""
+    for run_id in reversed(workspace.run_ids()):
+        run_dir = workspace.run_dir(run_id)
+        if is_service_run(run_dir):
+            continue
+        try:
+            if RunRecord.load(run_dir).status == "running":
+                record = RunRecord.load_ended(run_dir)
+                record.resume_command = resume_command(record)
+                record.save(run_dir)
+                write_report(record, run_dir)
+        except WorkspaceError:
+            # A damaged record must not keep the next run from beginning.
+            continue
+        return
 
 
 def prepare_store(

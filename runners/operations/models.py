@@ -1,17 +1,17 @@
-"""Operations: list pushed versions, retire a model as a baseline."""
+"""The pushed versions of a pipeline: damaged, unrecorded and retired ones."""
 
 from __future__ import annotations
 
+import logging
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from runners.metadata.metadata_graph import MetadataGraph
-from runners.metadata.read_metadata import read_metadata
+from components.baseline_model.blessed_models import blessed_models
+from pipeline.config.config import Config
+from runners.metadata.graph import MetadataGraph
 from runners.metadata.served_models import resolved, served_models
-from runners.operations.find_run import Warn, ignore
-from runners.operations.pipeline_request import PipelineRequest
-from runners.retention.retire_model import Retired, find_blessed_models, retire
+from runners.operations.pipeline_request import published_in, workspace_of
 from serving.model_store import ModelVersion, store_at
 from sluice.errors import WorkspaceError
 
@@ -39,40 +39,37 @@ class ListedModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
-        return {
-            "version": self.version.version,
-            "uri": self.version.uri,
-            "digest": self.version.digest,
-            "published_at": self.version.published_at,
-            "facts": self.version.facts,
-            "damage": self.damage,
-            "retired": self.retired,
-        }
+        version = asdict(self.version)
+        del version["generations"]
+        return {**version, "damage": self.damage, "retired": self.retired}
 
 
-def list_models(request: PipelineRequest, warn: Warn = ignore) -> list[ListedModel]:
+def list_models(config: Config) -> list[ListedModel]:
     """Returns the pushed versions of a pipeline, newest first; reads all their bytes.
 
     Raises:
-      UsageError: the config is invalid.
       ServingError: the serving directory cannot be read.
     """
-    config = request.load_config()
-    serving_dir = request.published_in(config)
+    serving_dir = published_in(config)
     versions = store_at(serving_dir).versions()[::-1]
     if not versions:
         return []
     try:
-        graph = read_metadata(request.workspace_of(config).metadata_db)
+        # ML Metadata's client: pages of runs do without it.
+        from runners.metadata.read_metadata import read_metadata
+
+        graph = read_metadata(workspace_of(config).metadata_db)
     except WorkspaceError as error:
-        warn(f"{error.what}: cannot tell which models are retired")
+        text = f"{error.what}: cannot tell which models are retired"
+        logging.getLogger("sluice").warning(text)
         graph = MetadataGraph()
     models = {
         os.path.basename(item.version.uri): item.model_id
         for item in served_models(graph, [serving_dir])
         if os.path.dirname(item.version.uri) == resolved(serving_dir)
     }
-    retired = {item.model.id: item.retired for item in find_blessed_models(graph)}
+    blessed = blessed_models(graph.artifacts.values())
+    retired = {item.model.id: item.retired for item in blessed}
     return [
         ListedModel(
             item,
@@ -81,55 +78,3 @@ def list_models(request: PipelineRequest, warn: Warn = ignore) -> list[ListedMod
         )
         for item in versions
     ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetireRequest(PipelineRequest):
-    """The model to retire as a baseline.
-
-    Attributes:
-      reference: see ``find_artifact``; None for all that are damaged beyond repair.
-      reason: recorded, and shown in the verdict on the next model.
-      command: shown to other commands while this holds the lock.
-    """
-
-    reference: str | None
-    reason: str
-    command: str = "sluice models retire"
-
-
-@dataclass(frozen=True)
-class RetiredModels:
-    """The models that were retired, and the baseline that remains."""
-
-    pipeline: str
-    reason: str
-    retired: Retired
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON form."""
-        rows = [
-            {"artifact": item.model.id, "uri": item.model.uri, "name": title}
-            for item, title in self.retired.models
-        ]
-        return {
-            "schema_version": 1,
-            "pipeline": self.pipeline,
-            "reason": self.reason,
-            "retired": rows,
-            "baseline": self.retired.baseline,
-        }
-
-
-def retire_models(request: RetireRequest) -> RetiredModels:
-    """Retires blessed models as baselines; see ``retire`` for the errors."""
-    config = request.load_config()
-    workspace = request.workspace_of(config)
-    done = retire(
-        workspace,
-        [request.serving_dir_of(config), workspace.serving],
-        request.reference,
-        reason=request.reason,
-        command=request.command,
-    )
-    return RetiredModels(config.name, request.reason, done)

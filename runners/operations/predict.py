@@ -1,17 +1,21 @@
-"""Operation: predicts with a pushed model, which is loaded only if it is undamaged."""
+"""Predicts with a pushed model, which is loaded only if it is undamaged."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from components.tfrecord_gen.spans.window import Window
 from pipeline.config.config import Config
-from runners.operations.pipeline_request import PipelineRequest, next_command
+from runners.operations.pipeline_request import (
+    config_words,
+    next_command,
+    published_in,
+)
 from serving.model_store import ModelVersion, store_at
 from sluice.errors import ServingError, UsageError
 from sluice.storage.local_copy import local_copy
@@ -21,9 +25,7 @@ if TYPE_CHECKING:
     from serving.predictor import Prediction, Predictor
 
 
-def predict_command(
-    config: Config, name: str, window: Window, workspace_dir: str | None = None
-) -> str | None:
+def predict_command(config: Config, name: str, window: Window) -> str | None:
     """Returns a command to predict with the pushed model; None without local data."""
     if is_remote(window.base):
         return None
@@ -39,60 +41,53 @@ def predict_command(
     for override in config.origin.overrides:
         if override.startswith("push."):
             words += ["--set", override]
-    return next_command(*words, workspace_dir=workspace_dir)
+    return next_command(*words)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PredictRequest(PipelineRequest):
-    """The files to predict, and the version to use.
+def predict(
+    config: Config,
+    files: Sequence[str],
+    *,
+    limit: int | None = None,
+    version: int | None = None,
+    trust: bool = False,
+) -> Iterator[Prediction]:
+    """Loads the model and yields its predictions.
 
-    Attributes:
+    Args:
+      config: of the pipeline.
       files: TFRecords of tf.Example, images, or JSON lines of raw features; ``-`` for
         JSON lines on standard input.
       limit: stop after this many predictions.
-      version: the version of the model; None for the newest.
+      version: of the model; None for the newest.
       trust: load a version that differs from what was pushed; a model can run any code.
-    """
-
-    files: tuple[str, ...]
-    limit: int | None = None
-    version: int | None = None
-    trust: bool = False
-
-
-def predict(request: PredictRequest) -> Iterator[Prediction]:
-    """Loads the model and yields its predictions.
 
     Raises:
-      UsageError: the config is invalid, or there is no such version.
+      UsageError: there is no such version.
       ServingError: the version differs from what was pushed, or cannot be loaded.
     """
-    config = request.load_config()
-    store = store_at(request.published_in(config))
+    store = store_at(published_in(config))
     versions = {item.version: item for item in store.versions()}
     if not versions:
         raise UsageError(
-            f"no version of {request.name} has been pushed yet",
+            f"no version of {config.name} has been pushed yet",
             where=store.uri,
-            hint=request.next_command("run", request.name),
+            hint=next_command("run", *config_words(config)),
         )
-    if request.version is not None and request.version not in versions:
+    chosen = versions.get(max(versions) if version is None else version)
+    if chosen is None:
         raise UsageError(
-            f"there is no version {request.version}",
+            f"there is no version {version}",
             where=store.uri,
             expected=", ".join(map(str, sorted(versions))),
         )
-    chosen = versions[max(versions) if request.version is None else request.version]
     with ExitStack() as stack:
         local_dir = stack.enter_context(local_copy(chosen.uri))
-        if not request.trust:
+        if not trust:
             _check_pushed(replace(chosen, uri=str(local_dir)), chosen.uri)
-        predictions = _load(local_dir).predict_files(
-            list(request.files),
-            limit=request.limit,
-            max_row_bytes=config.examples.max_record_bytes,
+        yield from _load(local_dir).predict_files(
+            list(files), limit=limit, max_row_bytes=config.examples.max_record_bytes
         )
-        return _closing(stack.pop_all(), predictions)
 
 
 def _load(model_dir: Path) -> Predictor:
@@ -101,13 +96,6 @@ def _load(model_dir: Path) -> Predictor:
     from serving.predictor import Predictor
 
     return Predictor(model_dir)
-
-
-def _closing(
-    stack: ExitStack, predictions: Iterator[Prediction]
-) -> Iterator[Prediction]:
-    with stack:
-        yield from predictions
 
 
 def _check_pushed(chosen: ModelVersion, uri: str) -> None:

@@ -2,86 +2,53 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import dataclass
-
-from runners.cloud.submitted_job import SubmittedJob, is_service_run
+from runners.cloud.submitted_job import is_service_run
 from runners.engine import Engine, Observer
+from runners.local.engine import LocalEngine
+from runners.metadata.metadata_file import check_metadata
 from runners.operations.find_run import (
     RESUMABLE,
     find_run,
+    find_workspace,
     last_real_run,
     newest_resumable,
     not_run_yet,
 )
 from runners.operations.lock_workspace import lock_workspace, prepare_store
-from runners.operations.pipeline_request import WorkspaceRequest
-from runners.operations.prepared_run import (
-    PreparedRun,
-    load_prepared_run,
-    record_inputs,
-    require_unchanged_inputs,
-    stored_inputs,
-)
-from runners.operations.run_lifecycle import (
-    engine_or_local,
-    execute,
-    finish_run,
-    make_plan,
-    suggest_predict,
-)
+from runners.operations.pipeline_request import next_command
+from runners.operations.prepared_run import load_prepared_run, require_unchanged_inputs
+from runners.operations.run import execute
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
-from sluice.record.events import RunResumed
-from sluice.record.recorder import Recorder
+from sluice.record.parts import FINISHED
 from sluice.record.run_record import REHEARSAL, RunRecord
-from sluice.run_lock import ANY
+from sluice.storage.storage import storage_for
 from sluice.workspace import Workspace, private_umask
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResumeRequest:
-    """Request to resume an unfinished run.
-
-    Attributes:
-      name: a config's name or path; None for the pipeline with the newest unfinished
-        run.
-      run_id: the run; None for the last.
-      workspace_dir: as for ``PipelineRequest``.
-      command: the command line or the caller, for the record.
-      workers: number of nodes to run in parallel; None for one per core.
-      wait: whether to wait for another run to end.
-    """
-
-    name: str | None = None
-    run_id: str | None = None
-    workspace_dir: str | None = None
-    command: str = "runners.operations.resume"
-    workers: int | None = None
-    wait: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Pipeline(WorkspaceRequest):
-    """The pipeline whose run is resumed, and the commands for it."""
-
-    workspace: Workspace
-
-    @property
-    def run_again(self) -> str:
-        """The command to try where a run cannot be resumed."""
-        command = self.next_command("run", self.name)
-        return f"{command}   (its cache skips unchanged nodes that have finished)"
-
-
 def resume(
-    request: ResumeRequest,
+    name: str | None = None,
+    *,
+    run_id: str | None = None,
+    command: str = "runners.operations.resume",
+    workers: int | None = None,
+    wait: bool = False,
     observer: Observer | None = None,
     engine: Engine | None = None,
 ) -> RunRecord:
     """Resumes the last failed, killed or interrupted run.
 
     Nodes that have finished are not run again. The run keeps its id and its config.
+
+    Args:
+      name: a config's name or path; None for the pipeline with the newest unfinished
+        run.
+      run_id: the run; None for the last.
+      command: the command line or the caller, for the record.
+      workers: number of nodes to run in parallel; None for one per core.
+      wait: whether to wait for another run to end.
+      observer: of the run.
+      engine: None for processes of this machine.
 
     Returns:
       The record, also of a run that has failed again.
@@ -92,153 +59,79 @@ def resume(
       LockedError: another run of the pipeline is in progress.
       WorkspaceError: the workspace is damaged, or its disk is full.
     """
-    observer = observer or Observer()
-    pipeline = _find_pipeline(request, observer)
-    workspace, name = pipeline.workspace, pipeline.name
-    last = last_real_run(workspace)
-    if last is not None and is_service_run(workspace.run_dir(last.run_id)):
-        return _resume_in_service(request, pipeline, observer)
-    with engine_or_local(engine) as chosen, ExitStack() as stack:
-        if not chosen.capabilities.resume:
-            raise UsageError(
-                f"{type(chosen).__name__} cannot resume runs", hint=pipeline.run_again
-            )
-        command, wait = request.command, request.wait
-        # Of a shared run no process may be left that could end it.
-        locking = lock_workspace(workspace, command, wait, observer, end_shared=ANY)
-        locked = stack.enter_context(locking)
-        record = _find_resumable(pipeline, request.run_id)
-        run_dir = workspace.run_dir(record.run_id)
-        recorder = Recorder(run_dir, observer.on_event)
-        begun = recorder.run_started
-        if begun.resume_command is None:
-            raise UsageError(
-                f"run {record.run_id} cannot be resumed: its engine cannot resume runs",
-                where=run_dir,
-                hint=pipeline.next_command("rehearse", pipeline.name)
-                if REHEARSAL in record.tags
-                else pipeline.run_again,
-            )
-        prepared = _load(pipeline, recorder)
-        config, serving_dir = prepared.config, prepared.serving_dir
-        stack.enter_context(private_umask(config.private))
-        inputs = prepared.read_inputs()
-        require_unchanged_inputs(recorder, inputs, pipeline.run_again)
-        prepare_store(serving_dir, config, workspace, begun.to_nodes)
-        if stored_inputs(run_dir) is None:
-            record_inputs(recorder, prepared, inputs)
-        workers = request.workers or usable_cores()
-        event = RunResumed(
-            command=command,
-            workers=workers,
-            resume_command=pipeline.next_command(
-                "resume", name, "--run", record.run_id
-            ),
-            notes=locked.notes_for(record.run_id),
-        )
-        recorder.apply(event)
-        locks = (locked.lock.descriptor,)
-        plan = make_plan(recorder, prepared, workers=workers, locks=locks, resumed=True)
-        execute(plan, recorder, chosen, observer)
-        finish_run(recorder, prepared)
-    suggest_predict(recorder, prepared, name, request.workspace_dir, observer)
-    return recorder.record
-
-
-def _resume_in_service(
-    request: ResumeRequest, pipeline: _Pipeline, observer: Observer
-) -> RunRecord:
-    """Submits a further job of a run, whose finished tasks the service caches.
-
-    The spec is that of the first job, so that the service knows the tasks again; their
-    outputs and the spans are in it and in its parameters.
-    """
-    from runners.cloud.registry import check_unchanged_images
-    from runners.cloud.service_engine import ServiceEngine
-    from runners.operations.service_runs import service_for
-    from runners.operations.submit import submit_begun
-
-    workspace = pipeline.workspace
-    locking = lock_workspace(workspace, request.command, request.wait, observer)
-    with locking as locked:
-        record = _find_resumable(pipeline, request.run_id)
-        recorder = Recorder(workspace.run_dir(record.run_id), observer.on_event)
-        if recorder.run_started.resume_command is None:
-            raise UsageError(
-                f"run {record.run_id} cannot be resumed: another machine or a schedule "
-                "has submitted it",
-                where=recorder.run_dir,
-                hint=pipeline.next_command("submit", pipeline.name),
-            )
-        prepared = _load(pipeline, recorder)
-        # Its finished tasks and checkpoints are those of the first job's code.
-        images = SubmittedJob.load(recorder.run_dir).images
-        check_unchanged_images(images, pipeline.next_command("submit", pipeline.name))
-        engine = ServiceEngine(service_for(prepared.config))
-        with private_umask(prepared.config.private):
-            event = RunResumed(
-                command=request.command,
-                workers=recorder.run_started.workers,
-                resume_command=recorder.run_started.resume_command,
-                notes=locked.notes_for(record.run_id),
-            )
-            recorder.apply(event)
-            submit_begun(recorder, prepared, engine, observer, resumed=True)
-    return recorder.refresh()
-
-
-def _find_pipeline(request: ResumeRequest, observer: Observer) -> _Pipeline:
-    given = request.workspace_dir
-    if request.name is None:
-        workspace, name = newest_resumable(given, observer.on_warning)
+    observer, engine = observer or Observer(), engine or LocalEngine()
+    if name is None:
+        workspace, name = newest_resumable()
     else:
-        name = request.name
-        workspace = find_run(name, given, warn=observer.on_warning).workspace
-    return _Pipeline(name=name, workspace=workspace, workspace_dir=given)
+        workspace = find_workspace(name)
+    with lock_workspace(workspace, command, wait, observer):
+        record = _find_resumable(name, workspace, run_id)
+        run_dir = workspace.run_dir(record.run_id)
+        run_again = next_command("run", name)
+        prepared = load_prepared_run(workspace, record)
+        with private_umask(prepared.config.private):
+            inputs = prepared.read_inputs()
+            require_unchanged_inputs(run_dir, inputs, run_again)
+            _check_outputs(record, run_again)
+            to_nodes = record.options.to_nodes
+            prepare_store(prepared.serving_dir, prepared.config, workspace, to_nodes)
+            check_metadata(workspace, (prepared.serving_dir, workspace.serving))
+            record.resume(command, workers or usable_cores())
+            record.save(run_dir)
+            observer.on_begin(record)
+            execute(prepared, record, engine, observer, inputs, resumed=True)
+    return record
 
 
-def _load(pipeline: _Pipeline, recorder: Recorder) -> PreparedRun:
-    try:
-        return load_prepared_run(pipeline.workspace, recorder)
-    except FileNotFoundError as error:
-        run_dir = recorder.run_dir
-        raise UsageError(
-            f"run {run_dir.name} cannot be resumed: `sluice gc` has deleted its "
-            "artifacts",
-            where=run_dir,
-            hint=pipeline.next_command("run", pipeline.name),
-        ) from error
-
-
-def _find_resumable(pipeline: _Pipeline, run_id: str | None) -> RunRecord:
+def _find_resumable(name: str, workspace: Workspace, run_id: str | None) -> RunRecord:
     """Returns the run to resume: the last one that was not an up-to-date check.
 
     An older one cannot be resumed: its gates would compare with an outdated baseline.
     """
-    workspace, name = pipeline.workspace, pipeline.name
     record = last_real_run(workspace)
-    hint = pipeline.next_command("run", name)
+    run_again = next_command("run", name)
     if record is None:
-        raise not_run_yet(name, workspace, pipeline.workspace_dir)
+        raise not_run_yet(name, workspace)
     if run_id is not None:
-        found = find_run(
-            name, pipeline.workspace_dir, workspace=workspace, run_id=run_id
-        )
-        named = found.record
+        named = find_run(name, workspace=workspace, run_id=run_id).record
         if named.run_id != record.run_id:
             raise UsageError(
                 f"run {named.run_id} cannot be resumed: {record.run_id} has run since, "
                 "and its gates would compare with an outdated baseline",
                 where=workspace.run_dir(named.run_id),
-                hint=pipeline.run_again,
+                hint=run_again,
             )
+    if is_service_run(workspace.run_dir(record.run_id)):
+        raise UsageError(
+            f"run {record.run_id} is one of a service, which has its finished tasks in "
+            "its cache",
+            hint=next_command("submit", name),
+        )
+    if REHEARSAL in record.tags:
+        raise UsageError(
+            f"run {record.run_id} is a rehearsal, which cannot be resumed",
+            hint=next_command("rehearse", name),
+        )
     if record.status not in RESUMABLE:
         raise UsageError(
             f"there is no run of {name} to resume: the last one has " + _ended(record),
             where=workspace.run_dir(record.run_id),
-            hint=hint,
+            hint=run_again,
         )
     return record
+
+
+def _check_outputs(record: RunRecord, hint: str) -> None:
+    """Raises if an output of a finished node is missing."""
+    for node in record.nodes:
+        for uri in (uri for uris in node.outputs.values() for uri in uris):
+            if node.state in FINISHED and uri and not storage_for(uri).exists(uri):
+                raise UsageError(
+                    f"run {record.run_id} cannot be resumed: an output of {node.id} is "
+                    "missing",
+                    where=uri,
+                    hint=hint,
+                )
 
 
 def _ended(record: RunRecord) -> str:

@@ -5,44 +5,35 @@ from __future__ import annotations
 import re
 import signal
 import time
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
-from components.tfrecord_gen.spans.span_choice import SpanChoice
 from components.tfrecord_gen.spans.staleness import check_staleness
 from pipeline.config.config import Config
-from pipeline.config.serialize import plain_config, write_stored_config
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
-from pipeline.graph.node_registry import INGESTION
+from pipeline.graph.node_registry import INGESTION, PUSHER
 from pipeline.graph.validate_graph import check_node_ids, validate_pipeline
 from pipeline.training.strategy.choice import check_paths, find_tpu
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
-from runners.engine import Engine, Observer
+from runners.engine import Engine, Observer, Plan
+from runners.local.engine import LocalEngine
 from runners.local.stop_request import StopRequest
-from runners.local.write_report import repeat_report
+from runners.local.write_report import write_report
+from runners.metadata.metadata_file import check_metadata
 from runners.operations.lock_workspace import (
-    LockedWorkspace,
     lock_workspace,
     prepare_store,
+    resume_command,
 )
-from runners.operations.pipeline_request import PipelineRequest
-from runners.operations.prepared_run import PreparedRun, record_inputs
-from runners.operations.run_lifecycle import (
-    engine_or_local,
-    execute,
-    finish_run,
-    make_plan,
-    suggest_predict,
-)
+from runners.operations.pipeline_request import serving_dir_of, workspace_of
+from runners.operations.prepared_run import PreparedRun, stored_inputs
 from runners.operations.validate import check_strategy
-from sluice.errors import UsageError, bounded
-from sluice.machine_resources import usable_cores
+from sluice.errors import ExitCode, SluiceError, UsageError, bounded
 from sluice.project import activate
-from sluice.record.events import RunStarted
-from sluice.record.recorder import Recorder
-from sluice.record.run_record import RunRecord
+from sluice.record.run_record import RunOptions, RunRecord
 from sluice.workspace import private_umask
 
 # A subset of what MLflow allows.
@@ -50,196 +41,160 @@ _TAG_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,99}")
 _MAX_TAG_VALUE = 500
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunRequest(PipelineRequest):
-    """Request to run a pipeline or a part of it.
-
-    Attributes:
-      command: the command line or the caller, for the record.
-      workers: number of nodes to run in parallel; None for one per core.
-      wait: whether to wait for another run to end.
-      use_cache: whether nodes may take their outputs from the cache.
-      forced: nodes that run even if they are cached.
-      from_nodes: run these and what is downstream of them; empty for all.
-      to_nodes: run these and what is upstream of them; empty for all.
-      accept_data: the reason for overriding the data gate once; None to keep it.
-      tags: ``KEY=VALUE``, or ``KEY`` for an empty value.
-    """
-
-    command: str = "runners.operations.run"
-    workers: int | None = None
-    wait: bool = False
-    use_cache: bool = True
-    forced: tuple[str, ...] = ()
-    from_nodes: tuple[str, ...] = ()
-    to_nodes: tuple[str, ...] = ()
-    accept_data: str | None = None
-    tags: tuple[str, ...] = ()
-
-    @property
-    def whole(self) -> bool:
-        """Whether the run may end at once if nothing has changed since the last."""
-        special = self.forced or self.from_nodes or self.to_nodes or self.accept_data
-        return self.use_cache and not special
-
-
 def run(
-    request: RunRequest,
+    config: Config,
+    options: RunOptions,
+    *,
+    command: str = "runners.operations.run",
+    tags: Sequence[str] = (),
+    wait: bool = False,
     observer: Observer | None = None,
     engine: Engine | None = None,
 ) -> RunRecord:
-    """Runs a pipeline or a part of it.
+    """Runs a pipeline, or a part of it.
 
     Checks everything that needs no TensorFlow before the run begins. Starts no node if
     nothing has changed since the last complete run.
+
+    Args:
+      config: of the pipeline.
+      options: of the run.
+      command: the command line or the caller, for the record.
+      tags: ``KEY=VALUE``, or ``KEY`` for an empty value.
+      wait: whether to wait for another run to end.
+      observer: of the run.
+      engine: None for processes of this machine.
 
     Returns:
       The record, also of a run that has failed, was stopped by a gate, or was
       interrupted by SIGINT (its ``status`` is then ``interrupted``).
 
     Raises:
-      UsageError: the request, the config or the data is wrong.
+      UsageError: the options, the config or the data are wrong.
       LockedError: another run of the pipeline is in progress.
-      WorkspaceError: the workspace is damaged, or its disk is full.
+      WorkspaceError: the metadata is lost, or the disk is full.
     """
-    observer = observer or Observer()
-    with engine_or_local(engine) as chosen:
-        here = chosen.capabilities.this_machine
-        prepared = check_request(request, observer, on_this_machine=here)
-        config, workspace = prepared.config, prepared.workspace
-        locking = lock_workspace(workspace, request.command, request.wait, observer)
-        with private_umask(config.private), locking as locked:
-            prepared = choose_spans_after_wait(request, prepared)
-            inputs, last = _find_unchanged_run(request, prepared)
-            recorder = begin_record(
-                request,
-                prepared,
-                locked,
-                observer,
-                can_resume=chosen.capabilities.resume,
-            )
-            if last is not None:
-                record_inputs(recorder, prepared, inputs)
-                recorder.end_unchanged(last)
-                repeat_report(recorder, last)
-                observer.on_note(f"nothing has changed since run {last.run_id}")
-            else:
-                locks = (locked.lock.descriptor,)
-                workers = recorder.run_started.workers
-                plan = make_plan(recorder, prepared, workers=workers, locks=locks)
-                record_now = partial(record_inputs, recorder, prepared)
-                execute(plan, recorder, chosen, observer, record_now)
-                finish_run(recorder, prepared)
-    name, given = request.name, request.workspace_dir
-    suggest_predict(recorder, prepared, name, given, observer)
-    return recorder.record
+    observer, engine = observer or Observer(), engine or LocalEngine()
+    tag_values = parse_tags(tags)
+    config = check_run(config, options, observer)
+    if "Trainer" in selected_nodes(config, options.to_nodes):
+        _check_devices(config)
+    prepared = prepare_run(config, serving_dir_of(config))
+    locking = lock_workspace(prepared.workspace, command, wait, observer)
+    with private_umask(config.private), locking:
+        if wait:
+            prepared = prepare_run(config, prepared.serving_dir)
+        inputs, last = _find_unchanged_run(prepared, options)
+        pushed_to: list[str | Path] = [
+            prepared.serving_dir,
+            prepared.workspace.serving,
+        ]
+        if PUSHER not in selected_nodes(config, options.to_nodes):
+            pushed_to.clear()
+        reason = options.without_baseline
+        notes = check_metadata(prepared.workspace, pushed_to, reason)
+        record = prepared.begin(options, command, tag_values)
+        record.notes += notes
+        observer.on_begin(record)
+        if last is not None:
+            record.end_unchanged(last)
+            record.save(prepared.workspace.run_dir(record.run_id))
+            observer.on_note(f"nothing has changed since run {last.run_id}")
+            return record
+        prepared.save(record)
+        reads = INGESTION in selected_nodes(config, options.to_nodes)
+        if prepared.choice.data.spans and reads:
+            names = [str(span) for span in prepared.choice.data.spans[::-1]]
+            observer.on_note(f"data: {', '.join(bounded(names))}")
+        execute(prepared, record, engine, observer, inputs)
+    return record
 
 
-def check_request(
-    request: RunRequest, observer: Observer, *, on_this_machine: bool = False
-) -> PreparedRun:
-    """Checks config, schema, code, data and nodes, and prepares the workspace.
-
-    The strategy of the training is checked too if the nodes run ``on_this_machine``.
+def check_run(config: Config, options: RunOptions, observer: Observer) -> Config:
+    """Checks config, schema, code and nodes; returns the config with its defaults.
 
     Raises:
       UsageError: one of them is wrong.
-      WorkspaceError: the workspace cannot be written.
     """
-    _parse_tags(request.tags)
     stop = StopRequest()
     # pydantic turns a KeyboardInterrupt that is raised inside it into a panic.
     with stop.listen():
-        config = request.load_config()
         activate(config.root)
         valid = validate_pipeline(config)
-        named = (*request.forced, *request.from_nodes, *request.to_nodes)
-        check_node_ids(config, named)
+        check_node_ids(config, (*options.forced, *options.to_nodes))
     if stop.signal:
         signal.raise_signal(stop.signal)
-    config = valid.config
-    selected = selected_nodes(config, request.from_nodes, request.to_nodes)
-    if not selected:
-        raise UsageError(
-            "no node is selected",
-            where=config.name,
-            expected="--from NODE upstream of --to NODE, or the same",
-            actual=f"no path from {', '.join(request.from_nodes)} to "
-            + ", ".join(request.to_nodes),
-            hint=request.next_command("graph", request.name),
-        )
     for warning in valid.warnings:
         observer.on_warning(warning)
-    choice = _choose(config)
-    workspace = request.workspace_of(config)
-    if "Trainer" in selected:
-        if on_this_machine:
-            check_strategy(config)
-        may_be_tpu = config.train.strategy in ("auto", "tpu")
-        tpu = find_tpu() if may_be_tpu and not config.train.replicas else None
-        if tpu is not None:
-            check_paths(tpu, [str(workspace.root)])
-    workspace.prepare(private=config.private)
-    return PreparedRun(config, choice, workspace, request.serving_dir_of(config))
+    return valid.config
 
 
-def choose_spans_after_wait(request: RunRequest, prepared: PreparedRun) -> PreparedRun:
-    """Returns the run with spans chosen anew, if it may have waited for another run.
+def _check_devices(config: Config) -> None:
+    """Checks the strategy of the training, and that a TPU can reach all paths."""
+    check_strategy(config)
+    may_be_tpu = config.train.strategy in ("auto", "tpu")
+    tpu = find_tpu() if may_be_tpu and not config.train.replicas else None
+    if tpu is not None:
+        check_paths(tpu, [str(workspace_of(config).root)])
+
+
+def prepare_run(config: Config, serving_dir: str) -> PreparedRun:
+    """Chooses the spans of a run, and prepares its workspace.
 
     Raises:
       UsageError, DataError: there are none, or they are too old.
+      WorkspaceError: the workspace cannot be written.
     """
-    config = prepared.config
-    return replace(prepared, choice=_choose(config)) if request.wait else prepared
+    choice, workspace = choose_spans(config), workspace_of(config)
+    check_staleness(choice.data, config.validate_data.stale_after_h, time.time())
+    workspace.prepare(private=config.private)
+    return PreparedRun(config, choice, workspace, serving_dir)
 
 
-def begin_record(
-    request: RunRequest,
+def execute(
     prepared: PreparedRun,
-    locked: LockedWorkspace,
+    record: RunRecord,
+    engine: Engine,
     observer: Observer,
+    inputs: RunInputs | None = None,
     *,
-    run_id: str | None = None,
-    can_resume: bool = True,
-) -> Recorder:
-    """Makes the folder of a new run with its config, and begins its record."""
-    config, workspace = prepared.config, prepared.workspace
-    run_id = run_id or workspace.new_run_id()
-    run_dir = workspace.run_dir(run_id)
-    run_dir.mkdir(parents=True)
-    write_stored_config(config, run_dir / "config.json")
-    selected = selected_nodes(config, request.from_nodes, request.to_nodes)
-    window = prepared.choice.data
-    is_read = INGESTION in selected
-    recorder = Recorder(run_dir, observer.on_event)
-    resume = request.next_command("resume", request.name, "--run", run_id)
-    event = RunStarted(
-        run_id=run_id,
-        pipeline=config.name,
-        command=request.command,
-        destination=prepared.serving_dir,
-        config=plain_config(config),
-        workers=request.workers or usable_cores(),
-        use_cache=request.use_cache,
-        forced=request.forced,
-        from_nodes=request.from_nodes,
-        to_nodes=request.to_nodes,
-        accept_data=request.accept_data,
-        resume_command=resume if can_resume else None,
-        tags=_parse_tags(request.tags),
-        notes=(
-            *locked.notes_for(run_id),
-            *bounded(window.skipped_lines if is_read else ()),
-        ),
-    )
-    recorder.apply(event)
-    if window.spans and is_read:
-        names = bounded([str(span) for span in window.spans[::-1]])
-        observer.on_note(f"data: {', '.join(names)}")
-    return recorder
+    resumed: bool = False,
+) -> None:
+    """Executes a run that has begun, and ends its record and page.
+
+    ``inputs`` are those that are known already. The workspace is locked.
+
+    Raises:
+      WorkspaceError: the record cannot be written, such as on a full disk.
+    """
+    workspace, config = prepared.workspace, prepared.config
+    run_dir = workspace.run_dir(record.run_id)
+    plan = Plan(run_dir, config.root, workspace.root, prepared.choice, resumed)
+    try:
+        engine.prewarm()
+        # While TFX is imported in another process.
+        if stored_inputs(run_dir) is None:
+            prepared.record_inputs(record, inputs)
+        engine.run(plan, record, observer)
+    except KeyboardInterrupt:
+        record.end(ExitCode.INTERRUPTED, "interrupted by SIGINT")
+    except SluiceError as error:
+        record.fail(str(error), error.exit_code)
+        record.end()
+    refused = record.exit_code == ExitCode.USAGE
+    if record.status in ("failed", "interrupted") and not refused:
+        record.resume_command = resume_command(record)
+    record.save(run_dir)
+    write_report(record, run_dir)
+    if record.exit_code == 0 and record.options.is_whole:
+        # Inputs that were edited or deleted during the run are for the next to report.
+        with suppress(SluiceError, OSError):
+            now = prepared.read_inputs()
+            if now.to_dict() == stored_inputs(run_dir):
+                up_to_date.remember(workspace, record, now)
 
 
-def _parse_tags(tags: tuple[str, ...]) -> dict[str, str]:
+def parse_tags(tags: Sequence[str]) -> dict[str, str]:
     """Returns tags by key."""
     found: dict[str, str] = {}
     for tag in tags:
@@ -259,20 +214,14 @@ def _parse_tags(tags: tuple[str, ...]) -> dict[str, str]:
 
 
 def _find_unchanged_run(
-    request: RunRequest, prepared: PreparedRun
+    prepared: PreparedRun, options: RunOptions
 ) -> tuple[RunInputs | None, RunRecord | None]:
     """Returns the inputs, and the last complete run if nothing has changed since."""
-    config, workspace = prepared.config, prepared.workspace
-    inputs = last = None
-    if request.whole and up_to_date.exists(workspace):
+    workspace, inputs = prepared.workspace, None
+    if options.is_whole and workspace.complete_file.exists():
         inputs = prepared.read_inputs()
-        last = up_to_date.still_stands(workspace, inputs)
-    if last is None:
-        prepare_store(prepared.serving_dir, config, workspace, request.to_nodes)
-    return inputs, last
-
-
-def _choose(config: Config) -> SpanChoice:
-    choice = choose_spans(config)
-    check_staleness(choice.data, config.validate_data.stale_after_h, time.time())
-    return choice
+        if last := up_to_date.still_stands(workspace, inputs):
+            return inputs, last
+    config, serving_dir = prepared.config, prepared.serving_dir
+    prepare_store(serving_dir, config, workspace, options.to_nodes)
+    return inputs, None

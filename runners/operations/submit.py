@@ -1,111 +1,125 @@
-"""Operation: submits a pipeline to the service of its ``cloud`` section."""
+"""Submits a pipeline to Vertex AI; ``refresh`` brings the run's record up to date."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from pathlib import Path
 
+from pipeline.config.config import Config
+from runners.cloud.check_cloud import check_cloud
 from runners.cloud.cloud_locations import cloud_locations
-from runners.cloud.lint.finding import refuse
-from runners.cloud.lint.lint_config import lint_config
-from runners.cloud.refresh import follow
-from runners.cloud.registry import check_images
-from runners.cloud.service_engine import ServiceEngine
+from runners.cloud.compile_spec import CompiledSpec, compile_checked
+from runners.cloud.image import check_images
+from runners.cloud.job_inputs import explain_storage, job_parameters, upload
+from runners.cloud.refresh import follow, record_uri_of, submitted_job
+from runners.cloud.spec import read_spec
+from runners.cloud.submitted_job import job_id_of, job_lock
+from runners.cloud.task_settings import tasks_of
 from runners.engine import Observer
-from runners.operations.lock_workspace import lock_workspace
-from runners.operations.prepared_run import PreparedRun, record_inputs
-from runners.operations.run import RunRequest, begin_record, check_request
-from runners.operations.run_lifecycle import execute, make_plan
-from runners.operations.service_runs import service_for
-from sluice.errors import RemoteError
-from sluice.record.recorder import Recorder
-from sluice.record.run_record import RunRecord
+from runners.operations.prepared_run import PreparedRun
+from runners.operations.run import check_run, parse_tags, prepare_run
+from runners.vertex.client import RUN_LABEL, VertexService, service_of, vertex_job
+from sluice.errors import SluiceError
+from sluice.record.run_record import RunOptions, RunRecord
+from sluice.storage.storage import storage_for
 from sluice.workspace import private_umask
 
-POLL_S = 10.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class SubmitRequest(RunRequest):
-    """Request to run a pipeline in a service.
-
-    Attributes:
-      follow: whether to wait for the end of the run.
-      poll_s: how often the service is asked meanwhile.
-    """
-
-    command: str = "runners.operations.submit"
-    follow: bool = False
-    poll_s: float = POLL_S
+_POLL_S = 10.0
 
 
 def submit(
-    request: SubmitRequest,
+    config: Config,
+    options: RunOptions,
+    *,
+    command: str = "runners.operations.submit",
+    tags: Sequence[str] = (),
+    wait: bool = False,
+    poll_s: float = _POLL_S,
     observer: Observer | None = None,
 ) -> RunRecord:
     """Submits a run; its spans are chosen now, as those of a local run.
 
     Args:
-      request: what to run.
-      observer: of the run; None for none.
+      config: of the pipeline, with a ``cloud`` section.
+      options: of the run: the cache and the data gate.
+      command: the command line or the caller, for the record.
+      tags: see ``run``.
+      wait: whether to wait for the end of the run.
+      poll_s: how often the service is asked meanwhile.
+      observer: of the run.
 
     Returns:
       The record; its status is ``running`` where the run goes on in the service.
 
     Raises:
-      LintError: the service would refuse the pipeline, or a run there would fail.
-      UsageError: the request, the config or the data is wrong, or an image does not
-        hold the code.
-      RemoteError: the service has not answered: ``status`` says later whether it took
-        the job.
-      LockedError: another process submits or runs the pipeline.
+      UsageError: the config or the data is wrong, or an image is not in its registry.
+      RemoteError: the service does not answer any more while its run is waited for.
     """
     observer = observer or Observer()
-    # Before the data is looked for: data of this machine is a finding.
-    if (loaded := request.load_config()).cloud is not None:
-        refuse(lint_config(loaded), loaded)
-    # The client takes a second to import.
-    from sluice.storage.gcs_storage import giving_up_soon
-
-    # The data is listed: without a network this fails soon, and nothing has begun.
-    with giving_up_soon():
-        prepared = check_request(request, observer)
-    config, workspace = prepared.config, prepared.workspace
-    service = service_for(config)
-    engine = ServiceEngine(service, check_images(config, observer.on_warning))
-    prepared = replace(prepared, serving_dir=cloud_locations(config).serving_dir)
-    locking = lock_workspace(workspace, request.command, request.wait, observer)
+    # Before the data is looked for: data of this machine is a problem.
+    check_cloud(config)
+    tag_values, service = parse_tags(tags), service_of(config)
+    config = check_run(config, options, observer)
+    # The data is listed: without a network this fails, and nothing has begun.
+    prepared = prepare_run(config, cloud_locations(config).serving_dir)
+    check_images(config)
+    observer.on_note("compiling for the service")
+    compiled = compile_checked(config)
+    for warning in compiled.warnings:
+        observer.on_warning(warning)
     with private_umask(config.private):
-        with locking as locked:
-            recorder = begin_record(request, prepared, locked, observer)
-            record_now = partial(record_inputs, recorder, prepared)
-            submit_begun(recorder, prepared, engine, observer, record_now)
-        record = recorder.refresh()
-        if request.follow and record.status == "running":
-            record = follow(recorder.run_dir, service, observer, request.poll_s)
+        record = prepared.begin(options, command, tag_values)
+        run_dir = prepared.workspace.run_dir(record.run_id)
+        with job_lock(run_dir):
+            _submit(prepared, compiled, record, service, observer, run_dir)
+        if wait and record.status == "running":
+            return follow(run_dir, config, observer, poll_s)
     return record
 
 
-def submit_begun(
-    recorder: Recorder,
+def _submit(
     prepared: PreparedRun,
-    engine: ServiceEngine,
+    compiled: CompiledSpec,
+    record: RunRecord,
+    service: VertexService,
     observer: Observer,
-    record_now: partial[None] | None = None,
-    *,
-    resumed: bool = False,
+    run_dir: Path,
 ) -> None:
-    """Submits a run whose record has begun.
+    """Submits a run that has begun; a refusal ends its record."""
+    config, job = prepared.config, compiled.job
+    job_id = job_id_of(config.name, record.run_id)
+    # First: if this process is killed, the service is asked for the job of this name.
+    stored = submitted_job(config, record.run_id, service, service.name_of(job_id))
+    stored.save(run_dir)
+    record.set_graph(read_spec(job).graph())
+    prepared.save(record)
+    observer.on_begin(record)
+    labels = {RUN_LABEL: record.run_id.lower()}
+    try:
+        prepared.record_inputs(record)
+        _add_inputs(prepared, compiled, record.options)
+        uri = f"{record_uri_of(config, record.run_id)}/config.json"
+        with explain_storage(config):
+            content = (run_dir / "config.json").read_bytes()
+            storage_for(uri).write_atomically(uri, content)
+        service.submit(job_id, vertex_job(config, job, labels))
+        observer.on_note(f"submitted: {stored.page}")
+    except SluiceError as error:
+        record.fail(str(error), error.exit_code)
+        record.end()
+    record.save(run_dir)
 
-    Raises:
-      RemoteError: whether the service took the job is not known.
-    """
-    workers = recorder.run_started.workers
-    plan = make_plan(recorder, prepared, workers=workers, locks=(), resumed=resumed)
-    execute(plan, recorder, engine, observer, record_now or (lambda: None))
-    if unanswered := engine.unanswered:
-        raise RemoteError(
-            f"it is not known whether run {recorder.run_dir.name} was submitted",
-            details=str(unanswered).splitlines(),
-            hint=f"sluice status {prepared.config.name}   (asks the service again)",
-        )
+
+def _add_inputs(
+    prepared: PreparedRun, compiled: CompiledSpec, options: RunOptions
+) -> None:
+    """Sets the parameters of a job, and copies what it reads into the bucket."""
+    job, serving_dir = compiled.job, prepared.serving_dir
+    with explain_storage(prepared.config):
+        values = job_parameters(job, serving_dir, prepared.choice, options.accept_data)
+        for item in compiled.uploads:
+            upload(item)
+    job["runtimeConfig"].setdefault("parameterValues", {}).update(values)
+    if not options.use_cache:
+        for task in tasks_of(job["pipelineSpec"]).values():
+            task["cachingOptions"] = {"enableCache": False}

@@ -1,4 +1,4 @@
-"""Operation: validates a config with schema and code, without running anything.
+"""Validates a config with schema and code, without running anything.
 
 TensorFlow is imported only for a rehearsal on an accelerator, and TFX only for a config
 with a ``cloud`` section.
@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pipeline.config.config import Config
 from pipeline.config.problems import Problems
@@ -18,9 +18,6 @@ from pipeline.config.validate import ValidConfig
 from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.validate_graph import validate_pipeline
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
-from runners.cloud.compile_spec import lint_all
-from runners.cloud.lint.finding import Finding, refuse
-from runners.operations.pipeline_request import PipelineRequest
 from sluice.compat import hidden_native_logs, prepare_environment
 from sluice.errors import ConfigError, UsageError
 from sluice.project import activate
@@ -38,19 +35,12 @@ class Validated:
       file: its path.
       warnings: what may still make a run fail, such as missing data.
       rehearsal: of the training; None if none was requested.
-      findings: of the linter, for a config with a ``cloud`` section; all of them are
-        warnings, which are in ``warnings`` too.
     """
 
     pipeline: str
     file: str
     warnings: tuple[str, ...]
     rehearsal: Rehearsal | None = None
-    findings: tuple[Finding, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON form."""
-        return {"schema_version": 1, **asdict(self)}
 
 
 class RehearsalError(ConfigError):
@@ -58,35 +48,35 @@ class RehearsalError(ConfigError):
 
 
 def validate(
-    request: PipelineRequest, accelerator: Literal["tpu", "gpu"] | None = None
+    config: Config, accelerator: Literal["tpu", "gpu"] | None = None
 ) -> Validated:
     """Checks a config with its schema and code.
 
-    A config with a ``cloud`` section is also compiled and linted, which imports TFX in
-    a process of its own; no service is asked.
+    A config with a ``cloud`` section is also compiled, which imports TFX; no service is
+    asked.
 
     Args:
-      request: names the config.
+      config: as it was loaded.
       accelerator: rehearses the training for it; None: does not.
 
     Raises:
-      UsageError: the config does not exist or is invalid.
+      UsageError: the config is invalid.
       RehearsalError: the accelerator refuses the training.
-      LintError: the service would refuse the pipeline, or a run there would fail.
-      NodeError: the process that compiles failed otherwise.
+      NodeError: the user's code failed.
     """
-    config = request.load_config()
     activate(config.root)
     valid = validate_pipeline(config)
     warnings = list(valid.warnings)
-    findings: list[Finding] = []
     if config.cloud is not None:
-        findings = lint_all(valid.config)
-        refuse(findings, config)
-        warnings += map(str, findings)
+        from runners.cloud.compile_spec import compile_checked
+
+        forms = [False, True] if config.cloud.schedule else [False]
+        for scheduled in forms:
+            compiled = compile_checked(valid.config, scheduled=scheduled)
+        warnings += compiled.warnings
     # Accelerators are elsewhere, and so is the data of a service.
     checks: list[Callable[[Config], object]] = []
-    checks += [] if config.cloud else [_check_data]
+    checks += [] if config.cloud else [choose_data]
     checks += [] if config.cloud or accelerator else [check_strategy]
     for check in checks:
         try:
@@ -99,21 +89,7 @@ def validate(
         if rehearsal.refused:
             raise _refused(rehearsal, file)
         warnings += map(str, rehearsal.warnings)
-    return Validated(
-        config.name, file, tuple(warnings), rehearsal, findings=tuple(findings)
-    )
-
-
-def _check_data(config: Config) -> None:
-    """Looks for the data; waits only shortly for a service that does not answer."""
-    if not config.data.dir.startswith("gs://"):
-        choose_data(config)
-        return
-    # The client takes a second to import.
-    from sluice.storage.gcs_storage import giving_up_soon
-
-    with giving_up_soon():
-        choose_data(config)
+    return Validated(config.name, file, tuple(warnings), rehearsal)
 
 
 def check_strategy(config: Config) -> None:

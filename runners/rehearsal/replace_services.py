@@ -51,11 +51,8 @@ def replace_services(job: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         names = ", ".join(in_dataflow)
         notes.append(f"Dataflow is not rehearsed: {names} run Beam in their own tasks")
     if with_accelerator:
-        notes.append(
-            f"accelerators are not rehearsed: {', '.join(with_accelerator)} uses this "
-            "machine's devices; `sluice validate NAME --accelerator gpu` checks the "
-            "training"
-        )
+        names = ", ".join(with_accelerator)
+        notes.append(f"accelerators are not rehearsed: {names} takes what is here")
     notes += _replace_strategy(job)
     inputs = tasks_of(spec).get(PUSHER, {}).get("inputs", {}).get("parameters", {})
     value = inputs.get("custom_config", {}).get("runtimeValue", {})

@@ -12,18 +12,16 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from components.baseline_model.blessed_models import search_baseline
+from components.baseline_model.blessed_models import blessed_models, search_baseline
 from runners.cache import up_to_date
-from runners.metadata.metadata_graph import MetadataGraph
 from runners.metadata.read_metadata import open_store, read_metadata
 from runners.metadata.served_models import served_models
-from runners.retention.deletion_guard import DeletionGuard, folders, remove
-from runners.retention.find_garbage import Garbage, find_garbage, kept_uris
-from runners.retention.retention_policy import Kept, select_kept
-from runners.retention.retire_model import find_blessed_models
+from runners.retention.find_garbage import Garbage, find_garbage
+from runners.retention.retention_policy import select_kept
 from sluice.errors import WorkspaceError
-from sluice.record.load_record import load_record
 from sluice.record.run_record import RunRecord
+from sluice.storage.storage import storage_for
+from sluice.storage.storage_errors import explain_unreadable
 from sluice.workspace import Workspace
 
 
@@ -49,46 +47,43 @@ def collect_garbage(
 
     Raises:
       LockedError: a run of the pipeline is in progress.
+      UsageError: a folder cannot be read; nothing was deleted.
       WorkspaceError: the metadata cannot be read, or a file could not be deleted; the
         others were deleted then, and the next collection tries again.
       ServingError: a serving directory cannot be read.
     """
     if dry_run or not workspace.root.exists():
-        return _find(workspace, serving_dirs, keep, workspace.is_running())[0]
+        return _find(workspace, serving_dirs, keep, running=workspace.is_running())
     workspace.prepare()
     with workspace.exclusive(command), up_to_date.kept(workspace):
-        garbage, graph, kept = _find(workspace, serving_dirs, keep, False)
+        garbage = _find(workspace, serving_dirs, keep, running=False)
         _mark_deleted(workspace.metadata_db, garbage)
         _delete(workspace, garbage)
-        _prune(workspace, kept_uris(graph, kept))
         return garbage
 
 
 def _find(
-    workspace: Workspace, serving_dirs: Iterable[str | Path], keep: int, running: bool
-) -> tuple[Garbage, MetadataGraph, Kept]:
+    workspace: Workspace,
+    serving_dirs: Iterable[str | Path],
+    keep: int,
+    *,
+    running: bool,
+) -> Garbage:
     graph = read_metadata(workspace.metadata_db)
     records = _records(workspace)
     served = served_models(graph, serving_dirs)
-    baselines = [model for model, _ in search_baseline(find_blessed_models(graph))]
+    blessed = blessed_models(graph.artifacts.values())
+    baselines = [model for model, _ in search_baseline(blessed)]
     kept = select_kept(graph, records, served, baselines, keep)
-    try:
-        garbage = find_garbage(workspace, graph, records, kept, running=running)
-    except OSError as error:
-        raise WorkspaceError(
-            "the workspace cannot be read",
-            where=error.filename,
-            actual=error.strerror,
-            hint="make it readable, then run the command again; nothing was deleted",
-        ) from error
-    return garbage, graph, kept
+    with explain_unreadable(str(workspace.root), "the workspace cannot be read"):
+        return find_garbage(workspace, graph, kept, running=running)
 
 
 def _records(workspace: Workspace) -> dict[str, RunRecord | None]:
     records: dict[str, RunRecord | None] = {}
     for run_id in workspace.run_ids():
         try:
-            records[run_id] = load_record(workspace.run_dir(run_id))
+            records[run_id] = RunRecord.load(workspace.run_dir(run_id))
         except WorkspaceError:
             records[run_id] = None
     return records
@@ -113,12 +108,14 @@ def _mark_deleted(metadata_db: Path, garbage: Garbage) -> None:
 
 def _delete(workspace: Workspace, garbage: Garbage) -> None:
     failures = []
-    for items in garbage.items.values():
-        for path in (path for item in items for path in item.paths):
-            try:
-                remove(path)
-            except OSError as error:
-                failures.append(f"{error.filename or path}: {error.strerror}")
+    items = [item for found in garbage.items.values() for item in found]
+    for path in (path for item in items for path in item.paths):
+        try:
+            storage_for(path).delete_tree(str(path))
+        except OSError as error:
+            failures.append(f"{error.filename or path}: {error.strerror}")
+        with contextlib.suppress(OSError):  # It is not empty.
+            path.parent.rmdir()
     if failures:
         raise WorkspaceError(
             "some files could not be deleted",
@@ -127,20 +124,3 @@ def _delete(workspace: Workspace, garbage: Garbage) -> None:
             hint="fix their permissions, then run 'sluice gc' again; everything else "
             "was deleted",
         )
-
-
-def _prune(workspace: Workspace, protected: Iterable[str]) -> None:
-    """Removes empty folders, except those of protected artifacts."""
-    inside = DeletionGuard(workspace.artifacts, protected)
-    for node in folders(workspace.artifacts):
-        for path in (*node.glob(".system/*"), *node.iterdir(), node):
-            if inside.may_delete(path):
-                _remove_if_empty(path)
-    parents = (workspace.inputs, workspace.runs, workspace.checkpoints)
-    for folder in (folder for parent in parents for folder in folders(parent)):
-        _remove_if_empty(folder)
-
-
-def _remove_if_empty(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.rmdir()

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from runners.metadata.metadata_graph import Execution, MetadataGraph
-from runners.retention.deletion_guard import DeletionGuard, folders, size_bytes
-from runners.retention.retention_policy import Kept, is_complete
-from runners.retention.training_checkpoints import expired_checkpoints
-from sluice.record.run_record import RECORD_FILE, RunRecord
+from runners.metadata.graph import MetadataGraph
+from runners.retention.retention_policy import Kept
+from runners.retention.training_checkpoints import expired_checkpoints, folders
+from sluice.record.run_record import RECORD_FILE
 from sluice.workspace import Workspace
 
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-# Folders of TFX in ``<artifacts>/<node>/.system``. Any other name is left alone.
-_SYSTEM = ".system"
-_BY_EXECUTION = "executor_execution"
-_BY_RUN = "stateful_working_dir"
-_BY_TIME = "driver_execution"
+# States of executions that have not ended.
+_OPEN = ("new", "running", "unknown")
+# TFX's own folder of a node, and in it that of runs, which may be resumed.
+_SYSTEM, _BY_RUN = ".system", "stateful_working_dir"
 
 
 @dataclass(frozen=True)
@@ -39,34 +37,18 @@ class Garbage:
 
     Attributes:
       kept_runs: the ids of the kept runs, oldest first.
-      artifacts: files of artifacts, named by URI.
-      runs: files of other runs except their records, named by run id.
-      inputs: copies of input files, named by path.
-      checkpoints: of unfinished trainings that are too old or too many.
-      leftovers: TFX's own folders and unfinished outputs, named by path.
+      items: what to delete, by kind: ``artifacts`` (with their documents, and all else
+        in the folders of nodes), ``runs`` (all but their records), ``inputs`` (copies
+        of input files) and ``checkpoints`` (of unfinished trainings that are too old or
+        too many).
       mark: ids of artifacts to mark as deleted.
       close: ids of executions to close, whose run was killed.
     """
 
-    kept_runs: tuple[str, ...]
-    artifacts: tuple[Item, ...] = ()
-    runs: tuple[Item, ...] = ()
-    inputs: tuple[Item, ...] = ()
-    checkpoints: tuple[Item, ...] = ()
-    leftovers: tuple[Item, ...] = ()
+    kept_runs: tuple[str, ...] = ()
+    items: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
     mark: tuple[int, ...] = ()
     close: tuple[int, ...] = ()
-
-    @property
-    def items(self) -> dict[str, tuple[Item, ...]]:
-        """The items by kind."""
-        return {
-            "artifacts": self.artifacts,
-            "runs": self.runs,
-            "inputs": self.inputs,
-            "checkpoints": self.checkpoints,
-            "leftovers": self.leftovers,
-        }
 
     @property
     def freed_bytes(self) -> int:
@@ -77,161 +59,113 @@ class Garbage:
 def find_garbage(
     workspace: Workspace,
     graph: MetadataGraph,
-    records: Mapping[str, RunRecord | None],
     kept: Kept,
     *,
     running: bool = False,
 ) -> Garbage:
     """Returns what is not in ``kept``.
 
-    Files that a run in progress may write are left out if one is ``running``.
+    What a run in progress may write is left out if one is ``running``.
 
     Raises:
       OSError: a folder cannot be listed.
     """
-    scan = _Scan(workspace, graph, records, kept, running)
-    artifacts, mark = scan.artifacts()
+    outputs = [] if running else list(_outputs(workspace, graph, kept))
+    deleted = {path for item in outputs for path in item.paths}
+    gone = {
+        item.id
+        for item in graph.artifacts.values()
+        if item.state == "deleted"
+        or not deleted.isdisjoint((place := _place(item.uri), *place.parents))
+    }
+    documents = [] if running else list(_documents(workspace, gone))
+    old = [] if running else expired_checkpoints(workspace.checkpoints)
     return Garbage(
         kept_runs=tuple(sorted(kept.runs)),
-        artifacts=artifacts,
-        runs=tuple(scan.runs()),
-        inputs=tuple(scan.inputs()),
-        checkpoints=tuple(scan.checkpoints()),
-        leftovers=tuple(scan.leftovers()),
-        mark=mark,
+        items={
+            "artifacts": (*outputs, *documents),
+            "runs": tuple(_runs(workspace, kept)),
+            "inputs": tuple(_inputs(workspace, graph, kept)),
+            "checkpoints": tuple(_item(str(path), path) for path in old),
+        },
+        mark=tuple(x for x in sorted(gone) if graph.artifacts[x].state != "deleted"),
         close=tuple(
             item.id
             for item in graph.executions.values()
-            if not item.finished and not running
+            if item.state in _OPEN and not running
         ),
     )
 
 
-def kept_uris(graph: MetadataGraph, kept: Kept) -> list[str]:
-    """Returns the URIs of kept artifacts."""
-    return [graph.artifacts[item].uri for item in sorted(kept.artifacts)]
+def _outputs(workspace: Workspace, graph: MetadataGraph, kept: Kept) -> Iterator[Item]:
+    """Yields what is in the folders of nodes, unless a kept artifact is there.
 
-
-@dataclass(frozen=True)
-class _Scan:
-    workspace: Workspace
-    graph: MetadataGraph
-    records: Mapping[str, RunRecord | None]
-    kept: Kept
-    running: bool
-
-    def artifacts(self) -> tuple[tuple[Item, ...], tuple[int, ...]]:
-        """Returns the files of artifacts to delete, and the artifacts to mark."""
-        inside = DeletionGuard(
-            self.workspace.artifacts, kept_uris(self.graph, self.kept)
-        )
-        items: dict[str, Item] = {}
-        mark = []
-        for artifact in self.graph.artifacts.values():
-            external = artifact.properties.get("is_external") == 1
-            if artifact.id in self.kept.artifacts or external:
-                continue
-            if not inside.may_delete(artifact.uri):
-                continue
-            if artifact.state != "deleted":
-                mark.append(artifact.id)
-            # A killed collection has marked it, but not deleted all of its files.
-            if artifact.state != "deleted" or os.path.lexists(artifact.uri):
-                items[artifact.uri] = _item(artifact.uri, Path(artifact.uri))
-        return tuple(items.values()), tuple(mark)
-
-    def runs(self) -> Iterator[Item]:
-        """Yields the runs that have more files than their record."""
-        inside = DeletionGuard(self.workspace.runs)
-        for folder in folders(self.workspace.runs):
-            if folder.name in self.kept.runs or not self._is_run(folder.name):
-                continue
-            paths = [
-                path for path in sorted(folder.iterdir()) if path.name != RECORD_FILE
-            ]
-            if paths and all(map(inside.may_delete, paths)):
-                yield _item(folder.name, *paths)
-
-    def _is_run(self, name: str) -> bool:
-        """Whether a folder belongs to a run; one killed at its start has no record."""
-        if name in self.records or name in self.graph.run_ids:
-            return True
-        return not self.running and _RUN_ID.fullmatch(name) is not None
-
-    def inputs(self) -> Iterator[Item]:
-        """Yields copies of input files whose digest is in no kept run or execution."""
-        named = self._words()
-        for kind in folders(self.workspace.inputs):
-            for copy in folders(kind):
-                if _SHA256.fullmatch(copy.name) and copy.name not in named:
-                    yield _item(str(copy), copy)
-
-    def checkpoints(self) -> Iterator[Item]:
-        """Yields the folders of trainings that will hardly be resumed."""
-        if not self.running:
-            for path in expired_checkpoints(self.workspace.checkpoints):
-                yield _item(str(path), path)
-
-    def leftovers(self) -> Iterator[Item]:
-        """Yields paths in the folders of nodes that are not artifacts."""
-        inside = DeletionGuard(
-            self.workspace.artifacts,
-            (artifact.uri for artifact in self.graph.artifacts.values()),
-        )
-        for node in folders(self.workspace.artifacts):
-            for path in (*self._system(node), *self._half_written(node)):
-                if inside.may_delete(path):
+    Those are ``<node>/<output>/<execution>`` and TFX's ``<node>/.system/<kind>/<id>``.
+    Links are deleted, not followed.
+    """
+    protected = {
+        _place(item.uri)
+        for item in graph.artifacts.values()
+        if item.id in kept.artifacts or item.properties.get("is_external") == 1
+    }
+    above = {parent for item in protected for parent in item.parents}
+    nodes = {execution.node for execution in graph.executions.values()}
+    for node in folders(workspace.artifacts.resolve()):
+        if node.name not in nodes:
+            continue
+        for folder in (*folders(node), *folders(node / _SYSTEM)):
+            for path in sorted(folder.iterdir()) if folder.name != _SYSTEM else ():
+                if folder.name == _BY_RUN and path.name in kept.runs:
+                    continue
+                if path not in above and protected.isdisjoint((path, *path.parents)):
                     yield _item(str(path), path)
 
-    def _system(self, node: Path) -> Iterator[Path]:
-        for kind in folders(node / _SYSTEM):
-            for path in sorted(kind.iterdir()):
-                if kind.name == _BY_EXECUTION:
-                    if not self._is_live(path.name):
-                        yield path
-                elif kind.name == _BY_RUN:
-                    if not (self.running or path.name in self._resumable()):
-                        yield path
-                elif kind.name == _BY_TIME and not self.running:
-                    yield path
 
-    def _half_written(self, node: Path) -> Iterator[Path]:
-        """Yields outputs of failed executions; TFX leaves those of killed ones."""
-        for key in folders(node):
-            for path in sorted(key.iterdir()) if key.name != _SYSTEM else ():
-                execution = self._execution(path.name)
-                if execution is None or execution.node != node.name:
-                    continue
-                if not execution.succeeded and not self._is_live(path.name):
-                    yield path
+def _documents(workspace: Workspace, gone: Collection[int]) -> Iterator[Item]:
+    """Yields the documents of deleted artifacts: ``<artifact id>.<kind>.json``."""
+    for path in sorted(workspace.documents.glob("*.*.json")):
+        number = path.name.partition(".")[0]
+        if number.isdecimal() and int(number) in gone:
+            yield _item(str(path), path)
 
-    def _execution(self, name: str) -> Execution | None:
-        is_id = name.isascii() and name.isdigit()
-        return self.graph.executions.get(int(name)) if is_id else None
 
-    def _is_live(self, name: str) -> bool:
-        execution = self._execution(name)
-        return self.running and execution is not None and not execution.finished
+def _place(uri: str) -> Path:
+    """Returns the path of an artifact whose folder may be reached through links."""
+    path = Path(os.path.normpath(uri))
+    return Path(os.path.realpath(path.parent)) / path.name
 
-    def _resumable(self) -> set[str]:
-        """Returns the kept runs that may be resumed."""
-        return {
-            run_id
-            for run_id in self.kept.runs
-            if not is_complete(self.records.get(run_id))
-        }
 
-    def _words(self) -> str:
-        """Returns all text of kept runs and executions that may name an input file."""
-        executions = (self.graph.executions[item] for item in self.kept.executions)
-        words = [str(item.properties) for item in executions]
-        for run_id in self.kept.runs:
-            for name in (RECORD_FILE, "config.json"):
-                path = self.workspace.run_dir(run_id) / name
-                if path.is_file():
-                    words.append(path.read_text(encoding="utf-8", errors="replace"))
-        return "\n".join(words)
+def _runs(workspace: Workspace, kept: Kept) -> Iterator[Item]:
+    """Yields the runs that have more files than their record."""
+    for folder in folders(workspace.runs):
+        if folder.name in kept.runs or not _RUN_ID.fullmatch(folder.name):
+            continue
+        paths = [path for path in sorted(folder.iterdir()) if path.name != RECORD_FILE]
+        if paths:
+            yield _item(folder.name, *paths)
+
+
+def _inputs(workspace: Workspace, graph: MetadataGraph, kept: Kept) -> Iterator[Item]:
+    """Yields copies of input files whose digest is in no kept run or execution."""
+    named = [str(graph.executions[item].properties) for item in kept.executions]
+    for run_id in kept.runs:
+        for name in (RECORD_FILE, "config.json"):
+            path = workspace.run_dir(run_id) / name
+            if path.is_file():
+                named.append(path.read_text(encoding="utf-8", errors="replace"))
+    text = "\n".join(named)
+    for kind in folders(workspace.inputs):
+        for copy in folders(kind):
+            if _SHA256.fullmatch(copy.name) and copy.name not in text:
+                yield _item(str(copy), copy)
 
 
 def _item(name: str, *paths: Path) -> Item:
-    return Item(name, paths, sum(map(size_bytes, paths)))
+    return Item(name, paths, sum(map(_size_bytes, paths)))
+
+
+def _size_bytes(path: Path) -> int:
+    """Returns the size of a file, or of all files in a folder; links have their own."""
+    if path.is_symlink() or not path.is_dir():
+        return path.lstat().st_size
+    return sum(_size_bytes(Path(entry.path)) for entry in os.scandir(path))

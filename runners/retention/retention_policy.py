@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from components.baseline_model.blessed_models import BlessedModel
-from runners.metadata.metadata_graph import MetadataGraph
+from runners.metadata.graph import MetadataGraph, ids_in
 from runners.metadata.served_models import ServedModel
 from sluice.record.run_record import RunRecord
 
@@ -44,12 +44,19 @@ def select_kept(
         kept, since the gate must not pass while it is lost.
       keep: the number of newest runs to keep, not counting those that were up to date.
     """
-    newest = _newest(graph.run_ids | set(records), records, keep)
-    runs = {*newest, *_last_complete(graph, records), *_runs_of(graph, served)}
+    # Those whose record is unreadable are neither open nor complete.
+    status = {key: item.status if item else "" for key, item in records.items()}
+    complete = [run_id for run_id in records if status[run_id] in _COMPLETE]
+    runs = {
+        *_newest(sorted(graph.run_ids | set(records)), status, keep),
+        *sorted(graph.run_ids.intersection(complete))[-1:],
+        *_runs_of(graph, served),
+    }
     executions = graph.executions_of(runs)
     artifacts, made_by = graph.upstream(
         {
-            *(item for execution in executions for item in execution.touched()),
+            *ids_in(*(item.inputs for item in executions)),
+            *ids_in(*(item.outputs for item in executions)),
             *_named_by(graph, [records.get(run_id) for run_id in runs]),
             *(item.model_id for item in served if item.model_id is not None),
         }
@@ -67,43 +74,15 @@ def select_kept(
     )
 
 
-def _newest(
-    run_ids: Iterable[str], records: Mapping[str, RunRecord | None], keep: int
-) -> list[str]:
+def _newest(run_ids: list[str], status: Mapping[str, str], keep: int) -> list[str]:
     """Returns the newest runs, and open ones; those that were up to date do not count.
 
     Otherwise scheduled runs without changes would displace a resumable one. A service
     may run an older one still.
     """
-    ordered = sorted(run_ids)
-    counted = [run_id for run_id in ordered if not _is_idle(records.get(run_id))]
+    counted = [run_id for run_id in run_ids if status.get(run_id) != "up_to_date"]
     oldest = "" if len(counted) <= keep else counted[-keep]
-    return [
-        run_id
-        for run_id in ordered
-        if run_id >= oldest or _is_open(records.get(run_id))
-    ]
-
-
-def _is_idle(record: RunRecord | None) -> bool:
-    return record is not None and record.status == "up_to_date"
-
-
-def _is_open(record: RunRecord | None) -> bool:
-    return record is not None and record.status == "running"
-
-
-def is_complete(record: RunRecord | None) -> bool:
-    """Whether a run has succeeded or was up to date."""
-    return record is not None and record.status in _COMPLETE
-
-
-def _last_complete(
-    graph: MetadataGraph, records: Mapping[str, RunRecord | None]
-) -> list[str]:
-    """Returns the newest complete run with executions in ML Metadata, if any."""
-    complete = [run_id for run_id in records if is_complete(records[run_id])]
-    return sorted(graph.run_ids.intersection(complete))[-1:]
+    return [x for x in run_ids if x >= oldest or status.get(x) == "running"]
 
 
 def _runs_of(graph: MetadataGraph, served: Iterable[ServedModel]) -> Iterator[str]:
@@ -120,9 +99,9 @@ def _named_by(
 ) -> Iterator[int]:
     """Yields the artifacts in records of runs, which may have no executions."""
     uris: set[str] = set()
-    for record in records:
-        for node in record.nodes if record else ():
+    for record in filter(None, records):
+        uris.update(record.artifacts)
+        for node in record.nodes:
             for links in (node.inputs, node.outputs):
                 uris.update(uri for values in links.values() for uri in values)
-        uris.update(record.artifacts if record else ())
     yield from (item.id for item in graph.artifacts.values() if item.uri in uris)

@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from runners.retention.deletion_guard import folders
-
 # Unfinished trainings whose checkpoints are kept, per node.
 MAX_UNFINISHED = 3
 MAX_AGE_S = 30 * 24 * 3600.0
@@ -57,6 +55,15 @@ class NodeCheckpoints:
         kept = newest[: MAX_UNFINISHED - (beside is not None)]
         oldest_s = time.time() - MAX_AGE_S
         return [path for path in newest if path not in kept or ages[path] < oldest_s]
+
+
+def folders(parent: Path) -> list[Path]:
+    """Returns the subfolders of a folder, sorted; links are left out."""
+    if parent.is_symlink() or not parent.is_dir():
+        return []
+    return sorted(
+        path for path in parent.iterdir() if path.is_dir() and not path.is_symlink()
+    )
 
 
 def expired_checkpoints(root: Path) -> list[Path]:

@@ -25,9 +25,6 @@ from sluice.errors import SluiceError
 
 EVENT_STREAM = "text/event-stream"
 _EVERY_S = 1.0
-_STEP_S = 0.1
-# A tunnel may close a connection without traffic.
-_KEEP_ALIVE_S = 15.0
 
 
 @cache
@@ -70,30 +67,22 @@ async def stream(
       make_view: returns the content as it is now; called in a thread.
       is_stopping: whether the server is about to end.
     """
-    sent, silent_s = None, 0.0
+    sent = None
     while not is_stopping():
         try:
             view = await run_in_threadpool(make_view)
             content = await run_in_threadpool(view.markup)
         except (SluiceError, HTTPException) as error:
             # Such as a run that was deleted meanwhile.
-            text = error.detail if isinstance(error, HTTPException) else error.what
-            yield _event("gone", text)
+            yield _event("gone", str(error))
             return
-        if content != sent:
-            sent, silent_s = content, 0.0
-            yield _event("content", content)
-        elif silent_s >= _KEEP_ALIVE_S:
-            silent_s = 0.0
-            yield ": waiting\n\n"
+        # A tunnel may close a connection without traffic.
+        yield _event("content", content) if content != sent else ": the same\n\n"
+        sent = content
         if not view.is_live:
             yield _event("end", "")
             return
-        for _ in range(round(_EVERY_S / _STEP_S)):
-            if is_stopping():
-                return
-            await asyncio.sleep(_STEP_S)
-        silent_s += _EVERY_S
+        await asyncio.sleep(_EVERY_S)
 
 
 def _event(name: str, text: str) -> str:

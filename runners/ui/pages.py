@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from pipeline.config.load import load_config
 from pipeline.graph.choose_spans import choose_spans
 from reports.epoch_reports import EpochReports
-from runners.operations.find_run import FoundRun
+from runners.operations.find_run import FoundRun, all_workspaces
+from runners.operations.lock_workspace import read_record
 from runners.operations.models import ListedModel, list_models
-from runners.operations.pipeline_request import PipelineRequest
-from runners.ui.actions import possible_actions
-from runners.ui.child_processes import Child, ChildProcesses
+from runners.ui.actions import Action, ChildProcesses, possible_actions
 from runners.ui.live import View
-from runners.ui.project import Project
-from runners.ui.run_tables import (
-    example_table,
+from runners.ui.run_view import run_values
+from runners.ui.tables import (
     pipeline_table,
     pipeline_url,
-    read_rows,
     run_index,
     run_url,
     span_table,
     version_table,
 )
-from runners.ui.run_view import run_values
-from runners.ui.tensorboard import address
-from sluice.errors import SluiceError
+from sluice.errors import SluiceError, WorkspaceError
+from sluice.project import current_project
+from sluice.workspace import Workspace
 
 _HOME = ("Sluice", "/")
 # Runs whose documents are read for a table.
@@ -38,35 +40,35 @@ _MAX_RUNS = 50
 
 @dataclass(frozen=True)
 class Pages:
-    """The pages of a project; each takes the names that its address has.
+    """The pages of the project in the current directory, as it is now.
+
+    A run or pipeline that does not exist cannot be named in an address.
 
     Attributes:
-      project: its pipelines and runs.
       children: the commands that were started; None if nothing may be started.
       epochs: the reports of running trainings.
     """
 
-    project: Project
     children: ChildProcesses | None
     epochs: EpochReports = field(default_factory=EpochReports)
 
     def pipelines(self, request: Request) -> View:
         """All pipelines with their last run, and the commands that were started."""
-        last = {
-            name: next(self.project.runs(workspace), None)
-            for name, workspace in self.project.workspaces().items()
-        }
+        newest = [islice(_runs(item), 1) for item in self._workspaces().values()]
+        last = [found for runs in newest for found in runs]
+        configs = (current_project(Path.cwd()) / "configs").glob("*.yaml")
+        names = {path.stem for path in configs} - {found.name for found in last}
         values = {
-            "table": pipeline_table([found for found in last.values() if found]),
-            "not_run": [name for name in self.project.configs() if not last.get(name)],
-            "commands": self.children.all() if self.children else [],
+            "table": pipeline_table(last),
+            "not_run": sorted(names),
+            "commands": self.children.started if self.children else [],
         }
         return View("Sluice", "pipelines.html.j2", values, is_live=True)
 
     def runs(self, request: Request) -> View:
         """The runs of a pipeline."""
         name = request.path_params["name"]
-        runs = self._runs(name)
+        runs = self._newest_runs(name)
         values = {
             "url": pipeline_url(name),
             "index": run_index(runs),
@@ -78,92 +80,113 @@ class Pages:
     def run(self, request: Request) -> View:
         """A run, live while it is in progress."""
         found = self.found(request)
+        run_id, workspace = found.record.run_id, found.workspace
+        # One that has ended holds the lock a little longer, and has no buttons yet.
+        is_ending = run_id == workspace.run_ids()[-1] and workspace.is_running()
+        is_live = found.record.status == "running" or is_ending
         values = {
             "url": run_url(found),
             "actions": possible_actions(found) if self.children else [],
             **run_values(found, request.query_params.get("log"), self.epochs),
         }
-        is_live = found.record.status == "running"
-        title = f"run {found.record.run_id}"
-        return View(title, "run_live.html.j2", values, trail(found), is_live)
+        title = f"run {run_id}"
+        return View(title, "run_live.html.j2", values, _up(found.name), is_live)
+
+    def ask(self, request: Request) -> View:
+        """Asks before a command is started."""
+        found, action = self.action(request)
+        values = {
+            "action": action,
+            "command": shlex.join(action.command("REASON")),
+            "url": run_url(found),
+        }
+        trail = (*_up(found.name), (f"run {found.record.run_id}", run_url(found)))
+        return View(action.label, "ask.html.j2", values, trail)
 
     def models(self, request: Request) -> View:
         """The pushed versions of a pipeline, and the models of its runs."""
         name = request.path_params["name"]
-        runs = self._runs(name)
         notices: list[str] = []
         listed: list[ListedModel] = []
         try:
-            asked = PipelineRequest(name=name, workspace_dir=self.project.workspace_dir)
-            listed = list_models(asked, notices.append)
+            listed = list_models(load_config(name))
         except SluiceError as error:
             notices.append(str(error))
-        values = {
-            "notices": notices,
-            "flaws": [
-                f"version {item.version.version} is {state}: {why}"
-                for item in listed
-                for state, why in item.flaws.items()
-            ],
-            "versions": version_table(listed, runs, read_rows(runs)),
-        }
+        notices += [
+            f"version {item.version.version} is {state}: {why}"
+            for item in listed
+            for state, why in item.flaws.items()
+        ]
+        table = version_table(listed, self._newest_runs(name))
+        values = {"notices": notices, "versions": table}
         return View("models", "models.html.j2", values, _up(name))
 
     def data(self, request: Request) -> View:
         """The spans that runs have read, and those that the next one would read."""
         name = request.path_params["name"]
-        runs = self._runs(name)
-        notices: list[str] = []
-        chosen: list[str] = []
-        skipped: list[str] = []
+        values: dict[str, object] = {"notice": None}
+        values["spans"] = span_table(self._newest_runs(name))
         try:
-            window = choose_spans(PipelineRequest(name=name).load_config()).data
-            chosen, skipped = list(map(str, window.spans)), window.skipped_lines
+            window = choose_spans(load_config(name)).data
+            values |= {"chosen": window.spans, "skipped": window.skipped_lines}
         except SluiceError as error:
-            notices.append(str(error))
-        values = {
-            "notices": notices,
-            "chosen": chosen,
-            "skipped": skipped,
-            "spans": span_table(runs),
-            "examples": example_table(runs, read_rows(runs)),
-        }
+            values["notice"] = str(error)
         return View("data", "data.html.j2", values, _up(name))
 
     def command(self, request: Request) -> View:
         """The output of a command that was started here."""
-        child = self._child(request)
-        is_running = child.exit_code is None
-        output = child.output()
-        values = {
-            "child": child,
-            "output": output,
-            "address": address(output) if child.command.ends_with_server else None,
-        }
-        return View(
-            child.title, "command.html.j2", values, _up(child.pipeline), is_running
-        )
-
-    def _runs(self, name: str) -> list[FoundRun]:
-        """Returns the newest runs of a pipeline."""
-        return list(islice(self.project.runs(self.project.workspace(name)), _MAX_RUNS))
-
-    def found(self, request: Request) -> FoundRun:
-        """Returns the run that an address names; see ``Project.run`` for the errors."""
-        names = request.path_params
-        return self.project.run(names["name"], names["run_id"])
-
-    def _child(self, request: Request) -> Child:
-        child = self.children and self.children.get(request.path_params["number"])
-        if not child:
+        started = self.children.started if self.children else []
+        index = request.path_params["index"]
+        if index >= len(started):
             raise HTTPException(404, "this server has started no such command")
-        return child
+        child = started[index]
+        is_live, values = child.exit_code is None, {"child": child}
+        return View(child.title, "command.html.j2", values, (_HOME,), is_live)
+
+    def action(self, request: Request) -> tuple[FoundRun, Action]:
+        """Returns the run and the button that an address names.
+
+        Raises:
+          HTTPException: the run has no such button, or not any more.
+        """
+        found = self.found(request)
+        for action in possible_actions(found):
+            if action.name == request.path_params["action"]:
+                return found, action
+        raise HTTPException(409, "this is not possible for the run as it is now")
+
+    def found(self, request: Request, run_id: str | None = None) -> FoundRun:
+        """Returns the run that an address names.
+
+        Raises:
+          HTTPException: there is none.
+          WorkspaceError: its record cannot be read.
+        """
+        workspace = self._workspace(request.path_params["name"])
+        run_id = request.path_params["run_id"] if run_id is None else run_id
+        if run_id not in workspace.run_ids():
+            raise HTTPException(404, "there is no such run")
+        return FoundRun(workspace, read_record(workspace, run_id))
+
+    def _workspaces(self) -> dict[str, Workspace]:
+        return {item.root.name: item for item in all_workspaces()}
+
+    def _workspace(self, name: str) -> Workspace:
+        found = self._workspaces().get(name)
+        if found is None:
+            raise HTTPException(404, "there is no such pipeline, or it has not run yet")
+        return found
+
+    def _newest_runs(self, name: str) -> list[FoundRun]:
+        return list(islice(_runs(self._workspace(name)), _MAX_RUNS))
+
+
+def _runs(workspace: Workspace) -> Iterator[FoundRun]:
+    """Yields the readable runs of a pipeline, newest first."""
+    for run_id in reversed(workspace.run_ids()):
+        with suppress(WorkspaceError):
+            yield FoundRun(workspace, read_record(workspace, run_id))
 
 
 def _up(name: str) -> tuple[tuple[str, str], ...]:
     return (_HOME, (name, pipeline_url(name)))
-
-
-def trail(found: FoundRun) -> tuple[tuple[str, str], ...]:
-    """Returns the pages above that of a run."""
-    return _up(found.workspace.root.name)

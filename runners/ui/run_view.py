@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
-from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from markupsafe import Markup
@@ -18,8 +19,7 @@ from reports.run_values import duration_s
 from reports.sections.run import build
 from reports.sections.training import curves
 from runners.operations.find_run import FoundRun
-from runners.operations.logs import START
-from sluice.record.run_record import NodeRecord
+from sluice.record.parts import NodeRecord
 
 Drawn = TypeVar("Drawn")
 _VERDICT = next(item for item in SECTIONS if item.name == "verdict")
@@ -32,20 +32,23 @@ def run_values(
 
     Args:
       found: the run.
-      log: the node whose log is shown; None for the one that started last.
+      log: the node whose log is shown; None for one that runs or has failed.
       epochs: the reports of running trainings.
     """
     record = found.record
     nodes = [_with_duration(node) for node in record.nodes]
     run = RunData(found.run_dir, replace(record, nodes=nodes), epoch_reports=epochs)
-    section = _drawn(run, partial(build, run))
+    section = _drawn(run, build)
     verdict = None
     if record.status != "running":
         run.previous = last_pushed(run)
         verdict = render_section(run, _VERDICT)
-    logs = [START, *(node.id for node in record.nodes)]
-    logs = [name for name in logs if run.log_tail(name).strip()]
-    shown = log if log and log in logs else _latest(record.nodes, logs)
+    logs = [name for name in log_files(found) if run.log_tail(name).strip()]
+    if log not in logs:
+        states = {node.id: node.state for node in nodes}
+        busy = [name for name in logs if states.get(name) in ("failed", "running")]
+        log = next(iter(busy[-1:] or logs[-1:]), None)
+    training = found.workspace.artifacts / "Trainer"
     return {
         "record": record,
         "elapsed": formats.seconds(duration_s(record, now_utc())),
@@ -53,30 +56,36 @@ def run_values(
         "nodes": [(node, remark(node)) for node in nodes],
         "timeline": section and section.timeline,
         "graph": section and section.graph,
-        "charts": _drawn(run, partial(_curves, run)),
+        "charts": _drawn(run, _curves),
+        "tensorboard": shlex.quote(str(training)) if training.is_dir() else None,
         "logs": logs,
-        "log": shown,
-        "log_text": run.log_tail(shown) if shown else "",
+        "log": log,
+        "log_text": run.log_tail(log) if log else "",
         "notices": run.notices,
     }
 
 
-def _drawn(run: RunData, draw: Callable[[], Drawn]) -> Drawn | None:
+def _drawn(run: RunData, draw: Callable[[RunData], Drawn]) -> Drawn | None:
     """Returns what is drawn, or adds a notice: a document may be damaged in any way."""
     try:
-        return draw()
+        return draw(run)
     except Exception as error:
         text = f"a part cannot be drawn: {type(error).__name__}: {error}"
         run.notices.append(formats.shorten(text, 500))
         return None
 
 
-def _latest(nodes: Sequence[NodeRecord], logs: list[str]) -> str | None:
-    """Returns the log to show: of the node that failed or, else, started last."""
-    with_log = [node for node in nodes if node.id in logs and node.started_at]
-    failed = [node for node in with_log if node.state == "failed"]
-    started = failed or sorted(with_log, key=lambda node: node.started_at or "")
-    return started[-1].id if started else logs[0] if logs else None
+def _curves(run: RunData) -> list[tuple[str, Markup]]:
+    return [chart for artifact in run.epochs() for chart in curves(artifact)]
+
+
+def log_files(found: FoundRun) -> dict[str, Path]:
+    """Returns the logs by node, in the order of the graph; the others come first."""
+    paths = (found.run_dir / "logs").glob("*.log")
+    order = [node.id for node in found.record.nodes]
+    names = {path.stem: path for path in paths}
+    first = {name: names[name] for name in sorted(names) if name not in order}
+    return first | {name: names[name] for name in order if name in names}
 
 
 def _with_duration(node: NodeRecord) -> NodeRecord:
@@ -95,7 +104,3 @@ def now_utc() -> datetime:
 def remark(node: NodeRecord) -> str:
     """Returns why a node is in its state, or how far it is."""
     return node.reason or ", ".join(formats.progress(node.progress or {}))
-
-
-def _curves(run: RunData) -> list[tuple[str, Markup]]:
-    return [chart for artifact in run.epochs() for chart in curves(artifact)]

@@ -1,154 +1,85 @@
 """Run record: the state and results of a run, ``runs/<run id>/run.json``.
 
-It is the ``--json`` document; its format is versioned by ``SCHEMA_VERSION``.
+The runner changes the record and saves it after each change; whoever shows a run reads
+it. Its JSON form is what ``--json`` prints; ``docs/run_record.md`` describes it.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+import math
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any
 
+from sluice.clock import utc_now
+from sluice.errors import ExitCode, WorkspaceError
+from sluice.node_kinds import PUSHERS
+from sluice.record.parts import (
+    FINISHED,
+    ArtifactRecord,
+    Artifacts,
+    DocumentRecord,
+    ErrorRecord,
+    NodeEnd,
+    NodeRecord,
+    NodeState,
+    PushRecord,
+    RunStatus,
+)
 from sluice.storage import atomic
 
 SCHEMA_VERSION = 1
 RECORD_FILE = "run.json"
-# Tag of a run of ``sluice rehearse``, whose pushes went to an emulated bucket.
+# Tag of a run of ``sluice rehearse``, which pushed nothing that is served.
 REHEARSAL = "rehearsal"
-# Statuses of earlier versions.
-_RENAMED = {"nothing_to_do": "up_to_date"}
+# The reason of a node that ``--to`` leaves out.
+NOT_ASKED_FOR = "not in the part asked for"
 
-Part = TypeVar("Part")
-
-RunStatus = Literal[
-    "succeeded", "up_to_date", "blocked", "failed", "interrupted", "running"
-]
-NodeState = Literal[
-    "ran",
-    "cached",
-    "skipped",
-    "blocked",
-    "failed",
-    "not_reached",
-    "interrupted",
-    "running",
-]
-PushState = Literal["pushed", "already_served", "blocked", "failed", "not_reached"]
-
-
-class NewerRecordError(ValueError):
-    """``run.json`` was written by a newer version of Sluice."""
+_BLESSINGS = ("ModelBlessing", "InfraBlessing")
+_STOPPED = ("failed", "blocked", "not_reached", "interrupted")
 
 
 @dataclass
-class NodeRecord:
-    """One node of the graph.
+class RunOptions:
+    """How a run was asked for; a resumed run keeps them.
 
     Attributes:
-      id: of the node.
-      kind: the component's class.
-      state: see ``NodeState``.
-      duration_s: wall time of the last attempt; None before its end, 0 if the node did
-        not have to run.
-      reason: why it is in this state, if that needs an explanation.
-      outputs: the URIs of each output's artifacts.
-      inputs: likewise of each input's.
-      upstream: the ids of the nodes that it waits for.
-      started_at: UTC, ISO 8601; None if it has not started.
-      attempts: how often it was started in this run.
-      peak_memory_bytes: peak resident memory of its process, TFX included; None if it
-        had no process of its own.
-      cache: ``key`` and ``parts`` of its cache key; None if it has none.
-      progress: its last progress report, such as the epoch; None after its end.
+      workers: number of nodes to run in parallel, at most.
+      use_cache: whether nodes may take their outputs from the cache.
+      forced: nodes that run even if they are cached.
+      to_nodes: run these and what is upstream of them; empty for all.
+      accept_data: the reason for overriding the data gate once, or None.
+      without_baseline: the reason for beginning without a baseline, or None.
     """
 
-    id: str
-    kind: str
-    state: NodeState = "not_reached"
-    duration_s: float | None = None
-    reason: str | None = None
-    outputs: dict[str, list[str]] = field(default_factory=dict)
-    inputs: dict[str, list[str]] = field(default_factory=dict)
-    upstream: list[str] = field(default_factory=list)
-    started_at: str | None = None
-    attempts: int = 0
-    peak_memory_bytes: int | None = None
-    cache: dict[str, Any] | None = None
-    progress: dict[str, Any] | None = None
+    workers: int = 1
+    use_cache: bool = True
+    forced: list[str] = field(default_factory=list)
+    to_nodes: list[str] = field(default_factory=list)
+    accept_data: str | None = None
+    without_baseline: str | None = None
 
-
-@dataclass
-class PushRecord:
-    """Result of a push; ``version`` and ``uri`` are None unless it is served."""
-
-    destination: str
-    state: PushState = "not_reached"
-    version: int | None = None
-    uri: str | None = None
-
-
-@dataclass
-class ErrorRecord:
-    """The first error of a run.
-
-    Attributes:
-      node: the failed node; None if the error was outside of the nodes.
-      message: the cause, and how to fix it.
-      log: the log file with more detail; None if there is none.
-      log_tail: its last lines, if the message alone does not explain the error.
-    """
-
-    node: str | None
-    message: str
-    log: str | None
-    log_tail: list[str] = field(default_factory=list)
-
-
-@dataclass
-class ArtifactRecord:
-    """An input or output of a node of the run.
-
-    Attributes:
-      id: in ML Metadata.
-      type: its type's name.
-      producer: the node that made it, in this run or an earlier one; None if unknown.
-    """
-
-    id: int
-    type: str
-    producer: str | None = None
-
-
-@dataclass
-class DocumentRecord:
-    """A file of the record that is too large for ``run.json``.
-
-    Attributes:
-      kind: see ``sluice.node_kinds.DOCUMENTS``.
-      node: whose outputs it describes.
-      path: relative to the run's folder, such as ``record/Trainer.epochs.json``.
-      digest: SHA-256 of its content.
-    """
-
-    kind: str
-    node: str
-    path: str
-    digest: str
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run may end at once if nothing has changed since the last."""
+        special = self.forced or self.to_nodes or self.accept_data
+        return self.use_cache and not (special or self.without_baseline)
 
 
 @dataclass
 class RunRecord:
     """The record of a run, ``run.json``.
 
-    It is rewritten after every event, and every few seconds while nodes report
-    progress.
-
     Attributes:
       run_id: ``YYYYMMDDTHHMMSSZ-xxxx``.
       pipeline: its name.
       started_at: UTC, ISO 8601, as all times here.
       command: the command line.
+      options: see ``RunOptions``.
       status: see ``RunStatus``.
       exit_code: None while it is running.
       ended_at: None while it is running.
@@ -159,7 +90,7 @@ class RunRecord:
       report_uri: of its page; None before its end.
       resume_command: the command to resume the run; None if there is nothing to resume.
       artifacts: by URI.
-      documents: the files in ``record/``.
+      documents: what the outputs hold.
       config: the resolved config.
       digests: of the run's inputs: ``config``, ``schema``, ``code``, ``data``.
       packages: versions of the packages that affect results.
@@ -172,8 +103,9 @@ class RunRecord:
 
     run_id: str
     pipeline: str
-    started_at: str
-    command: str
+    command: str = ""
+    started_at: str = field(default_factory=utc_now)
+    options: RunOptions = field(default_factory=RunOptions)
     status: RunStatus = "running"
     exit_code: int | None = None
     ended_at: str | None = None
@@ -211,46 +143,227 @@ class RunRecord:
                 return node
         raise KeyError(node_id)
 
+    def resume(self, command: str, workers: int) -> None:
+        """Opens a run that has ended; its unfinished nodes are to run again."""
+        stopped_at = datetime.fromisoformat(self.ended_at or utc_now())
+        pause = datetime.now(timezone.utc) - stopped_at
+        self.paused_s += max(0.0, round(pause.total_seconds(), 3))
+        self.resumed_at.append(utc_now())
+        self.command, self.options.workers = command, workers
+        self.status, self.exit_code, self.ended_at = "running", None, None
+        self.error = self.resume_command = None
+        for node in self.nodes:
+            if node.state not in FINISHED:
+                node.state, node.reason, node.error = "not_reached", None, None
+
+    def set_graph(self, nodes: Iterable[NodeRecord]) -> None:
+        """Sets the nodes; those of a resumed run keep what is known of them."""
+        before = {node.id: node for node in self.nodes}
+        self.nodes = [before.get(node.id, node) for node in nodes]
+
+    def start_node(self, node_id: str) -> None:
+        """Sets a node to running."""
+        node = self.node(node_id)
+        node.state, node.reason, node.error, node.progress = "running", None, None, None
+        node.started_at, node.duration_s = utc_now("milliseconds"), None
+        node.peak_memory_bytes = None
+        node.attempts += 1
+
+    def end_node(self, end: NodeEnd) -> None:
+        """Records the end of a node; the first error is that of the run."""
+        node = self.node(end.node)
+        node.state, node.reason, node.error = end.state, end.reason, end.error
+        node.duration_s, node.progress = round(end.duration_s, 3), None
+        node.peak_memory_bytes = end.peak_memory_bytes
+        node.inputs, node.outputs = _uris(end.inputs), _uris(end.outputs)
+        self._add_artifacts(end)
+        paths = {document.path for document in end.documents}
+        kept = [item for item in self.documents if item.path not in paths]
+        self.documents = [*kept, *end.documents]
+        for text in end.notes:
+            self.note(text)
+        decided = {verdict["gate"] for verdict in end.gates}
+        kept_gates = [gate for gate in self.gates if gate["gate"] not in decided]
+        self.gates = [*kept_gates, *end.gates]
+        if end.push:
+            self.pushes = [replace(end.push, destination=self.pushes[0].destination)]
+        if end.push and end.push.state == "blocked" and end.state != "blocked":
+            node.state, node.reason = "blocked", self._refusal(end)
+        if end.error:
+            self.error = self.error or end.error
+
+    def stopped_by_upstream(self, node: NodeRecord) -> NodeEnd | None:
+        """Returns the end of a node that an upstream node stops, None if none does."""
+        for name in node.upstream:
+            before = self.node(name)
+            if before.state == "skipped":
+                reason = f"upstream {name} was skipped"
+                return NodeEnd(node.id, "skipped", reason=before.reason or reason)
+            # A Pusher that ran, and was blocked by a gate, stops no other node. A node
+            # that has not ended has no reason.
+            if before.state in _STOPPED and before.reason and not before.outputs:
+                by_gate = before.state == "blocked"
+                by_gate = by_gate or bool(before.error and before.error.gate)
+                state: NodeState = "blocked" if by_gate else "not_reached"
+                reason = f"stopped by {name}" if before.error else before.reason
+                blocked = PushRecord("", "blocked")
+                push = blocked if by_gate and node.kind in PUSHERS else None
+                return NodeEnd(node.id, state, reason=reason, push=push)
+        return None
+
+    def fail(self, message: str, exit_code: int, log: str | None = None) -> None:
+        """Records an error outside of the nodes."""
+        failed = ErrorRecord(None, message, log, exit_code=int(exit_code))
+        self.error = self.error or failed
+
+    def note(self, text: str) -> None:
+        """Adds a remark for the reader of the record, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def end(self, exit_code: int | None = None, reason: str = "") -> None:
+        """Ends the run; its status and exit code follow from nodes, gates and error.
+
+        Args:
+          exit_code: INTERRUPTED or TERMINATED if a signal ended the run.
+          reason: why nodes that were running have no result, such as a signal.
+        """
+        self._interrupt_running(reason)
+        self.ended_at = utc_now()
+        if exit_code:
+            self.status, self.exit_code = "interrupted", int(exit_code)
+        elif self.error:
+            self.status = "blocked" if self.error.gate else "failed"
+            self.exit_code = self.error.exit_code
+        elif not all(gate["passed"] for gate in self.gates):
+            self.status, self.exit_code = "blocked", int(ExitCode.MODEL)
+        else:
+            quiet = all(node.state in ("cached", "skipped") for node in self.nodes)
+            self.status = "up_to_date" if quiet else "succeeded"
+            self.exit_code = int(ExitCode.DONE)
+
+    def end_unchanged(self, last: RunRecord) -> None:
+        """Ends a run without changes since ``last``, with the results of ``last``."""
+        why = f"nothing has changed since run {last.run_id}"
+        self.nodes = deepcopy(last.nodes)
+        for node in self.nodes:
+            if node.state != "skipped":
+                node.state, node.reason = "cached", why
+            node.duration_s, node.attempts, node.progress = 0.0, 0, None
+            node.started_at = node.peak_memory_bytes = None
+        self.pushes = [replace(push, state="already_served") for push in last.pushes]
+        self.gates, self.artifacts = last.gates, last.artifacts
+        self.documents, self.report_uri = last.documents, last.report_uri
+        self.digests, self.packages, self.spans = (
+            last.digests,
+            last.packages,
+            last.spans,
+        )
+        self.status, self.exit_code = "up_to_date", int(ExitCode.DONE)
+        self.ended_at = utc_now()
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the versioned JSON form."""
-        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+        return {"schema_version": SCHEMA_VERSION, **_jsonable(asdict(self))}
 
     def save(self, run_dir: Path) -> None:
-        """Rewrites ``run.json`` atomically."""
-        atomic.write_json(run_dir / RECORD_FILE, self.to_dict())
+        """Writes ``run.json`` atomically.
+
+        Raises:
+          WorkspaceError: it cannot be written, such as on a full disk.
+        """
+        try:
+            atomic.write_json(run_dir / RECORD_FILE, self.to_dict(), indent=None)
+        except OSError as error:
+            raise WorkspaceError(
+                "the record of the run could not be written",
+                where=run_dir,
+                actual=error.strerror or str(error),
+                hint="free some space, then resume the run",
+            ) from error
+
+    @classmethod
+    def load_ended(cls, run_dir: Path) -> RunRecord:
+        """Reads the record of a run without a process: one that is open was killed.
+
+        Nothing is written.
+
+        Raises:
+          WorkspaceError: as for ``load``.
+        """
+        record = cls.load(run_dir)
+        if record.status == "running":
+            saved_s = (run_dir / RECORD_FILE).stat().st_mtime
+            saved_at = datetime.fromtimestamp(saved_s, timezone.utc)
+            record._interrupt_running("was killed")
+            record.status, record.ended_at = (
+                "interrupted",
+                saved_at.isoformat("T", "seconds"),
+            )
+            record.error = ErrorRecord(None, "the run was killed")
+        return record
 
     @classmethod
     def load(cls, run_dir: Path) -> RunRecord:
-        """Reads what ``save`` wrote; unknown keys are ignored.
+        """Reads what ``save`` wrote.
 
         Raises:
-          NewerRecordError: a newer version of Sluice wrote it.
-          ValueError: the file is damaged.
+          WorkspaceError: the file is missing, damaged or another version's.
         """
+        from pydantic import TypeAdapter
+
         path = run_dir / RECORD_FILE
-        data = json.loads(path.read_text(encoding="utf-8"))
-        version = data.get("schema_version") if isinstance(data, dict) else None
-        if version != SCHEMA_VERSION:
-            kind = NewerRecordError if isinstance(version, int) else ValueError
-            raise kind(f"{path} has another format than {SCHEMA_VERSION}")
-        error = data["error"]
-        parts = {
-            "status": _RENAMED.get(data["status"], data["status"]),
-            "error": _made_of(ErrorRecord, error) if error else None,
-            "nodes": [_made_of(NodeRecord, node) for node in data["nodes"]],
-            "pushes": [_made_of(PushRecord, push) for push in data["pushes"]],
-            "artifacts": {
-                uri: _made_of(ArtifactRecord, artifact)
-                for uri, artifact in data.get("artifacts", {}).items()
-            },
-            "documents": [
-                _made_of(DocumentRecord, document)
-                for document in data.get("documents", [])
-            ],
-        }
-        return _made_of(cls, {**data, **parts})
+        try:
+            data = json.loads(path.read_bytes())
+            if data["schema_version"] != SCHEMA_VERSION:
+                raise ValueError(f"its schema_version is not {SCHEMA_VERSION}")
+            return TypeAdapter(cls).validate_python(data)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise WorkspaceError(
+                f"the record of run {run_dir.name} cannot be read",
+                where=path,
+                actual=str(error),
+                hint="start a new run (cached nodes are skipped)",
+            ) from error
+
+    def _add_artifacts(self, end: NodeEnd) -> None:
+        for items in end.inputs.values():
+            for item in items:
+                self.artifacts.setdefault(item.uri, ArtifactRecord(item.id, item.type))
+        for items in end.outputs.values():
+            for item in items:
+                known = self.artifacts.get(item.uri)
+                # The outputs of a resolver were produced by another node.
+                if known is None or known.producer is None:
+                    made = ArtifactRecord(item.id, item.type, end.node)
+                    self.artifacts[item.uri] = made
+
+    def _refusal(self, end: NodeEnd) -> str:
+        """Returns which nodes have not blessed the model of a push."""
+        names = [
+            self.artifacts[item.uri].producer or "an earlier run"
+            for items in end.inputs.values()
+            for item in items
+            if item.type in _BLESSINGS and not item.properties.get("blessed")
+        ]
+        return f"stopped by {' and '.join(names) or 'a missing blessing'}"
+
+    def _interrupt_running(self, reason: str) -> None:
+        for node in self.nodes:
+            if node.state == "running":
+                node.state, node.reason, node.progress = "interrupted", reason, None
 
 
-def _made_of(kind: type[Part], data: dict[str, Any]) -> Part:
-    known = {item.name for item in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{key: value for key, value in {**data}.items() if key in known})
+def _uris(artifacts: Artifacts) -> dict[str, list[str]]:
+    return {key: [item.uri for item in items] for key, items in artifacts.items()}
+
+
+def _jsonable(value: Any) -> Any:
+    """Returns JSON values; NaN and infinities are protobuf's strings, as JSON's."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
+    if isinstance(value, dict):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    return value

@@ -36,7 +36,7 @@ _ORANGE = ("#fff1e5", "#bc4c00"), ("#2a1a10", "#f0883e")
 _RED = ("#ffebe9", "#cf222e"), ("#2d1517", "#f85149")
 _WHITE = ("#ffffff", "#8c959f"), ("#0d1117", "#6e7681")
 
-# By sluice.record.run_record.NodeState.
+# By sluice.record.parts.NodeState.
 NODE_STATES = {
     "ran": NodeLook("done", "green", *_GREEN),
     "cached": NodeLook("cached", "cyan", *_BLUE),

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-_MODE = 0o666
-
 
 def write_bytes(path: str | Path, data: bytes) -> None:
     """Writes a file so that a reader sees the old content or the new, never a part.
@@ -31,13 +29,20 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """Yields a file that replaces a path's file at the end; see ``write_bytes``."""
-    path, mode = Path(path), _MODE
+    path, mode = Path(path), 0o666
     with contextlib.suppress(FileNotFoundError):
         mode &= path.stat().st_mode
-    with _temporary(path, mode) as (file, temporary):
-        yield file
-        _flush(file)
+    temporary = _beside(path)
+    # Not tempfile's, whose mode is 0600: the umask can be read only by setting it.
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
 
 
@@ -50,38 +55,20 @@ def create(path: str | Path, data: bytes) -> bool:
       OSError: the directory cannot be written, the disk is full, or the file system
         has no hard links.
     """
-    path = Path(path)
-    with _temporary(path, _MODE) as (file, temporary):
-        file.write(data)
-        _flush(file)
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
-        finally:
-            os.unlink(temporary)
-    sync_directory(path.parent)
+    temporary = _beside(Path(path))
+    write_bytes(temporary, data)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink()
+    sync_directory(temporary.parent)
     return True
 
 
-@contextlib.contextmanager
-def _temporary(path: Path, mode: int) -> Iterator[tuple[IO[bytes], Path]]:
-    """Yields a file beside a path, and its name; it is deleted if the block raises."""
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
-    # Not tempfile's, whose mode is 0600: the umask can be read only by setting it.
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file, temporary
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
-def _flush(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -89,13 +76,13 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
-def write_json(path: str | Path, value: Any) -> None:
-    """Writes a value as indented JSON atomically; see ``write_bytes``.
+def write_json(path: str | Path, value: Any, *, indent: int | None = 2) -> None:
+    """Writes a value as JSON atomically; see ``write_bytes``.
 
     Raises:
       ValueError: a number is not finite, which JSON does not support.
     """
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     # A lone surrogate, as of an argument that is not UTF-8, becomes JSON's own escape.
     write_bytes(path, f"{text}\n".encode("utf-8", errors="backslashreplace"))
 
@@ -110,7 +97,7 @@ def sync_directory(directory: str | Path) -> None:
 
 
 @contextlib.contextmanager
-def lock(path: str | Path, *, wait: bool = True, shared: bool = False) -> Iterator[int]:
+def lock(path: str | Path, *, wait: bool = True) -> Iterator[int]:
     """Holds a ``flock`` on a file, which is created if need be.
 
     The kernel releases it when the owner dies, however it dies.
@@ -123,8 +110,7 @@ def lock(path: str | Path, *, wait: bool = True, shared: bool = False) -> Iterat
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-        fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield handle
     finally:
         os.close(handle)

@@ -65,13 +65,12 @@ class Segment:
         found = self.regex.fullmatch(name) if self.regex is not None else None
         if found is None:
             return name
-        tokens = _TOKEN.findall(self.text)
-        placeholders = [token for token in tokens if token[0] == "{"]
-        spelt, at = "", 0
-        for group, placeholder in enumerate(placeholders, 1):
-            spelt += name[at : found.start(group)] + placeholder
-            at = found.end(group)
-        return spelt + name[at:]
+        placeholders = [match[0] for match in _PLACEHOLDER.finditer(self.text)]
+        # From the last, as those before it stay where they are.
+        for group in range(len(placeholders), 0, -1):
+            start, end = found.span(group)
+            name = name[:start] + placeholders[group - 1] + name[end:]
+        return name
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Application default credentials are used if there are any; public buckets need none.
 ``STORAGE_EMULATOR_HOST`` selects another server. Transient failures are retried by the
-client for two minutes.
+client for half a minute.
 """
 
 from __future__ import annotations
@@ -13,38 +13,41 @@ import functools
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from types import TracebackType
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import IO, Any, Literal, cast
 from uuid import uuid4
 
 import google.auth
-import google.resumable_media
 import requests
 from google.api_core.exceptions import GoogleAPIError
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
-from google.cloud import storage
+from google.cloud.storage import Client
+from google.cloud.storage.fileio import BlobReader
 from google.cloud.storage.retry import DEFAULT_RETRY
+from google.resumable_media import DataCorruption, InvalidResponse
 
-from sluice.storage.storage import Entry, Storage
-from sluice.storage.storage_errors import PreconditionFailedError, error_of_status
+from sluice.storage.storage import Entry, PreconditionFailedError, Storage
 
 SCHEME = "gs://"
-RETRY = DEFAULT_RETRY
-# Of a service that does not answer, where nothing has begun yet.
-NO_ANSWER_S = 8.0
+# The client's own two minutes are long for a command without a network.
+RETRY = DEFAULT_RETRY.with_timeout(30)
 # A read of a large object is one request for each so many bytes.
 _BLOCK_BYTES = 8 << 20
 _FIELDS = "items(name,size,timeCreated,generation),prefixes,nextPageToken"
 # Metadata key with the id of an upload, to tell a lost response from a lost race.
 _UPLOAD = "sluice-upload"
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
+_LOGIN = (
+    "run `gcloud auth application-default login`, or let GOOGLE_APPLICATION_CREDENTIALS"
+    " name a key file"
+)
+_name = attrgetter("name")
 _ERRORS = (
     GoogleAPIError,
     GoogleAuthError,
-    google.resumable_media.DataCorruption,
-    google.resumable_media.InvalidResponse,
+    DataCorruption,
+    InvalidResponse,
     requests.RequestException,
 )
 
@@ -52,75 +55,39 @@ _ERRORS = (
 class GcsStorage(Storage):
     """Objects by ``gs://bucket/name``; names are used as they are, without escapes."""
 
-    def list(
-        self,
-        folder: str,
-        *,
-        recursive: bool = False,
-        matching: Callable[[str], bool] | None = None,
-    ) -> Sequence[Entry]:
-        bucket, name = _parse(folder)
-        prefix = f"{name.rstrip('/')}/" if name.strip("/") else ""
-        base = f"{SCHEME}{bucket}/{prefix}"
+    def list(self, folder: str, *, recursive: bool = False) -> Sequence[Entry]:
+        base = f"{folder.rstrip('/')}/"
         with _os_errors(folder):
-            found = _client().list_blobs(
-                bucket,
-                prefix=prefix,
-                delimiter=None if recursive else "/",
-                fields=_FIELDS,
-                retry=RETRY,
-            )
+            found = _below(folder, fields=_FIELDS, delimiter="" if recursive else "/")
             # A name that ends with a slash is a folder marker.
-            files = [blob for blob in found if not blob.name.endswith("/")]
-            inner = [one[len(prefix) :].rstrip("/") for one in found.prefixes]
-        entries = [
-            _entry(f"{SCHEME}{bucket}/{blob.name}", blob.name[len(prefix) :], blob)
-            for blob in files
-        ]
-        entries += [Entry(base + name, name, "folder") for name in inner if name]
-        there = (entry for entry in entries if matching is None or matching(entry.name))
-        return sorted(there, key=lambda entry: entry.name)
+            entries = [_entry(b, base) for b in found if not b.name.endswith("/")]
+        for prefix in found.prefixes:
+            uri = f"{SCHEME}{found.bucket.name}/{prefix}".rstrip("/")
+            entries.append(Entry(uri, uri[len(base) :], "folder"))
+        return sorted(filter(_name, entries), key=_name)
 
     def stat(self, uri: str) -> Entry:
-        name = uri.rstrip("/").rpartition("/")[2]
-        blob = _blob(uri)
+        base = f"{uri.rstrip('/').rpartition('/')[0]}/"
         try:
-            return _entry(uri, name, self._look(blob, uri))
+            return _entry(_look(uri), base)
         except FileNotFoundError:
             with _os_errors(uri):
-                below = _client().list_blobs(
-                    blob.bucket,
-                    prefix=f"{blob.name.rstrip('/')}/" if blob.name else "",
-                    max_results=1,
-                    retry=RETRY,
-                )
-                if blob.name and not any(True for _ in below):
-                    raise
-            return Entry(uri, name, "folder")
-
-    def is_file(self, uri: str) -> bool:
-        try:
-            self._look(_blob(uri), uri)
-        except FileNotFoundError:
-            return False
-        return True
-
-    def read(self, uri: str) -> bytes:
-        with _os_errors(uri):
-            return _blob(uri).download_as_bytes(raw_download=True, retry=RETRY)
+                is_empty = not any(True for _ in _below(uri, max_results=1))
+            if is_empty and _blob(uri).name:
+                raise
+            return Entry(uri, uri.rstrip("/")[len(base) :], "folder")
 
     def open(
         self, uri: str, mode: Literal["rb", "wb"], *, generation: str | None = None
     ) -> IO[bytes]:
         if mode == "wb":
             return cast(IO[bytes], _Upload(self, uri))
-        blob = self._look(_blob(uri), uri)
+        # With its generation, which all requests then ask for.
+        blob = _look(uri)
         if generation not in (None, str(blob.generation)):
             raise PreconditionFailedError(uri)
-        # Pinned to this generation, so that an object replaced during the read is not
-        # mixed from two.
-        reader = _Download(_blob(uri, blob.generation), blob.size, uri)
-        return io.BufferedReader(reader, _BLOCK_BYTES)
+        reader = _Reader(blob, _BLOCK_BYTES, RETRY, raw_download=True)
+        return cast(IO[bytes], reader)
 
     def write_atomically(
         self, uri: str, data: bytes, *, if_generation: str | None = None
@@ -157,15 +124,15 @@ class GcsStorage(Storage):
                 )
         except PreconditionFailedError:
             # An earlier attempt may have succeeded, with its response lost.
-            if not self._made_by(blob.metadata, uri):
+            if not self.exists(uri) or _look(uri).metadata != blob.metadata:
                 raise
 
     def copy(self, source: str, target: str) -> None:
-        old, new = _blob(source), _blob(target)
+        """Copies an object within one bucket; replaces the target."""
+        old, new, token = _blob(source), _blob(target), None
         with _os_errors(source):
-            token, *_ = new.rewrite(old, retry=RETRY)
-            while token is not None:
-                token, *_ = new.rewrite(old, token=token, retry=RETRY)
+            while (token := new.rewrite(old, token=token, retry=RETRY)[0]) is not None:
+                pass
 
     def rename(self, source: str, target: str) -> None:
         self.copy(source, target)
@@ -178,81 +145,33 @@ class GcsStorage(Storage):
             _blob(uri).delete(retry=RETRY)
 
     def delete_tree(self, uri: str) -> None:
-        bucket, name = _parse(uri)
-        if not name.strip("/"):
+        blob = _blob(uri.rstrip("/"))
+        if not blob.name:
             raise ValueError(f"{uri} is a whole bucket, which is never deleted")
-        client = _client()
         with _os_errors(uri):
-            prefix = f"{name.rstrip('/')}/"
-            blobs = [
-                _blob(uri.rstrip("/")),
-                *client.list_blobs(bucket, prefix=prefix, retry=RETRY),
-            ]
             # Another process may have deleted one of them.
-            client.bucket(bucket).delete_blobs(
-                blobs, on_error=lambda blob: None, retry=RETRY
+            blob.bucket.delete_blobs(
+                [blob, *_below(uri)], on_error=lambda blob: None, retry=RETRY
             )
 
     def make_folder(self, uri: str) -> None:
         """Does nothing: a folder is there as soon as something lies in it."""
 
-    def _look(self, blob: Any, uri: str) -> Any:
-        if not blob.name:
-            raise error_of_status(404, "a bucket is no object", uri)
-        with _os_errors(uri):
-            blob.reload(retry=RETRY)
-        return blob
 
-    def _made_by(self, metadata: dict[str, str], uri: str) -> bool:
-        try:
-            return self._look(_blob(uri), uri).metadata == metadata
-        except FileNotFoundError:
-            return False
-
-
-class _Download(io.RawIOBase):
+class _Reader(BlobReader):
     """Reads one generation of an object, a range for each request."""
 
-    def __init__(self, blob: Any, size: int, uri: str) -> None:
-        self._blob = blob
-        self._size = size
-        self._uri = uri
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readall(self) -> bytes:
-        # The inherited one asks for 8 KiB at a time.
-        return b"".join(iter(lambda: self.read(_BLOCK_BYTES), b""))
-
-    def readinto(self, buffer: Any) -> int:
-        end = min(self._at + len(buffer), self._size)
-        if self._at >= end:
-            return 0
+    def read(self, size: int = -1) -> bytes:
+        uri = f"{SCHEME}{self._blob.bucket.name}/{self._blob.name}"
         try:
-            with _os_errors(self._uri):
-                # Ranges have no checksum.
-                data = self._blob.download_as_bytes(
-                    start=self._at,
-                    end=end - 1,
-                    raw_download=True,
-                    checksum=None,
-                    retry=RETRY,
-                )
+            with _os_errors(uri):
+                return super().read(size)
         except FileNotFoundError as error:
-            raise PreconditionFailedError(self._uri) from error
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+            raise PreconditionFailedError(uri) from error
 
 
 class _Upload:
-    """Collects what is written and uploads it on ``close``; nothing if it fails.
-
-    The content is buffered in a temporary file, in memory up to the size of a block.
-    Without ``close`` nothing is uploaded.
-    """
+    """Collects what is written and uploads it on ``close``; nothing if it fails."""
 
     def __init__(self, storage: GcsStorage, uri: str) -> None:
         self._storage = storage
@@ -263,50 +182,47 @@ class _Upload:
         return self._file.write(data)
 
     def close(self) -> None:
-        if self._file.closed:
-            return
-        with self._file:
-            self._storage.upload(self._uri, cast(IO[bytes], self._file), None)
+        if not self._file.closed:
+            with self._file:
+                self._storage.upload(self._uri, cast(IO[bytes], self._file), None)
 
     def __enter__(self) -> _Upload:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
             self._file.close()
+        self.close()
 
 
-def _parse(uri: str) -> tuple[str, str]:
+def _blob(uri: str) -> Any:
     bucket, _, name = uri.removeprefix(SCHEME).partition("/")
-    if not bucket:
-        raise error_of_status(404, "the address names no bucket", uri)
-    return bucket, name
+    return _client().bucket(bucket).blob(name)
 
 
-def _blob(uri: str, generation: int | None = None) -> Any:
-    bucket, name = _parse(uri)
-    return _client().bucket(bucket).blob(name, generation=generation)
+def _look(uri: str) -> Any:
+    """Returns the object with its properties."""
+    blob = _blob(uri)
+    if not blob.name:
+        raise FileNotFoundError(errno.ENOENT, "a bucket is no object", uri)
+    with _os_errors(uri):
+        blob.reload(retry=RETRY)
+    return blob
 
 
-def _entry(uri: str, name: str, blob: Any) -> Entry:
+def _below(uri: str, **options: Any) -> Any:
+    """Returns an iterator of the objects below a folder."""
+    blob = _blob(f"{uri.rstrip('/')}/")
+    return _client().list_blobs(blob.bucket, prefix=blob.name, retry=RETRY, **options)
+
+
+def _entry(blob: Any, base: str) -> Entry:
+    uri = f"{SCHEME}{blob.bucket.name}/{blob.name}"
     # Of this generation; "updated" changes with labels and the storage class, too.
     written_s = blob.time_created.timestamp()
-    return Entry(
-        uri=uri,
-        name=name,
-        kind="file",
-        size_bytes=blob.size,
-        generation=str(blob.generation),
-        modified_s=written_s,
-        changed_s=written_s,
-    )
+    generation = str(blob.generation)
+    name = uri[len(base) :]
+    return Entry(uri, name, "file", blob.size, generation, written_s, written_s)
 
 
 def _client() -> Any:
@@ -317,48 +233,37 @@ def _client() -> Any:
 @functools.lru_cache(maxsize=1)
 def _client_of(process: int, emulator: str | None) -> Any:
     if emulator:
-        return storage.Client()
+        return Client()
     try:
         credentials, project = google.auth.default(scopes=[_SCOPE])
     except DefaultCredentialsError:
-        return storage.Client.create_anonymous_client()
-    return storage.Client(project=project or "<none>", credentials=credentials)
+        return Client.create_anonymous_client()
+    return Client(project=project or "<none>", credentials=credentials)
 
 
-@contextmanager
-def giving_up_soon() -> Iterator[None]:
-    """Ends the retries of this process's requests earlier than the client does.
-
-    For requests of a command that has begun nothing yet and can be repeated.
-    """
-    global RETRY
-    before, RETRY = RETRY, RETRY.with_timeout(NO_ANSWER_S)
-    try:
-        yield
-    finally:
-        RETRY = before
-
-
-@contextmanager
+@contextlib.contextmanager
 def _os_errors(uri: str) -> Iterator[None]:
     """Raises as an OSError what the client raises."""
     try:
         yield
     except _ERRORS as error:
-        raise _as_os_error(error, uri) from error
+        # A RetryError has the last failure as its cause.
+        cause = getattr(error, "cause", None) or error
+        raise _as_os_error(cause, uri) from error
 
 
-def _as_os_error(error: BaseException, uri: str) -> OSError:
-    if isinstance(error, GoogleAuthError):
-        return error_of_status(401, str(error), uri)
-    # A RetryError has the last failure as its cause.
-    cause = getattr(error, "cause", None)
-    if isinstance(cause, _ERRORS):
-        return _as_os_error(cause, uri)
-    if isinstance(error, google.resumable_media.InvalidResponse):
-        status = error.response.status_code
-        return error_of_status(status, f"{status}: {error.response.text}", uri)
+def _as_os_error(error: Exception, uri: str) -> OSError:
+    code = getattr(error, "code", None)
+    if code == 412:
+        return PreconditionFailedError(uri)
+    if code == 404:
+        is_bucket = "bucket does not exist" in str(error)
+        text = "there is no such bucket" if is_bucket else os.strerror(errno.ENOENT)
+        return FileNotFoundError(errno.ENOENT, text, uri)
+    if code in (401, 403) or isinstance(error, GoogleAuthError):
+        text = f"permission denied ({error}); without valid credentials, {_LOGIN}"
+        return PermissionError(errno.EACCES, text, uri)
     if isinstance(error, requests.ConnectionError):
         text = "no connection to the storage service: is the network there?"
         return OSError(errno.EHOSTUNREACH, text, uri)
-    return error_of_status(getattr(error, "code", None), str(error), uri)
+    return OSError(errno.EIO, f"the storage service failed ({error})", uri)

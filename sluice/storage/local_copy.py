@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 
-from sluice.errors import NodeError, SluiceError
+from sluice.errors import SluiceError
 from sluice.storage.storage import is_remote, storage_for
 
 _PREFIX = "sluice-artifact-"
@@ -24,31 +24,24 @@ def local_copy(uri: str, patterns: Collection[str] = ("*",)) -> Iterator[Path]:
     Of a folder the files are copied whose names match one of the patterns.
 
     Raises:
-      NodeError: a name in the remote folder leads outside the copy.
       SluiceError: as raised in the block, with the remote address of the file.
-      OSError: it does not exist or cannot be read.
+      OSError: it does not exist or cannot be read, or a name leads outside the copy.
     """
     if not is_remote(uri):
         yield Path(uri)
         return
     storage = storage_for(uri)
     entries = storage.list(uri, recursive=True)
-    is_file = not entries and storage.is_file(uri)
+    is_file = not entries
     if is_file:
         entries = [storage.stat(uri)]
-    elif not entries:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         for entry in entries:
             name = os.path.basename(entry.name)
             if any(fnmatch(name, pattern) for pattern in patterns):
                 path = Path(folder, entry.name)
                 if ".." in path.parts:
-                    raise NodeError(
-                        "the name of an object leads outside its folder",
-                        where=entry.uri,
-                        expected="names without '..'",
-                    )
+                    raise OSError(errno.EINVAL, "a name with '..'", entry.uri)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with storage.open(entry.uri, "rb") as source, path.open("wb") as target:
                     shutil.copyfileobj(source, target)
@@ -56,8 +49,7 @@ def local_copy(uri: str, patterns: Collection[str] = ("*",)) -> Iterator[Path]:
         try:
             yield Path(copied)
         except SluiceError as error:
-            if error.where:
-                error.where = error.where.replace(copied, uri.rstrip("/"))
+            error.where = error.where and error.where.replace(copied, uri.rstrip("/"))
             raise
 
 
@@ -78,7 +70,8 @@ def local_output(uri: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         yield Path(folder)
         for entry in storage_for(folder).list(folder, recursive=True):
-            target = f"{uri.rstrip('/')}/{entry.name}"
-            storage.make_folder(target.rpartition("/")[0])
-            with open(entry.uri, "rb") as source, storage.open(target, "wb") as file:
-                shutil.copyfileobj(source, file)
+            with (
+                open(entry.uri, "rb") as source,
+                storage.open(f"{uri.rstrip('/')}/{entry.name}", "wb") as target,
+            ):
+                shutil.copyfileobj(source, target)

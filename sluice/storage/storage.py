@@ -1,31 +1,33 @@
 """Storage interface for local files and objects in buckets.
 
 ``storage_for(uri)`` returns the storage that an address belongs to: this machine's file
-systems, Google Cloud Storage for ``gs://``, and TFX's file systems for every other
-``scheme://``. What fails raises an ``OSError``, whichever storage it is; see
-``storage_errors``. A folder of a bucket is only a prefix of names: it is there as long
-as something lies in it.
+systems, or Google Cloud Storage for ``gs://``. What fails raises an ``OSError``,
+whichever storage it is. A folder of a bucket is only a prefix of names: it is there as
+long as something lies in it.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
+import errno
 import os
-import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, cast
+
+from sluice.errors import UsageError
+from sluice.storage import atomic
 
 Kind = Literal["file", "folder", "other"]
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,30})://")
-# By scheme. Imported by name, so that the fingerprint of a node's code has them only if
-# the node may access remote files; see ``remote_modules``.
-_REMOTE = {"gs": "sluice.storage.gcs_storage:GcsStorage"}
-_OTHER = "sluice.storage.fileio_storage:FileioStorage"
+
+class PreconditionFailedError(OSError):
+    """A file does not have the generation to replace: another writer won."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(errno.ESTALE, "another writer has changed it meanwhile", uri)
 
 
 @dataclass(frozen=True)
@@ -51,39 +53,33 @@ class Entry:
     changed_s: float = 0.0
 
 
-class Storage(ABC):
-    """Files and folders by path or address.
+class Storage:
+    """Files of this machine, by path; ``GcsStorage`` overrides each access.
 
-    Attributes:
-      has_preconditions: whether it knows ``if_generation`` and ``write_if_absent``.
-      can_fork: whether a process that has used it may fork, and both use it then.
+    A generation is the inode and its time of modification.
     """
 
-    has_preconditions = True
-    can_fork = True
-
-    @abstractmethod
-    def list(
-        self,
-        folder: str,
-        *,
-        recursive: bool = False,
-        matching: Callable[[str], bool] | None = None,
-    ) -> Sequence[Entry]:
+    def list(self, folder: str, *, recursive: bool = False) -> Sequence[Entry]:
         """Returns the entries of a folder, by name; none if there is no folder.
 
-        ``recursive`` returns all files below it, and no folders; ``matching`` selects
-        names, and on a disk others are not inspected.
+        ``recursive`` returns all files below it, and no folders.
 
         Raises:
           OSError: it cannot be listed; also where the bucket does not exist.
         """
+        try:
+            names = os.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        if recursive:
+            names = list(_names_below(folder))
+        entries = (_entry(os.path.join(folder, name), name) for name in sorted(names))
+        return [e for e in entries if not recursive or e.kind == "file"]
 
     def names(self, folder: str) -> Sequence[str]:
         """Returns the names in a folder, sorted; see ``list``."""
         return [entry.name for entry in self.list(folder)]
 
-    @abstractmethod
     def stat(self, uri: str) -> Entry:
         """Returns the entry of a file or folder.
 
@@ -91,6 +87,8 @@ class Storage(ABC):
           FileNotFoundError: there is none.
           OSError: it cannot be accessed.
         """
+        os.stat(uri)
+        return _entry(uri, os.path.basename(uri))
 
     def exists(self, uri: str) -> bool:
         """Whether there is a file or folder."""
@@ -102,10 +100,7 @@ class Storage(ABC):
 
     def is_file(self, uri: str) -> bool:
         """Whether there is a file."""
-        try:
-            return self.stat(uri).kind == "file"
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        return self.exists(uri) and self.stat(uri).kind == "file"
 
     def read(self, uri: str) -> bytes:
         """Returns the content of a file.
@@ -116,7 +111,6 @@ class Storage(ABC):
         with self.open(uri, "rb") as file:
             return file.read()
 
-    @abstractmethod
     def open(
         self, uri: str, mode: Literal["rb", "wb"], *, generation: str | None = None
     ) -> IO[bytes]:
@@ -124,47 +118,52 @@ class Storage(ABC):
 
         An object in a bucket appears when it is closed, but not if the ``with`` block
         that writes it raises. Only one generation of an object is read: the one given,
-        or else the current one.
+        or else the current one; a disk ignores it.
 
         Raises:
-          PreconditionFailedError: the file has another generation.
+          PreconditionFailedError: the object has another generation.
         """
+        return cast(IO[bytes], open(uri, mode))
 
-    @abstractmethod
     def write_atomically(
         self, uri: str, data: bytes, *, if_generation: str | None = None
     ) -> None:
         """Writes a file so that a reader sees the old content or the new, never a part.
 
         Raises:
-          PreconditionFailedError: the file is not of ``if_generation``, or is gone.
+          PreconditionFailedError: the file is not of ``if_generation``, or is gone. On
+            a disk two writers in the same moment both win.
           OSError: it cannot be written; the old file is then untouched.
         """
+        if if_generation is not None:
+            now = self.stat(uri).generation if self.exists(uri) else ""
+            if now != if_generation:
+                raise PreconditionFailedError(uri)
+        atomic.write_bytes(uri, data)
 
-    @abstractmethod
     def write_if_absent(self, uri: str, data: bytes) -> bool:
         """Creates a file atomically if there is none; returns whether it did.
 
         Of several concurrent writers exactly one gets True.
         """
+        return atomic.create(uri, data)
 
-    @abstractmethod
     def copy(self, source: str, target: str) -> None:
         """Copies a file, within one file system or bucket; replaces the target."""
+        shutil.copyfile(source, target)
 
-    @abstractmethod
     def rename(self, source: str, target: str) -> None:
         """Renames a file, within one file system or bucket; replaces the target."""
+        os.replace(source, target)
 
-    @abstractmethod
     def delete(self, uri: str) -> None:
         """Deletes a file.
 
         Raises:
           FileNotFoundError: there is no such file.
         """
+        os.unlink(uri)
 
-    @abstractmethod
     def delete_tree(self, uri: str) -> None:
         """Deletes a file or a folder recursively, if it exists.
 
@@ -173,10 +172,14 @@ class Storage(ABC):
         Raises:
           OSError: something in it cannot be deleted.
         """
+        if os.path.isdir(uri) and not os.path.islink(uri):
+            shutil.rmtree(uri)
+        else:
+            Path(uri).unlink(missing_ok=True)
 
-    @abstractmethod
     def make_folder(self, uri: str) -> None:
         """Creates a folder and its parents, in a storage that has folders."""
+        os.makedirs(uri, exist_ok=True)
 
 
 def is_remote(uri: str) -> bool:
@@ -185,23 +188,49 @@ def is_remote(uri: str) -> bool:
 
 
 def storage_for(uri: str | Path) -> Storage:
-    """Returns the storage that a path or address belongs to."""
+    """Returns the storage that a path or address belongs to.
+
+    Raises:
+      UsageError: the address is neither a path nor ``gs://``.
+    """
     scheme, separator, _ = os.fspath(uri).partition("://")
-    return _storage_of(scheme if separator else "")
+    if not separator:
+        return _LOCAL
+    if scheme != "gs":
+        raise UsageError(f"{scheme}:// is not supported, only gs:// is", where=uri)
+    # Imports the client, which takes a second.
+    from sluice.storage.gcs_storage import GcsStorage
+
+    return GcsStorage()
 
 
-@functools.cache
-def _storage_of(scheme: str) -> Storage:
-    # Each imports what it needs: the client of a bucket, or TFX and TensorFlow.
-    if not scheme:
-        from sluice.storage.local_storage import LocalStorage
-
-        return LocalStorage()
-    module, _, name = _REMOTE.get(scheme, _OTHER).partition(":")
-    return getattr(importlib.import_module(module), name)()
+_LOCAL = Storage()
 
 
-def remote_modules(text: str) -> list[str]:
-    """Returns the modules that access the remote addresses in a text, by name."""
-    classes = {_REMOTE.get(scheme, _OTHER) for scheme in _SCHEME.findall(text)}
-    return sorted(name.partition(":")[0] for name in classes)
+def _names_below(folder: str) -> Iterator[str]:
+    """Yields the files' relative names; links to folders are not followed."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for top, _, names in os.walk(folder, onerror=fail):
+        for name in names:
+            yield os.path.relpath(os.path.join(top, name), folder)
+
+
+def _entry(path: str, name: str) -> Entry:
+    try:
+        status = os.stat(path)
+    except OSError:  # A dangling link; reading it raises.
+        return Entry(path, name, "file")
+    if stat.S_ISDIR(status.st_mode):
+        return Entry(path, name, "folder")
+    return Entry(
+        uri=path,
+        name=name,
+        kind="file" if stat.S_ISREG(status.st_mode) else "other",
+        size_bytes=status.st_size,
+        generation=f"{status.st_ino}-{status.st_mtime_ns}",
+        modified_s=status.st_mtime,
+        changed_s=max(status.st_mtime, status.st_ctime),
+    )

@@ -13,21 +13,53 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from sluice.tfrecords.file_format import sniff_format
 from sluice.tfrecords.frame_encoding import (
     CRC,
     CRC_MASK,
     FRAME_BYTES,
     HEADER,
-    MAX_MESSAGE_BYTES,
     MAX_RECORD_BYTES,
     length_of,
-    masked_crc,
 )
 from sluice.tfrecords.input_stream import InputStream
-from sluice.tfrecords.record_error import RecordError
 
 _MAX_KNOWN_HEADERS = 1 << 16
+_NOT_TFRECORD = "not a TFRecord file, which begins with a record's length and checksum"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordError:
+    """A rejected record, or the loss of the rest of a file.
+
+    The kinds:
+
+    * ``length``: a length, or its checksum, is wrong; the rest of the file is lost.
+    * ``too_large``: the record is longer than the config allows; it is not read.
+    * ``truncated``: the file ends within a record.
+    * ``checksum``: the checksum of the data is wrong.
+    * ``not_example``: the bytes are no tf.Example.
+    * ``not_tfrecord``: the file does not begin with a TFRecord frame.
+    * ``empty_file``: zero bytes.
+    * ``compression``: the compressed stream is damaged or ends early.
+    * ``image``: an image cannot be decoded or is over a limit.
+    * ``no_partition_feature``: the feature for hashed splits is missing.
+
+    Attributes:
+        number: number of the record, from 1; 0 for the file as a whole.
+        offset: of its frame in the decompressed stream, in bytes.
+        reason: expected and actual, in one line.
+        data: the record's bytes, as far as known; None if unknown.
+        lost_bytes: bytes of the decompressed stream that cannot be read because of it;
+            estimated by the ratio so far if the compressed stream is damaged.
+    """
+
+    path: str
+    number: int
+    offset: int
+    kind: str
+    reason: str
+    data: bytes | None = None
+    lost_bytes: int = 0
 
 
 # A frozen dataclass takes four times as long to create.
@@ -85,22 +117,6 @@ class Batch:
         )
 
 
-class _Cut(NamedTuple):
-    """Whole records at the front of a buffer, and what comes after them.
-
-    Attributes:
-        starts: where each frame starts, and where the last one ends.
-        records: their data.
-        stop: "" (more bytes are needed), "checksum", "length" or "too_large".
-        need: bytes from the last of ``starts`` on that the next record takes.
-    """
-
-    starts: list[int]
-    records: list[bytes]
-    stop: str
-    need: int
-
-
 def read_frames(
     stream: InputStream, max_record_bytes: int = MAX_RECORD_BYTES
 ) -> Iterator[Batch | RecordError]:
@@ -109,67 +125,95 @@ def read_frames(
     Memory is bounded by a block of the stream and one record. A record longer than
     ``max_record_bytes`` is skipped without being held.
     """
+    blocks = stream.blocks()
     lengths: dict[bytes, int] = {}
     number, offset = 1, 0
-    pending: list[bytes] = []
-    size, need = 0, HEADER.size
-    blocks = stream.blocks()
-    for block in blocks:
-        pending.append(block)
-        size += len(block)
-        if size < need:
+    buffer, at, need = b"", 0, HEADER.size
+
+    def error(kind: str, reason: str, data: bytes | None, lost: int) -> RecordError:
+        return RecordError(stream.path, number, offset, kind, reason, data, lost)
+
+    while True:
+        if len(buffer) - at < need:
+            buffer, at = _fill(buffer[at:], need, blocks), 0
+            if len(buffer) < need:
+                break
+        starts, records, problem, need = _cut(buffer, at, max_record_bytes, lengths)
+        if records:
+            yield Batch(number, offset, buffer, starts, records)
+        number += len(records)
+        offset += starts[-1] - at
+        at = starts[-1]
+        end = at + need
+        if not problem:
             continue
-        buffer, at, stop = b"".join(pending), 0, "checksum"
-        # Frees the blocks: a record may have a gigabyte.
-        pending.clear()
-        while stop:
-            starts, records, stop, need = _cut(buffer, at, max_record_bytes, lengths)
-            if records:
-                yield Batch(number, offset, buffer, starts, records)
-            number += len(records)
-            offset += starts[-1] - at
-            at = starts[-1]
-            if stop == "checksum":
-                yield _bad_checksum(stream.path, number, offset, buffer[at : at + need])
-                number += 1
-                offset += need
-                at += need
-            elif stop == "length":
-                lost = len(buffer) - at + sum(map(len, blocks))
-                header = buffer[at : at + HEADER.size]
-                yield _bad_length(stream, number, offset, header, lost)
-                return
-            elif stop == "too_large":
-                rest, missing = _pass_over(blocks, buffer[at:], need)
-                length = need - FRAME_BYTES
-                yield _too_large(
-                    stream, number, offset, length, max_record_bytes, missing
+        if problem == "length":
+            for _ in blocks:
+                pass
+            lost = stream.content_bytes - offset + stream.lost_bytes
+            if number == 1:
+                yield error("not_tfrecord", _NOT_TFRECORD, None, lost)
+            else:
+                yield error(
+                    "length", "the length is damaged: the rest is lost", None, lost
                 )
-                if missing:
-                    return
-                number += 1
-                offset += need
-                buffer, at = rest, 0
-        pending.append(buffer[at:])
-        size = len(buffer) - at
-    tail = b"".join(pending)
-    pending.clear()
-    yield from _end(stream, number, offset, tail)
+            return
+        if problem == "checksum":
+            data = buffer[at + HEADER.size : end - CRC.size]
+            yield error("checksum", "the data does not match its checksum", data, 0)
+        else:
+            while end > len(buffer) and (block := next(blocks, None)) is not None:
+                buffer, end = block, end - len(buffer)
+            reason = (
+                f"a record of {need - FRAME_BYTES:,} bytes; examples.max_record_bytes "
+                f"allows {max_record_bytes:,}"
+            )
+            if end > len(buffer):
+                lost = stream.content_bytes - offset + stream.lost_bytes
+                yield error(
+                    "too_large", f"{reason}; the file ends within it", None, lost
+                )
+                return
+            yield error("too_large", reason, None, need)
+        number, offset = number + 1, offset + need
+        at, need = end, HEADER.size
+    lost, tail = len(buffer) + stream.lost_bytes, buffer[HEADER.size :] or None
+    if not stream.size_bytes:
+        yield RecordError(stream.path, 0, 0, "empty_file", "the file has 0 bytes")
+    elif stream.damage is not None:
+        yield error("compression", stream.damage, tail, lost)
+    elif buffer and number == 1 and len(buffer) < HEADER.size:
+        yield error("not_tfrecord", _NOT_TFRECORD, None, lost)
+    elif buffer:
+        reason = f"the file ends within the record, after {lost:,} of {need:,} bytes"
+        yield error("truncated", reason, tail, lost)
 
 
-def _pass_over(blocks: Iterator[bytes], buffer: bytes, need: int) -> tuple[bytes, int]:
-    """Drops a frame; returns what comes after it, and how many bytes are missing."""
-    while len(buffer) < need:
-        need -= len(buffer)
-        block = next(blocks, None)
-        if block is None:
-            return b"", need
-        buffer = block
-    return buffer[need:], 0
+def _fill(buffer: bytes, need: int, blocks: Iterator[bytes]) -> bytes:
+    """Returns a buffer with more blocks: ``need`` bytes, fewer if the stream ends."""
+    parts, size = [buffer], len(buffer)
+    while size < need and (block := next(blocks, None)) is not None:
+        parts.append(block)
+        size += len(block)
+    return b"".join(parts)
 
 
-def _cut(buffer: bytes, at: int, max_bytes: int, lengths: dict[bytes, int]) -> _Cut:
-    """Cuts a buffer from ``at`` on; ``lengths`` remembers headers that were checked."""
+def _cut(
+    buffer: bytes, at: int, max_bytes: int, lengths: dict[bytes, int]
+) -> tuple[list[int], list[bytes], str, int]:
+    """Cuts a buffer from ``at`` on into whole records.
+
+    Args:
+      buffer: frames.
+      at: where the first one starts.
+      max_bytes: limit of a record.
+      lengths: remembers the headers that were checked.
+
+    Returns:
+      Where each frame starts, and where the last one ends; the records; the problem
+      there ("" if more bytes are needed, "checksum", "length" or "too_large"); and the
+      bytes that the next frame takes.
+    """
     starts: list[int] = [at]
     records: list[bytes] = []
     crc32c, unpack_crc, size = google_crc32c.value, CRC.unpack_from, len(buffer)
@@ -179,104 +223,23 @@ def _cut(buffer: bytes, at: int, max_bytes: int, lengths: dict[bytes, int]) -> _
         length = lengths.get(header)
         if length is None:
             if begin > size:
-                return _Cut(starts, records, "", HEADER.size)
+                return starts, records, "", HEADER.size
             length = length_of(header)
             if length is None:
-                return _Cut(starts, records, "length", 0)
+                return starts, records, "length", 0
             if length > max_bytes:
-                return _Cut(starts, records, "too_large", length + FRAME_BYTES)
+                return starts, records, "too_large", length + FRAME_BYTES
             if len(lengths) >= _MAX_KNOWN_HEADERS:
                 lengths.clear()
             lengths[header] = length
         end = begin + length
         if end + 4 > size:
-            return _Cut(starts, records, "", length + FRAME_BYTES)
+            return starts, records, "", length + FRAME_BYTES
         data = buffer[begin:end]
         crc = crc32c(data)
         masked = ((crc >> 15 | crc << 17) + CRC_MASK) & 0xFFFFFFFF
         if masked != unpack_crc(buffer, end)[0]:
-            return _Cut(starts, records, "checksum", length + FRAME_BYTES)
+            return starts, records, "checksum", length + FRAME_BYTES
         records.append(data)
         at = end + 4
         starts.append(at)
-
-
-def _end(
-    stream: InputStream, number: int, offset: int, tail: bytes
-) -> Iterator[RecordError]:
-    """Yields the error at the end of the stream, if there is one."""
-    path, damage = stream.path, stream.damage
-    data = tail[HEADER.size :] or tail or None
-    if not stream.size_bytes:
-        yield RecordError(path, 0, 0, "empty_file", "the file has 0 bytes")
-    elif (
-        damage is not None and not stream.content_bytes and stream.compression == "zlib"
-    ):
-        # One of 500 random files begins like zlib.
-        yield RecordError(
-            path, 1, 0, "not_tfrecord", _NOT_TFRECORD, None, stream.size_bytes
-        )
-    elif damage is not None:
-        lost = len(tail) + damage.lost_bytes
-        yield RecordError(
-            path, number, offset, "compression", damage.reason, data, lost
-        )
-    elif tail and number == 1 and len(tail) < HEADER.size:
-        reason = f"{_NOT_TFRECORD}; it has {len(tail)} bytes, and {sniff_format(tail)}"
-        yield RecordError(path, 1, 0, "not_tfrecord", reason, None, len(tail))
-    elif tail:
-        length = length_of(tail[: HEADER.size])
-        wanted = HEADER.size if length is None else length + FRAME_BYTES
-        part = "its header" if length is None else "the record and its frame"
-        reason = (
-            f"the file ends within the record: {len(tail):,} of the {wanted:,} bytes "
-            f"of {part} are there"
-        )
-        if length is not None and data is not None:
-            data = data[:length]
-        yield RecordError(path, number, offset, "truncated", reason, data, len(tail))
-
-
-_NOT_TFRECORD = "the file does not begin with a record's length and its checksum"
-
-
-def _bad_checksum(path: str, number: int, offset: int, frame: bytes) -> RecordError:
-    data = frame[HEADER.size : -CRC.size]
-    reason = (
-        f"the checksum of the data is {masked_crc(data):08x}, the file says "
-        f"{CRC.unpack(frame[-CRC.size :])[0]:08x}"
-    )
-    return RecordError(path, number, offset, "checksum", reason, data)
-
-
-def _bad_length(
-    stream: InputStream, number: int, offset: int, header: bytes, lost: int
-) -> RecordError:
-    if stream.damage is not None:
-        lost += stream.damage.lost_bytes
-    if number == 1:
-        reason = f"{_NOT_TFRECORD}; {sniff_format(header)}"
-        return RecordError(stream.path, 1, 0, "not_tfrecord", reason, None, lost)
-    reason = "the length or its checksum is damaged: the rest of the file is lost"
-    return RecordError(stream.path, number, offset, "length", reason, None, lost)
-
-
-def _too_large(
-    stream: InputStream,
-    number: int,
-    offset: int,
-    length: int,
-    max_bytes: int,
-    missing: int,
-) -> RecordError:
-    lost = length + FRAME_BYTES - missing
-    reason = f"a record of {length:,} bytes; "
-    if length > MAX_MESSAGE_BYTES:
-        reason += f"a tf.Example has at most {MAX_MESSAGE_BYTES:,}"
-    else:
-        reason += f"examples.max_record_bytes allows {max_bytes:,}"
-        reason += ": raise it to take such records"
-    if missing:
-        reason += f"; the file ends within it, {missing:,} bytes before its end"
-        lost += stream.damage.lost_bytes if stream.damage is not None else 0
-    return RecordError(stream.path, number, offset, "too_large", reason, None, lost)

@@ -1,15 +1,13 @@
-"""Reads the bytes of an input file once, decompressing gzip and zlib.
+"""Reads the bytes of an input file once, and decompresses gzip.
 
-The compression is detected from the content, not the name. A damaged stream is read up
-to the first bad byte, and the loss is estimated.
+The compression is detected from the content, not the name.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
-from typing import IO, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO
 
 import google_crc32c
 
@@ -17,25 +15,11 @@ from sluice.storage.storage import storage_for
 from sluice.storage.storage_errors import explain_unreadable
 from sluice.tfrecords.frame_encoding import HEADER, length_of
 
-# Fits into a level 2 cache with its output: a fifth faster than 512 KiB.
-CHUNK_BYTES = 1 << 17
+# What a damaged gzip stream loses before the damage is at most a chunk.
+CHUNK_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 18
 _GZIP_MAGIC = b"\x1f\x8b"
-_WINDOW_BITS = {"gzip": 31, "zlib": 15}
-_TRAILER_BYTES = 8
-
-
-@dataclass(frozen=True)
-class Damage:
-    """Why a compressed stream could not be read to its end.
-
-    Attributes:
-        reason: the error.
-        lost_bytes: decompressed size of the rest, estimated by the ratio so far.
-    """
-
-    reason: str
-    lost_bytes: int
+_GZIP_WINDOW_BITS = 31
 
 
 class InputStream:
@@ -47,10 +31,10 @@ class InputStream:
       generation: that must be read; None for the current one.
 
     Attributes:
-      head: the first 12 bytes of the file, compressed or not; fewer if it is shorter.
-      compression: "none", "gzip" or "zlib".
-      damage: set at the end where the compressed stream is damaged.
+      compression: "none" or "gzip".
       one_member: at the end: whether the stream is one gzip member and nothing else.
+      damage: at the end: why the compressed stream could not be read further.
+      lost_bytes: decompressed size of what was not read, estimated by the ratio so far.
       size_bytes: the file's bytes so far.
       content_bytes: decompressed bytes so far.
       content_crc32c: their CRC-32C.
@@ -63,19 +47,20 @@ class InputStream:
         generation: str | None = None,
     ) -> None:
         self.path = path
-        self.damage: Damage | None = None
-        self.one_member = False
-        self.size_bytes = 0
-        self.content_bytes = 0
-        self.content_crc32c = 0
+        self.damage: str | None = None
+        self.lost_bytes = self.size_bytes = 0
+        self.content_bytes = self.content_crc32c = 0
         self._tees = tees
         with explain_unreadable(path):
             self._file: IO[bytes] = storage_for(path).open(
                 path, "rb", generation=generation
             )
             self._first = self._file.read(CHUNK_BYTES)
-        self.head = self._first[: HEADER.size]
-        self.compression = _compression(self.head)
+        head = self._first[: HEADER.size]
+        # A first length of 35,615 looks like gzip: the checksum of the length decides.
+        is_gzip = head.startswith(_GZIP_MAGIC) and length_of(head) is None
+        self.compression = "gzip" if is_gzip else "none"
+        self.one_member = is_gzip
 
     def __enter__(self) -> InputStream:
         return self
@@ -90,9 +75,7 @@ class InputStream:
           UsageError: the file cannot be read.
         """
         chunks = self._chunks()
-        if self.compression != "none":
-            chunks = self._inflate(chunks)
-        for block in chunks:
+        for block in self._inflate(chunks) if self.compression == "gzip" else chunks:
             self.content_bytes += len(block)
             self.content_crc32c = google_crc32c.extend(self.content_crc32c, block)
             yield block
@@ -108,70 +91,24 @@ class InputStream:
                 chunk = self._file.read(CHUNK_BYTES)
 
     def _inflate(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        window_bits = _WINDOW_BITS[self.compression]
-        decoder = zlib.decompressobj(window_bits)
-        members, padded = 1, False
-        for chunk in chunks:
-            while chunk:
-                if decoder.eof:
+        decoder, rest = zlib.decompressobj(_GZIP_WINDOW_BITS), b""
+        try:
+            for rest in chunks:
+                while rest:
+                    if not decoder.eof:
+                        if block := decoder.decompress(rest, BLOCK_BYTES):
+                            yield block
+                        rest = decoder.unconsumed_tail or decoder.unused_data
+                        continue
                     # gzip(1) allows zeros after a member, and further members.
-                    padded |= chunk.startswith(b"\0")
-                    if not (chunk := chunk.lstrip(b"\0")):
-                        break
-                    decoder = zlib.decompressobj(window_bits)
-                    members += 1
-                before = decoder.copy()
-                try:
-                    block = decoder.decompress(chunk, BLOCK_BYTES)
-                except zlib.error as error:
-                    rest = yield from _salvage(before, chunk)
-                    self._set_damage(str(error), rest + sum(map(len, chunks)))
-                    return
-                if block:
-                    yield block
-                chunk = decoder.unconsumed_tail or decoder.unused_data
-        if not decoder.eof:
-            if block := decoder.flush():
-                yield block
-            self._set_damage("the stream ends early", 0)
-        self.one_member = self.damage is None and members == 1 and not padded
-
-    def _set_damage(self, reason: str, rest: int) -> None:
-        used = max(1, self.size_bytes - rest)
-        lost = max(0, rest - _TRAILER_BYTES)
-        text = f"damaged {self.compression} stream: {reason}"
-        if rest:
-            text += f"; {rest:,} of {self.size_bytes:,} compressed bytes are not read"
-        self.damage = Damage(text, lost * max(used, self.content_bytes) // used)
-
-
-def _compression(head: bytes) -> str:
-    # A TFRecord may begin like gzip (a first length of 35,615) or zlib: the checksum of
-    # the length decides.
-    if length_of(head) is not None:
-        return "none"
-    if head.startswith(_GZIP_MAGIC):
-        return "gzip"
-    # RFC 1950: deflate, a window of at most 32 KiB, a check that 31 divides.
-    if (
-        len(head) >= 2
-        and head[0] & 0x8F == 8
-        and not int.from_bytes(head[:2], "big") % 31
-    ):
-        return "zlib"
-    return "none"
-
-
-def _salvage(decoder: Any, data: bytes) -> Generator[bytes, None, int]:
-    """Yields a chunk's content before its first bad byte; returns the bytes left."""
-    for step in (4096, 64, 1):
-        while data:
-            attempt = decoder.copy()
-            try:
-                block = attempt.decompress(data[:step])
-            except zlib.error:
-                break
-            if block:
-                yield block
-            decoder, data = attempt, data[step:]
-    return len(data)
+                    self.one_member = False
+                    if rest := rest.lstrip(b"\0"):
+                        decoder = zlib.decompressobj(_GZIP_WINDOW_BITS)
+            if not decoder.eof:
+                raise zlib.error("the stream ends early")
+        except zlib.error as error:
+            self.damage = f"damaged gzip stream: {error}"
+            self.one_member = False
+            unread = len(rest) + sum(map(len, chunks))
+            read = max(1, self.size_bytes - unread)
+            self.lost_bytes = unread * max(read, self.content_bytes) // read

@@ -13,7 +13,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!sluice/tfrecords/tf_example.proto\x12\x11sluice.tf_example\"\x1a\n\tBytesList\x12\r\n\x05value\x18\x01 \x03(\x0c\"\x1a\n\tFloatList\x12\r\n\x05value\x18\x01 \x03(\x02\"\x1a\n\tInt64List\x12\r\n\x05value\x18\x01 \x03(\x03\"\xad\x01\n\x07\x46\x65\x61ture\x12\x32\n\nbytes_list\x18\x01 \x01(\x0b\x32\x1c.sluice.tf_example.BytesListH\x00\x12\x32\n\nfloat_list\x18\x02 \x01(\x0b\x32\x1c.sluice.tf_example.FloatListH\x00\x12\x32\n\nint64_list\x18\x03 \x01(\x0b\x32\x1c.sluice.tf_example.Int64ListH\x00\x42\x06\n\x04kind\"\x91\x01\n\x08\x46\x65\x61tures\x12\x39\n\x07\x66\x65\x61ture\x18\x01 \x03(\x0b\x32(.sluice.tf_example.Features.FeatureEntry\x1aJ\n\x0c\x46\x65\x61tureEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12)\n\x05value\x18\x02 \x01(\x0b\x32\x1a.sluice.tf_example.Feature:\x02\x38\x01\"8\n\x07\x45xample\x12-\n\x08\x66\x65\x61tures\x18\x01 \x01(\x0b\x32\x1b.sluice.tf_example.Features\":\n\x0b\x46\x65\x61tureList\x12+\n\x07\x66\x65\x61ture\x18\x01 \x03(\x0b\x32\x1a.sluice.tf_example.Feature\"\xa6\x01\n\x0c\x46\x65\x61tureLists\x12\x46\n\x0c\x66\x65\x61ture_list\x18\x01 \x03(\x0b\x32\x30.sluice.tf_example.FeatureLists.FeatureListEntry\x1aN\n\x10\x46\x65\x61tureListEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12-\n\x05value\x18\x02 \x01(\x0b\x32\x1e.sluice.tf_example.FeatureList\"w\n\x0fSequenceExample\x12,\n\x07\x63ontext\x18\x01 \x01(\x0b\x32\x1b.sluice.tf_example.Features\x12\x36\n\rfeature_lists\x18\x02 \x01(\x0b\x32\x1f.sluice.tf_example.FeatureListsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!sluice/tfrecords/tf_example.proto\x12\x11sluice.tf_example\"\x1a\n\tBytesList\x12\r\n\x05value\x18\x01 \x03(\x0c\"\x1a\n\tFloatList\x12\r\n\x05value\x18\x01 \x03(\x02\"\x1a\n\tInt64List\x12\r\n\x05value\x18\x01 \x03(\x03\"\xad\x01\n\x07\x46\x65\x61ture\x12\x32\n\nbytes_list\x18\x01 \x01(\x0b\x32\x1c.sluice.tf_example.BytesListH\x00\x12\x32\n\nfloat_list\x18\x02 \x01(\x0b\x32\x1c.sluice.tf_example.FloatListH\x00\x12\x32\n\nint64_list\x18\x03 \x01(\x0b\x32\x1c.sluice.tf_example.Int64ListH\x00\x42\x06\n\x04kind\"\x91\x01\n\x08\x46\x65\x61tures\x12\x39\n\x07\x66\x65\x61ture\x18\x01 \x03(\x0b\x32(.sluice.tf_example.Features.FeatureEntry\x1aJ\n\x0c\x46\x65\x61tureEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12)\n\x05value\x18\x02 \x01(\x0b\x32\x1a.sluice.tf_example.Feature:\x02\x38\x01\"8\n\x07\x45xample\x12-\n\x08\x66\x65\x61tures\x18\x01 \x01(\x0b\x32\x1b.sluice.tf_example.Featuresb\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sluice.tfrecords.tf_example_pb2', globals())
@@ -36,12 +36,4 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _FEATURES_FEATUREENTRY._serialized_end=462
   _EXAMPLE._serialized_start=464
   _EXAMPLE._serialized_end=520
-  _FEATURELIST._serialized_start=522
-  _FEATURELIST._serialized_end=580
-  _FEATURELISTS._serialized_start=583
-  _FEATURELISTS._serialized_end=749
-  _FEATURELISTS_FEATURELISTENTRY._serialized_start=671
-  _FEATURELISTS_FEATURELISTENTRY._serialized_end=749
-  _SEQUENCEEXAMPLE._serialized_start=751
-  _SEQUENCEEXAMPLE._serialized_end=870
 # @@protoc_insertion_point(module_scope)

@@ -6,17 +6,19 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from runners.rehearsal.gcs_emulator import GcsEmulator
+from runners.operations.find_run import find_run
 from sluice.project import own_root
+from sluice.record.run_record import RunRecord
+from sluice.workspace import locate
 from tests.cloud.faulty_gcs import FAULTY_GCS, control
+from tests.kit.gcs.gcs_emulator import GcsEmulator
+from tests.runners.cloud.small_job import EXECUTORS
 
 # For the fakes beside this file: test folders are no packages.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -120,28 +122,12 @@ def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def wait_for_vertex(monkeypatch: pytest.MonkeyPatch, total_s: float) -> None:
     """Lets the client of Vertex AI repeat a request for so long, without waiting."""
+    from runners.vertex import client
     from sluice import vertex_ai
-    from sluice.storage import gcs_storage
 
-    monkeypatch.setattr(gcs_storage, "NO_ANSWER_S", min(total_s, 8.0))
-    backoff = replace(
-        vertex_ai.Backoff(), first_s=0.01, longest_s=0.02, total_s=total_s
-    )
-    monkeypatch.setattr(vertex_ai, "Backoff", partial(replace, backoff))
-
-
-@pytest.fixture
-def kfp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A ``FakeKfp``; the client repeats requests without waiting."""
-    from fake_kfp import FakeKfp
-
-    from runners.kubeflow import client
-
-    quick = client.RETRY.with_delay(0.001, 0.01, 2)
-    monkeypatch.setattr(client, "RETRY", quick)
-    fake = FakeKfp()
-    yield fake
-    fake.close()
+    monkeypatch.setattr(client, "PATIENCE_S", total_s)
+    monkeypatch.setattr(vertex_ai, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(vertex_ai, "REPEATED_S", total_s)
 
 
 @pytest.fixture
@@ -170,12 +156,17 @@ def on_vertex(bucket: Bucket) -> tuple[str, ...]:
     )
 
 
-def on_kubeflow(bucket: Bucket, kfp: Any) -> tuple[str, ...]:
-    """Returns the overrides of a config that submit it to the fake."""
-    return (
-        "cloud.engine=kubeflow",
-        f"cloud.root={bucket.uri('sluice')}",
-        f"cloud.kubeflow.host={kfp.host}",
-        "cloud.image=sluice/digits",
-        f"data.dir={bucket.uri('data')}",
-    )
+def status(**options: Any) -> Any:
+    """Returns the record of a run of digits."""
+    return find_run("digits", **options).record
+
+
+def run_dir_of(project: Path, record: RunRecord) -> Path:
+    return locate(project, "digits").run_dir(record.run_id)
+
+
+def succeed(vertex: Any, job_id: str) -> None:
+    """Ends a job and all its tasks."""
+    for name in EXECUTORS:
+        vertex.task(job_id, name, "SUCCEEDED")
+    vertex.end(job_id, "SUCCEEDED")

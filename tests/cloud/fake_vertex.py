@@ -31,14 +31,14 @@ from vertex_messages import (
 )
 from vertex_resources import KINDS, Kind
 
-from runners.rehearsal.http_server import (
+from tests.cloud.failures import Failure, next_failure
+from tests.kit.gcs.http_server import (
     Request,
     Response,
     Server,
     error_response,
     json_response,
 )
-from tests.cloud.failures import Failure, next_failure
 
 LOST = -1
 """Status for ``fail``: the request is executed, then the connection is closed."""
@@ -54,20 +54,17 @@ class FakeVertex:
     Attributes:
       tokens: bearer tokens that are accepted; None for any, or none.
       buckets: that exist; None for any.
-      hidden_listings: how many listings do not have a new job yet.
       page_size: resources on a page, at most.
       log_entries: what Cloud Logging has.
     """
 
     tokens: set[str] | None = None
     buckets: set[str] | None = None
-    hidden_listings: int = 0
     page_size: int = 2
     log_entries: list[Json] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._found: dict[str, Json] = {}
-        self._hidden: dict[str, int] = {}
         self._failures: list[Failure] = []
         self._requests: list[str] = []
         self._bodies: list[bytes] = []
@@ -227,7 +224,7 @@ class FakeVertex:
         if method == "GET" and not resource_id and not verb:
             start = f"{place}/{kind_name}/"
             listed = filter(lambda name: name.startswith(start), list(self._found))
-            shown = [self._found[name] for name in listed if not self._hides(name)]
+            shown = [self._found[name] for name in listed]
             return page(kind_name, shown, query, self.page_size)
         if name not in self._found:
             raise Refused(404, f"The {kind.type} `{name}` was not found.")
@@ -267,13 +264,7 @@ class FakeVertex:
         made |= {**kind.initial, "name": name}
         made |= {"createTime": self.now(), "updateTime": self.now()}
         self._found[name] = checked(kind.type, made)
-        self._hidden[name] = self.hidden_listings
         return self._found[name]
-
-    def _hides(self, name: str) -> bool:
-        """Whether a listing does not have a new resource yet."""
-        self._hidden[name] -= 1
-        return self._hidden[name] >= 0
 
     def _patch(self, kind: Kind, name: str, query: dict[str, str], data: Json) -> Json:
         only(query, COMMON_QUERY | {"updateMask"})

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from runners.rehearsal.gcs_api import GcsApi
-from runners.rehearsal.gcs_objects import ObjectStore, StoredObject
-from runners.rehearsal.http_server import Request, Response, error_response
 from tests.cloud.failures import Failure, next_failure
+from tests.kit.gcs.gcs_api import GcsApi
+from tests.kit.gcs.gcs_objects import ObjectStore, StoredObject
+from tests.kit.gcs.http_server import Request, Response, error_response
 
 FAULTY_GCS = f"{__name__}.FaultyGcs"
 """Argument ``api`` of ``GcsEmulator``."""

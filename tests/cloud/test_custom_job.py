@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from fake_vertex import FakeVertex
 
-from runners.cloud.service import Submission
 from runners.vertex.client import VertexService
 from tests.cloud.test_vertex_client import JOB
 from tests.pipeline.graph.compiled import cloud_config, config_of
@@ -35,7 +34,7 @@ def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVertex]:
 
     def connect(self: Any) -> None:
         # TFX's own client speaks gRPC with the service's address.
-        service = VertexService("project", "region")
+        service = VertexService("project", "europe-west4")
         self._client = service.make_client(aiplatform_v1.JobServiceClient)
 
     monkeypatch.setattr(training_clients.VertexJobClient, "create_client", connect)
@@ -54,7 +53,7 @@ def _train(job: str, node: str = "Trainer") -> None:
     config = cloud_config(
         config_of(own_root(), "digits", overrides=[f"nodes.Tuner={TUNER}"]),
         project="project",
-        region="region",
+        region="europe-west4",
         nodes={node: MACHINES},
     )
     kind = job_kinds(config)[node]
@@ -106,8 +105,9 @@ def test_cancelling_a_run_cancels_its_custom_jobs(
     vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.sleep", _kill)
-    service = VertexService("project", "region")
-    name = service.submit(Submission("digits-1", JOB, {}))
+    service = VertexService("project", "europe-west4")
+    service.submit("digits-1", JOB)
+    name = service.name_of("digits-1")
     for job in ("digits-1", "digits-2"):
         with pytest.raises(RuntimeError, match="killed"):
             _train(job)

@@ -41,7 +41,7 @@ def accept(store: str, name: str, data: bytes, minute: int) -> Entry:
     )
 
 
-def test_an_entry_appears_whole_and_the_newest_is_found(bucket: Any) -> None:
+def test_an_entry_appears_whole_and_the_newest_is_found(bucket):
     store = bucket.uri("accepted")
     new = Identity("new", "fingerprint of the new data")
     assert find_data_baseline(store, new).record == ""
@@ -79,7 +79,7 @@ def test_an_entry_appears_whole_and_the_newest_is_found(bucket: Any) -> None:
     assert len(files_in(bucket, "accepted/10")) == 3
 
 
-def test_a_store_that_cannot_be_listed_is_not_an_empty_one(bucket: Any) -> None:
+def test_a_store_that_cannot_be_listed_is_not_an_empty_one(bucket):
     store = bucket.uri("accepted")
     accept(store, "7", b"seven", 1)
     bucket.fail("GET", r"/o\?.*prefix=accepted/", 403, times=99)
@@ -88,7 +88,7 @@ def test_a_store_that_cannot_be_listed_is_not_an_empty_one(bucket: Any) -> None:
     assert store in str(caught.value)
 
 
-def test_two_writers_of_a_store(bucket: Any) -> None:
+def test_two_writers_of_a_store(bucket):
     store = bucket.uri("accepted")
     together = threading.Barrier(2)
 
@@ -107,7 +107,7 @@ def test_two_writers_of_a_store(bucket: Any) -> None:
             assert f":{minute}:" in entry.accepted_at
 
 
-def test_a_verdict_in_a_bucket_stops_the_gate(bucket: Any) -> None:
+def test_a_verdict_in_a_bucket_stops_the_gate(bucket):
     artifact = artifacts.DataVerdict()
     artifact.uri = bucket.uri("verdict/1")
     row = Check("feature 'fare'", "train", "0 to 9", None, 12, False, "12 is above 9")

@@ -1,11 +1,7 @@
 """The record's documents from artifacts on ``gs://``."""
 
-from __future__ import annotations
-
 import io
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -13,55 +9,34 @@ from tensorboard.compat.proto import meta_graph_pb2
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from components.tfrecord_gen.report import REPORT_FILE, Report
-from runners.local.document_content import DescribedNode
-from runners.local.write_documents import write_documents
-from sluice.errors import NodeError, WorkspaceError
+from runners.documents.write import write_documents
+from sluice.mlmd_items import Artifact
+from sluice.record.parts import NodeEnd
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.tf_example_pb2 import Example
 
 pytestmark = pytest.mark.cloud
 
-
-def artifact(kind: str, uri: str, **properties: Any) -> dict[str, Any]:
-    return {"id": 4, "type": kind, "uri": uri, "properties": properties}
+SPLITS = {"split_names": '["train"]'}
 
 
-def test_statistics_and_epochs_are_read_from_a_bucket(
-    bucket: Any, tmp_path: Path
-) -> None:
+def describe(folder, kind, uri, **properties):
+    """Returns the documents of an artifact by kind, and the notes."""
+    end = NodeEnd("Node", "ran", outputs={"made": [Artifact(4, kind, uri, properties)]})
+    write_documents(end, folder, folder, {})
+    found = {x.kind: json.loads((folder / x.path).read_text()) for x in end.documents}
+    return found, end.notes
+
+
+def test_only_what_a_document_says_is_read_from_a_bucket(bucket, tmp_path):
     statistics = statistics_pb2.DatasetFeatureStatisticsList()
     statistics.datasets.add(num_examples=3).features.add(name="fare")
-    for split in ("train", "eval"):
-        name = f"statistics/4/Split-{split}/FeatureStats.pb"
-        bucket.put(name, statistics.SerializeToString())
+    content = statistics.SerializeToString()
+    bucket.put("statistics/4/Split-train/FeatureStats.pb", content)
     bucket.put("model_run/5/history.json", b'{"loss": [2.0, 1.0]}')
-    checkpoint = bucket.put("model_run/5/checkpoints/weights", b"not needed")
-    outputs = {
-        "statistics": [
-            artifact(
-                "ExampleStatistics",
-                bucket.uri("statistics/4"),
-                split_names='["train", "eval"]',
-            )
-        ],
-        "model_run": [artifact("ModelRun", bucket.uri("model_run/5"))],
-    }
-    bucket.requests()
-    records = write_documents(DescribedNode("Node", outputs), tmp_path)
-    statistics_file, epochs_file = (tmp_path / record.path for record in records)
-    (document,) = json.loads(statistics_file.read_text())["artifacts"]
-    assert document["uri"] == bucket.uri("statistics/4")
-    assert [split["split"] for split in document["splits"]] == ["train", "eval"]
-    assert [split["examples"] for split in document["splits"]] == [3, 3]
-    (document,) = json.loads(epochs_file.read_text())["artifacts"]
-    assert document["metrics"] == {"loss": [2.0, 1.0]}
-    name = checkpoint.rpartition("/")[2]
-    assert not [line for line in bucket.requests() if name in line]
-
-
-def test_samples_and_a_model_are_read_from_a_bucket(
-    bucket: Any, tmp_path: Path
-) -> None:
+    bucket.put("model_run/5/checkpoints/weights", b"not needed")
+    report = Report((), {}, 7, 0, 0, 70, 0.0, {})
+    bucket.put(f"quarantine/1/{REPORT_FILE}", json.dumps(report.to_dict()).encode())
     png = io.BytesIO()
     Image.new("L", (8, 8), 200).save(png, "png")
     example = Example()
@@ -69,74 +44,44 @@ def test_samples_and_a_model_are_read_from_a_bucket(
     records = tmp_path / "records.gz"
     tfrecord.write(records, [example.SerializeToString()] * 3)
     bucket.put("examples/1/Split-train/data.gz", records.read_bytes())
-    graph: Any = meta_graph_pb2.MetaGraphDef()
+    graph = meta_graph_pb2.MetaGraphDef()
     graph.meta_info_def.tensorflow_version = "2.16.2"
     content = graph.SerializeToString()
     saved = b"\x12" + bytes([len(content)]) + content
     bucket.put("model/2/Format-Serving/saved_model.pb", saved)
     bucket.put("model/2/Format-Serving/variables/weights-0", b"12345")
-    split_names = '["train"]'
-    uri = bucket.uri("examples/1")
-    outputs = {
-        "examples": [artifact("Examples", uri, split_names=split_names)],
-        "model": [artifact("Model", bucket.uri("model/2"))],
-    }
     bucket.requests()
-    node = DescribedNode("Node", outputs)
-    samples, model = (
-        json.loads((tmp_path / record.path).read_text())["artifacts"][0]
-        for record in write_documents(node, tmp_path)
-    )
-    (split,) = samples["splits"]
-    assert (split["records"], split["complete"]) == (3, True)
-    assert samples["features"][0]["duplicates"]["exact"]["images"] == 3
-    assert (model["size_bytes"], model["tensorflow_version"]) == (
-        len(saved) + 5,
-        "2.16.2",
-    )
-    assert not [line for line in bucket.requests() if "weights-0" in line]
+
+    def document(kind, name, **properties):
+        found, notes = describe(tmp_path, kind, bucket.uri(name), **properties)
+        assert not notes
+        return next(iter(found.values()))
+
+    found = document("ExampleStatistics", "statistics/4", **SPLITS)
+    assert found["uri"] == bucket.uri("statistics/4")
+    assert found["splits"]["train"]["num_examples"] == "3"
+    assert document("ModelRun", "model_run/5")["metrics"] == {"loss": [2.0, 1.0]}
+    assert document("components.Quarantine", "quarantine/1")["records"] == 7
+    found = document("Examples", "examples/1", **SPLITS)
+    assert (found["records"], found["complete"]) == ({"train": 3}, True)
+    assert found["features"][0]["equal"]["images"] == 3
+    found = document("Model", "model/2")
+    assert found["size_bytes"] == len(saved) + 5
+    assert found["tensorflow_version"] == "2.16.2"
+    assert not [line for line in bucket.requests() if "weights" in line]
 
 
-def test_an_ingestion_is_read_from_a_bucket(bucket: Any, tmp_path: Path) -> None:
-    report = Report(
-        files=(),
-        splits={},
-        records=7,
-        quarantined=0,
-        lost_bytes=0,
-        bytes=70,
-        corrupt_fraction=0.0,
-        errors={},
-    )
-    content = json.dumps(report.to_dict()).encode()
-    bucket.put(f"quarantine/1/{REPORT_FILE}", content)
-    outputs = {
-        "quarantine": [artifact("components.Quarantine", bucket.uri("quarantine/1"))]
-    }
-    (record,) = write_documents(DescribedNode("TFRecordGen", outputs), tmp_path)
-    (document,) = json.loads((tmp_path / record.path).read_text())["artifacts"]
-    assert document["records"] == 7
-
-
-def test_damage_is_reported_with_the_address(bucket: Any, tmp_path: Path) -> None:
-    bucket.put("model_run/5/history.json", b"{")
-    outputs = {"model_run": [artifact("ModelRun", bucket.uri("model_run/5"))]}
-    with pytest.raises(WorkspaceError, match="history cannot be read") as caught:
-        write_documents(DescribedNode("Trainer", outputs), tmp_path)
-    assert caught.value.where == bucket.uri("model_run/5/history.json")
-
-
-def test_a_missing_artifact_is_an_error(bucket: Any, tmp_path: Path) -> None:
-    outputs = {"model_run": [artifact("ModelRun", bucket.uri("model_run/6"))]}
-    with pytest.raises(FileNotFoundError, match="model_run/6"):
-        write_documents(DescribedNode("Trainer", outputs), tmp_path)
-
-
-def test_an_object_whose_name_leads_outside_is_refused(
-    bucket: Any, tmp_path: Path
-) -> None:
-    uri = bucket.put("model_run/7/../../../history.json", b"{}")
-    outputs = {"model_run": [artifact("ModelRun", bucket.uri("model_run/7"))]}
-    with pytest.raises(NodeError, match="leads outside") as caught:
-        write_documents(DescribedNode("Trainer", outputs), tmp_path)
-    assert caught.value.where == uri
+@pytest.mark.parametrize(
+    ("name", "content", "note"),
+    [
+        ("model_run/7/history.json", b"{", "Expecting property name"),
+        ("model_run/6/history.json", b"{}", "model_run/7"),
+        ("model_run/7/../../../history.json", b"{}", "a name with '..'"),
+    ],
+    ids=["damaged", "missing", "outside"],
+)
+def test_what_cannot_be_described_is_a_note(bucket, tmp_path, name, content, note):
+    bucket.put(name, content)
+    found, notes = describe(tmp_path, "ModelRun", bucket.uri("model_run/7"))
+    assert not found
+    assert "could not be described: epochs" in notes[0] and note in notes[0]

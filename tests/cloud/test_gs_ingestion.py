@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.report import Report
@@ -26,10 +25,8 @@ from runners.cache.run_inputs import run_inputs
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
 from sluice.storage.stat_cache import FileDigests
-from sluice.storage.storage import storage_for
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.frame_encoding import frame
-from sluice.tfrecords.input_stream import InputStream
 from sluice.tfrecords.parse_tf_example import parse
 
 pytestmark = pytest.mark.cloud
@@ -47,7 +44,7 @@ def select(
     return select_spans(base, {split: pattern}, 2, complete_when, time.time())
 
 
-def test_spans_are_selected_from_listings_of_several_pages(bucket: Any) -> None:
+def test_spans_are_selected_from_listings_of_several_pages(bucket):
     root = "trips [1] \u00e9 %41+?#*"
     for day in (1, 2, 3, 4):
         bucket.put(f"{root}/2024010{day}/")
@@ -74,7 +71,7 @@ def test_spans_are_selected_from_listings_of_several_pages(bucket: Any) -> None:
     assert any("pageToken=" in request for request in bucket.requests())
 
 
-def test_a_span_is_quiet_by_the_time_that_the_bucket_says(bucket: Any) -> None:
+def test_a_span_is_quiet_by_the_time_that_the_bucket_says(bucket):
     bucket.put("1/train-0", age_s=7200)
     bucket.put("2/train-0", age_s=600)
     window = select(bucket.uri(), complete_when=CompleteWhen(quiet_for_s=3600))
@@ -85,9 +82,7 @@ def test_a_span_is_quiet_by_the_time_that_the_bucket_says(bucket: Any) -> None:
     assert f"gs://{bucket.name}" in str(caught.value)
 
 
-def test_a_config_finds_its_files_and_sees_new_ones(
-    bucket: Any, tmp_path: Path
-) -> None:
+def test_a_config_finds_its_files_and_sees_new_ones(bucket, tmp_path):
     for name in ("train-0", "train-1", "eval-0", "test-0", "manifest.json", "notes"):
         bucket.put(f"digits/{name}", b"{}")
     config = load_config("digits", overrides=[f"data.dir={bucket.uri('digits')}"])
@@ -155,7 +150,7 @@ def take(bucket: Any, *names: str, split: str | None = "train", **options: Any) 
     )
 
 
-def test_valid_and_damaged_files_are_ingested(bucket: Any, tmp_path: Path) -> None:
+def test_valid_and_damaged_files_are_ingested(bucket, tmp_path):
     big = [parse(record) for record in records(30)]
     for number, example in enumerate(big):
         data = number.to_bytes(2, "big") + b"\0" * 70_000
@@ -202,32 +197,6 @@ def test_valid_and_damaged_files_are_ingested(bucket: Any, tmp_path: Path) -> No
     assert files == [bucket.uri(name).encode() for name in names[2:]]
 
 
-def test_hashed_records_reach_their_splits(bucket: Any, tmp_path: Path) -> None:
-    given = records(200)
-    bucket.put("in/all", framed(given))
-    hashed = HashSplits(train=3, eval=1, by="id")
-    report = take(bucket, "in/all", split=None, hash_splits=hashed)
-    assert report.splits["train"].records > report.splits["eval"].records > 0
-    written = []
-    for split in ("train", "eval"):
-        name = f"out/Split-{split}/data_tfrecord-00000-of-00001.gz"
-        written += records_in(bucket.get(name), tmp_path)
-    assert sorted(written) == sorted(given)
-
-
-def test_manifest_and_sets_of_shards_are_checked(bucket: Any) -> None:
-    bucket.put("in/train-00000-of-00003", framed(records(3)))
-    bucket.put("in/train-00002-of-00003", framed(records(3, 10)))
-    shards = [{"name": "train-00000-of-00003", "records": 4, "sha256": "0"}]
-    bucket.put("in/manifest.json", json.dumps({"shards": shards}).encode())
-    report = take(bucket, "in/train-00000-of-00003", "in/train-00002-of-00003")
-    assert {(problem.kind, problem.path) for problem in report.problems} == {
-        ("missing_shard", bucket.uri("in/train-*-of-00003")),
-        ("manifest", bucket.uri("in/train-00000-of-00003")),
-        ("manifest", bucket.uri("in/train-00002-of-00003")),
-    }
-
-
 def outputs(bucket: Any) -> dict[str, list[Any]]:
     from tfx.types import standard_artifacts
 
@@ -242,7 +211,7 @@ def outputs(bucket: Any) -> dict[str, list[Any]]:
     return found
 
 
-def test_driver_and_executor_work_on_a_bucket(bucket: Any, tmp_path: Path) -> None:
+def test_driver_and_executor_work_on_a_bucket(bucket, tmp_path):
     from components.tfrecord_gen.component import TFRecordGen
     from components.tfrecord_gen.driver import Driver
     from components.tfrecord_gen.executor import Executor
@@ -283,23 +252,7 @@ def test_driver_and_executor_work_on_a_bucket(bucket: Any, tmp_path: Path) -> No
     ]
 
 
-def test_a_file_that_changes_after_the_driver_is_noticed(bucket: Any) -> None:
-    from components.tfrecord_gen.component import TFRecordGen
-    from components.tfrecord_gen.driver import Driver
-    from components.tfrecord_gen.executor import Executor
-
-    bucket.put("train-0", framed(records(6)))
-    node = TFRecordGen(bucket.uri(), {"train": "train-*"})
-    asked = {k: v for k, v in node.exec_properties.items() if v is not None}
-    properties = Driver(None).resolve_exec_properties(asked, None, None)
-    time.sleep(0.01)
-    bucket.put("train-0", framed(records(6, 1)))
-    with pytest.raises(DataError, match="have changed since") as caught:
-        Executor(None).Do({}, outputs(bucket), properties)
-    assert f"gs://{bucket.name}" in str(caught.value)
-
-
-def test_an_object_that_vanishes_before_it_is_read_is_named(bucket: Any) -> None:
+def test_an_object_that_vanishes_before_it_is_read_is_named(bucket):
     for name in ("train-0", "train-1"):
         bucket.put(name, framed(records(3)))
     assert len(select(bucket.uri(), "train-*").files) == 2
@@ -319,8 +272,8 @@ def test_an_object_that_vanishes_before_it_is_read_is_named(bucket: Any) -> None
 
 
 def test_a_file_of_another_generation_than_the_chosen_one_is_not_read(
-    bucket: Any,
-) -> None:
+    bucket,
+):
     """It has the same size, and a time that says nothing."""
     bucket.put("train-0", framed(records(3)))
     window = select(bucket.uri(), "train-*")
@@ -342,7 +295,7 @@ def test_a_file_of_another_generation_than_the_chosen_one_is_not_read(
         check_unchanged(window)
 
 
-def test_shards_of_a_failed_attempt_are_removed(bucket: Any) -> None:
+def test_shards_of_a_failed_attempt_are_removed(bucket):
     """Found: a repeated task has the same folder, and other files may be there."""
     bucket.put("train-0", framed(records(3)))
     bucket.put("out/Split-train/data_tfrecord-00002-of-00003.gz", b"of other files")
@@ -357,31 +310,7 @@ def test_shards_of_a_failed_attempt_are_removed(bucket: Any) -> None:
     assert bucket.names(folder) == [f"{folder}data_tfrecord-00000-of-00001.gz"]
 
 
-def test_a_file_that_is_replaced_during_the_read_is_named(bucket: Any) -> None:
-    content = framed([encode({"blob": [bytes(1_000_000)]})] * 20)
-    bucket.put("train-0", content)
-    with InputStream(bucket.uri("train-0")) as stream:
-        blocks = stream.blocks()
-        next(blocks)
-        bucket.put("train-0", content)
-        with pytest.raises(UsageError, match="another writer has changed it"):
-            list(blocks)
-
-
-def test_a_large_read_goes_on_where_it_was_cut(bucket: Any) -> None:
-    content = os.urandom(20 << 20)
-    bucket.put("train-0", content)
-    storage = storage_for(bucket.uri())
-    bucket.requests()
-    with storage.open(bucket.uri("train-0"), "rb") as file:
-        first = file.read(9 << 20)
-        bucket.fail("GET", "/train-0.*alt=media", 0)
-        assert first + file.read() == content
-    reads = [line for line in bucket.requests() if "alt=media" in line]
-    assert len(reads) == 4  # Three ranges, one of them twice.
-
-
-def test_several_processes_write_the_same_as_one(bucket: Any) -> None:
+def test_several_processes_write_the_same_as_one(bucket):
     blob = os.urandom(1 << 20)
     names = [f"in/train-{number}.gz" for number in range(6)]
     for number, name in enumerate(names):
@@ -399,19 +328,7 @@ def test_several_processes_write_the_same_as_one(bucket: Any) -> None:
     assert found[0][0].records == 10
 
 
-@pytest.mark.parametrize("status", [503, 429, 0])
-def test_a_read_that_fails_for_a_moment_is_tried_again(
-    bucket: Any, tmp_path: Path, status: int
-) -> None:
-    bucket.put("train-0", framed(records(500)))
-    bucket.fail("GET", "/train-0.*alt=media", status, times=2)
-    bucket.fail("GET", "/o/train-0", status)
-    assert take(bucket, "train-0").records == 500
-    name = "out/Split-train/data_tfrecord-00000-of-00001.gz"
-    assert records_in(bucket.get(name), tmp_path) == records(500)
-
-
-def test_a_read_that_keeps_failing_is_named(bucket: Any) -> None:
+def test_a_read_that_keeps_failing_is_named(bucket):
     bucket.put("train-0", framed(records(3)))
     bucket.fail("GET", "/train-0.*alt=media", 503, times=999)
     with pytest.raises(UsageError, match="cannot be read") as caught:
@@ -421,7 +338,7 @@ def test_a_read_that_keeps_failing_is_named(bucket: Any) -> None:
 
 
 @pytest.mark.parametrize("status", [503, 403])
-def test_a_listing_that_fails_is_no_empty_directory(bucket: Any, status: int) -> None:
+def test_a_listing_that_fails_is_no_empty_directory(bucket, status):
     bucket.put("trips/1/train-0")
     bucket.fail("GET", r"/o\?.*prefix=trips/", status, times=99)
     with pytest.raises(UsageError, match="directory of the data") as caught:
@@ -431,7 +348,7 @@ def test_a_listing_that_fails_is_no_empty_directory(bucket: Any, status: int) ->
 
 
 @pytest.mark.parametrize("status", [503, 403])
-def test_an_inaccessible_marker_is_named(bucket: Any, status: int) -> None:
+def test_an_inaccessible_marker_is_named(bucket, status):
     bucket.put("1/train-0")
     bucket.fail("GET", "_SUCCESS", status, times=99)
     with pytest.raises(UsageError, match="cannot be read") as caught:
@@ -440,26 +357,8 @@ def test_an_inaccessible_marker_is_named(bucket: Any, status: int) -> None:
     assert str(status) in str(caught.value)
 
 
-def test_a_bucket_that_is_not_there_is_named(server: Any) -> None:
+def test_a_bucket_that_is_not_there_is_named(server):
     base = "gs://no-such-bucket/trips"
-    with pytest.raises(UsageError, match="no bucket gs://no-such-bucket") as caught:
+    with pytest.raises(UsageError, match="there is no such bucket") as caught:
         select(base, "train-*")
     assert caught.value.where == base
-
-
-def test_an_interrupted_upload_is_resumed(bucket: Any, tmp_path: Path) -> None:
-    bucket.put("train-0", framed(records(500)))
-    bucket.fail("POST", "/o.uploadType=multipart", 503, 2)
-    bucket.fail("POST", "rewriteTo", 503)
-    assert take(bucket, "train-0").records == 500
-    name = "out/Split-train/data_tfrecord-00000-of-00001.gz"
-    assert records_in(bucket.get(name), tmp_path) == records(500)
-    assert shard_names(bucket, "out/Split-train") == ["data_tfrecord-00000-of-00001.gz"]
-
-
-def test_a_failed_write_names_the_object(bucket: Any) -> None:
-    bucket.put("train-0", framed(records(3)))
-    bucket.fail("POST", "uploadType=multipart", 403, times=99)
-    with pytest.raises(Exception, match="403") as caught:
-        take(bucket, "train-0")
-    assert bucket.uri("out/Split-train/") in str(caught.value)

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from runners.local.document_content import DescribedNode
-from runners.local.write_documents import write_documents
+from runners.documents.write import write_documents
 from sluice.interrupt import CHECKPOINT_DIR, Interrupted
+from sluice.mlmd_items import Artifact
+from sluice.record.parts import NodeEnd
 from sluice.record.verdict import Verdict
 from sluice.storage import digest
 
@@ -61,7 +62,8 @@ class Nodes:
             *settings,
         ]
         config = load_config(name, overrides=overrides, cwd=project)
-        locations = cloud_locations(validate_config(config).config)
+        self.config = validate_config(config).config
+        locations = cloud_locations(self.config)
         pipeline = create_pipeline(config, locations)
         for item in locations.uploads.values():
             upload(item)
@@ -105,21 +107,26 @@ class Nodes:
         return made
 
     def documents(self, run_dir: Path) -> dict[str, list[Any]]:
-        """Returns the record's documents of the executors that ran: artifacts by kind.
+        """Returns the documents of the executors that ran, by kind.
 
         The inputs of a node are those of its last run.
         """
-        found = {}
+        from pipeline.config.serialize import write_stored_config
+
+        write_stored_config(self.config, run_dir / "config.json")
+        found: dict[str, list[Any]] = {}
         for node in self.components:
             inputs, outputs = (
                 {key: [_described(item)] for key, item in side.items()}
                 for side in self.last.get(node, ({}, {}))
             )
             properties = self.components[node].exec_properties
-            described = DescribedNode(node, outputs, inputs, properties)
-            for record in write_documents(described, run_dir):
+            end = NodeEnd(node, "ran", inputs=inputs, outputs=outputs)
+            write_documents(end, run_dir, run_dir, properties)
+            assert not end.notes
+            for record in end.documents:
                 document = json.loads((run_dir / record.path).read_text())
-                found[record.kind] = document["artifacts"]
+                found.setdefault(record.kind, []).append(document)
         return found
 
     def names(self, folder: str) -> list[str]:
@@ -128,17 +135,12 @@ class Nodes:
         return [name for name in found if not name.endswith("/")]
 
 
-def _described(artifact: Any) -> dict[str, Any]:
-    names = ("split_names", "payload_format", "file_format")
-    return {
-        "id": artifact.id,
-        "type": artifact.type_name,
-        "uri": artifact.uri,
-        "properties": {
-            name: artifact.get_custom_property(name) or getattr(artifact, name, "")
-            for name in names
-        },
+def _described(artifact: Any) -> Artifact:
+    properties = {
+        name: artifact.get_custom_property(name) or getattr(artifact, name, "")
+        for name in ("split_names", "payload_format", "file_format")
     }
+    return Artifact(artifact.id, artifact.type_name, artifact.uri, properties)
 
 
 @pytest.fixture
@@ -152,7 +154,7 @@ def signals() -> Iterator[None]:
 
 DOCUMENTS = {
     *("anomalies", "distances", "epochs", "ingestion"),
-    *("metrics", "mistakes", "model", "samples", "schema", "statistics"),
+    *("metrics", "mistakes", "model", "request", "samples", "schema", "statistics"),
 }
 
 
@@ -165,14 +167,7 @@ def _until_training(nodes: Nodes) -> None:
     nodes.run("Transform")
 
 
-def test_digits(
-    project: Path,
-    bucket: Any,
-    signals: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_digits(project, bucket, signals, tmp_path, monkeypatch, capfd):
     monkeypatch.delenv(CHECKPOINT_DIR, raising=False)
     nodes = Nodes(
         project,
@@ -241,7 +236,7 @@ def test_digits(
 
 
 @pytest.mark.acceptance
-def test_taxi(project: Path, bucket: Any, signals: None) -> None:
+def test_taxi(project, bucket, signals):
     nodes = Nodes(project, bucket, "taxi", "train.epochs=2")
     _until_training(nodes)
     nodes.run("Trainer")

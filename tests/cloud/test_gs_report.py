@@ -12,7 +12,8 @@ from reports import run_page
 from reports.read_run import read_run
 from reports.run_page import write_report
 from sluice.errors import WorkspaceError
-from sluice.record.run_record import DocumentRecord, NodeRecord, PushRecord, RunRecord
+from sluice.record.parts import DocumentRecord, NodeRecord, PushRecord
+from sluice.record.run_record import RunRecord
 
 pytestmark = pytest.mark.cloud
 
@@ -22,7 +23,7 @@ RUN = "runs/20260101T000000Z-aaaa"
 @pytest.fixture
 def address(bucket: Any) -> str:
     """The address of a run with a document, a log, and a checkpoint beside them."""
-    path = "record/Gen.ingestion.json"
+    path = "documents/1.ingestion.json"
     record = RunRecord(
         run_id="20260101T000000Z-aaaa",
         pipeline="digits",
@@ -31,9 +32,9 @@ def address(bucket: Any) -> str:
         status="succeeded",
         nodes=[NodeRecord("Gen", "Gen", "ran", 2.0)],
         pushes=[PushRecord("gs://models/digits", "pushed", 3, "gs://models/digits/3")],
-        documents=[DocumentRecord("ingestion", "Gen", path, "digest")],
+        documents=[DocumentRecord("ingestion", "Gen", path)],
     )
-    document = {"kind": "ingestion", "node": "Gen", "artifacts": [{"records": 1797}]}
+    document = {"kind": "ingestion", "records": 1797}
     bucket.put(f"{RUN}/run.json", json.dumps(record.to_dict()).encode())
     bucket.put(f"{RUN}/{path}", json.dumps(document).encode())
     bucket.put(f"{RUN}/logs/Gen.log", b"the end\n")
@@ -41,7 +42,7 @@ def address(bucket: Any) -> str:
     return bucket.uri(RUN)
 
 
-def test_the_page_is_written_beside_the_record(bucket: Any, address: str) -> None:
+def test_the_page_is_written_beside_the_record(bucket, address):
     bucket.requests()
     assert write_report(address) == f"{address}/report.html"
     page = bucket.get(f"{RUN}/report.html").decode()
@@ -52,12 +53,7 @@ def test_the_page_is_written_beside_the_record(bucket: Any, address: str) -> Non
     assert not any("checkpoints" in request for request in requests)
 
 
-def test_the_entry_point(
-    bucket: Any,
-    address: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_entry_point(bucket, address, monkeypatch, capsys):
     target = bucket.uri("pages/report.html")
     monkeypatch.setattr(sys, "argv", ["run_page", f"{address}/", "-o", target])
     run_page.main()
@@ -65,7 +61,7 @@ def test_the_entry_point(
     assert bucket.names("pages/") == ["pages/report.html"]
 
 
-def test_a_run_that_is_not_there(bucket: Any, address: str) -> None:
+def test_a_run_that_is_not_there(bucket, address):
     with (
         pytest.raises(FileNotFoundError, match="runs/other"),
         read_run(bucket.uri("runs/other")),

@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
+from pipeline.config.config import Config
+from pipeline.config.load import load_config
 from runners.cache import up_to_date
 from runners.cache.node_cache import still_served
 from runners.cache.run_inputs import RunInputs
 from runners.operations.models import list_models
-from runners.operations.pipeline_request import PipelineRequest
-from runners.operations.predict import PredictRequest, predict
+from runners.operations.predict import predict
 from serving.model_store import ModelStore, store_at
 from sluice.errors import ServingError, UsageError
-from sluice.record.run_record import PushRecord, RunRecord
+from sluice.record.parts import PushRecord
+from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.cloud
@@ -31,37 +33,31 @@ def store(bucket: Any) -> ModelStore:
 
 
 @pytest.fixture
-def names(store: ModelStore, tmp_path: Path) -> dict[str, Any]:
-    """The arguments of a request."""
-    return {
-        "name": "digits",
-        "overrides": (f"push.serving_dir={store.uri}",),
-        "workspace_dir": str(tmp_path / "workspace"),
-    }
+def config(store: ModelStore, tmp_path: Path, monkeypatch: Any) -> Config:
+    monkeypatch.setenv("SLUICE_WORKSPACE", str(tmp_path / "workspace"))
+    return load_config("digits", overrides=(f"push.serving_dir={store.uri}",))
 
 
 def test_versions_are_listed_and_damage_is_named(
-    bucket: Any, store: ModelStore, names: dict[str, Any], make_saved_model: Any
-) -> None:
-    assert list_models(PipelineRequest(**names)) == []
+    bucket, store, config, make_saved_model
+):
+    assert list_models(config) == []
     store.publish(make_saved_model("a", b"a"), facts={"pipeline_run_id": "r1"})
     store.publish(make_saved_model("b", b"b"), facts={})
     bucket.put("serving/digits/1/saved_model.pb", b"other")
 
-    newest, oldest = list_models(PipelineRequest(**names))
+    newest, oldest = list_models(config)
 
     assert newest.to_dict()["uri"] == f"{store.uri}/2"
     assert newest.flaws == {}
     assert list(oldest.flaws) == ["damaged"]
     bucket.fail("GET", "prefix=serving/digits", 403, times=99)
     with pytest.raises(ServingError, match="cannot be read.*permission denied"):
-        list_models(PipelineRequest(**names))
+        list_models(config)
 
 
 @pytest.mark.tf
-def test_a_version_is_copied_checked_and_loaded(
-    bucket: Any, store: ModelStore, names: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_version_is_copied_checked_and_loaded(bucket, store, config, tmp_path):
     import tensorflow as tf
 
     class Echo(tf.Module):
@@ -83,22 +79,22 @@ def test_a_version_is_copied_checked_and_loaded(
     tf.saved_model.save(echo, str(tmp_path / "model"), signatures=signatures)
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({"name": "x"}))
-    request = PredictRequest(**names, files=(str(rows),))
+    files = [str(rows)]
     with pytest.raises(UsageError, match="no version of digits has been pushed yet"):
-        predict(request)
+        list(predict(config, files))
     store.publish(tmp_path / "model", facts={})
 
-    assert [item.label for item in predict(request)] == ["x"]
+    assert [item.label for item in predict(config, files)] == ["x"]
 
     bucket.put("serving/digits/1/variables/more", b"planted")
     with pytest.raises(ServingError, match="differs from what was pushed") as refused:
-        predict(request)
+        list(predict(config, files))
     assert refused.value.where == f"{store.uri}/1"
 
 
 def test_a_push_counts_while_it_is_the_newest_and_undamaged(
-    bucket: Any, store: ModelStore, make_saved_model: Any
-) -> None:
+    bucket, store, make_saved_model
+):
     def is_served(uri: str, digest: str) -> bool:
         texts = {"pushed_destination": uri, "digest": digest}
         artifact = SimpleNamespace(
@@ -122,12 +118,8 @@ def test_a_push_counts_while_it_is_the_newest_and_undamaged(
 
 @pytest.mark.parametrize("change", ["damaged", "lost", "another", "record"])
 def test_a_run_is_up_to_date_until_the_store_changes(
-    bucket: Any,
-    store: ModelStore,
-    tmp_path: Path,
-    make_saved_model: Any,
-    change: str,
-) -> None:
+    bucket, store, tmp_path, make_saved_model, change
+):
     workspace = Workspace(tmp_path / "w")
     workspace.prepare()
     workspace.metadata_db.write_bytes(b"metadata")

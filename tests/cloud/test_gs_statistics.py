@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
-from runners.operations.schema.source import SchemaRequest, from_run
+from pipeline.config.origin import Origin
+from runners.operations.compare_schema import from_run
 from sluice.errors import WorkspaceError
-from sluice.record.run_record import NodeRecord, RunRecord
+from sluice.record.parts import NodeRecord
+from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.cloud
@@ -39,7 +42,7 @@ def _record_run(root: Path, run_id: str, statistics: str) -> None:
 
 
 @pytest.fixture
-def request_of_trips(bucket: Any, tmp_path: Path) -> SchemaRequest:
+def trips(bucket: Any, tmp_path: Path, monkeypatch: Any) -> Any:
     """Two runs whose outputs are in the bucket; those of the newer are deleted."""
     _record_run(tmp_path, "20260101-000000-old", bucket.uri("StatisticsGen/1"))
     _record_run(tmp_path, "20260102-000000-new", bucket.uri("StatisticsGen/2"))
@@ -47,13 +50,14 @@ def request_of_trips(bucket: Any, tmp_path: Path) -> SchemaRequest:
     content = text_format.Parse(STATISTICS, data).SerializeToString()
     for split in ("train", "eval"):
         bucket.put(f"StatisticsGen/1/Split-{split}/FeatureStats.pb", content)
-    return SchemaRequest(name="trips", workspace_dir=str(tmp_path))
+    monkeypatch.setenv("SLUICE_WORKSPACE", str(tmp_path))
+    return SimpleNamespace(
+        name="trips", root=tmp_path, origin=Origin(tmp_path, "trips.yaml")
+    )
 
 
-def test_statistics_are_read_from_the_bucket(
-    bucket: Any, request_of_trips: SchemaRequest
-) -> None:
-    source = from_run(request_of_trips)
+def test_statistics_are_read_from_the_bucket(bucket, trips):
+    source = from_run(trips)
     assert source.facts == {
         "kind": "run",
         "run_id": "20260101-000000-old",
@@ -64,10 +68,8 @@ def test_statistics_are_read_from_the_bucket(
 
 
 @pytest.mark.parametrize("path", ["prefix=StatisticsGen/1", "alt=media"])
-def test_an_unreadable_bucket_is_named(
-    bucket: Any, request_of_trips: SchemaRequest, path: str
-) -> None:
+def test_an_unreadable_bucket_is_named(bucket, trips, path):
     bucket.fail("GET", path, 403, times=99)
     with pytest.raises(WorkspaceError, match="permission denied") as caught:
-        from_run(request_of_trips)
+        from_run(trips)
     assert bucket.uri("StatisticsGen/1") in str(caught.value)

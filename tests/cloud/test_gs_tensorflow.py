@@ -24,9 +24,7 @@ def _read(gfile: Any, uri: str) -> bytes:
 
 
 @pytest.mark.parametrize("status", [503, 429, CUT])
-def test_a_read_that_fails_for_a_moment_is_tried_again(
-    bucket: Any, gfile: Any, status: int
-) -> None:
+def test_a_read_that_fails_for_a_moment_is_tried_again(bucket, gfile, status):
     content = bytes(range(256)) * 999
     uri = bucket.put("in/file", content)
     bucket.fail("GET", "/in/file", status)
@@ -34,7 +32,7 @@ def test_a_read_that_fails_for_a_moment_is_tried_again(
 
 
 @pytest.mark.parametrize("status", [503, CUT, LOST])
-def test_an_interrupted_upload_is_resumed(bucket: Any, gfile: Any, status: int) -> None:
+def test_an_interrupted_upload_is_resumed(bucket, gfile, status):
     bucket.server.fail("PUT", "upload/session", status)
     content = bytes(range(256)) * 9999
     with gfile.GFile(bucket.uri("out/file"), "wb") as file:
@@ -42,7 +40,7 @@ def test_an_interrupted_upload_is_resumed(bucket: Any, gfile: Any, status: int) 
     assert bucket.get("out/file") == content
 
 
-def test_an_error_that_stays_is_raised(bucket: Any, gfile: Any) -> None:
+def test_an_error_that_stays_is_raised(bucket, gfile):
     import tensorflow as tf
 
     uri = bucket.put("in/file", b"content")

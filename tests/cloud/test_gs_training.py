@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,7 +59,7 @@ def _export(bucket: Any, name: str) -> Any:
     return model
 
 
-def test_a_model_is_exported_and_started_from(bucket: Any) -> None:
+def test_a_model_is_exported_and_started_from(bucket):
     import tensorflow as tf
 
     from pipeline.training.warm_start import warm_start
@@ -82,7 +81,7 @@ def test_a_model_is_exported_and_started_from(bucket: Any) -> None:
     np.testing.assert_array_equal(other({"x_xf": ROWS}), model({"x_xf": ROWS}))
 
 
-def test_a_model_run_is_written_and_its_weights_are_started_from(bucket: Any) -> None:
+def test_a_model_run_is_written_and_its_weights_are_started_from(bucket):
     from pipeline.training.export import write_model_run
     from pipeline.training.progress import write_facts
     from pipeline.training.warm_start import warm_start
@@ -114,9 +113,7 @@ def test_a_model_run_is_written_and_its_weights_are_started_from(bucket: Any) ->
     assert caught.value.where == bucket.uri("model_run/8")
 
 
-def test_published_weights_are_read_from_the_bucket(
-    bucket: Any, tmp_path: Path
-) -> None:
+def test_published_weights_are_read_from_the_bucket(bucket, tmp_path):
     import tensorflow as tf
 
     from pipeline.training.models.published_weights import load_published_weights
@@ -139,7 +136,7 @@ def test_published_weights_are_read_from_the_bucket(
     assert caught.value.where == uri
 
 
-def test_nothing_is_uploaded_of_a_failed_export(bucket: Any) -> None:
+def test_nothing_is_uploaded_of_a_failed_export(bucket):
     from sluice.storage.local_copy import local_output
 
     with pytest.raises(OSError, match="full"), local_output(bucket.uri("model")) as out:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,7 +11,6 @@ from runners.cloud.job_inputs import upload
 from sluice.errors import UsageError
 from sluice.storage import digest
 from sluice.storage.local_copy import local_copy
-from tests.cloud.conftest import Bucket
 
 pytestmark = pytest.mark.cloud
 
@@ -25,8 +22,8 @@ PATH = st.lists(NAME, min_size=1, max_size=3).map("/".join)
 
 @pytest.mark.parametrize("is_folder", [False, True])
 def test_what_changed_since_the_compilation_is_not_uploaded(
-    bucket: Bucket, tmp_path: Path, is_folder: bool
-) -> None:
+    bucket, tmp_path, is_folder
+):
     """Found: it became the content of another digest, for all later runs."""
     locations = CloudLocations("", None, None, "", "", inputs_uri=bucket.uri("inputs"))
     file = tmp_path / "model" / "weights"
@@ -50,9 +47,7 @@ def test_what_changed_since_the_compilation_is_not_uploaded(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.dictionaries(PATH, st.binary(max_size=20), min_size=1, max_size=5))
-def test_a_directory_is_in_the_bucket_as_it_is_on_disk(
-    bucket: Bucket, tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]
-) -> None:
+def test_a_directory_is_in_the_bucket_as_it_is_on_disk(bucket, tmp_path_factory, files):
     folder = tmp_path_factory.mktemp("made") / "the model, 100 %"
     for name, content in files.items():
         path = folder / name

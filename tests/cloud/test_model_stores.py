@@ -135,21 +135,6 @@ def test_facts_that_are_no_json_leave_nothing(store, make_saved_model):
     assert not storage_for(store.uri).exists(store.uri)
 
 
-def test_a_model_changed_since_its_evaluation_is_not_pushed(store, make_saved_model):
-    source = make_saved_model()
-    judged = digest.of_tree(source)
-    store.publish(source, facts={}, expected_digest=judged)
-    (source / "saved_model.pb").write_bytes(b"GRAPH")
-
-    with pytest.raises(
-        ServingError, match="has changed since it was trained"
-    ) as raised:
-        store.publish(source, facts={}, expected_digest=judged)
-
-    assert (raised.value.exit_code, judged in str(raised.value)) == (5, True)
-    assert [version.version for version in store.versions()] == [1]
-
-
 def test_lost_record_is_no_push_and_keeps_its_number(store, make_saved_model):
     source = make_saved_model()
     store.publish(source, facts={})

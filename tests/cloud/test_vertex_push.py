@@ -1,296 +1,234 @@
-"""Pushes to Vertex AI's registry and to an endpoint, with Google's own client."""
+"""Pushes to Vertex AI's registry and to an endpoint; Google's library is replaced."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
-from components.pusher import vertex_client
-from components.pusher.vertex_push import (
-    Endpoint,
-    Registered,
-    Registry,
-    VertexPush,
-    new_split,
-    resource_id,
-)
-from pipeline.config.load import load_config
-from runners.cloud.push_destinations import push_destinations
+from components.pusher import vertex_push
+from components.pusher.vertex_push import deploy, new_split, register
 from serving.model_store import Publication
 from sluice import secrets
 from sluice.errors import RemoteError, UsageError
-from sluice.vertex_ai import Backoff
 
 pytestmark = pytest.mark.cloud
 
-IMAGE = "europe-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
-REGISTRY = Registry("Digits", IMAGE, "my-project", "europe-west4", {"team": "mail"})
-ENDPOINT = Endpoint("Digits", "n1-standard-2")
 PARENT = "projects/my-project/locations/europe-west4"
 MODEL = f"{PARENT}/models/digits"
-LOST, CUT = -1, 0
+REGISTRY = {
+    "model": "Digits",
+    "serving_image": "europe-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+    "labels": {"team": "mail"},
+    "project": "my-project",
+    "region": "europe-west4",
+}
+ENDPOINT = {
+    "name": "Digits",
+    "machine_type": "n1-standard-2",
+    "accelerator": None,
+    "min_replicas": 1,
+    "max_replicas": 1,
+    "traffic_percent": 100,
+}
+
+
+class Registry:
+    """Replaces ``aiplatform.Model``: the arguments are checked against its own."""
+
+    def __init__(self, real):
+        self.real = real
+        self.versions = []
+        self.error = None
+
+    def __call__(self, name, version):
+        return self._version(next(x for x in self.versions if x["id"] == version))
+
+    def list(self, **given):
+        inspect.signature(self.real.list).bind(**given)
+        names = {f'display_name="{x["display_name"]}"' for x in self.versions}
+        return [self._version(self.versions[0])] if given["filter"] in names else []
+
+    def upload(self, image, **given):
+        inspect.signature(self.real.upload).bind(image, **given)
+        if self.error:
+            raise self.error
+        assert given["parent_model"] == (MODEL if self.versions else None)
+        assert all(len(value) <= 63 for value in given["labels"].values())
+        version = str(len(self.versions) + 1)
+        self.versions.append({**given, "image": image, "id": version})
+        return self._version(self.versions[-1])
+
+    def _version(self, found):
+        return SimpleNamespace(
+            resource_name=MODEL,
+            name="digits",
+            display_name=found["display_name"],
+            version_id=found["id"],
+            versioned_resource_name=f"{MODEL}@{found['id']}",
+            versioning_registry=SimpleNamespace(list_versions=self._list_versions),
+        )
+
+    def _list_versions(self, filter):
+        ((label, value),) = re.findall(r'^labels\.(\w+)="(.+)"$', filter)
+        found = [x["id"] for x in self.versions if x["labels"].get(label) == value]
+        return [SimpleNamespace(version_id=version) for version in found]
+
+
+class Endpoints:
+    """Replaces ``aiplatform.Endpoint``, and is the only one that there is."""
+
+    resource_name = f"{PARENT}/endpoints/1"
+
+    def __init__(self, real):
+        self.real = real
+        self.created, self.deployed, self.split = [], {}, {}
+
+    def list(self, **given):
+        inspect.signature(self.real.list).bind(**given)
+        return [self] if self.created else []
+
+    def create(self, display_name):
+        self.created.append(display_name)
+        return self
+
+    def deploy(self, model, **given):
+        inspect.signature(self.real.deploy).bind(self, model, **given)
+        assert given["traffic_split"] == {}
+        self.deployed[str(100 + len(self.deployed))] = (model, given)
+
+    @property
+    def traffic_split(self):
+        return dict(self.split)
+
+    def list_models(self):
+        return [
+            SimpleNamespace(
+                id=key,
+                # The service has the project's number.
+                model=model.resource_name.replace("my-project", "12345"),
+                model_version_id=model.version_id,
+            )
+            for key, (model, _) in self.deployed.items()
+            if model
+        ]
+
+    def update(self, traffic_split):
+        assert sum(traffic_split.values()) == 100
+        self.split = traffic_split
+
+    def undeploy(self, deployed):
+        assert not self.split.get(deployed)
+        self.deployed[deployed] = None, None
+
+    def served(self):
+        """Returns the share of each version."""
+        return {self.deployed[key][0].version_id: n for key, n in self.split.items()}
 
 
 @pytest.fixture
-def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    from fake_vertex_models import FakeVertexModels
-
-    fake = FakeVertexModels()
-    address = fake.address()
-    monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", address)
-    monkeypatch.setattr(vertex_client, "_POLL_S", 0.02)
-    quick = Backoff(first_s=0.01, longest_s=0.02, total_s=30)
-    monkeypatch.setattr(vertex_client, "BACKOFF", quick)
-    yield fake
-    fake.close()
+def registry(monkeypatch):
+    fake = Registry(vertex_push.Model)
+    monkeypatch.setattr(vertex_push, "Model", fake)
+    monkeypatch.setattr(vertex_push, "init", lambda project, location: None)
+    return fake
 
 
-def _publication(version: int, digest: str = "") -> Publication:
-    digest = digest or f"{version:064x}"[::-1]
-    return Publication(version, "pushed", f"gs://b/serving/{version}", digest)
+@pytest.fixture
+def endpoint(registry, monkeypatch):
+    fake = Endpoints(vertex_push.Endpoint)
+    monkeypatch.setattr(vertex_push, "Endpoint", fake)
+    return fake
 
 
-def _register(version: int, digest: str = "") -> Registered:
-    return VertexPush(REGISTRY).register(_publication(version, digest), "run-1")
-
-
-def _deploy(version: int, endpoint: Endpoint = ENDPOINT) -> str:
-    push = VertexPush(REGISTRY)
-    return push.deploy(push.register(_publication(version), "run-1"), endpoint)
-
-
-def test_each_push_is_a_version_of_one_model(vertex: Any) -> None:
-    assert _register(1) == Registered(MODEL, "1")
-    assert _register(2) == Registered(MODEL, "2")
-
-    first, second = vertex.versions()
-    assert first["artifactUri"] == "gs://b/serving/1"
-    assert first["containerSpec"] == {"imageUri": IMAGE}
-    assert first["labels"] == {"team": "mail", "sluice_digest": f"{1:064x}"[::-1][:63]}
-    assert "run-1" in first["versionDescription"]
-    assert (first["versionAliases"], second["versionAliases"]) == (
-        ["v1"],
-        ["default", "v2"],
+def publication(version):
+    return Publication(
+        version, "pushed", f"gs://b/serving/{version}", f"{version:064}"[::-1]
     )
 
 
-def test_a_model_is_not_registered_twice(vertex: Any) -> None:
-    _register(1)
-    again = _register(5, digest=_publication(1).digest)
-
-    assert again == Registered(MODEL, "1")
-    assert len(vertex.versions()) == 1
+def push(version, **changes):
+    model = register(publication(version), REGISTRY, "run-1")
+    return deploy(model, {**ENDPOINT, **changes})
 
 
-def test_a_model_of_that_name_is_used(vertex: Any) -> None:
-    """One that was made in the console has a number as its id."""
-    from google.cloud import aiplatform_v1
+def test_each_digest_is_one_version_of_one_model(registry):
+    for version in (1, 2, 1):
+        found = register(publication(version), REGISTRY, "run-1")
+        assert found.versioned_resource_name == f"{MODEL}@{version}"
 
-    push = VertexPush(REGISTRY)
-    model = aiplatform_v1.Model(
-        display_name="Digits",
-        artifact_uri="gs://b/x",
-        container_spec={"image_uri": IMAGE},
-    )
-    push._client.models.upload_model(parent=PARENT, model=model)
-
-    registered = push.register(_publication(1), None)
-    assert registered.version_id == "2"
-    assert re.fullmatch(rf"{PARENT}/models/\d+", registered.model)
+    first, second = registry.versions
+    assert first["artifact_uri"] == "gs://b/serving/1"
+    assert first["image"] == REGISTRY["serving_image"]
+    assert first["labels"] == {"team": "mail", "sluice_digest": f"{1:064}"[::-1][:63]}
+    assert "run-1" in first["version_description"]
+    assert (first["version_aliases"], second["version_aliases"]) == (["v1"], ["v2"])
 
 
-@pytest.mark.parametrize("status", [503, 429, CUT, LOST])
-@pytest.mark.parametrize("earlier", [0, 1])
-def test_an_upload_or_its_answer_is_lost(
-    vertex: Any, status: int, earlier: int
-) -> None:
-    for version in range(earlier):
-        _register(version + 1)
-    vertex.fail("POST", "models:upload", status)
-
-    assert _register(7).version_id == str(earlier + 1)
-
-    assert len(vertex.versions()) == earlier + 1
-
-
-def test_a_version_that_is_listed_late_is_deleted_again(vertex: Any) -> None:
-    """The answer is lost, and the list does not have the version yet."""
-    _register(1)
-    vertex.hidden_versions = 1
-    vertex.fail("POST", "models:upload", LOST)
-
-    assert _register(2) == Registered(MODEL, "2")
-
-    assert [item["versionId"] for item in vertex.versions()] == ["1", "2"]
-    assert vertex.versions()[1]["versionAliases"] == ["default", "v2"]
-
-
-def test_traffic_moves_when_the_version_is_ready(vertex: Any) -> None:
-    name = _deploy(1)
-    assert name == f"{PARENT}/endpoints/digits"
-    assert vertex.served() == {"1": 100}
-    vertex.requests()
-
-    assert _deploy(2) == name
-
-    assert vertex.served() == {"2": 100}
-    (endpoint,) = vertex.endpoints()
-    assert [item["modelVersionId"] for item in endpoint["deployedModels"]] == ["2"]
-    changes = [r for r in vertex.requests() if " GET " not in r]
-    expected = ["models:upload", ":deployModel", "updateMask=", ":undeployModel"]
-    assert len(changes) == len(expected)
-    assert all(map(str.__contains__, changes, expected)), changes
-
-
-def test_a_version_that_does_not_start_leaves_the_previous_one(vertex: Any) -> None:
-    _deploy(1)
-    vertex.broken_images.add(IMAGE)
-
-    with pytest.raises(RemoteError, match="still served") as failed:
-        _deploy(2)
-
-    assert "Model server exited unexpectedly" in str(failed.value.actual)
-    assert vertex.served() == {"1": 100}
-    vertex.broken_images.clear()
-    _deploy(2)
-    assert vertex.served() == {"2": 100}
-    assert len(vertex.versions()) == 2
-
-
-@pytest.mark.parametrize("status", [503, LOST])
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", r"endpoints\?"),
-        ("POST", ":deployModel"),
-        ("PATCH", "endpoints/digits"),
-        ("POST", ":undeployModel"),
-        ("GET", "operations/"),
-    ],
-)
-def test_a_request_of_a_deployment_or_its_answer_is_lost(
-    vertex: Any, method: str, path: str, status: int
-) -> None:
-    _register(1)
-    if path != r"endpoints\?":
-        _deploy(1)
-    vertex.fail(method, path, status)
-
-    _deploy(2)
-
-    assert vertex.served() == {"2": 100}
-    (endpoint,) = vertex.endpoints()
-    assert len(endpoint["deployedModels"]) == 1
-    assert vertex.deployments.count("2") == 1
-
-
-def test_a_killed_push_goes_on_where_it_was(vertex: Any) -> None:
-    """It was killed between the deployment and the traffic."""
-    _deploy(1)
-    vertex.fail("PATCH", "endpoints/digits", 403, times=1)
-    with pytest.raises(RemoteError, match="still served") as failed:
-        _deploy(2)
-    assert "roles/aiplatform.user" in str(failed.value.hint)
-    assert vertex.served() == {"1": 100}
-
-    _deploy(2)
-
-    assert vertex.served() == {"2": 100}
-    assert vertex.deployments == ["1", "2"]
-
-
-def test_a_part_of_the_traffic(vertex: Any) -> None:
-    tenth = Endpoint("Digits", "n1-standard-2", traffic_percent=10)
-    _deploy(1, tenth)
-    assert vertex.served() == {"1": 100}
-    _deploy(2, tenth)
-    assert vertex.served() == {"1": 90, "2": 10}
-    _deploy(2)  # Already there: its share stays as somebody may have set it since.
-    assert vertex.served() == {"1": 90, "2": 10}
-    _deploy(3)
-    assert vertex.served() == {"3": 100}
-
-
-def test_accelerators_and_replicas(vertex: Any) -> None:
+def test_traffic_moves_when_the_version_is_ready(endpoint):
+    assert push(1) == endpoint.resource_name
+    assert endpoint.served() == {"1": 100}
     gpu = {"type": "NVIDIA_TESLA_T4", "count": 1}
-    _deploy(1, Endpoint("Digits", "n1-standard-8", gpu, 2, 4))
+    push(2, accelerator=gpu, max_replicas=4)
 
-    (endpoint,) = vertex.endpoints()
-    (deployed,) = endpoint["deployedModels"]
-    resources = deployed["dedicatedResources"]
-    assert (resources["minReplicaCount"], resources["maxReplicaCount"]) == (2, 4)
-    assert resources["machineSpec"]["acceleratorType"] == "NVIDIA_TESLA_T4"
-
-
-def test_models_of_others_stay_at_the_endpoint(vertex: Any) -> None:
-    other = VertexPush(Registry("Other", IMAGE, "my-project", "europe-west4"))
-    theirs = other.register(_publication(9), None)
-    other.deploy(theirs, ENDPOINT)
-
-    _deploy(1)
-
-    (endpoint,) = vertex.endpoints()
-    models = [item["model"] for item in endpoint["deployedModels"]]
-    assert models == [f"{PARENT}/models/other@1", f"{MODEL}@1"]
+    assert endpoint.created == ["Digits"]
+    assert endpoint.served() == {"2": 100}
+    assert [item.model_version_id for item in endpoint.list_models()] == ["2"]
+    _, given = endpoint.deployed["101"]
+    assert (given["accelerator_type"], given["accelerator_count"]) == tuple(
+        gpu.values()
+    )
+    assert (given["min_replica_count"], given["max_replica_count"]) == (1, 4)
 
 
-def test_a_refused_upload_is_explained(vertex: Any) -> None:
-    vertex.fail("POST", "models:upload", 403, "Permission denied", times=9)
-    with pytest.raises(RemoteError, match="pushed, but not registered") as failed:
-        _register(1)
-    assert failed.value.where == "project my-project, region europe-west4"
-    assert "roles/aiplatform.user" in str(failed.value.hint)
+@pytest.mark.parametrize("step", ["deploy", "update"])
+def test_a_push_that_failed_goes_on_where_it_was(endpoint, step, monkeypatch):
+    push(1)
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="refused"):
+        patched.setattr(endpoint, step, lambda *_, **__: _refuse())
+        push(2)
+    assert endpoint.served() == {"1": 100}
+
+    push(2)
+
+    assert endpoint.served() == {"2": 100}
+    assert len(endpoint.list_models()) == 1
 
 
-def test_a_secret_in_an_answer_is_written_nowhere(
-    vertex: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The error is in the node's log, the record and the page."""
-    secret = "planted-5ecret-v4lue"
-    monkeypatch.setattr(secrets, "_resolved", {})
-    monkeypatch.setenv("SLUICE_TEST_TOKEN", secret)
-    secrets.remember("${env:SLUICE_TEST_TOKEN}")
-    vertex.fail("POST", "models:upload", 400, f"the label {secret} is not valid")
-    with pytest.raises(RemoteError, match="pushed, but not registered") as failed:
-        _register(1)
-    assert "the label ${env:SLUICE_TEST_TOKEN} is not" in str(failed.value.actual)
-    _deploy(2)
-    sent = b"".join(vertex.bodies())
-    assert b"gs://b/serving/2" in sent and secret.encode() not in sent
+def _refuse():
+    raise OSError("refused")
 
 
-def test_an_expired_token_is_explained(vertex: Any) -> None:
-    vertex.tokens = {"fresh"}
-    with pytest.raises(RemoteError, match="pushed, but not registered") as failed:
-        _register(1)
-    assert "gcloud auth application-default login" in str(failed.value.hint)
+def test_a_part_of_the_traffic(endpoint):
+    for version, percent, expected in (
+        (1, 10, {"1": 100}),
+        (2, 10, {"1": 90, "2": 10}),
+        # Already there: its share stays as somebody may have set it since.
+        (2, 100, {"1": 90, "2": 10}),
+        (3, 100, {"3": 100}),
+    ):
+        push(version, traffic_percent=percent)
+        assert endpoint.served() == expected
 
 
-def test_the_config_names_registry_and_endpoint() -> None:
-    given = [
-        "cloud.project=my-project",
-        "cloud.region=europe-west4",
-        f"cloud.push.registry.serving_image={IMAGE}",
-        "cloud.push.endpoint.accelerator.type=NVIDIA_TESLA_T4",
-    ]
-    config = load_config("digits", profile="vertex", overrides=given)
-    found = push_destinations(config)
+def test_models_of_others_stay_at_the_endpoint(endpoint):
+    theirs = SimpleNamespace(resource_name=f"{PARENT}/models/other", version_id="1")
+    endpoint.created, endpoint.deployed = ["Digits"], {"9": (theirs, {})}
+    endpoint.split = {"9": 100}
 
-    registry, endpoint = Registry(**found["registry"]), Endpoint(**found["endpoint"])
+    push(1)
 
-    assert (registry.model, registry.serving_image) == ("digits", IMAGE)
-    assert endpoint.accelerator == {"type": "NVIDIA_TESLA_T4", "count": 1}
+    models = [item.model.rpartition("/")[2] for item in endpoint.list_models()]
+    assert models == ["other", "digits"]
 
 
-def test_a_store_on_this_machine_cannot_be_registered(vertex: Any) -> None:
+def test_a_store_on_this_machine_cannot_be_registered():
     local = Publication(1, "pushed", "/models/1", "d" * 64)
     with pytest.raises(UsageError, match="from a bucket only"):
-        VertexPush(REGISTRY).register(local, None)
-    assert vertex.requests() == []
+        register(local, REGISTRY, None)
 
 
 @pytest.mark.parametrize(
@@ -303,23 +241,13 @@ def test_a_store_on_this_machine_cannot_be_registered(vertex: Any) -> None:
         ({"a": 99, "b": 1}, 50, {"n": 50, "a": 50}),
     ],
 )
-def test_new_split(old: dict, percent: int, expected: dict) -> None:
+def test_new_split(old, percent, expected):
     assert new_split(old, "n", percent) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("digits", "digits"), ("Digits (EU)", "digits-eu"), ("2nd", "m-2nd")],
-)
-def test_resource_id(name: str, expected: str) -> None:
-    assert resource_id(name) == expected
-
-
-@pytest.mark.tf
-def test_the_pusher_registers_and_deploys(
-    vertex: Any, bucket: Any, make_saved_model: Any
-) -> None:
-    """A second execution pushes nothing."""
+@pytest.fixture
+def execute(endpoint, bucket, make_saved_model):
+    """Runs the Pusher; returns properties of what it has pushed."""
     from tfx.types import standard_artifacts
 
     from components.pusher.executor import Executor
@@ -327,23 +255,41 @@ def test_the_pusher_registers_and_deploys(
     model = standard_artifacts.Model()
     model.uri = str(make_saved_model("model/Format-Serving").parent)
     destination = {"filesystem": {"base_directory": bucket.uri("serving")}}
-    config = {
-        "workspace_id": None,
-        "registry": {**vars(REGISTRY), "labels": {}},
-        "endpoint": vars(ENDPOINT),
-    }
+    config = {"workspace_id": None, "registry": REGISTRY, "endpoint": ENDPOINT}
     properties = {
         "push_destination": json.dumps(destination),
         "custom_config": json.dumps(config),
     }
-    found = []
-    for _ in range(2):
+
+    def execute():
         pushed = standard_artifacts.PushedModel()
         Executor().Do({"model": [model]}, {"pushed_model": [pushed]}, properties)
         texts = ("state", "pushed_destination", "registered_model", "endpoint")
-        found.append([pushed.get_string_custom_property(name) for name in texts])
+        return [pushed.get_string_custom_property(name) for name in texts]
 
-    places = [bucket.uri("serving/1"), f"{MODEL}@1", f"{PARENT}/endpoints/digits"]
-    assert found == [["pushed", *places], ["already_served", *places]]
-    assert [item["artifactUri"] for item in vertex.versions()] == [places[0]]
-    assert vertex.served() == {"1": 100}
+    return execute
+
+
+@pytest.mark.tf
+def test_the_pusher_registers_and_deploys(execute, registry, endpoint, bucket):
+    """A second execution pushes nothing."""
+    places = [bucket.uri("serving/1"), f"{MODEL}@1", endpoint.resource_name]
+    assert execute() == ["pushed", *places]
+    assert execute() == ["already_served", *places]
+    assert [item["artifact_uri"] for item in registry.versions] == [places[0]]
+    assert endpoint.served() == {"1": 100}
+
+
+@pytest.mark.tf
+def test_a_secret_in_a_refusal_is_not_in_the_error(execute, registry, monkeypatch):
+    """The error is in the node's log, the record and the page."""
+    from google.api_core.exceptions import BadRequest
+
+    secret = "planted-5ecret-v4lue"
+    monkeypatch.setattr(secrets, "_resolved", {})
+    monkeypatch.setenv("SLUICE_TEST_TOKEN", secret)
+    secrets.remember("${env:SLUICE_TEST_TOKEN}")
+    registry.error = BadRequest(f"the label {secret} is not valid")
+    with pytest.raises(RemoteError, match="pushed, but not registered") as failed:
+        execute()
+    assert "the label ${env:SLUICE_TEST_TOKEN} is not" in str(failed.value)

@@ -33,30 +33,30 @@ def _message(**fields: Any) -> str:
     return line
 
 
-def test_the_message_has_the_expected_value() -> None:
+def test_the_message_has_the_expected_value():
     assert _message() == (
         "number of examples, split train: the split 'train' holds 9 examples; "
         "expected >= 100 (validate.default: fail)"
     )
 
 
-def test_serving_examples_are_named_as_such() -> None:
+def test_serving_examples_are_named_as_such():
     assert "number of examples, serving examples: " in _message(slice="serving")
     assert "number of examples, all splits: " in _message(slice="overall")
 
 
-def test_a_trivial_limit_is_left_out() -> None:
+def test_a_trivial_limit_is_left_out():
     assert "expected" not in _message(limit="measured")
     assert "; expected" not in _message(limit=None)
 
 
-def test_a_final_period_is_dropped_before_the_expected_value() -> None:
+def test_a_final_period_is_dropped_before_the_expected_value():
     assert ": too large: 7; expected 0 to 1 (" in _message(
         why="too large: 7. ", limit="0 to 1"
     )
 
 
-def test_at_most_five_failures_are_listed() -> None:
+def test_at_most_five_failures_are_listed():
     row = Check("drift", "train", None, None, None, False, "too far", "fail")
     with pytest.raises(DataError) as failure:
         stop_unless_passed(Verdict("data", (row,) * 30), "taxi")
@@ -64,7 +64,7 @@ def test_at_most_five_failures_are_listed() -> None:
     assert "and 25 more" in str(failure.value)
 
 
-def test_the_hint_names_the_pipeline_of_a_schema_difference() -> None:
+def test_the_hint_names_the_pipeline_of_a_schema_difference():
     (kind, *_) = SCHEMA_KINDS
     row = Check("x", "train", None, None, None, False, "new", "fail", kind=kind)
     with pytest.raises(DataError, match="`sluice schema diff taxi` lists the changes"):

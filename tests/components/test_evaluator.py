@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reports.evaluation import OVERALL, read_metrics
 from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
@@ -56,20 +57,22 @@ def _records(seed: int) -> list[dict[str, Any]]:
     ]
 
 
-def _document(evaluation: Path, number: Callable[[Any], Any] = float) -> list[Any]:
-    """Returns what the record says, each number as ``number`` returns it."""
-    from sluice.record.documents.metrics_document import metrics_document
+def _document(evaluation: Path, number: Callable[[Any], Any] = float) -> Any:
+    """Returns metrics and plots in one order, each number as ``number`` returns it."""
+    from runners.documents.protos import metrics
 
-    found: Any = metrics_document(evaluation)
-    for row in found["metrics"]:
-        row["metrics"] = {
-            name: value if isinstance(value, dict) else number(value)
-            for name, value in row["metrics"].items()
-        }
-    for plot in found["plots"]:
-        columns = plot["columns"].items()
-        plot["columns"] = {name: [number(float(v)) for v in c] for name, c in columns}
-    return found
+    def key(item: Any) -> str:
+        named = isinstance(item, dict) and (item.get("key") or item.get("slice_key"))
+        return json.dumps(named, sort_keys=True) if named else ""
+
+    def converted(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: converted(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [converted(item) for item in sorted(value, key=key)]
+        return number(value) if isinstance(value, float) else value
+
+    return converted(metrics(evaluation))
 
 
 def _described(evaluation: Path) -> Any:
@@ -78,9 +81,7 @@ def _described(evaluation: Path) -> Any:
     return load_eval_run(str(evaluation))
 
 
-def test_an_earlier_candidate_is_not_evaluated_again_as_baseline(
-    place: Any, loaded: list[str]
-) -> None:
+def test_an_earlier_candidate_is_not_evaluated_again_as_baseline(place, loaded):
     from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 
     examples = place.write_examples("examples", _records(1))
@@ -104,9 +105,7 @@ def test_an_earlier_candidate_is_not_evaluated_again_as_baseline(
     assert candidate.examples_per_class == baseline.examples_per_class
 
 
-def test_plots_of_the_baseline_are_copied_too(
-    three_classes: Any, loaded: list[str]
-) -> None:
+def test_plots_of_the_baseline_are_copied_too(three_classes, loaded):
     place = three_classes
     examples = place.write_examples("examples", _records(1))
     old, new = place.write_model("old", 1.0), place.write_model("new", -2.0)
@@ -116,14 +115,12 @@ def test_plots_of_the_baseline_are_copied_too(
     stock = place.evaluate(examples, new, old, stock=True)
 
     assert _document(after) == _document(stock, pytest.approx)
-    plots: Any = _document(after)
-    overall = [plot["model"] for plot in plots["plots"] if not plot["slice"]]
-    assert overall == ["baseline", "candidate"]
+    (overall,) = _document(after)["plots"]
+    models = [plot["key"]["model_name"] for plot in overall["plot_keys_and_values"]]
+    assert models == ["baseline", "candidate"]
 
 
-def test_an_earlier_baseline_is_not_evaluated_again(
-    place: Any, loaded: list[str]
-) -> None:
+def test_an_earlier_baseline_is_not_evaluated_again(place, loaded):
     examples = [place.write_examples(f"data{seed}", _records(seed)) for seed in (1, 2)]
     old, *new = [place.write_model(name, i) for i, name in enumerate(("old", "b", "c"))]
     place.evaluate(examples[0], old)
@@ -137,9 +134,7 @@ def test_an_earlier_baseline_is_not_evaluated_again(
     assert _document(after) == _document(stock, pytest.approx)
 
 
-def test_a_model_that_is_its_own_baseline_is_evaluated_once(
-    place: Any, loaded: list[str]
-) -> None:
+def test_a_model_that_is_its_own_baseline_is_evaluated_once(place, loaded):
     examples = place.write_examples("examples", _records(1))
     model = place.write_model("model", 1.0)
     after = place.evaluate(examples, model, model)
@@ -150,8 +145,8 @@ def test_a_model_that_is_its_own_baseline_is_evaluated_once(
 
 
 def test_a_metric_with_an_interval_has_the_same_value_for_the_gate(
-    place: Any, evaluations: Any, tmp_path: Path
-) -> None:
+    place, evaluations, tmp_path
+):
     from components.model_verdict.read_evaluation import read_candidate
 
     examples = place.write_examples("examples", _records(1))
@@ -165,12 +160,12 @@ def test_a_metric_with_an_interval_has_the_same_value_for_the_gate(
     for key, metrics in plain.metrics.items():
         values = {name: found.metrics[key][name] for name in metrics}
         assert values == pytest.approx(metrics)
-    document: Any = _document(evaluation)
-    rows = {row["model"]: row for row in document["metrics"][:2]}
-    assert rows.keys() == {"baseline", "candidate"}
-    for row in rows.values():
-        auc = row["metrics"]["auc"]
-        assert auc["lower_bound"] < auc["value"] < auc["upper_bound"]
+    rows = [row for row in read_metrics(_document(evaluation)) if row.name == "auc"]
+    overall = [row for row in rows if row.slice == OVERALL]
+    assert {row.model for row in overall} == {"baseline", "candidate"}
+    for row in overall:
+        assert row.bounds is not None and row.value is not None
+        assert row.bounds[0] < row.value < row.bounds[1]
 
 
 _CHANGE = {"change_threshold": {"absolute": 0, "direction": "HIGHER_IS_BETTER"}}
@@ -185,8 +180,8 @@ def _configured(place: Any, change: Callable[[Any], None]) -> dict[str, Any]:
 
 
 def test_both_models_are_evaluated_if_tfma_checks_thresholds(
-    place: Any, loaded: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    place, loaded, monkeypatch
+):
     """Without one it drops the thresholds for changes, and blesses whatever comes."""
 
     def limit(config: Any) -> None:
@@ -229,9 +224,7 @@ def test_both_models_are_evaluated_if_tfma_checks_thresholds(
         lambda config: config.clear(),
     ],
 )
-def test_a_baseline_is_added_to_metrics_alone(
-    place: Any, change: Callable[[Any], None]
-) -> None:
+def test_a_baseline_is_added_to_metrics_alone(place, change):
     from components.evaluator.add_baseline import can_add_baseline
 
     assert can_add_baseline(place.properties())
@@ -239,13 +232,13 @@ def test_a_baseline_is_added_to_metrics_alone(
 
 
 @pytest.mark.parametrize("name", ["module_file", "module_path"])
-def test_user_code_evaluates_both_models(place: Any, name: str) -> None:
+def test_user_code_evaluates_both_models(place, name):
     from components.evaluator.add_baseline import can_add_baseline
 
     assert not can_add_baseline({**place.properties(), name: "mine"})
 
 
-def test_predictions_without_a_model_are_evaluated_as_tfx_does(place: Any) -> None:
+def test_predictions_without_a_model_are_evaluated_as_tfx_does(place):
     from components.evaluator.evaluation_digests import digest_inputs
 
     examples = place.write_examples("examples", _records(1))
@@ -295,9 +288,7 @@ def _other_schema(place: Any) -> None:
         lambda place: setattr(place, "metrics", ("AUC",)),
     ],
 )
-def test_metrics_of_other_data_or_models_are_not_reused(
-    place: Any, change: Callable[[Any], None]
-) -> None:
+def test_metrics_of_other_data_or_models_are_not_reused(place, change):
     from components.evaluator.evaluation_digests import (
         EvaluationDigests,
         digest_inputs,
@@ -333,7 +324,7 @@ def test_metrics_of_other_data_or_models_are_not_reused(
     assert found() is None
 
 
-def test_remote_artifacts_are_evaluated_by_tfx(place: Any) -> None:
+def test_remote_artifacts_are_evaluated_by_tfx(place):
     from components.evaluator.evaluation_digests import digest_inputs
 
     inputs = place.inputs(Path("examples"), Path("model"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,13 +29,11 @@ def _softmax(values: list[float]) -> list[float]:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_it_counts_predictions_by_probability(
-    evaluations: Any, tmp_path: Path, classes: int
-) -> None:
+def test_it_counts_predictions_by_probability(evaluations, tmp_path, classes):
     """Examples without a label are left out; the record keeps that of all examples."""
     import tensorflow_model_analysis as tfma
 
-    from sluice.record.documents.metrics_document import metrics_document
+    from runners.documents.protos import metrics
 
     place = evaluations(tmp_path / "place", classes)
     records = _records(classes)
@@ -56,12 +53,16 @@ def test_it_counts_predictions_by_probability(
         expected[row][int(probability * 100)] += 1
     result = tfma.load_eval_result(str(uri))
     assert {key for key, _ in result.slicing_metrics} == {(), (("region", "north"),)}
-    document = metrics_document(uri)
+    document = metrics(uri)
     assert document is not None
-    overall, north = document["metrics"]
-    found = overall["metrics"]["prediction_histogram"]
-    assert found == {"shape": [2, 100], "values": expected[0] + expected[1]}
-    assert "prediction_histogram" not in north["metrics"]
+    overall, north = (
+        {x["key"]["name"]: x["value"] for x in item["metric_keys_and_values"]}
+        for item in document["metrics"]
+    )
+    found = overall["prediction_histogram"]["array_value"]
+    values = [int(value) for value in found["int64_values"]]
+    assert values == expected[0] + expected[1]
+    assert "prediction_histogram" not in north
     (value,) = (
         named["prediction_histogram"]
         for key, outputs in result.slicing_metrics
@@ -69,4 +70,4 @@ def test_it_counts_predictions_by_probability(
         for named in outputs[""].values()
         if "prediction_histogram" in named
     )
-    assert [int(n) for n in value["arrayValue"]["int64Values"]] == found["values"]
+    assert [int(n) for n in value["arrayValue"]["int64Values"]] == values

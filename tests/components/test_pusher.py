@@ -6,14 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from serving.local_store import LocalModelStore
-from sluice.errors import ServingError, UsageError
-from sluice.storage.contents import PROPERTY, Contents
-from sluice.storage.storage import storage_for
+from sluice.errors import UsageError
 
 pytestmark = pytest.mark.tf
 
@@ -35,9 +32,6 @@ def push(tmp_path: Path, model_dir: Path) -> Push:
 
     from components.pusher.executor import Executor
 
-    made = Contents.read(str(model_dir), "Format-Serving")
-    assert made is not None
-
     def push(
         destination: dict | None = None,
         model_uri: str = str(model_dir),
@@ -45,7 +39,6 @@ def push(tmp_path: Path, model_dir: Path) -> Push:
     ) -> Any:
         model = standard_artifacts.Model()
         model.uri = model_uri
-        model.set_string_custom_property(PROPERTY, made.to_json())
         inputs: dict[str, list[Any]] = {"model": [model]}
         for key, blessed in blessings.items():
             kind = "ModelBlessing" if key == "model_blessing" else "InfraBlessing"
@@ -71,9 +64,7 @@ def push(tmp_path: Path, model_dir: Path) -> Push:
     ],
     ids=str,
 )
-def test_a_model_with_all_connected_blessings_is_pushed(
-    push: Push, tmp_path: Path, blessings: dict[str, int]
-) -> None:
+def test_a_model_with_all_connected_blessings_is_pushed(push, tmp_path, blessings):
     pushed = push(**blessings)
 
     (version,) = LocalModelStore(tmp_path / "serving").versions()
@@ -95,41 +86,13 @@ def test_a_model_with_all_connected_blessings_is_pushed(
     ],
     ids=str,
 )
-def test_a_missing_or_negative_blessing_blocks_the_push(
-    push: Push, tmp_path: Path, blessings: dict[str, int | None]
-) -> None:
+def test_a_missing_or_negative_blessing_blocks_the_push(push, tmp_path, blessings):
     """TFX's Pusher pushes where a blessing that it names has not come."""
     pushed = push(**blessings)
 
     assert pushed.get_int_custom_property("pushed") == 0
     assert pushed.get_string_custom_property("state") == "blocked"
     assert not (tmp_path / "serving").exists()
-
-
-def test_a_model_of_a_remote_pipeline_root_is_pushed(
-    push: Push, model_dir: Path, tmp_path: Path
-) -> None:
-    model_uri = f"ram://{uuid4()}"
-    remote = f"{model_uri}/Format-Serving/saved_model.pb"
-    storage_for(remote).write_atomically(remote, b"graph")
-
-    pushed = push(model_uri=model_uri, model_blessing=1)
-
-    (version,) = LocalModelStore(tmp_path / "serving").versions()
-    assert pushed.get_string_custom_property("pushed_destination") == version.uri
-    assert (Path(version.uri) / "saved_model.pb").read_bytes() == b"graph"
-    storage_for(remote).write_atomically(remote, b"GRAPH")
-    with pytest.raises(ServingError, match="has changed since it was trained"):
-        push(model_uri=model_uri, model_blessing=1)
-
-
-def test_only_the_evaluated_bytes_are_pushed(
-    push: Push, model_dir: Path, tmp_path: Path
-) -> None:
-    (model_dir / "Format-Serving" / "saved_model.pb").write_bytes(b"GRAPH")
-    with pytest.raises(ServingError, match="has changed since it was trained"):
-        push(model_blessing=1)
-    assert LocalModelStore(tmp_path / "serving").versions() == []
 
 
 @pytest.mark.parametrize(
@@ -140,12 +103,12 @@ def test_only_the_evaluated_bytes_are_pushed(
     ],
     ids=["no directory", "versions by the clock"],
 )
-def test_an_unsupported_destination_is_rejected(push: Push, destination: dict) -> None:
+def test_an_unsupported_destination_is_rejected(push, destination):
     with pytest.raises(UsageError, match="(?s)not supported.*base_directory"):
         push(destination, model_blessing=1)
 
 
-def test_arguments_are_those_of_tfx(tmp_path: Path) -> None:
+def test_arguments_are_those_of_tfx(tmp_path):
     """Beside a stock InfraValidator, BulkInferrer and Pusher; compiled, not run.
 
     Here is neither Docker nor TensorFlow Serving, which InfraValidator starts.

@@ -1,22 +1,14 @@
 """``TFRecordGen`` run by our local runner, and with TFX's cloud entry points."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sample_data.tf_example import encode
-from sluice.errors import DataError, ExitCode
+from sluice.errors import DataError
 from sluice.tfrecords import tfrecord
-
-if TYPE_CHECKING:
-    from runners.local.processes.process_pool import ProcessPool
-    from runners.local.run_result import NodeResult
 
 pytestmark = pytest.mark.tf
 
@@ -25,10 +17,9 @@ SPLITS: dict[str | None, str] = {
     "eval": "span-{SPAN}/eval-*",
 }
 GEN = "TFRecordGen"
-Run = Callable[..., "dict[str, NodeResult]"]
 
 
-def write(base: Path, name: str, users: Sequence[int]) -> Path:
+def write(base, name, users):
     path = base / name
     path.parent.mkdir(parents=True, exist_ok=True)
     records = [encode({"user": [user], "x": [0.5]}) for user in users]
@@ -36,27 +27,27 @@ def write(base: Path, name: str, users: Sequence[int]) -> Path:
     return path
 
 
-def write_span(base: Path, number: int, *users: int, marked: bool = True) -> None:
+def write_span(base, number, *users, marked=True):
     write(base, f"span-{number}/train-00000-of-00001", users)
     write(base, f"span-{number}/eval-00000-of-00001", [0])
     if marked:
         (base / f"span-{number}" / "_SUCCESS").touch()
 
 
-def gen(base: Path, patterns: dict[str | None, str] | None = None, **options: Any):
+def gen(base, patterns=None, **options):
     from components.tfrecord_gen.component import TFRecordGen
 
     return TFRecordGen(str(base), patterns or SPLITS, **options)
 
 
-def marked_gen(base: Path, **options: Any):
+def marked_gen(base, **options):
     from components.tfrecord_gen.spans.completeness import CompleteWhen
 
     complete_when = CompleteWhen(marker="_SUCCESS")
     return gen(base, complete_when=complete_when, window=2, **options)
 
 
-def users_of(examples: Path, split: str) -> list[int]:
+def users_of(examples, split):
     from sluice.tfrecords.parse_tf_example import parse
 
     return sorted(
@@ -68,38 +59,35 @@ def users_of(examples: Path, split: str) -> list[int]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, process_pool: ProcessPool) -> Run:
-    """Runs nodes as one pipeline with its cache on; returns how each has ended."""
+def run(tmp_path):
+    """Runs nodes as one pipeline with its cache on; returns the record's nodes."""
     from tfx.orchestration import metadata
     from tfx.orchestration.pipeline import Pipeline
 
     from runners.local.local_runner import LocalRunner
 
-    def run(*nodes: Any, **options: Any) -> dict[str, NodeResult]:
+    def run(*nodes):
         database = str(tmp_path / "metadata.db")
+        config = metadata.sqlite_metadata_connection_config(database)
         pipeline = Pipeline(
             pipeline_name="ingestion",
             pipeline_root=str(tmp_path / "root"),
-            metadata_connection_config=metadata.sqlite_metadata_connection_config(
-                database
-            ),
+            metadata_connection_config=config,
             components=list(nodes),
             enable_cache=True,
         )
-        result = LocalRunner(process_pool=process_pool, workers=2).run(
-            pipeline, **options
-        )
-        return {node.node: node for node in result.nodes}
+        record = LocalRunner(workers=2).run(pipeline)
+        return {node.id: node for node in record.nodes}
 
     return run
 
 
-def uri(node: NodeResult, key: str) -> Path:
-    (artifact,) = node.outputs[key]
-    return Path(artifact["uri"])
+def uri(node, key):
+    (found,) = node.outputs[key]
+    return Path(found)
 
 
-def custom_properties(database: Path, where: Path) -> dict[str, Any]:
+def custom_properties(database, where):
     """Returns the properties of the artifact at a place, as ML Metadata has them."""
     from ml_metadata.metadata_store import metadata_store
     from tfx.orchestration import metadata
@@ -110,9 +98,7 @@ def custom_properties(database: Path, where: Path) -> dict[str, Any]:
     return {k: getattr(v, v.WhichOneof("value")) for k, v in every.items()}
 
 
-def test_a_new_span_runs_and_an_untouched_window_does_not(
-    tmp_path: Path, run: Run
-) -> None:
+def test_a_new_span_runs_and_an_untouched_window_does_not(tmp_path, run):
     base = tmp_path / "trips"
     for number in (1, 2):
         write_span(base, number, 10 * number)
@@ -142,9 +128,7 @@ def test_a_new_span_runs_and_an_untouched_window_does_not(
     assert run(marked_gen(base))[GEN].state == "cached"
 
 
-def test_the_artifact_is_what_import_example_gen_publishes(
-    tmp_path: Path, run: Run
-) -> None:
+def test_the_artifact_is_what_import_example_gen_publishes(tmp_path, run):
     from tensorflow_metadata.proto.v0 import statistics_pb2
     from tfx.components import ImportExampleGen, StatisticsGen
     from tfx.proto import example_gen_pb2
@@ -179,9 +163,6 @@ def test_the_artifact_is_what_import_example_gen_publishes(
     assert found.pop("spans") == "[[19724, 7]]"
     assert (found["span"], found["version"]) == (19_724, 7)
     del wanted["input_fingerprint"]
-    for properties in (found, wanted):
-        # The runner's own note of the files.
-        del properties["sluice_files"]
     assert found == wanted
     for split in ("train", "eval"):
         users = users_of(uri(nodes[GEN], "examples"), split)
@@ -196,35 +177,14 @@ def test_the_artifact_is_what_import_example_gen_publishes(
         assert read.datasets[0].num_examples == len(users) > 50
 
 
-def test_no_complete_span_fails_with_what_each_lacks(tmp_path: Path, run: Run) -> None:
+def test_no_complete_span_fails_with_what_each_lacks(tmp_path, run):
     write_span(tmp_path / "trips", 4, 40, marked=False)
     missing = r"span 4: no _SUCCESS in \S+/trips/span-4"
-    events: list[dict[str, Any]] = []
     with pytest.raises(DataError, match=missing):
-        run(marked_gen(tmp_path / "trips"), on_event=events.append)
-    (end,) = (event for event in events if event["event"] == "node_finished")
-    assert end["error"]["exit_code"] == ExitCode.DATA
+        run(marked_gen(tmp_path / "trips"))
 
 
-def test_files_that_change_after_the_driver_has_looked_are_refused(
-    tmp_path: Path,
-) -> None:
-    from components.tfrecord_gen.driver import Driver
-    from components.tfrecord_gen.executor import Executor
-
-    write_span(tmp_path, 1, 10)
-    node = marked_gen(tmp_path)
-    asked = {k: v for k, v in node.exec_properties.items() if v is not None}
-    properties = Driver(None).resolve_exec_properties(asked, None, None)
-    assert properties["spans"] == "[[1, null]]"
-    assert (properties["span"], properties["version"]) == (1, None)
-    write(tmp_path, "span-1/train-00000-of-00001", [11])
-    outputs = outputs_below(tmp_path / "out")
-    with pytest.raises(DataError, match="have changed since the run chose them"):
-        Executor(None).Do({}, outputs, properties)
-
-
-def test_limits_of_records_reach_the_ingestion(tmp_path: Path) -> None:
+def test_limits_of_records_reach_the_ingestion(tmp_path):
     from components.tfrecord_gen.executor import Executor
     from components.tfrecord_gen.report import Report
 
@@ -240,12 +200,12 @@ def test_limits_of_records_reach_the_ingestion(tmp_path: Path) -> None:
     assert report.max_record_bytes == limit
 
 
-def outputs_below(folder: Path) -> dict[str, list[Any]]:
+def outputs_below(folder):
     from tfx.types import standard_artifacts
 
     from components.artifacts import Quarantine
 
-    outputs: dict[str, list[Any]] = {
+    outputs = {
         "examples": [standard_artifacts.Examples()],
         "quarantine": [Quarantine()],
     }
@@ -256,13 +216,9 @@ def outputs_below(folder: Path) -> dict[str, list[Any]]:
 
 
 class Cloud:
-    """Runs a node of a compiled spec as Vertex does: TFX's driver, then the executor.
+    """Runs a compiled node as Vertex does: TFX's driver, then the executor."""
 
-    Attributes:
-      job: the compiled job.
-    """
-
-    def __init__(self, node: Any, tmp_path: Path) -> None:
+    def __init__(self, node, tmp_path):
         from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as kubeflow
         from tfx.orchestration.pipeline import Pipeline
 
@@ -275,16 +231,12 @@ class Cloud:
         )
 
     @property
-    def container(self) -> dict[str, Any]:
+    def container(self):
         deployment = self.job["pipelineSpec"]["deploymentSpec"]
         return deployment["executors"][f"{GEN}_executor"]["container"]
 
-    def run(self, **parameters: str) -> dict[str, Any]:
-        """Returns the properties of ``examples``.
-
-        Args:
-          **parameters: the job's runtime parameters.
-        """
+    def run(self, **parameters):
+        """Runs with the job's runtime parameters; returns ``examples``' properties."""
         from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
         from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
 
@@ -301,7 +253,7 @@ class Cloud:
         properties = artifact["metadata"]
         return {k.removeprefix("custom:"): v for k, v in properties.items()}
 
-    def _invocation(self, parameters: dict[str, str]) -> dict[str, Any]:
+    def _invocation(self, parameters):
         spec = self.job["pipelineSpec"]
         values = {}
         for name, given in spec["root"]["dag"]["tasks"][GEN]["inputs"][
@@ -332,7 +284,7 @@ class Cloud:
         }
 
 
-def test_the_cloud_runs_tfx_s_driver_and_then_ours_selects(tmp_path: Path) -> None:
+def test_the_cloud_runs_tfx_s_driver_and_then_ours_selects(tmp_path):
     from tfx.orchestration import data_types
 
     base = tmp_path / "trips"
@@ -359,44 +311,16 @@ def test_the_cloud_runs_tfx_s_driver_and_then_ours_selects(tmp_path: Path) -> No
     ]
 
 
-def test_the_cloud_takes_the_spans_that_it_is_given(tmp_path: Path) -> None:
-    from tfx.orchestration import data_types
-
-    base = tmp_path / "trips"
-    for number in (1, 2, 3):
-        write_span(base, number, 10 * number)
-    spans = data_types.RuntimeParameter(name="spans", ptype=str, default="")
-    found = Cloud(marked_gen(base, spans=spans), tmp_path).run(spans="[[1, null]]")
-    assert users_of(tmp_path / "cloud" / "examples", "train") == [10]
-    assert found["span"] == 1
-
-
-def test_the_cloud_refuses_files_that_were_replaced_after_submission(
-    tmp_path: Path,
-) -> None:
-    """Sizes and times are in the parameter, so they are in the cache key as well."""
-    from tfx.orchestration import data_types
-
-    from components.tfrecord_gen.spans.completeness import CompleteWhen
-    from components.tfrecord_gen.spans.select_spans import select_spans
-
-    base = tmp_path / "trips"
-    write_span(base, 1, 10)
-    window = select_spans(str(base), SPLITS, 1, CompleteWhen(), 0.0)
-    pinned = window.pinned_json()
-    spans = data_types.RuntimeParameter(name="spans", ptype=str)
-    cloud = Cloud(gen(base, spans=spans), tmp_path)
-    assert cloud.run(spans=pinned)["spans"] == "[[1, null]]"
-    write_span(base, 1, 10, 11)
-    (tmp_path / "cloud" / "output.json").unlink()
-    with pytest.raises(DataError, match="data files have changed since the run chose"):
-        cloud.run(spans=pinned)
-
-
-@pytest.mark.parametrize("how", ["replaced", "added", "touched"])
-def test_the_cloud_refuses_files_without_spans_that_changed_after_submission(
-    tmp_path: Path, how: str
-) -> None:
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("span", "written since"),
+        ("replaced", "train-1: written since"),
+        ("added", "3 files, now 4"),
+        ("touched", "sizes or generations of files are others"),
+    ],
+)
+def test_the_cloud_refuses_files_that_changed_after_submission(tmp_path, how, message):
     """Found: only spans were pinned; of other data the newest was trained on."""
     from tfx.orchestration import data_types
 
@@ -404,29 +328,30 @@ def test_the_cloud_refuses_files_without_spans_that_changed_after_submission(
     from components.tfrecord_gen.spans.select_spans import select_spans
 
     base = tmp_path / "trips"
-    patterns: dict[str | None, str] = {"train": "train-*", "eval": "eval-*"}
-    for name in ("train-0", "train-1", "eval-0"):
+    patterns, names = SPLITS, ["span-1/train-1", "span-1/eval-1"]
+    if how != "span":
+        patterns = {"train": "train-*", "eval": "eval-*"}
+        names = ["train-0", "train-1", "eval-0"]
+    for name in names:
         os.utime(write(base, name, [1]), (1_000, 1_000))
     pinned = select_spans(str(base), patterns, 1, CompleteWhen(), 0.0).pinned_json()
     spans = data_types.RuntimeParameter(name="spans", ptype=str)
     cloud = Cloud(gen(base, patterns, spans=spans), tmp_path)
-    assert cloud.run(spans=pinned)["spans"] == "[]"
-    assert users_of(tmp_path / "cloud/examples", "train") == [1, 1]
+    assert cloud.run(spans=pinned)["spans"] == (
+        "[[1, null]]" if how == "span" else "[]"
+    )
     (tmp_path / "cloud/output.json").unlink()
-    path = write(base, "train-2" if how == "added" else "train-1", [2, 3])
+    changed = {"span": "span-1/train-1", "added": "train-2"}.get(how, "train-1")
+    path = write(base, changed, [2, 3])
     if how == "touched":
         # As old as the others, so that only the fingerprint tells.
         os.utime(path, (1_000, 1_000))
     with pytest.raises(DataError, match="data files have changed since") as caught:
         cloud.run(spans=pinned)
-    assert {
-        "replaced": f"{path}: written since",
-        "added": "3 files, now 4",
-        "touched": "sizes or generations of files are others",
-    }[how] in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_scheduled_run_marks_data_that_is_not_new(tmp_path: Path) -> None:
+def test_a_scheduled_run_marks_data_that_is_not_new(tmp_path):
     from components.tfrecord_gen.exec_properties import Schedule
     from components.watermark import watermark
 
@@ -434,7 +359,7 @@ def test_a_scheduled_run_marks_data_that_is_not_new(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     write_span(base, 1, 10)
 
-    def run(name: str, stale_after_h: float | None = None) -> dict[str, Any]:
+    def run(name, stale_after_h=None):
         node = gen(base)
         node.exec_properties["schedule"] = Schedule(mark, stale_after_h).to_json()
         return Cloud(node, tmp_path / name).run()
@@ -455,14 +380,11 @@ def test_a_scheduled_run_marks_data_that_is_not_new(tmp_path: Path) -> None:
     assert users_of(tmp_path / "more" / "cloud" / "examples", "train") == [20]
 
 
-def test_tfx_s_driver_sees_the_files_of_patterns_without_placeholders(
-    tmp_path: Path,
-) -> None:
+def test_tfx_s_driver_sees_the_files_of_plain_patterns(tmp_path):
     base = tmp_path / "trips"
     write(base, "train-0", [1, 2])
     write(base, "eval-0", [3])
-    patterns: dict[str | None, str] = {"train": "train-*", "eval": "eval-*"}
-    cloud = Cloud(gen(base, patterns), tmp_path)
+    cloud = Cloud(gen(base, {"train": "train-*", "eval": "eval-*"}), tmp_path)
     found = cloud.run()
     assert users_of(tmp_path / "cloud" / "examples", "train") == [1, 2]
     assert found["span"] == 0

@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.tf
 
 
-def test_the_data_of_a_complete_run_is_recorded(tmp_path: Path) -> None:
+def test_the_data_of_a_complete_run_is_recorded(tmp_path):
     from kfp.pipeline_spec import pipeline_spec_pb2
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils
 

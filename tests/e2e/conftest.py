@@ -241,10 +241,9 @@ class Trips:
 
     def ingestion(self, record: RunRecord) -> dict[str, Any]:
         """Returns the ingestion document of a run."""
-        path = (
-            self.workspace.run_dir(record.run_id) / "record/TFRecordGen.ingestion.json"
-        )
-        return json.loads(path.read_text())["artifacts"][0]
+        (document, *_) = [x for x in record.documents if x.kind == "ingestion"]
+        path = self.workspace.run_dir(record.run_id) / document.path
+        return json.loads(path.read_text())
 
 
 @pytest.fixture

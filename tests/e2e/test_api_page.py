@@ -1,16 +1,9 @@
 """Runs the snippets of docs/api.md, which are one program."""
 
-from __future__ import annotations
-
 import re
-from functools import partial
-from pathlib import Path
 
 import pytest
 
-from runners.local import engine
-from runners.local.processes.process_pool import ProcessPool
-from runners.operations import run_lifecycle
 from sluice.project import own_root
 
 pytestmark = pytest.mark.e2e
@@ -18,15 +11,7 @@ pytestmark = pytest.mark.e2e
 PAGE = own_root() / "docs" / "api.md"
 
 
-def test_snippets_run(
-    project: Path,
-    process_pool: ProcessPool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shared = partial(engine.LocalEngine, process_pool)
-    for module in (engine, run_lifecycle):
-        monkeypatch.setattr(module, "LocalEngine", shared)
+def test_snippets_run(project, server, tmp_path, monkeypatch):
     monkeypatch.setenv("SLUICE_WORKSPACE", str(tmp_path))
     monkeypatch.chdir(project)
     lines = PAGE.read_text().splitlines()

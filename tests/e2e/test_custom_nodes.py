@@ -51,7 +51,7 @@ NODES = {
 ASKED = ("CountFiles", "OnlyEval")
 
 
-def test_custom_nodes_run_are_cached_and_can_be_gates(trips: Any) -> None:
+def test_custom_nodes_run_are_cached_and_can_be_gates(trips):
     trips.fill()
     trips.settings = [f"nodes={json.dumps(NODES)}"]
     checks: Path = trips.root / "checks"

@@ -117,13 +117,13 @@ def accuracy(record: Any) -> float:
 
 
 @pytest.mark.acceptance
-def test_mnist_reaches_its_floor(make, run) -> None:
+def test_mnist_reaches_its_floor(make, run):
     make("mnist")
 
     assert accuracy(run("mnist")) >= 0.97
 
 
-def test_cifar10(make, run) -> None:
+def test_cifar10(make, run):
     make("cifar10")
     brief = ["train.epochs=1", NO_FLOOR]
     record = run("cifar10", profile="quick", overrides=brief)
@@ -132,9 +132,7 @@ def test_cifar10(make, run) -> None:
     assert Predictor(record.pushes[0].uri).features.keys() == {"image"}
 
 
-def test_flowers_from_a_folder_with_the_names_of_the_public_files(
-    make, run, tmp_path: Path
-) -> None:
+def test_flowers_from_a_folder_with_the_names_of_the_public_files(make, run, tmp_path):
     shards = sorted(make("flowers").glob("*.tfrecord.gz"))
     assert len(shards) == 16
     # As many of each class in every file: so few records differ by chance otherwise.

@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 
-def test_the_pushed_model_reaches_the_floor(project: Path, run_config) -> None:
+def test_the_pushed_model_reaches_the_floor(project, run_config):
     folder = project / "data" / "fashion-mnist"
     catalog.make("fashion-mnist", folder, source=Source(FILES), workers=1)
     config = load_config("fashion-mnist", cwd=project)

@@ -89,9 +89,7 @@ def _files_with_marker(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_secret_is_used_and_written_nowhere(
-    with_model: Path, run: Callable[..., CompletedProcess[str]], fails: bool
-) -> None:
+def test_a_secret_is_used_and_written_nowhere(with_model, run, fails):
     params = f"{{token: 'Bearer ${{env:DEMO_TOKEN}}', fails: {str(fails).lower()}}}"
     done = run(params, DEMO_TOKEN=MARKER)
 
@@ -113,9 +111,7 @@ def test_a_secret_is_used_and_written_nowhere(
     assert _files_with_marker(with_model / "secrets") == []
 
 
-def test_a_run_does_not_begin_without_the_variable(
-    run: Callable[..., CompletedProcess[str]],
-) -> None:
+def test_a_run_does_not_begin_without_the_variable(run):
     done = run("{token: '${env:DEMO_TOKEN_UNSET}'}")
 
     assert done.returncode == 2

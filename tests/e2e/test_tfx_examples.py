@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
-
-if TYPE_CHECKING:
-    from runners.local.processes.process_pool import ProcessPool
-    from runners.local.run_result import NodeResult
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
@@ -33,11 +29,11 @@ PENGUIN = (
 )
 
 
-def _run(pipeline: Any, process_pool: ProcessPool) -> dict[str, NodeResult]:
+def _run(pipeline: Any) -> dict[str, NodeRecord]:
     from runners.local import LocalRunner
 
-    result = LocalRunner(workers=2, process_pool=process_pool).run(pipeline)
-    return {node.node: node for node in result.nodes}
+    result = LocalRunner(workers=2).run(pipeline)
+    return {node.id: node for node in result.nodes}
 
 
 def _write_penguins(path: Path) -> int:
@@ -59,7 +55,7 @@ def _write_penguins(path: Path) -> int:
     return len(rows)
 
 
-def test_hello_world(tmp_path: Path, process_pool: ProcessPool) -> None:
+def test_hello_world(tmp_path):
     from tfx.examples.custom_components.hello_world.example import taxi_pipeline_hello
 
     (tmp_path / "data").mkdir()
@@ -71,19 +67,19 @@ def test_hello_world(tmp_path: Path, process_pool: ProcessPool) -> None:
         metadata_path=str(tmp_path / "metadata.db"),
     )
 
-    nodes = _run(pipeline, process_pool)
+    nodes = _run(pipeline)
 
     assert {name: node.state for name, node in nodes.items()} == dict.fromkeys(
         ("CsvExampleGen", "HelloComponent", "StatisticsGen"), "ran"
     )
     (copied,) = nodes["HelloComponent"].outputs["output_data"]
-    assert list(Path(copied["uri"]).glob("Split-train/*.gz"))
+    assert list(Path(copied).glob("Split-train/*.gz"))
 
 
 @pytest.fixture(scope="module")
 def penguin(
-    tmp_path_factory: pytest.TempPathFactory, process_pool: ProcessPool
-) -> tuple[Path, dict[str, NodeResult]]:
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, dict[str, NodeRecord]]:
     """Where TFX's penguin pipeline has run, and its nodes."""
     from tfx.examples.penguin import penguin_pipeline_local
     from tfx.proto import example_gen_pb2, range_config_pb2
@@ -113,12 +109,10 @@ def penguin(
         beam_pipeline_args=[],
         enable_transform_input_cache=True,
     )
-    return tmp_path, _run(pipeline, process_pool)
+    return tmp_path, _run(pipeline)
 
 
-def test_penguin_with_a_rolling_window(
-    penguin: tuple[Path, dict[str, NodeResult]],
-) -> None:
+def test_penguin_with_a_rolling_window(penguin):
     """In a first run there is no analyzer cache for Transform to read."""
     folder, nodes = penguin
     assert {node.state for node in nodes.values()} == {"ran"}
@@ -132,19 +126,12 @@ def test_penguin_with_a_rolling_window(
     (run_dir,) = (folder / "runs").iterdir()
     record = RunRecord.load(run_dir)
     assert record.notes == []
-    found = {item.kind: run_dir / item.path for item in record.documents}
-    assert {"schema", "anomalies", "model", "mistakes", "lineage"} <= set(found)
-    (mistakes,) = json.loads(found["mistakes"].read_text())["artifacts"]
-    assert mistakes["classes"] == ["0", "1", "2"]
-    assert mistakes["examples"] > 50
-    assert 0 < mistakes["wrong"] < mistakes["examples"] / 2
-    assert set(mistakes["mistakes"][0]["values"]) == {*PENGUIN}
+    kinds = {item.kind for item in record.documents}
+    assert {"statistics", "schema", "anomalies", "model", "metrics", "lineage"} <= kinds
 
 
 @pytest.mark.browser
-def test_the_page_of_a_foreign_pipeline(
-    penguin: tuple[Path, dict[str, NodeResult]], report_pages: Any
-) -> None:
+def test_the_page_of_a_foreign_pipeline(penguin, report_pages):
     folder, _ = penguin
     (report,) = (folder / "runs").glob("*/report.html")
     report_pages.check(report)

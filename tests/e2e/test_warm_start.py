@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,7 @@ def _history(record: RunRecord) -> dict[str, list[float]]:
     return json.loads(Path(uri, "history.json").read_text())
 
 
-def test_training_goes_on_from_the_served_model(trips: Any) -> None:
+def test_training_goes_on_from_the_served_model(trips):
     first = trips.run(WARM, "train.epochs=3", "train.learning_rate=0.05")
     assert first.pushes[0].state == "pushed"
     line = "there is no model for 'served' yet, weights are initial"

@@ -1,57 +1,53 @@
-"""Projects whose runs are killed, and the ways to call ``sluice`` in them."""
+"""A project whose runs are killed, and the ways to call ``sluice`` in it."""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import psutil
 import pytest
 
+from sample_data.tf_example import encode
 from sluice.project import own_root
 from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 from sluice.workspace import Workspace
+from tests.kit.wait import DEADLINE_S, is_gone, wait_for
 
-if TYPE_CHECKING:
-    from runners.local.processes.process_pool import ProcessPool
-
-DEADLINE_S = 240.0
-RECORDS = 120
-SHARDS = 3
 CONFIG = """
 version: 1
-name: digits
-data:
-  dir: data/digits
-  splits: {train: "train-*", eval: "eval-*", test: "test-*"}
-schema: schemas/digits/schema.pbtxt
+name: clicks
+data: {dir: data, splits: {train: "train*", eval: "eval*"}}
 label: {feature: label}
-features:
-  image: {kind: image, height: 8, width: 8, channels: 1}
-model: my_models:build_model
-train: {epochs: EPOCHS, batch_size: 64, learning_rate: 0.001, seed: 17}
-evaluate:
-  metrics:
-    - {class: SparseCategoricalAccuracy, name: accuracy}
-  thresholds:
-    - {metric: accuracy, lower_bound: 0.01}
+features: {x: {kind: numeric}}
+model: user_code:build_model
+train: {epochs: 3, batch_size: 8}
+evaluate: {metrics: [BinaryAccuracy]}
+nodes:
+  Slow: {component: "user_code:Slow", inputs: {examples: TFRecordGen.examples}}
+  After: {component: "user_code:After", inputs: {data: Slow.out}}
 private: true
 """
-_FOLDER = Path(__file__).parent
-_MOMENTS = "FAULTS_MOMENTS"
-# States of executions in ML Metadata.
-_OPEN = (1, 2)
-_COMPLETE = 3
+_FEATURE = """
+feature {
+  name: "%s" type: %s
+  presence { min_fraction: 1.0 min_count: 1 } shape { dim { size: 1 } } %s
+}
+"""
+SCHEMA = _FEATURE % ("x", "FLOAT", "") + _FEATURE % (
+    "label",
+    "INT",
+    "int_domain { min: 0 max: 1 is_categorical: true }",
+)
 
 
 @dataclass(frozen=True)
@@ -68,55 +64,31 @@ class Outcome:
         return json.loads(self.out)
 
     @property
-    def states(self) -> dict[str, str]:
-        return {node["id"]: node["state"] for node in self.document["nodes"]}
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        return {node["id"]: node for node in self.document["nodes"]}
 
 
 class Place:
-    """A user's project with its workspace, and the commands that run in it.
+    """A user's project with its workspace, and the commands that run in it."""
 
-    Attributes:
-      project: the project's root.
-      workspace: of its only pipeline, ``digits``.
-    """
-
-    def __init__(
-        self,
-        project: Path,
-        process_pool: ProcessPool,
-        fork_command: Callable[..., Any],
-        check_run_folds: Callable[[Path], None],
-    ) -> None:
+    def __init__(self, project: Path, fork_command: Callable[..., Any]) -> None:
         self.project = project
-        self.workspace = Workspace(project / "workspaces" / "digits")
-        self._process_pool = process_pool
+        self.workspace = Workspace(project / "workspace" / "clicks")
         self._fork_command = fork_command
-        self._check_run_folds = check_run_folds
         self._started: list[Any] = []
 
-    @property
-    def environment(self) -> dict[str, str]:
-        return {**os.environ, **self.variables, "PYTHONPATH": str(own_root())}
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """Returns the environment variables that select the workspace."""
-        folder = str(self.workspace.root.parent)
-        return {"SLUICE_WORKSPACE": folder, "COLUMNS": "200"}
-
-    def start(self, *arguments: str, **environment: str) -> Any:
-        """Starts ``sluice`` in a process of its own, which has imported TFX."""
-        environment = {**self.variables, **environment}
-        process = self._fork_command(*arguments, cwd=self.project, **environment)
+    def start(self, *arguments: str) -> Any:
+        """Starts ``sluice`` in a process that has imported TFX."""
+        process = self._fork_command(*arguments, cwd=self.project, COLUMNS="200")
         self._started.append(process)
         return process
 
-    def launch(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    def launch(self, *arguments: str) -> subprocess.Popen[str]:
         """Starts ``sluice`` as a shell does, with nothing imported."""
         process = subprocess.Popen(
             [sys.executable, "-m", "runners.cli.main", *arguments],
             cwd=self.project,
-            env={**self.environment, **environment},
+            env={**os.environ, "PYTHONPATH": str(own_root()), "COLUMNS": "200"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -124,46 +96,38 @@ class Place:
         self._started.append(process)
         return process
 
-    def sluice(self, *arguments: str, **environment: str) -> Outcome:
-        """Runs ``sluice`` as a shell does."""
-        return self.end(self.launch(*arguments, **environment))
-
     def end(self, process: Any) -> Outcome:
         """Waits for the end of a process."""
         out, err = process.communicate(timeout=DEADLINE_S)
-        for run_id in self.workspace.run_ids():
-            self._check_run_folds(self.workspace.run_dir(run_id))
         return Outcome(process.returncode, out, err)
 
-    def here(self, *arguments: str) -> Outcome:
-        """Runs ``sluice`` in this process, its nodes in the zygote of all tests."""
-        import runners.local.query_job
-        from runners.cli.main import main
-        from runners.local.engine import LocalEngine
+    def sluice(self, *arguments: str) -> Outcome:
+        return self.end(self.start(*arguments))
 
-        def lend(*_: Any, **__: Any) -> Any:
-            return contextlib.nullcontext(self._process_pool)
+    def act(self, what: str) -> None:
+        """Sets what the node ``Slow`` does next."""
+        (self.project / "act").write_text(what)
 
-        runs = arguments[0] in ("run", "resume")
-        engine = LocalEngine(self._process_pool) if runs else None
-        out, err, code = io.StringIO(), io.StringIO(), 0
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", ["sluice", *arguments])
-            patch.setattr(sys, "path", list(sys.path))
-            patch.setenv("SLUICE_WORKSPACE", str(self.workspace.root.parent))
-            patch.setenv("COLUMNS", "200")
-            patch.chdir(self.project)
-            patch.setattr(runners.local.query_job, "ProcessPool", lend)
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                try:
-                    main(list(arguments), engine=engine)
-                except SystemExit as end:
-                    code = int(end.code or 0)
-        return Outcome(code, out.getvalue(), err.getvalue())
+    def hold(self, process: Any) -> list[int]:
+        """Waits until a node holds; returns the processes below the runner."""
+        held = self.project / "held"
+        wait_for(lambda: held.exists() or process.poll() is not None, "the node")
+        assert process.poll() is None, self.end(process)
+        return [child.pid for child in psutil.Process(process.pid).children(True)]
 
-    def kill(self, node: str, moment: str) -> None:
-        """Schedules the kill of a node at a moment; see ``deadly_moments``."""
-        (Path(os.environ[_MOMENTS]) / node).write_text(moment)
+    def let_go(self) -> None:
+        for name in ("hold Slow", "hold training", "held"):
+            (self.project / name).unlink(missing_ok=True)
+
+    def is_quiet(self, pids: list[int]) -> bool:
+        """Whether nothing is left of a run: no process, no lock."""
+        wait_for(lambda: all(map(is_gone, pids)), "the end of all processes")
+        wait_for(lambda: not self.workspace.is_running(), "a free lock")
+        return True
+
+    def record(self) -> RunRecord:
+        """Returns the record of the newest run."""
+        return RunRecord.load(self.workspace.run_dir(self.workspace.run_ids()[-1]))
 
     def kill_started(self) -> None:
         """Kills the processes that are still running."""
@@ -171,111 +135,26 @@ class Place:
             process.kill()
             process.communicate()
 
-    @property
-    def run_dir(self) -> Path:
-        """Returns the folder of the newest run."""
-        return self.workspace.run_dir(self.workspace.run_ids()[-1])
-
-    def record(self) -> RunRecord:
-        """Returns the record of the newest run."""
-        return RunRecord.load(self.run_dir)
-
-    def executions(self, *states: int) -> dict[str, int]:
-        """Returns how many executions each node has, by default those complete."""
-        query = (
-            "SELECT c.name, count(*) FROM Execution e"
-            " JOIN Association a ON a.execution_id = e.id"
-            " JOIN Context c ON c.id = a.context_id"
-            " JOIN Type t ON t.id = c.type_id"
-            " WHERE t.name = 'node' AND e.last_known_state IN"
-            f" ({', '.join(map(str, states or (_COMPLETE,)))}) GROUP BY c.name"
-        )
-        with contextlib.closing(sqlite3.connect(self.workspace.metadata_db)) as data:
-            rows = data.execute(query).fetchall()
-        return {name.removeprefix("digits."): count for name, count in rows}
-
-    def shards(self) -> list[str]:
-        """Returns the names of all files with examples that TFRecordGen made."""
-        examples = self.workspace.artifacts / "TFRecordGen" / "examples"
-        return sorted(path.name for path in examples.glob("*/Split-*/data_*"))
-
-    def records_in(self, split: str) -> int:
-        """Returns how many records a reader of the examples finds in a split."""
-        (uri,) = self.record().node("TFRecordGen").outputs["examples"]
-        files = (Path(uri) / f"Split-{split}").iterdir()
-        return sum(1 for path in files for _ in tfrecord.read(path))
-
-    def assert_sound(self, *, versions: list[int]) -> None:
-        """Checks that nothing is half-made, open or left behind.
-
-        Args:
-          versions: those that the serving directory must have, and no others.
-        """
-        root = self.workspace.root
-        names = os.listdir(root / "serving") if (root / "serving").exists() else []
-        visible = sorted(name for name in names if not name.startswith("."))
-        assert visible == [str(version) for version in versions]
-        assert not [name for name in names if name.startswith(".staging")]
-        for version in versions:
-            assert (root / "serving" / str(version) / "saved_model.pb").is_file()
-        assert self.executions(*_OPEN) == {}
-        for run_id in self.workspace.run_ids():
-            record = RunRecord.load(self.workspace.run_dir(run_id))
-            assert record.status != "running"
-        assert not self.workspace.is_running()
-        assert not list((root / "artifacts").rglob("beam-temp-*"))
-
-
-@dataclass
-class KilledNodes:
-    """A pipeline whose nodes were killed until it was complete and its model pushed.
-
-    Attributes:
-      place: where.
-      outcomes: of each command, by what happened during it.
-      shards: the files with examples after it.
-      versions: the served versions after it.
-    """
-
-    place: Place
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    shards: dict[str, list[str]] = field(default_factory=dict)
-    versions: dict[str, list[str]] = field(default_factory=dict)
-
-    def run(self, what: str, *arguments: str) -> None:
-        self.outcomes[what] = self.place.here(*arguments, "--json")
-        self.shards[what] = self.place.shards()
-        serving = self.place.workspace.serving
-        self.versions[what] = [path.name for path in serving.glob("[0-9]*")]
-
 
 @pytest.fixture(scope="session")
 def make_place(
-    project: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    process_pool: ProcessPool,
-    fork_command: Callable[..., Any],
-    check_run_folds: Callable[[Path], None],
+    fork_command: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Place]]:
-    """Makes projects with a custom model and a threshold that it reaches."""
+    """Makes projects of a small table."""
     places: list[Place] = []
 
-    def make(name: str, epochs: int = 2) -> Place:
-        root = tmp_path_factory.mktemp(name)
-        (root / "configs").mkdir()
-        config = CONFIG.replace("EPOCHS", str(epochs))
-        (root / "configs" / "digits.yaml").write_text(config)
-        shutil.copytree(project / "schemas", root / "schemas")
-        data = root / "data" / "digits"
-        data.mkdir(parents=True)
-        for split in ("train", "eval", "test"):
-            shard = next((project / "data" / "digits").glob(f"{split}-00000-*"))
-            records = list(tfrecord.read(shard))[:RECORDS]
-            for number in range(SHARDS):
-                part = records[number::SHARDS]
-                tfrecord.write(data / f"{split}-{number}.tfrecord", part)
-        shutil.copy(_FOLDER / "user_models.py", root / "my_models.py")
-        places.append(Place(root, process_pool, fork_command, check_run_folds))
+    def make(config: str = "") -> Place:
+        root = tmp_path_factory.mktemp("clicks")
+        for folder in ("configs", "schemas/clicks", "data"):
+            (root / folder).mkdir(parents=True)
+        (root / "configs" / "clicks.yaml").write_text(CONFIG + config)
+        (root / "schemas" / "clicks" / "schema.pbtxt").write_text(SCHEMA)
+        for number, split in enumerate(("train", "eval")):
+            values = range(40 * number, 40 * number + 40)
+            records = [encode({"x": [n / 7], "label": [n % 2]}) for n in values]
+            tfrecord.write(root / "data" / f"{split}-0", records)
+        shutil.copy(Path(__file__).with_name("user_code.py"), root)
+        places.append(Place(root, fork_command))
         return places[-1]
 
     yield make
@@ -283,40 +162,9 @@ def make_place(
         place.kill_started()
 
 
-@pytest.fixture(scope="session")
-def killed_nodes(make_place: Callable[..., Place]) -> KilledNodes:
-    """One pipeline whose nodes were killed one after another, then completed."""
-    place = make_place("nodes")
-    done = KilledNodes(place)
-    code = place.project / "my_models.py"
-    correct = code.read_text()
-    code.write_text(correct.replace("    layers =", "    _crash()\n    layers ="))
-    place.kill("TFRecordGen", "at the start")
-    done.run("at the start", "run", "digits")
-    place.kill("TFRecordGen", "between shards")
-    done.run("between shards", "resume", "digits")
-    place.kill("TFRecordGen", "before publication")
-    done.run("before publication", "resume", "digits")
-    done.run("segfault", "resume", "digits")
-    (place.project / "exit").touch()
-    done.run("exit", "resume", "digits")
-    code.write_text(correct)
-    done.run("corrected", "resume", "digits")
-    place.kill("Pusher", "before publication")
-    done.run("after the push", "run", "digits")
-    done.run("complete", "resume", "digits")
-    done.run("again", "run", "digits")
-    shutil.copytree(place.workspace.root, place.project / "pristine")
-    return done
-
-
 @pytest.fixture
-def served(killed_nodes: KilledNodes) -> Place:
-    """The same pipeline, complete, with version 1 pushed, for a test to damage."""
-    place = killed_nodes.place
-    shutil.rmtree(place.workspace.root)
-    shutil.copytree(place.project / "pristine", place.workspace.root)
-    return place
+def place(make_place: Callable[..., Place]) -> Place:
+    return make_place()
 
 
 @pytest.fixture(scope="session")

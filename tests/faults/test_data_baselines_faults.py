@@ -8,9 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,7 +24,6 @@ from sluice.project import own_root
 
 pytestmark = pytest.mark.fault
 
-TOO_FEW = ("--set", "validate.min_examples.train=1000")
 WRITER = """
 import os, resource, signal, sys
 from components.accept_data.data_baselines import SplitStatistics, write_entry
@@ -51,71 +48,6 @@ write_entry(
 """
 
 
-@pytest.fixture(scope="module")
-def place(make_place: Callable[..., Any]) -> Any:
-    """A pipeline whose data has been accepted."""
-    place = make_place("baselines")
-    assert _judge(place).code == 0
-    return place
-
-
-def _judge(place: Any, *arguments: str) -> Any:
-    return place.here("run", "digits", "--to", "AcceptData", "--json", *arguments)
-
-
-def _entry(place: Any) -> Path:
-    (entry,) = (place.workspace.root / "state" / "accepted").iterdir()
-    return entry
-
-
-def test_an_entry_that_was_deleted_is_written_again(place: Any) -> None:
-    assert _judge(place).states["AcceptData"] == "cached"
-    entry = _entry(place)
-    shutil.rmtree(entry)
-    explained = place.here("explain", "digits", "AcceptData")
-    assert "does not hold this data" in explained.out
-    outcome = _judge(place)
-    assert outcome.states["DataGate"] == "cached"
-    assert outcome.states["AcceptData"] == "ran"
-    assert (entry / RECORD_FILE).is_file()
-    next(entry.glob("*.pb")).write_bytes(b"damaged")
-    assert _judge(place).states["AcceptData"] == "ran"
-    assert _judge(place).states["AcceptData"] == "cached"
-
-
-def test_garbage_collection_leaves_the_baseline_store_alone(place: Any) -> None:
-    before = sorted(path.name for path in _entry(place).iterdir())
-    assert place.here("gc", "digits", "--keep", "1").code == 0
-    assert sorted(path.name for path in _entry(place).iterdir()) == before
-
-
-def test_a_note_if_accept_data_was_not_needed(place: Any) -> None:
-    outcome = _judge(place, "--accept-data", "just in case")
-    assert outcome.code == 0
-    assert outcome.document["gates"][0]["override"] is None
-    assert outcome.document["notes"] == [
-        "--accept-data was not needed: the data passes by itself"
-    ]
-
-
-def test_a_note_if_accept_data_had_no_effect(place: Any) -> None:
-    only = ("run", "digits", "--only", "ExampleValidator", "--json")
-    outcome = place.here(*only, "--accept-data", "just in case")
-    assert outcome.code == 0
-    assert (
-        "--accept-data had no effect: DataVerdict is not in the part asked for"
-        in outcome.document["notes"]
-    )
-    assert not any("by hand" in note for note in outcome.document["notes"])
-
-
-def test_a_note_if_a_reused_verdict_followed_another_policy(place: Any) -> None:
-    outcome = place.here("run", "digits", "--only", "AcceptData", "--json", *TOO_FEW)
-    assert outcome.code == 0
-    (note,) = outcome.document["notes"]
-    assert "reused: config: validate, by which the data was judged" in note
-
-
 def _write(store: Path, fault: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", WRITER, str(store), fault],
@@ -127,7 +59,7 @@ def _write(store: Path, fault: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("fault", ["kill", "50", "200"])
-def test_a_killed_writer_leaves_no_damaged_entry(tmp_path: Path, fault: str) -> None:
+def test_a_killed_writer_leaves_no_damaged_entry(tmp_path, fault):
     """Killed before the record's rename; no room for the statistics, or the record."""
     first, second = (
         Entry(str(number), name, "2026-11-21T15:01:00+00:00", "run", (), {})
@@ -147,3 +79,22 @@ def test_a_killed_writer_leaves_no_damaged_entry(tmp_path: Path, fault: str) -> 
     found = find_data_baseline(str(tmp_path), Identity("3", "third"))
     assert Path(found.record).parent.name == "2" and found.damaged == ()
     assert json.loads(Path(found.record).read_text())["fingerprint"] == "second"
+
+
+def test_an_entry_that_was_deleted_is_written_again(place):
+    def judge(*arguments):
+        run = ("run", "clicks", "--to", "AcceptData", "--json", *arguments)
+        outcome = place.sluice(*run)
+        assert outcome.code == 0, outcome.err
+        return outcome
+
+    judge()
+    (entry,) = (place.workspace.root / "state" / "accepted").iterdir()
+    shutil.rmtree(entry)
+    assert place.sluice("gc", "clicks", "--keep", "1").code == 0
+    outcome = judge("--accept-data", "just in case")
+    assert outcome.document["gates"][0]["override"] is None
+    assert outcome.nodes["AcceptData"]["state"] == "ran"
+    assert (entry / RECORD_FILE).is_file()
+    states = {name: node["state"] for name, node in judge().nodes.items()}
+    assert (states["DataGate"], states["AcceptData"]) == ("cached", "cached")

@@ -1,93 +1,55 @@
-"""Full disks: of the metadata, of a node's outputs, of the whole workspace.
-
-The disks are small tmpfs; ``full_disks`` mounts and fills them.
-"""
+"""Full disks, which are small tmpfs: of a node's outputs, of the whole workspace."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+import json
+import os
+import subprocess
+import sys
 
 import pytest
 
-from runners.local.processes.job import Job
-from runners.local.processes.process_pool import ProcessPool
+from sluice.project import own_root
 
 pytestmark = pytest.mark.fault
 
-
-@pytest.fixture(scope="module")
-def disks(
-    make_place: Callable[..., Any],
-    process_pool: ProcessPool,
-    tmp_path_factory: pytest.TempPathFactory,
-    mounting: list[str],
-) -> tuple[Any, Path]:
-    """The project after the last resume, and the folder of the commands' outcomes."""
-    place, results = make_place("disks"), tmp_path_factory.mktemp("disks_results")
-    root = place.workspace.root
-    log = results / "log"
-    arguments = {
-        "project": str(place.project),
-        "workspace": str(root),
-        "results": str(results),
-        "environment": place.variables,
-        "user_namespace": mounting[-1] != "-m",
-    }
-    job = Job("full_disks:main", arguments, str(log))
-    ended = process_pool.run("disks", job)
-    assert ended and ended["status"] == 0, log.read_text()
-    shutil.copytree(results / "artifacts", root / "artifacts", dirs_exist_ok=True)
-    shutil.copy(results / "metadata.db", root / "metadata.db")
-    return place, results
+FULL_OUTPUTS = """
+mkdir -p "$1/artifacts" && mount -t tmpfs -o size=1m none "$1/artifacts"
+cat /dev/zero > "$1/artifacts/ballast" 2> /dev/null
+sluice() { "$2" -m runners.cli.main "${@:3}"; }
+sluice "$@" run clicks --to TFRecordGen; echo "exit code $?"
+rm "$1/artifacts/ballast"
+sluice "$@" resume clicks --json >&2
+"""
+FULL_WORKSPACE = """
+mkdir -p "$1" && mount -t tmpfs -o size=1m none "$1"
+"$2" -m runners.cli.main run clicks; echo "exit code $?"
+"""
 
 
-def _of(results: Path, name: str) -> tuple[int, str]:
-    code = int((results / f"{name}.code").read_text())
-    return code, (results / f"{name}.out").read_text()
+def run(mounting, place, script):
+    root = str(place.workspace.root)
+    return subprocess.run(
+        [*mounting, "bash", "-c", script, "-", root, sys.executable],
+        cwd=place.project,
+        env={**os.environ, "PYTHONPATH": str(own_root()), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+    )
 
 
-def test_a_full_disk_of_the_metadata_is_named(disks: tuple[Any, Path]) -> None:
-    code, out = _of(disks[1], "metadata")
-    assert code == 7
-    assert "TFRecordGen failed: " in out
-    assert "Metadata" in out and "database or disk is full" in out
-    assert "try:      free some disk space" in out
-    assert "resume:  sluice resume digits --run " in out
+def test_a_full_disk_of_the_outputs_is_named_and_the_run_resumed(mounting, place):
+    done = run(mounting, place, FULL_OUTPUTS)
+    assert "exit code 7" in done.stdout
+    assert "TFRecordGen failed: " in done.stdout
+    assert "No space left on device" in done.stdout
+    assert "resume:  sluice resume clicks --run " in done.stdout
+    document = json.loads(done.stderr[done.stderr.index('{"schema_version"') :])
+    (node,) = (node for node in document["nodes"] if node["id"] == "TFRecordGen")
+    assert (document["status"], node["attempts"]) == ("succeeded", 2)
 
 
-def test_a_full_disk_of_the_outputs_is_named(disks: tuple[Any, Path]) -> None:
-    code, out = _of(disks[1], "outputs")
-    assert code == 7
-    assert "TFRecordGen failed: " in out
-    assert "[Errno 28] No space left on device" in out
-    assert "try:      free some disk space" in out
-    assert "resume:  sluice resume digits --run " in out
-    assert (disks[1] / "left").read_text() == ""
-
-
-def test_resume_completes_once_there_is_room(disks: tuple[Any, Path]) -> None:
-    place, results = disks
-    code, _ = _of(results, "room")
-    assert code == 0, (results / "room.err").read_text()
-    assert place.record().status == "succeeded"
-    node = place.record().node("TFRecordGen")
-    assert (node.state, node.attempts) == ("ran", 3)
-    assert place.executions() == {"TFRecordGen": 1}
-    counts = [place.records_in(split) for split in ("train", "eval", "test")]
-    assert counts == [120, 120, 120]
-    place.assert_sound(versions=[])
-
-
-@pytest.mark.parametrize("name", ["new", "used", "little"])
-def test_a_run_does_not_begin_on_a_full_disk(
-    disks: tuple[Any, Path], name: str
-) -> None:
-    code, out = _of(disks[1], name)
-    assert (code, out) == (2, "")
-    err = (disks[1] / f"{name}.err").read_text()
-    where = disks[0].workspace.root
-    assert err.startswith(f"error: the disk is full\n  where:    {where}")
-    assert "found:    No space left on device" in err
+def test_a_run_does_not_begin_on_a_full_disk(mounting, place):
+    done = run(mounting, place, FULL_WORKSPACE)
+    assert done.stdout.endswith("exit code 2\n")
+    assert done.stderr.startswith("error: the disk is full\n"), done.stderr

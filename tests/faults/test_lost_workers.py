@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 import os
 import re
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import psutil
@@ -20,13 +21,11 @@ from pipeline.config.train import Train
 from sample_data.tf_example import encode
 from sluice import interrupt, progress
 from sluice.tfrecords import tfrecord
-
-if TYPE_CHECKING:
-    from runners.local.processes.process_pool import ProcessPool
+from tests.kit.forked_command import call_as_node
+from tests.kit.wait import DEADLINE_S, wait_for
 
 pytestmark = [pytest.mark.fault, pytest.mark.tf]
 
-DEADLINE_S = 240.0
 WORKERS: dict[str, Any] = {"processes": 2}
 SERVERS: dict[str, Any] = {
     **WORKERS,
@@ -57,53 +56,43 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Training:
     """A training in a process like a node's."""
 
-    def __init__(self, process_pool: ProcessPool, folder: Path, data: Path) -> None:
+    def __init__(self, folder: Path, data: Path) -> None:
         self.folder = folder
-        self._process_pool = process_pool
         self._data = data
-        self._name = folder.name
         self._progress = folder / "progress.jsonl"
-        self._ended = False
+        self._process: Any = None
 
     def start(self, waits: bool = True, **settings: Any) -> None:
         """Starts it, or a second attempt; it waits in its second epoch."""
-        from runners.local.processes.job import Job
-
         callback = {
-            "function": "train_pairs:Wait",
+            "function": "tests.kit.train_pairs:Wait",
             "params": {"folder": str(self.folder)},
         }
-        train = Train.model_validate(
-            {
-                "epochs": 3,
-                "batch_size": 16,
-                "callbacks": [callback] if waits else [],
-                **settings,
-            }
-        )
-        job = Job(
-            "train_pairs:train",
-            {
-                "folder": str(self.folder),
-                "data": str(self._data),
-                "settings": train.model_dump(),
-            },
-            str(self.folder / "log"),
-            {
-                progress.PROGRESS_FILE: str(self._progress),
-                interrupt.CHECKPOINT_DIR: str(self.folder / "checkpoints"),
-            },
-        )
-        self._ended = False
+        callbacks = [callback] if waits else []
+        given = {"epochs": 3, "batch_size": 16, "callbacks": callbacks, **settings}
+        train = Train.model_validate(given)
+        environment = {
+            **os.environ,
+            progress.PROGRESS_FILE: str(self._progress),
+            interrupt.CHECKPOINT_DIR: str(self.folder / "checkpoints"),
+        }
         (self.folder / "end").unlink(missing_ok=True)
-        self._process_pool.start(self._name, job)
-        self.wait_for(lambda: self._process_pool.pid_of(self._name) is not None)
+        self._process = multiprocessing.get_context("forkserver").Process(
+            target=call_as_node,
+            args=(
+                "tests.kit.train_pairs:train",
+                environment,
+                self.folder / "log",
+                str(self.folder),
+                str(self._data),
+                train.model_dump(),
+            ),
+        )
+        self._process.start()
 
     @property
     def pid(self) -> int:
-        pid = self._process_pool.pid_of(self._name)
-        assert pid is not None
-        return pid
+        return self._process.pid
 
     def wait_until_it_waits(self) -> None:
         """Returns when training is in the middle of its second epoch."""
@@ -124,7 +113,7 @@ class Training:
 
     def end(self) -> str:
         """Waits for its end and returns how it ended."""
-        self.wait_for(lambda: self._ended)
+        self._process.join(DEADLINE_S)
         end = self.folder / "end"
         return end.read_text() if end.exists() else self.log
 
@@ -144,24 +133,20 @@ class Training:
         return [line["line"] for line in lines if line.get("note")]
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + DEADLINE_S
-        while not condition():
-            for message in self._process_pool.messages(0.05):
-                self._ended |= message.get("ended") == self._name
-            assert time.monotonic() < deadline, self.log
-            assert not self._ended or condition(), self.log
+        wait_for(lambda: condition() or not self._process.is_alive(), "the training")
+        assert condition(), self.log
 
 
 @pytest.fixture
-def training(process_pool: ProcessPool, tmp_path: Path, data: Path) -> Training:
-    return Training(process_pool, tmp_path, data)
+def training(server, tmp_path: Path, data: Path) -> Training:
+    return Training(tmp_path, data)
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(
-    process_pool: ProcessPool, tmp_path_factory: pytest.TempPathFactory, data: Path
+    server, tmp_path_factory: pytest.TempPathFactory, data: Path
 ) -> Training:
-    training = Training(process_pool, tmp_path_factory.mktemp("uninterrupted"), data)
+    training = Training(tmp_path_factory.mktemp("uninterrupted"), data)
     histograms = {"tensorboard": {"histograms": 1}}
     training.start(waits=False, **WORKERS, **histograms)
     assert training.end() == "done"
@@ -177,7 +162,7 @@ def same_history(training: Training, other: Training) -> None:
         )
 
 
-def test_two_workers_train_one_model(uninterrupted: Training) -> None:
+def test_two_workers_train_one_model(uninterrupted):
     assert uninterrupted.notes == []
     assert (uninterrupted.folder / "model" / "saved_model.pb").is_file()
     lines, _ = progress.read(uninterrupted.folder / "progress.jsonl")
@@ -185,16 +170,14 @@ def test_two_workers_train_one_model(uninterrupted: Training) -> None:
 
 
 @pytest.mark.parametrize("metrics", [["BinaryAccuracy"], ["AUC"]])
-def test_a_nan_on_one_worker_names_its_example(
-    process_pool: ProcessPool, tmp_path: Path, metrics: list[str]
-) -> None:
+def test_a_nan_on_one_worker_names_its_example(server, tmp_path, metrics):
     for name in ("train-0", "train-1", "eval-0", "eval-1"):
         values = [float(i % 5) for i in range(40)]
         if name == "train-1":  # of worker 1
             values[29] = math.nan
         examples = [encode({"a_xf": [a], "y_xf": [int(a > 2)]}) for a in values]
         tfrecord.write(tmp_path / f"{name}.gz", examples)
-    training = Training(process_pool, tmp_path, tmp_path)
+    training = Training(tmp_path, tmp_path)
     training.start(waits=False, **WORKERS, metrics=metrics)
     raised = training.end().rpartition("NodeError: ")[2]
     assert raised.startswith("the loss is nan, so training has stopped\n")
@@ -204,9 +187,7 @@ def test_a_nan_on_one_worker_names_its_example(
     assert "all features of these" in training.log
 
 
-def test_a_killed_worker_does_not_change_the_result(
-    training: Training, uninterrupted: Training
-) -> None:
+def test_a_killed_worker_does_not_change_the_result(training, uninterrupted):
     training.start(**WORKERS)
     training.wait_until_it_waits()
     training.process("worker 1").kill()
@@ -217,9 +198,7 @@ def test_a_killed_worker_does_not_change_the_result(
     same_history(training, uninterrupted)
 
 
-def test_a_stopped_training_resumes_after_the_same_step(
-    training: Training, uninterrupted: Training
-) -> None:
+def test_a_stopped_training_resumes_after_the_same_step(training, uninterrupted):
     training.start(**WORKERS)
     training.wait_until_it_waits()
     os.kill(training.pid, signal.SIGTERM)
@@ -239,9 +218,7 @@ def test_a_stopped_training_resumes_after_the_same_step(
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("in_collective", [False, True])
-def test_a_hanging_worker_is_killed(
-    training: Training, uninterrupted: Training, in_collective: bool
-) -> None:
+def test_a_hanging_worker_is_killed(training, uninterrupted, in_collective):
     training.start(**WORKERS, stalled_after_s=30)
     training.wait_until_it_waits()
     training.process("worker 1").suspend()
@@ -261,7 +238,7 @@ def test_a_hanging_worker_is_killed(
 
 
 @pytest.mark.acceptance
-def test_no_worker_outlives_the_node(training: Training) -> None:
+def test_no_worker_outlives_the_node(training):
     training.start(**WORKERS)
     training.wait_until_it_waits()
     children = psutil.Process(training.pid).children()
@@ -270,9 +247,7 @@ def test_no_worker_outlives_the_node(training: Training) -> None:
     assert alive == []
 
 
-def test_training_goes_on_without_a_worker_of_parameter_servers(
-    training: Training,
-) -> None:
+def test_training_goes_on_without_a_worker_of_parameter_servers(training):
     training.start(**SERVERS)
     training.wait_until_it_waits()
     training.process("worker 1").kill()
@@ -286,7 +261,7 @@ def test_training_goes_on_without_a_worker_of_parameter_servers(
 
 
 @pytest.mark.acceptance
-def test_after_a_killed_parameter_server_training_resumes(training: Training) -> None:
+def test_after_a_killed_parameter_server_training_resumes(training):
     training.start(**SERVERS)
     training.wait_until_it_waits()
     training.process("parameter server 0").kill()

@@ -7,14 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from sluice.record.run_record import (
-    DocumentRecord,
-    ErrorRecord,
-    NodeRecord,
-    PushRecord,
-    RunRecord,
-)
+from sluice.record.parts import DocumentRecord, ErrorRecord, NodeRecord, PushRecord
+from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Check, Verdict
+from tests.kit import protos
 
 PNG = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNg"
@@ -43,6 +39,7 @@ MADE_BY = {
     "model": "Trainer",
     "metrics": "Evaluator",
     "mistakes": "Evaluator",
+    "request": "Evaluator",
     "lineage": "Pusher",
 }
 _AT = "2026-01-01T00:{:02}:00+00:00"
@@ -64,25 +61,18 @@ def write_run(
     """
     change = change or (lambda value: value)
     run_dir = runs / _RUN_ID
-    (run_dir / "record").mkdir(parents=True)
+    (run_dir / "documents").mkdir(parents=True)
     (run_dir / "logs").mkdir()
     line = str(change("a line of a log")).encode(errors="surrogatepass")
     (run_dir / "logs" / "Trainer.log").write_bytes(line)
     record = _record()
     for kind, content in _documents(features, slices).items():
         node = MADE_BY[kind]
-        path = f"record/{node}.{kind}.json"
-        artifact = {"output": kind, "id": 1, "uri": f"/artifacts/{kind}", **content}
-        document = {
-            "schema_version": 1,
-            "kind": kind,
-            "node": node,
-            "made_from": "digest",
-            "artifacts": [change(artifact)],
-            "artifacts_left_out": 0,
-        }
+        path = f"documents/1.{kind}.json"
+        privacy = {"private": False, "sensitive": [], "label": "label"}
+        document = {"kind": kind, "privacy": privacy, **change(content)}
         (run_dir / path).write_text(json.dumps(document))
-        record.documents.append(DocumentRecord(kind, node, path, "digest"))
+        record.documents.append(DocumentRecord(kind, node, path))
     values = record.to_dict()
     kept = ("schema_version", "run_id", "documents")
     changed = {**change(values), **{name: values[name] for name in kept}}
@@ -144,291 +134,142 @@ def _record() -> RunRecord:
 
 
 def _documents(features: int, slices: int) -> dict[str, dict[str, Any]]:
-    statistics = {"splits": [_statistics(name, features) for name in SPLITS]}
+    numbers = range(features)
+    statistics = {name: protos.split(*map(_feature, numbers)) for name in SPLITS}
+    distance = {"measure": "L-infinity", "limit": 0.5}
+    drift = [
+        {"feature": f"feature {i}", "distance": i / features, **distance}
+        for i in numbers
+    ]
+    reason = {"short_description": "unexpected values", "description": "not in it"}
+    anomalies = {"feature 1": {"severity": "ERROR", "reason": [reason]}}
+    suggestion = {"feature": "feature 1", "kind": "new_value", "text": "add a value"}
+    named = {"name": "span 0", "accepted_at": _AT.format(0), "override": "by hand"}
     return {
-        "ingestion": {
-            "files": [
-                {
-                    "path": f"/data/{name}-0",
-                    "span": 1,
-                    "version": None,
-                    "split": name,
-                    "size_bytes": 1000,
-                    "sha256": "ab",
-                    "compression": "gzip",
-                    "records": 100,
-                    "quarantined": 1,
-                    "lost_bytes": 10,
-                    "content_bytes": 1000,
-                    "content_crc32c": 1,
-                }
-                for name in SPLITS
-            ],
-            "files_left_out": 0,
-            "splits": {name: {"records": 100, "shards": 1} for name in SPLITS},
-            "records": 300,
-            "quarantined": 1,
-            "lost_bytes": 10,
-            "bytes": 3000,
-            "corrupt_fraction": 0.01,
-            "errors": {"checksum": 1},
-            "first_errors": [
-                {
-                    "path": "/data/train-0",
-                    "record": 3,
-                    "offset": 70,
-                    "kind": "checksum",
-                    "reason": "the checksum is wrong",
-                }
-            ],
-            "problems": [],
-            "spans": [1],
-            "skipped_spans": [{"span": 2, "name": "span-2", "why": "no files"}],
-            "quarantine_cut": False,
-            "max_record_bytes": 1000,
-        },
+        "ingestion": _ingestion(),
         "samples": _samples(),
-        "statistics": statistics,
+        "statistics": {"splits": statistics},
         "baseline_statistics": {
-            "splits": statistics["splits"][:1],
-            "baseline": {
-                "name": "span 0",
-                "accepted_at": _AT.format(0),
-                "run_id": "20251231T000000Z-aaaa",
-                "spans": [0],
-                "override": "by hand",
-            },
+            "splits": {"train": statistics["train"]},
+            "baseline": {"run_id": "20251231T000000Z-aaaa", "spans": [0], **named},
         },
         "distances": {
             "comparisons": [
-                {
-                    "check": "drift",
-                    "split": "train",
-                    "against": "span 0",
-                    "features": [
-                        {
-                            "feature": f"feature {number}",
-                            "measure": "L-infinity",
-                            "distance": number / features,
-                            "limit": 0.5,
-                        }
-                        for number in range(features)
-                    ],
-                    "features_left_out": 0,
-                }
+                {"check": "drift", "split": "train", "against": "s", "features": drift}
             ]
         },
         "schema": {
-            "features": [_schema_feature(number) for number in range(features)],
-            "features_left_out": 0,
-            "default_environments": ["TRAINING"],
+            "schema": {
+                "feature": [_schema_feature(number) for number in numbers],
+                "string_domain": [{"name": "known", "value": ["value 1"]}],
+            }
         },
         "anomalies": {
-            "splits": [
-                {
-                    "split": "train",
-                    "anomalies": [
-                        {
-                            "feature": "feature 1",
-                            "kind": "ENUM_TYPE_UNEXPECTED_STRING_VALUES",
-                            "severity": "error",
-                            "short": "unexpected values",
-                            "long": "values that are not in the domain",
-                        }
-                    ],
-                    "anomalies_left_out": 0,
-                }
-            ],
-            "suggestions": [
-                {
-                    "feature": "feature 1",
-                    "kind": "new_value",
-                    "text": "add a value",
-                    "refusal": "it cannot be accepted",
-                }
-            ],
-            "suggestions_left_out": 0,
+            "splits": {"train": {"anomaly_info": anomalies}},
+            "suggestions": [{**suggestion, "refusal": "it cannot be accepted"}],
         },
         "epochs": {
-            "source": "history.json",
             "epochs": [1, 2, 3],
-            "epochs_left_out": 0,
             "metrics": {"loss": [3.0, 2.0, 1.0], "val_loss": [3.0, 2.5, 2.6]},
             "training": _training(),
         },
         "model": _model(),
-        "metrics": {
-            "metrics": [*_metrics(slices)],
-            "metrics_left_out": 0,
-            "plots": [],
-            "plots_left_out": 0,
-        },
+        "metrics": protos.evaluation(*_metrics(slices)),
         "mistakes": _mistakes(),
+        "request": {"instances": [{"examples": {"b64": "eA=="}}]},
         "lineage": _lineage(),
     }
 
 
-def _statistics(split: str, features: int) -> dict[str, Any]:
+def _ingestion() -> dict[str, Any]:
+    file = {"span": 1, "version": None, "size_bytes": 1000, "records": 100}
+    error = {"record": 3, "offset": 70, "kind": "checksum", "reason": "it is wrong"}
     return {
-        "split": split,
-        "examples": 100,
-        "slices_left_out": 0,
-        "features": [_feature(number) for number in range(features)],
-        "features_left_out": 0,
+        "files": [
+            {"path": f"/data/{name}-0", "split": name, "quarantined": 1, **file}
+            for name in SPLITS
+        ],
+        "files_left_out": 0,
+        "splits": {name: {"records": 100, "shards": 1} for name in SPLITS},
+        "records": 300,
+        "quarantined": 1,
+        "lost_bytes": 10,
+        "errors": {"checksum": 1},
+        "first_errors": [{"path": "/data/train-0", **error}],
+        "problems": [],
+        "quarantine_cut": False,
     }
 
 
 def _feature(number: int) -> dict[str, Any]:
-    spread = [float((number * 7 + bucket * 13) % 30) for bucket in range(10)]
-    edges = [float(bucket) for bucket in range(11)]
-    numeric = {
-        "zeros": 3,
-        "nan": 0,
+    name = f"feature {number}"
+    counted: dict[str, Any] = {"present": 100 - number % 40, "missing": number % 40}
+    if number % 2 == 1:
+        top = {f"value {i}": 20.0 - i for i in range(20)}
+        return protos.text(name, top, avg_length=6.0, **counted)
+    counts = [float((number * 7 + bucket * 13) % 30) for bucket in range(10)]
+    edges = [float(edge) for edge in range(11)]
+    stats: dict[str, Any] = {
         "mean": 4.5 + number,
         "std_dev": 2.0,
-        "min": 0.0,
         "median": 4.0,
         "max": 10.0,
-        "histogram": {"edges": edges, "counts": spread},
-        "quantiles": {"edges": edges, "counts": [10.0] * 10},
     }
-    text = {
-        "unique": 20,
-        "avg_length": 6.0,
-        "invalid_utf8": 0,
-        "top_values": [{"value": f"value {i}", "count": 20 - i} for i in range(20)],
-        "rank_histogram": None,
-    }
-    is_text = number % 2 == 1
-    return {
-        "name": f"feature {number}",
-        "type": "STRING" if is_text else "FLOAT",
-        "present": 100 - number % 40,
-        "missing": number % 40,
-        "min_values": 1,
-        "max_values": 1,
-        "sensitive": False,
-        "numeric": None if is_text else numeric,
-        "string": text if is_text else None,
-        "bytes": None,
-    }
+    return protos.numeric(name, counts, edges, num_zeros="3", **stats, **counted)
 
 
 def _schema_feature(number: int) -> dict[str, Any]:
-    domain = {"kind": "string", "name": "known", "values": ["value 1"]}
-    comparator = {"check": "drift", "measure": "infinity_norm", "threshold": 0.5}
     return {
         "name": f"feature {number}",
         "type": "BYTES",
-        "validated": True,
-        "shape": [1],
-        "min_values": 1,
-        "max_values": 1,
-        "min_fraction": 0.5,
-        "min_count": 1,
-        "domain": {
-            **domain,
-            "min": None,
-            "max": None,
-            "categorical": None,
-            "values_left_out": 0,
-        },
-        "sensitive": False,
-        "environments": {"only_in": [], "not_in": ["SERVING"]},
-        "comparators": [comparator],
+        "shape": {"dim": [{"size": "1"}]},
+        "presence": {"min_fraction": 0.5, "min_count": "1"},
+        "domain": "known",
+        "not_in_environment": ["SERVING"],
+        "drift_comparator": {"infinity_norm": {"threshold": 0.5}},
     }
 
 
 def _metrics(slices: int) -> Iterable[dict[str, Any]]:
-    for model, better in (("candidate", 0.02), ("baseline", 0.0)):
-        for number in range(-1, slices):
-            auc = 0.5 + (number % 40) / 100 + better
-            yield {
-                "slice": {} if number < 0 else {"where": f"slice-{number}"},
-                "compared_with": None,
-                "model": model,
-                "output": "",
-                "sub_key": {},
-                "example_weighted": False,
-                "aggregation": None,
-                "change": False,
-                "metrics": {
-                    "auc": {
-                        "value": auc,
-                        "lower_bound": auc - 0.1,
-                        "upper_bound": auc + 0.1,
-                    },
-                    "loss": 1.0 - auc,
-                    "example_count": 100.0,
-                    "examples_per_class": {"shape": [2], "values": [60, 40]},
-                    **(_histogram() if number < 0 else {}),
-                },
-            }
-
-
-def _histogram() -> dict[str, Any]:
     no = [100 - bucket for bucket in range(100)]
-    return {"prediction_histogram": {"shape": [2, 100], "values": no + no[::-1]}}
+    for number in range(-1, slices):
+        where = {"where": f"slice-{number}"} if number >= 0 else {}
+        for model, better in (("candidate", 0.02), ("baseline", 0.0)):
+            auc = 0.5 + (number % 40) / 100 + better
+            found = {"auc": (auc, auc - 0.1, auc + 0.1), "loss": 1.0 - auc}
+            found |= {"example_count": 100.0, "examples_per_class": [60, 40]}
+            if number < 0:
+                found["prediction_histogram"] = no + no[::-1]
+            yield protos.slice_metrics(found, model, **where)
 
 
 def _image() -> dict[str, Any]:
     where = {"split": "train", "file": "Split-train/data-0.gz", "record": 3}
-    size = {"width": 1, "height": 1, "format": "png"}
+    size = {"width": 1, "height": 1, "format": "PNG"}
     return {**where, **size, "class": "yes", "data": PNG}
 
 
 def _samples() -> dict[str, Any]:
     group = {"images": [_image(), _image()], "images_left_out": 1}
-    counts = ("groups", "images", "across_splits", "across_classes")
-    found = {"compared": 9, **dict.fromkeys(counts, 1), "examples": [group]}
-    brightness = {"edges": [0, 128, 255], "counts": [3, 6]}
-    split = {
-        "split": "train",
-        "images": 9,
-        "undecodable": 1,
-        "formats": {"png": 9},
-        "channels": {"1": 9},
-        "sizes": [{"width": 8, "height": 8, "count": 9}],
-        "sizes_left_out": 0,
-        "bytes": {"min": 1, "median": 140, "max": 150},
-        "brightness": brightness,
-    }
+    counts = dict.fromkeys(("groups", "images", "across_splits"), 1)
+    split = {"split": "train", "images": 9, "sizes": {"PNG 8 x 8": 9}}
+    split["sizes_left_out"] = 0
     feature = {
         "name": "image",
-        "sensitive": False,
         "splits": [split],
         "gallery": [{"class": name, "images": [_image()] * 8} for name in CLASSES],
         "classes_left_out": 0,
-        "duplicates": {"exact": found, "near": found},
+        "equal": {**counts, "examples": [group]},
     }
-    limits = {
-        "records": 9,
-        "hashed_records": 9,
-        "seconds": 1.0,
-        "images_per_class": 8,
-        "classes": 20,
-    }
-    splits = [{"split": "train", "records": 9, "complete": True, "decoded": 9}]
-    private = {"private": False, "limits": limits}
-    return {**private, "splits": splits, "features": [feature]}
+    return {"complete": False, "records": {"train": 9}, "features": [feature]}
 
 
 def _mistakes() -> dict[str, Any]:
-    row = {
-        "file": "Split-test/data-0.gz",
-        "true": "no",
-        "predicted": "yes",
-        "probability": 0.9,
-        "true_probability": 0.1,
-        "values_left_out": 0,
-    }
-    values = {"feature 0": 3.5, "feature 1": "value 1"}
+    row = {"true": "no", "predicted": "yes", "probability": 0.9}
+    row |= {"true_probability": 0.1, "split": "test", "file": "Split-test/data-0.gz"}
+    values = {"feature 0": [3.5], "feature 1": ["value 1"]}
     return {
-        "private": False,
-        "limits": {"examples": 5000, "seconds": 1.0, "mistakes": 24},
         "split": "test",
-        "label": "label",
-        "signature": "serving_default",
         "classes": list(CLASSES),
         "examples": 100,
         "complete": True,
@@ -442,7 +283,6 @@ def _mistakes() -> dict[str, Any]:
             }
             for number in range(24)
         ],
-        "withheld": ["user"],
     }
 
 
@@ -469,82 +309,6 @@ def _training() -> dict[str, Any]:
             }
             for epoch in (1, 2, 3)
         ],
-    }
-
-
-def _lineage() -> dict[str, Any]:
-    made = {"state": "LIVE", "created_at": _AT.format(1), "properties": {"span": "1"}}
-    names = ("TFRecordGen.examples", "Trainer.model", "Pusher.pushed_model")
-    artifacts = [
-        {
-            "id": number,
-            "name": name,
-            "type": "Examples",
-            "uri": f"/artifacts/{name}",
-            "producer": number,
-            **made,
-        }
-        for number, name in enumerate(names)
-    ]
-    read = {"path": "/data/train-0", "span": "1", "version": None, "fingerprint": "ab"}
-    code = {"pipeline.training.run_fn": "sha256:1"}
-    return {
-        "artifact": artifacts[-1],
-        "origin": {
-            "run_id": _RUN_ID,
-            "data": [read],
-            "schemas": [{"name": "schema", "file": "schema.pbtxt", "digest": "ab"}],
-            "code": {"Trainer": code},
-            "packages": {"tfx": "1.16.0"},
-            "run_ids": [_RUN_ID],
-        },
-        "artifacts": artifacts,
-        "executions": [
-            {
-                "id": number,
-                "node": name.partition(".")[0],
-                "kind": name.partition(".")[0],
-                "run_id": f"2025123{number}T000000Z-aaaa",
-                "state": "COMPLETE",
-                "started_at": _AT.format(0),
-                "ended_at": _AT.format(1),
-                "code": code,
-                "packages": {"tfx": "1.16.0"},
-                "properties": {"custom_config": "{}"},
-                "inputs": {},
-                "outputs": {},
-            }
-            for number, name in enumerate(names)
-        ],
-        "served": [
-            {
-                "version": 3,
-                "uri": "/serving/3",
-                "digest": "sha256:12",
-                "published_at": _AT.format(2),
-                "run_id": "20251231T000000Z-aaaa",
-            }
-        ],
-        "complete": True,
-    }
-
-
-def _model() -> dict[str, Any]:
-    tensors = [{"name": "examples", "dtype": "string", "shape": [None]}]
-    return {
-        "size_bytes": 3_000_000,
-        "files": [{"path": "saved_model.pb", "size_bytes": 2_000_000}],
-        "files_left_out": 0,
-        "model_dir": "Format-Serving",
-        "tensorflow_version": "2.16.2",
-        "signatures": [
-            {
-                "name": "serving_default",
-                "inputs": tensors,
-                "outputs": tensors,
-                "example_request": {"instances": [{"feature 1": "value 1"}]},
-            }
-        ],
         "layers": [
             {
                 "name": f"dense_{number}",
@@ -555,9 +319,43 @@ def _model() -> dict[str, Any]:
             }
             for number in range(70)
         ],
-        "layers_left_out": 0,
+    }
+
+
+def _lineage() -> dict[str, Any]:
+    names = ("TFRecordGen.examples", "Trainer.model", "Pusher.pushed_model")
+    version = {"version": 3, "uri": "/serving/3", "digest": "sha256:12"}
+    when = {"published_at": _AT.format(2), "run_id": "20251231T000000Z-aaaa"}
+    return {
+        "origin": {"data": [{"path": "/data/0", "span": "1", "fingerprint": "ab"}]},
+        "artifacts": [
+            {
+                "id": number,
+                "name": name,
+                "uri": f"/artifacts/{name}",
+                "producer": number,
+                "created_at": _AT.format(1),
+            }
+            for number, name in enumerate(names)
+        ],
+        "executions": [
+            {"id": number, "run_id": f"2025123{number}T000000Z-aaaa"}
+            for number in range(len(names))
+        ],
+        "served": [{**version, **when}],
+        "complete": True,
+    }
+
+
+def _model() -> dict[str, Any]:
+    tensors = [{"name": "examples", "dtype": "string", "shape": [-1]}]
+    signature = {"name": "serving_default", "inputs": tensors, "outputs": tensors}
+    return {
+        "size_bytes": 3_000_000,
+        "files": [{"path": "saved_model.pb", "size_bytes": 2_000_000}],
+        "tensorflow_version": "2.16.2",
+        "signatures": [signature],
         "variables": [],
-        "variables_left_out": 0,
         "parameters": 420,
         "trainable_parameters": 420,
     }

@@ -53,19 +53,12 @@ def _other_values(value: Any, key: str = "") -> Any:
     return value * 1.25 if isinstance(value, float) else value
 
 
-def test_sections_widths_and_colours(
-    draw: Callable[..., Path], report_pages: Any
-) -> None:
+def test_sections_widths_and_colours(draw, report_pages):
     report_pages.check(draw(_other_values), SECTIONS)
 
 
 @pytest.mark.parametrize("what", ["texts", "numbers"])
-def test_hostile_values(
-    draw: Callable[..., Path],
-    report_pages: Any,
-    what: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_hostile_values(draw, report_pages, what, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     hostile = importlib.import_module("test_hostile_record")
     page = draw(getattr(hostile, f"with_hostile_{what}"))

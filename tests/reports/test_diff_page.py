@@ -27,7 +27,7 @@ def same(run_with: Callable[..., RunData]) -> Comparison:
     return compare(run, run)
 
 
-def test_values_are_no_markup(same: Comparison) -> None:
+def test_values_are_no_markup(same):
     feature = FeatureChange(HOSTILE, HOSTILE, 1.0, (Change(HOSTILE, HOSTILE, "b"),))
     config = (Change(HOSTILE, "a", HOSTILE),)
     found = replace(same, features=(feature,), config=config)
@@ -42,13 +42,13 @@ def test_values_are_no_markup(same: Comparison) -> None:
     )
 
 
-def test_tables_without_rows_are_left_out(same: Comparison) -> None:
+def test_tables_without_rows_are_left_out(same):
     tables = diff_tables(same, all_metrics=False)
     assert [table.id for table in tables] == ["runs", "time"]
     assert "Nothing that has an effect on the model differs." in diff_markdown(same)
 
 
-def test_cells_of_each_table(same: Comparison) -> None:
+def test_cells_of_each_table(same):
     row = {"result": "pass", "limit": ">= 0.9", "value": 0.95, "why": ""}
     failed = {**row, "result": "FAIL", "value": 0.8, "why": "too low"}
     found = replace(
@@ -90,7 +90,7 @@ def test_cells_of_each_table(same: Comparison) -> None:
     ]
 
 
-def test_markdown_has_at_most_50_rows_per_table(same: Comparison) -> None:
+def test_markdown_has_at_most_50_rows_per_table(same):
     config = tuple(Change(f"key{number}", 1, 2) for number in range(60))
     markdown = diff_markdown(replace(same, config=config))
     assert "| key49 | 1 | 2 |" in markdown and "key50" not in markdown

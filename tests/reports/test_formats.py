@@ -26,7 +26,7 @@ pytestmark = pytest.mark.unit
         ("-Infinity", "-Infinity"),
     ],
 )
-def test_number(value: object, text: str) -> None:
+def test_number(value, text):
     assert formats.number(value) == text
 
 
@@ -34,7 +34,7 @@ def test_number(value: object, text: str) -> None:
     ("value", "text"),
     [(0.04, "0.0 s"), (59.94, "59.9 s"), (59.96, "1 min 00 s"), (3725, "1 h 02 min")],
 )
-def test_seconds(value: float, text: str) -> None:
+def test_seconds(value, text):
     assert formats.seconds(value) == text
 
 
@@ -42,11 +42,11 @@ def test_seconds(value: float, text: str) -> None:
     ("value", "text"),
     [(999, "999 B"), (999_999, "1 MB"), (1_420_000, "1.42 MB"), (5e15, "5,000 TB")],
 )
-def test_size(value: float, text: str) -> None:
+def test_size(value, text):
     assert formats.size(value) == text
 
 
-def test_percent() -> None:
+def test_percent():
     values = (0, 0.0001, 0.125, 1)
     assert [formats.percent(value) for value in values] == [
         "0 %",
@@ -56,17 +56,17 @@ def test_percent() -> None:
     ]
 
 
-def test_invisible_characters_are_escaped() -> None:
+def test_invisible_characters_are_escaped():
     hostile = "a\u202eb\u200b\x00c\ud800\u2028\n\td é 数"
     assert (
         formats.visible(hostile) == "a\\u202eb\\u200b\\u0000c\\ud800\\u2028\n\td é 数"
     )
 
 
-def test_a_log_has_no_terminal_colours() -> None:
+def test_a_log_has_no_terminal_colours():
     assert formats.log_text("\x1b[31mred\x1b[0m\r\nnext") == "red\nnext"
 
 
-def test_shortened_text_is_marked() -> None:
+def test_shortened_text_is_marked():
     assert formats.shorten("x" * 11, 10) == "x" * 9 + "…"
     assert formats.shorten("x" * 10, 10) == "x" * 10

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from reports.graph import GraphNode
 from reports.graph_mermaid import as_mermaid
-from sluice.graph import GraphNode
 
 pytestmark = pytest.mark.unit
 
 
-def test_gates_implied_edges_and_states_are_drawn() -> None:
+def test_gates_implied_edges_and_states_are_drawn():
     nodes = [
         GraphNode("Gen", "CsvExampleGen", ()),
         GraphNode("my.gate", "my.gate", ("Gen",), gate=True),
@@ -33,7 +33,7 @@ def test_gates_implied_edges_and_states_are_drawn() -> None:
     assert "classDef failed" not in text
 
 
-def test_ids_with_mermaid_syntax_are_escaped() -> None:
+def test_ids_with_mermaid_syntax_are_escaped():
     nodes = [
         GraphNode("end", "end", ()),
         GraphNode('a"]; click n0 "x', "k", ("end",)),
@@ -49,5 +49,5 @@ def test_ids_with_mermaid_syntax_are_escaped() -> None:
     ]
 
 
-def test_an_empty_graph() -> None:
+def test_an_empty_graph():
     assert as_mermaid([]) == "flowchart TD"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.graph import GraphNode, direct_upstream, layers, topological_order
+from reports.graph import GraphNode, direct_upstream, layers, topological_order
 
 pytestmark = pytest.mark.unit
 
@@ -30,7 +30,7 @@ def graphs(draw: st.DrawFn) -> list[GraphNode]:
 
 @settings(deadline=None, max_examples=50)
 @given(graphs())
-def test_every_node_comes_after_its_upstream_nodes(nodes: list[GraphNode]) -> None:
+def test_every_node_comes_after_its_upstream_nodes(nodes):
     ordered = topological_order(nodes)
     assert sorted(ids(ordered)) == sorted(ids(nodes))
     place = {item.id: index for index, item in enumerate(ordered)}
@@ -38,7 +38,7 @@ def test_every_node_comes_after_its_upstream_nodes(nodes: list[GraphNode]) -> No
         assert all(place[upstream] < place[item.id] for upstream in item.upstream)
 
 
-def test_a_source_comes_right_before_its_first_user() -> None:
+def test_a_source_comes_right_before_its_first_user():
     nodes = [
         node("gen"),
         node("schema"),
@@ -59,16 +59,14 @@ def test_a_source_comes_right_before_its_first_user() -> None:
     ]
 
 
-def test_a_long_chain_does_not_exceed_the_recursion_limit() -> None:
+def test_a_long_chain_does_not_exceed_the_recursion_limit():
     nodes = [node(f"n{i}", *([f"n{i - 1}"] if i else [])) for i in range(3000)]
     assert ids(topological_order(nodes[::-1])) == ids(nodes)
 
 
 @settings(deadline=None, max_examples=50)
 @given(graphs())
-def test_direct_edges_are_the_transitive_reduction(
-    nodes: list[GraphNode],
-) -> None:
+def test_direct_edges_are_the_transitive_reduction(nodes):
     ordered = topological_order(nodes)
     direct = direct_upstream(ordered)
 
@@ -90,9 +88,7 @@ def test_direct_edges_are_the_transitive_reduction(
 
 @settings(deadline=None, max_examples=50)
 @given(graphs(), st.integers(1, 5))
-def test_layers_have_a_maximum_width_and_lie_below_upstream_nodes(
-    nodes: list[GraphNode], width: int
-) -> None:
+def test_layers_have_a_maximum_width_and_lie_below_upstream_nodes(nodes, width):
     rows = layers(topological_order(nodes), width)
     assert sorted(item.id for row in rows for item in row) == sorted(ids(nodes))
     assert all(1 <= len(row) <= width for row in rows)
@@ -101,7 +97,7 @@ def test_layers_have_a_maximum_width_and_lie_below_upstream_nodes(
         assert all(layer[upstream] < layer[item.id] for upstream in item.upstream)
 
 
-def test_a_source_lies_right_above_its_first_user() -> None:
+def test_a_source_lies_right_above_its_first_user():
     nodes = [node("a"), node("b", "a"), node("c", "b"), node("late"), node("d", "c")]
     nodes.append(node("e", "late", "d"))
     rows = layers(topological_order(nodes), 6)
@@ -112,25 +108,3 @@ def test_a_source_lies_right_above_its_first_user() -> None:
         ["d", "late"],
         ["e"],
     ]
-
-
-@pytest.mark.parametrize(
-    ("nodes", "message"),
-    [
-        ([node("a"), node("a")], "ids that occur more than once: a"),
-        ([node("a", "b")], "upstream ids that are no node: 'b' \\(of 'a'\\)"),
-        (
-            [node("a"), node("b", "a", "d"), node("c", "b"), node("d", "c")],
-            "nodes wait for each other: (b waits for d waits for c waits for b"
-            "|c waits for b waits for d waits for c"
-            "|d waits for c waits for b waits for d)$",
-        ),
-        (
-            [node(f"n{i}", "no") for i in range(8)],
-            "'no' \\(of 'n4'\\), and 3 more$",
-        ),
-    ],
-)
-def test_invalid_graphs_are_rejected(nodes: list[GraphNode], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        topological_order(nodes)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from reports.graph import GraphNode, topological_order
 from reports.graph_svg import as_svg
-from sluice.graph import GraphNode, topological_order
-from sluice.record.run_record import NodeState
+from sluice.record.parts import NodeState
 
 pytestmark = pytest.mark.unit
 
@@ -106,7 +106,7 @@ def lines(svg: ET.Element) -> list[list[tuple[float, float]]]:
 
 
 @pytest.mark.parametrize("nodes", GRAPHS)
-def test_boxes_do_not_overlap_and_lie_on_the_page(nodes: list[GraphNode]) -> None:
+def test_boxes_do_not_overlap_and_lie_on_the_page(nodes):
     svg = ET.fromstring(as_svg(nodes))
     width, height = float(svg.attrib["width"]), float(svg.attrib["height"])
     placed = list(boxes(svg).values())
@@ -121,7 +121,7 @@ def test_boxes_do_not_overlap_and_lie_on_the_page(nodes: list[GraphNode]) -> Non
 
 
 @pytest.mark.parametrize("nodes", GRAPHS)
-def test_no_edge_runs_through_a_node(nodes: list[GraphNode]) -> None:
+def test_no_edge_runs_through_a_node(nodes):
     svg = ET.fromstring(as_svg(nodes))
     placed = boxes(svg)
     for points in lines(svg):
@@ -132,7 +132,7 @@ def test_no_edge_runs_through_a_node(nodes: list[GraphNode]) -> None:
 
 
 @pytest.mark.parametrize("nodes", GRAPHS)
-def test_every_edge_can_be_followed(nodes: list[GraphNode]) -> None:
+def test_every_edge_can_be_followed(nodes):
     """From below its upstream node, line by line, to the top of the node."""
     svg = ET.fromstring(as_svg(nodes))
     placed = boxes(svg)
@@ -155,21 +155,21 @@ def test_every_edge_can_be_followed(nodes: list[GraphNode]) -> None:
             ), f"{upstream} -> {node.id}"
 
 
-def test_a_wide_layer_is_wrapped() -> None:
+def test_a_wide_layer_is_wrapped():
     assert float(ET.fromstring(as_svg(fan(20))).attrib["width"]) < 1600
 
 
 @pytest.mark.parametrize(
     "name", ["x" * 200, "\u65e5" * 40, "i"], ids=["long", "wide", "short"]
 )
-def test_a_box_is_wide_enough_for_any_monospaced_font(name: str) -> None:
+def test_a_box_is_wide_enough_for_any_monospaced_font(name):
     svg = ET.fromstring(as_svg([GraphNode(name, "k" * 5, ())]))
     box = boxes(svg)[name]
     em = 13 * (1 if name[0] == "\u65e5" else 0.602)
     assert box.right - box.left >= len(name) * em + 10
 
 
-def test_nodes_have_titles_with_kind_and_upstream_nodes() -> None:
+def test_nodes_have_titles_with_kind_and_upstream_nodes():
     nodes = [
         GraphNode("Gen", "CsvExampleGen", ()),
         GraphNode("Gate", "Gate", ("Gen",), gate=True),
@@ -191,7 +191,7 @@ def test_nodes_have_titles_with_kind_and_upstream_nodes() -> None:
     assert groups[1].find(f"{SVG}polygon") is not None
 
 
-def test_implied_edges_are_drawn_faint_with_a_title() -> None:
+def test_implied_edges_are_drawn_faint_with_a_title():
     nodes = [*chain(2), GraphNode("n2", "Kind", ("n0", "n1"))]
     text = as_svg(nodes)
     assert text.count('class="edge direct"') == 2
@@ -200,7 +200,7 @@ def test_implied_edges_are_drawn_faint_with_a_title() -> None:
     assert "faint lines" not in as_svg(chain(3))
 
 
-def test_there_are_no_scripts_or_external_resources() -> None:
+def test_there_are_no_scripts_or_external_resources():
     hostile = '"><script>alert(1)</script>&'
     text = as_svg([GraphNode(hostile, "K", ())])
     svg = ET.fromstring(text)
@@ -210,7 +210,7 @@ def test_there_are_no_scripts_or_external_resources() -> None:
     assert text.count("http") == 1  # the namespace
 
 
-def test_every_state_has_a_colour_in_light_and_in_dark() -> None:
+def test_every_state_has_a_colour_in_light_and_in_dark():
     style = ET.fromstring(as_svg([])).findtext(f"{SVG}style") or ""
     light, dark = style.split("@media (prefers-color-scheme: dark)")
     for state in NodeState.__args__:  # type: ignore[attr-defined]
@@ -218,6 +218,6 @@ def test_every_state_has_a_colour_in_light_and_in_dark() -> None:
         assert f".{state} rect" in dark
 
 
-def test_the_drawing_is_deterministic() -> None:
+def test_the_drawing_is_deterministic():
     nodes = topological_order(any_graph(30, 3))
     assert as_svg(nodes) == as_svg(nodes)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reports.graph import GraphNode, direct_upstream, topological_order
 from reports.graph_text import as_text
-from sluice.graph import GraphNode, direct_upstream, topological_order
 
 pytestmark = pytest.mark.unit
 
@@ -38,7 +38,7 @@ def graphs(draw: st.DrawFn) -> list[GraphNode]:
     return draw(st.permutations(nodes))
 
 
-def test_a_pipeline_as_text() -> None:
+def test_a_pipeline_as_text():
     assert as_text(SLUICE).splitlines() == [
         "*    TFRecordGen",
         "*    StatisticsGen                  waits for TFRecordGen",
@@ -53,7 +53,7 @@ def test_a_pipeline_as_text() -> None:
     ]
 
 
-def test_states_are_between_the_name_and_the_upstream_nodes() -> None:
+def test_states_are_between_the_name_and_the_upstream_nodes():
     nodes = [GraphNode("A.x", "A", ()), GraphNode("B-1", "B", ("A.x",))]
     assert as_text(nodes, {"A.x": "ran", "B-1": "not_reached"}).splitlines() == [
         "*  A.x [A]  ran",
@@ -61,17 +61,17 @@ def test_states_are_between_the_name_and_the_upstream_nodes() -> None:
     ]
 
 
-def test_one_node_and_an_empty_graph() -> None:
+def test_one_node_and_an_empty_graph():
     assert as_text([GraphNode("Only", "Only", ())]) == "o  Only"
     assert as_text([]) == ""
 
 
-def test_lines_join_only_connected_nodes() -> None:
+def test_lines_join_only_connected_nodes():
     nodes = [GraphNode("a", "a", ()), GraphNode("b", "b", ())]
     assert as_text(nodes).splitlines() == ["o  a", "o  b"]
 
 
-def test_upstream_nodes_wrap_in_a_narrow_terminal() -> None:
+def test_upstream_nodes_wrap_in_a_narrow_terminal():
     sources = [GraphNode(f"Source-{i}", f"Source-{i}", ()) for i in range(3)]
     ids = tuple(node.id for node in sources)
     sink = GraphNode("Sink", "Sink", ids)
@@ -88,7 +88,7 @@ def test_upstream_nodes_wrap_in_a_narrow_terminal() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(graphs())
-def test_the_drawn_lines_are_the_edges(nodes: list[GraphNode]) -> None:
+def test_the_drawn_lines_are_the_edges(nodes):
     """Follows the lines from the top, knowing only what the docstring says of them."""
     ordered = topological_order(nodes)
     direct = direct_upstream(ordered)

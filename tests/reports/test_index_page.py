@@ -10,6 +10,7 @@ import pytest
 from reports.index_page import MAX_RUNS, make_index, render_index
 from reports.read_run import RunData
 from sluice.record.run_record import RunRecord
+from tests.kit import protos
 
 pytestmark = pytest.mark.unit
 
@@ -17,17 +18,8 @@ RunWith = Callable[..., RunData]
 
 
 def metrics(value: float) -> dict:
-    row = {
-        "slice": {},
-        "compared_with": None,
-        "model": "candidate",
-        "output": "",
-        "sub_key": {},
-        "aggregation": None,
-        "change": False,
-        "metrics": {"auc": value, "example_count": 7},
-    }
-    return {"metrics": [row], "plots": []}
+    found = {"auc": value, "example_count": 7}
+    return protos.evaluation(protos.slice_metrics(found))
 
 
 def distances(**by_split: float) -> dict:
@@ -51,7 +43,7 @@ def distances(**by_split: float) -> dict:
     }
 
 
-def test_trends_and_links(run_with: RunWith) -> None:
+def test_trends_and_links(run_with):
     old = run_with({"metrics": metrics(0.8)})
     new = run_with(
         {"metrics": metrics(0.9)},
@@ -68,9 +60,7 @@ def test_trends_and_links(run_with: RunWith) -> None:
     assert "&lt;b&gt;" in page and "<b>" not in page
 
 
-def test_the_drift_of_a_run_is_its_largest_also_of_one_that_a_gate_stopped(
-    run_with: RunWith,
-) -> None:
+def test_the_drift_of_a_run_is_its_largest_also_of_one_that_a_gate_stopped(run_with):
     old = run_with({"distances": distances(train=0.01, eval=0.0)}, run_id="a")
     new = run_with({"distances": distances(train=0.06, eval=0.0)}, run_id="b")
     page = render_index("digits", [run_with(run_id="c"), new, old])
@@ -78,7 +68,7 @@ def test_the_drift_of_a_run_is_its_largest_also_of_one_that_a_gate_stopped(
     assert "0.2000 at 1" in page and "1.200 at 2" in page
 
 
-def test_a_run_is_at_the_same_place_in_each_chart(run_with: RunWith) -> None:
+def test_a_run_is_at_the_same_place_in_each_chart(run_with):
     first, second = (
         run_with({"metrics": metrics(value)}, run_id=str(value)) for value in (0.8, 0.9)
     )
@@ -87,12 +77,12 @@ def test_a_run_is_at_the_same_place_in_each_chart(run_with: RunWith) -> None:
     assert re.findall(r">(\d)</text>", auc) == ["1", "2", "3"]
 
 
-def test_one_run_has_no_trends(run_with: RunWith) -> None:
+def test_one_run_has_no_trends(run_with):
     page = render_index("digits", [run_with()])
     assert "Trends" not in page and "1 run<" in page
 
 
-def test_only_the_newest_runs_are_read(tmp_path) -> None:
+def test_only_the_newest_runs_are_read(tmp_path):
     read = []
 
     def runs():

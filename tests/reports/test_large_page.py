@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Locator
@@ -32,9 +31,7 @@ def shown(box: Locator) -> int:
     return box.locator("tbody tr:not([hidden])").count()
 
 
-def test_a_large_page_is_quick_and_bounded(
-    write_run: Callable[..., Path], tmp_path: Path, report_pages: Any
-) -> None:
+def test_a_large_page_is_quick_and_bounded(write_run, tmp_path, report_pages):
     run_dir = write_run(tmp_path, features=FEATURES, slices=SLICES)
     with at_most(MAX_DRAW_S):
         report = Path(write_report(run_dir))

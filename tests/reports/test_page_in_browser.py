@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -39,15 +38,11 @@ def cells(box: Locator, column: str) -> list[str]:
     return [text.strip() for text in found.all_inner_texts()]
 
 
-def test_all_sections_in_all_widths_and_colours(
-    report: Path, report_pages: Any
-) -> None:
+def test_all_sections_in_all_widths_and_colours(report, report_pages):
     report_pages.check(report)
 
 
-def test_a_table_is_sorted_by_mouse_and_keyboard(
-    report: Path, report_pages: Any
-) -> None:
+def test_a_table_is_sorted_by_mouse_and_keyboard(report, report_pages):
     with report_pages.open(report) as page:
         box = slices_of(page)
         header = box.get_by_role("columnheader", name="Change").first
@@ -66,7 +61,7 @@ def test_a_table_is_sorted_by_mouse_and_keyboard(
         assert sorted_by.get_attribute("aria-sort") is None
 
 
-def test_a_sorted_column_keeps_its_name(report: Path, report_pages: Any) -> None:
+def test_a_sorted_column_keeps_its_name(report, report_pages):
     with report_pages.open(report) as page:
         header = slices_of(page).get_by_role("columnheader", name="Slice")
         button = header.get_by_role("button")
@@ -78,7 +73,7 @@ def test_a_sorted_column_keeps_its_name(report: Path, report_pages: Any) -> None
             assert "↑" not in snapshot and "↓" not in snapshot
 
 
-def test_text_in_charts_can_be_read_on_a_phone(report: Path, report_pages: Any) -> None:
+def test_text_in_charts_can_be_read_on_a_phone(report, report_pages):
     with report_pages.open(report, width=360) as page:
         page.evaluate("document.querySelectorAll('details').forEach(x => x.open = 1)")
         sizes = page.evaluate(
@@ -90,7 +85,7 @@ def test_text_in_charts_can_be_read_on_a_phone(report: Path, report_pages: Any) 
         assert [size for size in sizes if size[0] < 11] == []
 
 
-def test_show_more_and_the_filter(report: Path, report_pages: Any) -> None:
+def test_show_more_and_the_filter(report, report_pages):
     with report_pages.open(report) as page:
         box = slices_of(page)
         more, found = box.locator("button.more"), box.get_by_role("status")
@@ -109,7 +104,7 @@ def test_show_more_and_the_filter(report: Path, report_pages: Any) -> None:
         expect(more).to_be_hidden()
 
 
-def test_a_table_is_copied_as_it_is_filtered(report: Path, report_pages: Any) -> None:
+def test_a_table_is_copied_as_it_is_filtered(report, report_pages):
     with report_pages.open(report, permissions=["clipboard-read"]) as page:
         box = slices_of(page)
         box.get_by_role("searchbox").fill("slice-7")
@@ -127,7 +122,7 @@ def test_a_table_is_copied_as_it_is_filtered(report: Path, report_pages: Any) ->
         )
 
 
-def test_a_command_is_copied_by_keyboard(report: Path, report_pages: Any) -> None:
+def test_a_command_is_copied_by_keyboard(report, report_pages):
     with report_pages.open(report, permissions=["clipboard-read"]) as page:
         box = page.locator("#provenance .command").first
         box.get_by_role("button").press("Enter")
@@ -135,7 +130,7 @@ def test_a_command_is_copied_by_keyboard(report: Path, report_pages: Any) -> Non
         assert page.evaluate("navigator.clipboard.readText()") == "sluice run generated"
 
 
-def test_the_threshold_explorer(report: Path, report_pages: Any) -> None:
+def test_the_threshold_explorer(report, report_pages):
     with report_pages.open(report) as page:
         slider = page.get_by_role("slider")
         assert slider.get_attribute("aria-valuetext") == "0.50"
@@ -162,7 +157,7 @@ def test_the_threshold_explorer(report: Path, report_pages: Any) -> None:
         assert shown()["tp"] == "0" and shown()["recall"] == "0.000"
 
 
-def test_the_colours_are_switched_and_stay(report: Path, report_pages: Any) -> None:
+def test_the_colours_are_switched_and_stay(report, report_pages):
     def background(page: Page) -> str:
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
@@ -178,9 +173,7 @@ def test_the_colours_are_switched_and_stay(report: Path, report_pages: Any) -> N
         assert background(page) == light
 
 
-def test_the_keyboard_reaches_the_content_and_the_sections(
-    report: Path, report_pages: Any
-) -> None:
+def test_the_keyboard_reaches_the_content_and_the_sections(report, report_pages):
     with report_pages.open(report, reduced_motion="reduce") as page:
         page.keyboard.press("Tab")
         skip = page.get_by_role("link", name="To the content")
@@ -198,9 +191,7 @@ def test_the_keyboard_reaches_the_content_and_the_sections(
         assert (box.get_attribute("open") is not None) != is_open
 
 
-def test_without_javascript_everything_can_be_read(
-    report: Path, report_pages: Any
-) -> None:
+def test_without_javascript_everything_can_be_read(report, report_pages):
     with report_pages.open(report, java_script_enabled=False) as page:
         box = slices_of(page)
         assert len(cells(box, "Slice")) == SLICES

@@ -16,7 +16,7 @@ from reports import run_page
 from reports.read_run import RunData, read_run
 from reports.run_page import Section, render_run, write_report
 from sluice.errors import WorkspaceError
-from sluice.record.run_record import NodeRecord, PushRecord
+from sluice.record.parts import NodeRecord, PushRecord
 
 pytestmark = pytest.mark.unit
 
@@ -45,9 +45,7 @@ class Elements(HTMLParser):
         self._inside = ""
 
 
-def test_the_page_loads_nothing_and_allows_only_its_own_script_and_style(
-    run_with: RunWith,
-) -> None:
+def test_the_page_loads_nothing_and_allows_only_its_own_script_and_style(run_with):
     page = Elements(render_run(run_with()))
     loading = [
         name for _, attributes in page.found for name in attributes if name == "src"
@@ -66,7 +64,7 @@ def test_the_page_loads_nothing_and_allows_only_its_own_script_and_style(
     assert not [attributes for _, attributes in page.found if "style" in attributes]
 
 
-def test_hostile_text_is_only_text(run_with: RunWith) -> None:
+def test_hostile_text_is_only_text(run_with):
     hostile = "</script><script>alert(1)</script>\"'><img src=x>\u202e" + "x" * 10_000
     nodes = [NodeRecord(hostile, hostile, "failed", 1.0, reason=hostile)]
     pushes = [PushRecord(hostile, "pushed", 3, hostile)]
@@ -84,17 +82,15 @@ def test_hostile_text_is_only_text(run_with: RunWith) -> None:
     assert "\u202e" not in page and "\\u202e" in page
 
 
-def test_a_damaged_document_is_a_notice(run_with: RunWith) -> None:
+def test_a_damaged_document_is_a_notice(run_with):
     run = run_with({"ingestion": {"records": 3}, "statistics": {"splits": 7}})
-    (run.run_dir / "record" / "Node.ingestion.json").write_text('{"artifacts": [')
+    (run.run_dir / "documents" / "1.ingestion.json").write_text('{"kind": [')
     page = render_run(run)
-    assert "record/Node.ingestion.json cannot be read" in page
+    assert "documents/1.ingestion.json cannot be read" in page
     assert "Version 3 was pushed" in page
 
 
-def test_a_section_that_raises_is_a_notice(
-    run_with: RunWith, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_section_that_raises_is_a_notice(run_with, monkeypatch):
     def build(run: RunData) -> None:
         raise KeyError("splits")
 
@@ -106,7 +102,7 @@ def test_a_section_that_raises_is_a_notice(
     assert "Version 3 was pushed" in page and 'id="data"' not in page
 
 
-def test_the_report_is_written_into_the_folder_of_the_run(run_with: RunWith) -> None:
+def test_the_report_is_written_into_the_folder_of_the_run(run_with):
     run_dir = run_with().run_dir
     written = Path(write_report(run_dir))
     assert written == run_dir / "report.html"
@@ -114,20 +110,18 @@ def test_the_report_is_written_into_the_folder_of_the_run(run_with: RunWith) -> 
     assert [path.name for path in run_dir.glob(".report*")] == []
 
 
-def test_the_report_of_another_folder(run_with: RunWith, tmp_path: Path) -> None:
+def test_the_report_of_another_folder(run_with, tmp_path):
     target = tmp_path / "page.html"
     assert write_report(run_with().run_dir, target) == str(target)
     assert target.exists()
 
 
-def test_a_folder_without_a_record(tmp_path: Path) -> None:
+def test_a_folder_without_a_record(tmp_path):
     with pytest.raises(WorkspaceError, match=r"the record of run .* cannot be read"):
         write_report(tmp_path)
 
 
-def test_the_entry_point_explains_what_it_cannot_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_entry_point_explains_what_it_cannot_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["run_page", "."])
     with pytest.raises(SystemExit) as ended:
@@ -136,7 +130,7 @@ def test_the_entry_point_explains_what_it_cannot_read(
     assert f"where:    {tmp_path / 'run.json'}" in str(ended.value.code)
 
 
-def test_the_previous_run_is_the_last_that_pushed(run_with: RunWith) -> None:
+def test_the_previous_run_is_the_last_that_pushed(run_with):
     pushed = run_with(run_id="20260101T000000Z-aaaa")
     blocked = [PushRecord("/serving", "blocked")]
     run_with(run_id="20260102T000000Z-aaaa", pushes=blocked)
@@ -149,12 +143,12 @@ def test_the_previous_run_is_the_last_that_pushed(run_with: RunWith) -> None:
         assert run.previous is None
 
 
-def test_all_sections_have_distinct_anchors(run_with: RunWith) -> None:
+def test_all_sections_have_distinct_anchors(run_with):
     ids = re.findall(r' id="([^"]+)"', render_run(run_with()))
     assert len(ids) == len(set(ids))
 
 
-def test_the_end_of_a_log_is_read(run_with: RunWith) -> None:
+def test_the_end_of_a_log_is_read(run_with):
     run = run_with()
     (run.run_dir / "logs").mkdir()
     lines = [f"line {i}" for i in range(5000)]

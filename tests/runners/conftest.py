@@ -1,68 +1,73 @@
-"""Runs small foreign TFX pipelines in the zygote that all tests share."""
+"""Runs small foreign TFX pipelines, and writes projects."""
 
 from __future__ import annotations
 
 import importlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from runners.engine import Observer
 from sample_data.tf_example import encode
 from sluice.errors import SluiceError
 from sluice.project import own_root
+from sluice.record.parts import ArtifactRecord
+from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
-
-if TYPE_CHECKING:
-    from runners.local.processes.process_pool import ProcessPool
-    from runners.local.run_result import NodeResult
+from tests.kit.runs import WrittenRuns
 
 
-@dataclass
-class ForeignRun:
+class ForeignRun(Observer):
     """What became of a run.
 
     Attributes:
       run_dir: of the run.
-      events: what ``on_event`` was called with.
-      nodes: how each node has ended, in that order.
+      ends: the nodes that ended, in that order.
       error: what ``LocalRunner.run`` raised.
     """
 
-    run_dir: Path
-    events: list[dict[str, Any]] = field(default_factory=list)
-    nodes: dict[str, NodeResult] = field(default_factory=dict)
-    error: SluiceError | None = None
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self.ends: list[str] = []
+        self.error: SluiceError | None = None
+
+    def on_node(self, record, node):
+        if node.state != "running":
+            self.ends.append(node.id)
+
+    @property
+    def record(self) -> RunRecord:
+        return RunRecord.load(self.run_dir)
 
     @property
     def states(self) -> dict[str, str]:
-        return {name: node.state for name, node in self.nodes.items()}
+        return {node.id: node.state for node in self.record.nodes}
 
     @property
     def reasons(self) -> dict[str, str | None]:
-        return {name: node.reason for name, node in self.nodes.items()}
-
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        """Returns the events of one kind."""
-        return [event for event in self.events if event["event"] == kind]
+        return {node.id: node.reason for node in self.record.nodes}
 
     def message(self, node: str) -> str:
         """Returns what is said of a node that has failed."""
-        error = self.nodes[node].error
+        error = self.record.node(node).error
         assert error is not None
         return error.message
 
     def log(self, node: str) -> str:
         return (self.run_dir / "logs" / f"{node}.log").read_text(errors="replace")
 
+    def artifact(self, node: str, key: str = "out") -> ArtifactRecord:
+        """Returns the only output of a node."""
+        return self.record.artifacts[str(self.uri(node, key))]
+
     def uri(self, node: str, key: str = "out") -> Path:
         """Returns where the only output of a node is."""
-        (artifact,) = self.nodes[node].outputs[key]
-        return Path(artifact["uri"])
+        (uri,) = self.record.node(node).outputs[key]
+        return Path(uri)
 
 
 class ForeignPipelines:
@@ -74,11 +79,10 @@ class ForeignPipelines:
       own: the module with the components.
     """
 
-    def __init__(self, root: Path, process_pool: ProcessPool, own: ModuleType) -> None:
+    def __init__(self, root: Path, own: ModuleType) -> None:
         self.root = root
         self.metadata_db = root / "metadata.db"
         self.own = own
-        self._process_pool = process_pool
 
     def trace(self, name: str) -> str:
         """Returns what a node gets as ``trace``."""
@@ -108,42 +112,17 @@ class ForeignPipelines:
         *,
         run_id: str = "one",
         cache: bool = False,
-        part: dict[str, Any] | None = None,
-        **options: Any,
+        workers: int = 2,
     ) -> ForeignRun:
-        """Runs nodes as one pipeline and returns what happened, also if it failed.
-
-        Args:
-          nodes: the components.
-          run_id: names the run.
-          cache: of the pipeline.
-          part: arguments of TFX's ``RunOptions``.
-          **options: of ``LocalRunner``; two workers if nothing is said.
-        """
-        from tfx.orchestration.pipeline import RunOptions
-
+        """Runs nodes as one pipeline and returns what happened, also if it failed."""
         from runners.local.local_runner import LocalRunner
-        from runners.local.scheduler import result_of
 
-        options = {"process_pool": self._process_pool, "workers": 2, **options}
-        runner = LocalRunner(**options)
         run = ForeignRun(self.root / "runs" / run_id)
-        result = None
+        pipeline = self.build(nodes, cache=cache)
         try:
-            result = runner.run(
-                self.build(nodes, cache=cache),
-                RunOptions(**part) if part else None,
-                run_id=run_id,
-                on_event=run.events.append,
-            )
+            LocalRunner(workers=workers).run(pipeline, run_id=run_id, observer=run)
         except SluiceError as error:
             run.error = error
-        for event in run.of("node_finished"):
-            peak = event["peak_memory_bytes"]
-            run.nodes[event["node"]] = replace(result_of(event), peak_memory_bytes=peak)
-        if result is not None:
-            assert result.succeeded
-            assert {node.node: node.state for node in result.nodes} == run.states
         return run
 
     def store(self) -> Any:
@@ -174,13 +153,11 @@ def own() -> Iterator[ModuleType]:
 
 
 @pytest.fixture(scope="module")
-def make_foreign(
-    tmp_path_factory: pytest.TempPathFactory, process_pool: ProcessPool, own: ModuleType
-) -> Callable[[], ForeignPipelines]:
+def make_foreign(tmp_path_factory, server, own) -> Callable[[], ForeignPipelines]:
     """Makes places for pipelines of somebody else, each with a database of its own."""
 
     def make() -> ForeignPipelines:
-        return ForeignPipelines(tmp_path_factory.mktemp("foreign"), process_pool, own)
+        return ForeignPipelines(tmp_path_factory.mktemp("foreign"), own)
 
     return make
 
@@ -254,8 +231,9 @@ def past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "configs" / "digits.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    return importlib.import_module("past_runs").Past(tmp_path)
+    from tests.kit.past_runs import Past
+
+    return Past(tmp_path)
 
 
 @pytest.fixture
@@ -263,8 +241,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A project in which digits can be said to have run; the current directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SLUICE_WORKSPACE", raising=False)
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    return importlib.import_module("written_runs").WrittenRuns(tmp_path)
+    return WrittenRuns(tmp_path)
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ from tfx.proto.orchestration import driver_output_pb2, execution_result_pb2
 from tfx.types import component_spec
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
-from sluice.errors import GateError, TransientError
+from sluice.errors import GateError
 from sluice.interrupt import CHECKPOINT_DIR
 
 
@@ -230,33 +230,10 @@ def ListenInBeam(
         numbers | beam.Map(lambda _: note(trace, servers=_tcp_servers()))
 
 
-_RAISES = {
-    "transient": TransientError("the service does not answer"),
-    "connection": ConnectionError("the connection was reset"),
-    "value": ValueError("the value is wrong"),
-}
-
-
-@component
-def FailAtFirst(
-    out: OutputArtifact[Examples],
-    trace: Parameter[str],
-    raises: Parameter[str],
-    times: Parameter[int] = 1,
-):
-    found = sorted(os.listdir(out.uri))
-    attempt = len(notes(trace)) + 1
-    note(trace, found=found)
-    Path(out.uri, f"part-{attempt}").touch()
-    if attempt <= times:
-        raise _RAISES[raises]
-    Path(out.uri, FILE).write_text("hello")
-
-
 @component
 def ForeignGate(trace: Parameter[str]):
     note(trace, judged=True)
-    raise GateError("not good enough") from TransientError("no answer")
+    raise GateError("not good enough")
 
 
 @component

@@ -3,8 +3,6 @@
 Child processes are killed by SIGKILL, so no ``finally`` runs in them.
 """
 
-from __future__ import annotations
-
 import signal
 import struct
 import subprocess
@@ -14,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sample_data import catalog
+from tests.kit.wait import wait_for
 
 pytestmark = pytest.mark.fault
 
@@ -46,57 +45,35 @@ patch({"tfrecord": tfrecord, "Manifest": catalog.Manifest,
        "Path": pathlib.Path, "shutil": catalog.shutil}[owner], function)
 catalog.make("toys", target, seed=int(seed))
 """
-NEVER = ("shutil", "rmtree", "99")
 
 
-def start(target, seed, step):
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(target), str(seed), *step], cwd=ROOT
-    )
-
-
-def make(target, seed, step=NEVER):
-    return start(target, seed, step).wait()
-
-
-def entries(target):
-    return sorted(path.name for path in target.parent.iterdir())
+def start(target, seed, step=("shutil", "rmtree", "99")):
+    arguments = [str(target), str(seed), *step]
+    return subprocess.Popen([sys.executable, "-c", CHILD, *arguments], cwd=ROOT)
 
 
 @pytest.mark.parametrize(
     ("step", "left"),
     [
-        (("tfrecord", "write", "1"), "old"),
-        (("tfrecord", "write", "3"), "old"),
-        (("Manifest", "save", "1"), "old"),
-        (("Path", "rename", "1"), "old"),
-        (("Path", "rename", "2"), "nothing"),  # Between the two renames.
-        (("shutil", "rmtree", "3"), "new"),  # Before the old one is removed.
+        (("tfrecord", "write", "3"), 1),
+        (("Manifest", "save", "1"), 1),
+        (("Path", "rename", "2"), None),  # Between the two renames.
+        (("shutil", "rmtree", "3"), 2),  # Before the old one is removed.
     ],
 )
 def test_killed_while_replacing(tmp_path, step, left):
     target = tmp_path / "toys"
-    assert make(target, 1) == 0
-
-    assert make(target, 2, step) == -signal.SIGKILL
-    if left == "nothing":
+    assert start(target, 1).wait() == 0
+    assert start(target, 2, step).wait() == -signal.SIGKILL
+    if left is None:
         assert not target.exists()
     else:
-        assert catalog.verify(target).seed == {"old": 1, "new": 2}[left]
-
-    assert make(target, 3) == 0
+        assert catalog.verify(target).seed == left
+    # Several at once.
+    children = [start(target, 3) for _ in range(3)]
+    assert [child.wait() for child in children] == [0, 0, 0]
     assert catalog.verify(target).seed == 3
-    assert entries(target) == [".toys.lock", "toys"]
-
-
-def test_killed_while_making_it_for_the_first_time(tmp_path):
-    target = tmp_path / "toys"
-
-    assert make(target, 1, ("Path", "rename", "1")) == -signal.SIGKILL
-    assert not target.exists()
-    assert make(target, 1) == 0
-    catalog.verify(target)
-    assert entries(target) == [".toys.lock", "toys"]
+    assert {path.name for path in tmp_path.iterdir()} == {".toys.lock", "toys"}
 
 
 # Makes MNIST of a folder with two processes, one of which waits in its first record.
@@ -119,51 +96,36 @@ catalog.make("mnist", target, source=Source(pathlib.Path(source)), workers=2)
 """
 
 
-def write_mnist(folder):
-    folder.mkdir()
+def write_mnist(folder, label):
+    folder.mkdir(exist_ok=True)
     for prefix, count in (("train", 24), ("t10k", 4)):
         header = struct.pack(">HBBI", 0, 8, 1, count)
-        (folder / f"{prefix}-labels-idx1-ubyte").write_bytes(header + bytes(count))
+        labels = header + bytes([label]) * count
+        (folder / f"{prefix}-labels-idx1-ubyte").write_bytes(labels)
         header = struct.pack(">HBBIII", 0, 8, 3, count, 28, 28)
         images = header + bytes(count * 28 * 28)
         (folder / f"{prefix}-images-idx3-ubyte").write_bytes(images)
-    return folder
 
 
-def test_killed_while_processes_write_shards(tmp_path, wait_for):
-    target, source = tmp_path / "mnist", write_mnist(tmp_path / "source")
+def test_killed_while_processes_write_shards(tmp_path):
+    target, source, moment = (tmp_path / name for name in ("mnist", "source", "now"))
 
     def start_parallel(moment):
         arguments = [str(target), str(source), str(moment)]
         return subprocess.Popen([sys.executable, "-c", PARALLEL, *arguments], cwd=ROOT)
 
+    write_mnist(source, 0)
     assert start_parallel("none").wait() == 0
     before = catalog.verify(target)
-    (source / "train-labels-idx1-ubyte").write_bytes(
-        struct.pack(">HBBI", 0, 8, 1, 24) + b"\1" * 24
-    )
-
-    child = start_parallel(tmp_path / "moment")
-    wait_for((tmp_path / "moment").exists, "a process that writes a shard")
+    write_mnist(source, 1)
+    child = start_parallel(moment)
+    wait_for(moment.exists, "a process that writes a shard")
     child.kill()
     assert child.wait() == -signal.SIGKILL
     assert catalog.verify(target) == before
-
     # It waits for the processes that are left, which hold the lock.
     assert start_parallel("none").wait() == 0
     assert catalog.verify(target).source_sha256 != before.source_sha256
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        ".mnist.lock",
-        "mnist",
-        "moment",
-        "source",
-    ]
-
-
-def test_several_processes_at_once(tmp_path):
-    target = tmp_path / "toys"
-    children = [start(target, 1, NEVER) for _ in range(4)]
-
-    assert [child.wait() for child in children] == [0, 0, 0, 0]
-    catalog.verify(target)
-    assert entries(target) == [".toys.lock", "toys"]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(".mnist.lock", "mnist", "now", "source")
+    }

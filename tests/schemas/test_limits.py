@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -89,7 +88,7 @@ def faults(text: str) -> list[str]:
         ),
     ],
 )
-def test_an_entry_that_cannot_work_is_named(text: str, fault: str) -> None:
+def test_an_entry_that_cannot_work_is_named(text, fault):
     assert faults(text) == [fault]
 
 
@@ -106,12 +105,12 @@ def test_an_entry_that_cannot_work_is_named(text: str, fault: str) -> None:
         " default_value { float_value: nan } } } } } }",
     ],
 )
-def test_an_entry_that_works_is_not(text: str) -> None:
+def test_an_entry_that_works_is_not(text):
     assert faults(text) == []
 
 
 @pytest.mark.unit
-def test_the_loader_refuses_them_all_at_once(tmp_path: Path) -> None:
+def test_the_loader_refuses_them_all_at_once(tmp_path):
     path = tmp_path / "schema.pbtxt"
     path.write_text("feature { type: INT }\n" * 7)
     with pytest.raises(ConfigError, match="entries that cannot work") as caught:
@@ -189,7 +188,7 @@ FEATURES = st.one_of(
 @pytest.mark.tf
 @settings(max_examples=300, deadline=None)
 @given(text=FEATURES)
-def test_what_tfdv_calls_invalid_is_refused(anomalies: Anomalies, text: str) -> None:
+def test_what_tfdv_calls_invalid_is_refused(anomalies, text):
     found = set().union(*anomalies(text, 1).values())
     if "INVALID_SCHEMA_SPECIFICATION" in found:
         assert faults(text), text
@@ -211,18 +210,14 @@ def test_what_tfdv_calls_invalid_is_refused(anomalies: Anomalies, text: str) -> 
         ("feature { type: INT int_domain { min: 5 } }", ""),
     ],
 )
-def test_tfdv_passes_over_what_is_refused(
-    anomalies: Anomalies, text: str, without: str
-) -> None:
+def test_tfdv_passes_over_what_is_refused(anomalies, text, without):
     assert faults(text)
     assert anomalies(text, 1) == anomalies(without, 1)
 
 
 @pytest.mark.tf
 @pytest.mark.parametrize("value", [0, 1, 3, 5, 9])
-def test_no_value_is_in_a_domain_that_is_refused(
-    anomalies: Anomalies, value: int
-) -> None:
+def test_no_value_is_in_a_domain_that_is_refused(anomalies, value):
     text = 'feature { name: "a" type: INT int_domain { min: 5 max: 1 } }'
     assert faults(text)
     assert anomalies(text, value).keys() == {"a"}

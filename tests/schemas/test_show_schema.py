@@ -55,7 +55,7 @@ def _row(text: str, sensitive: tuple[str, ...] = ()) -> FeatureRow:
          "drift Jensen-Shannon <= 0.1, skew L-infinity <= 0.02"),
     ],
 )  # fmt: skip
-def test_a_column(text: str, column: str, wanted: str) -> None:
+def test_a_column(text, column, wanted):
     assert _row(text).to_dict()[column] == wanted
 
 
@@ -67,5 +67,5 @@ def test_a_column(text: str, column: str, wanted: str) -> None:
          "categorical"),
     ],
 )  # fmt: skip
-def test_a_sensitive_domain_is_counted(text: str, wanted: str) -> None:
+def test_a_sensitive_domain_is_counted(text, wanted):
     assert _row(text, sensitive=("x",)).domain == wanted

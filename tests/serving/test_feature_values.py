@@ -1,7 +1,5 @@
 """Conversion of JSON values to feature values."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,10 +1,7 @@
 """Model store in a directory; ``tests/cloud/test_model_stores.py`` has the rest."""
 
-from __future__ import annotations
-
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> LocalModelStore:
+def store(tmp_path):
     return LocalModelStore(tmp_path / "serving")
 
 
@@ -75,34 +72,6 @@ def test_unreadable_record_is_like_none(store, make_saved_model):
 
     assert store.newest().digest is None
     assert store.publish(source, facts={}).version == 2
-
-
-def test_another_user_can_read_whatever_the_umask(store, make_saved_model):
-    source = make_saved_model()
-    (source / "variables").chmod(0o700)
-    (source / "saved_model.pb").chmod(0o600)
-    before = os.umask(0o077)
-    try:
-        path = Path(store.publish(source, facts={}).uri)
-    finally:
-        os.umask(before)
-
-    modes = {entry: entry.stat().st_mode & 0o777 for entry in path.rglob("*")}
-    assert {mode for entry, mode in modes.items() if entry.is_file()} == {0o644}
-    assert {mode for entry, mode in modes.items() if entry.is_dir()} == {0o755}
-    assert path.stat().st_mode & 0o777 == store.root.stat().st_mode & 0o777 == 0o755
-
-
-def test_another_user_can_reach_a_new_serving_directory(tmp_path, make_saved_model):
-    root = tmp_path / "models" / "europe" / "trips"
-    before = os.umask(0o077)
-    try:
-        LocalModelStore(root).publish(make_saved_model(), facts={})
-    finally:
-        os.umask(before)
-
-    made = [root, *root.parents[:2]]
-    assert {path.stat().st_mode & 0o777 for path in made} == {0o755}
 
 
 def test_interrupted_copy_leaves_no_staging(store, make_saved_model, monkeypatch):

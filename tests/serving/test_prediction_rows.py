@@ -1,7 +1,5 @@
 """Input rows for prediction: detection of formats, errors."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -23,13 +21,13 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
 BITMAP = b"BM\x7a\x00\x00\x00\x00\x00\x00\x00rest"
 
 
-def rows(*paths, features=TABLE) -> list[Row]:
+def rows(*paths, features=TABLE):
     return list(read_rows(paths, features))
 
 
 @pytest.fixture
 def stdin(monkeypatch):
-    def give(content: bytes) -> None:
+    def give(content: bytes):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
 
     return give
@@ -193,7 +191,7 @@ def test_damaged_tfrecord_is_named(tmp_path):
     found = read_rows([path], TABLE)
 
     assert next(found).payload == b"first"
-    with pytest.raises(DataError, match=r"(?s)truncated.*cut"):
+    with pytest.raises(DataError, match=r"(?s)ends within.*cut"):
         next(found)
 
 

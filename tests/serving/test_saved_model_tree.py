@@ -1,7 +1,5 @@
 """Listing, digest and copy of a SavedModel."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -43,31 +41,25 @@ def test_text_proto_is_a_saved_model(make_saved_model):
     assert Path("saved_model.pbtxt") in SavedModelTree.read(source).files
 
 
-def test_missing_directory_is_named(tmp_path):
-    with pytest.raises(ServingError, match=r"(?s)cannot be read \(No such file.*gone"):
-        SavedModelTree.read(tmp_path / "gone")
-
-
-def test_file_in_place_of_a_directory_is_refused(tmp_path):
-    (tmp_path / "model").write_text("")
-
-    with pytest.raises(ServingError, match=r"cannot be read \(Not a directory\)"):
-        SavedModelTree.read(tmp_path / "model")
-
-
-def test_directory_without_a_model_is_refused(tmp_path):
-    (tmp_path / "notes.txt").write_text("x")
-
-    with pytest.raises(ServingError, match=r"(?s)not a SavedModel.*1 other files"):
-        SavedModelTree.read(tmp_path)
-
-
-def test_empty_model_file_is_refused(make_saved_model):
-    source = make_saved_model()
-    (source / "saved_model.pb").write_bytes(b"")
-
-    with pytest.raises(ServingError, match=r"(?s)not a SavedModel.*an empty saved_mo"):
-        SavedModelTree.read(source)
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, r"(?s)cannot be read \(No such file.*it"),
+        ("", r"cannot be read \(Not a directory\)"),
+        ({"notes.txt": "x"}, r"(?s)not a SavedModel.*1 other files"),
+        ({"saved_model.pb": ""}, r"(?s)not a SavedModel.*an empty saved_mo"),
+    ],
+)
+def test_what_is_no_saved_model_is_refused(tmp_path, content, words):
+    path = tmp_path / "it"
+    if isinstance(content, dict):
+        path.mkdir()
+        for name, text in content.items():
+            (path / name).write_text(text)
+    elif content is not None:
+        path.write_text(content)
+    with pytest.raises(ServingError, match=words):
+        SavedModelTree.read(path)
 
 
 def test_files_not_covered_by_the_digest_are_rejected(make_saved_model, tmp_path):

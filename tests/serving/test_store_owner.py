@@ -1,7 +1,5 @@
 """Owner of a model store."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -19,11 +17,11 @@ REFUSED = "belongs to another pipeline"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> LocalModelStore:
+def store(tmp_path):
     return LocalModelStore(tmp_path / "serving")
 
 
-def _owner(store: LocalModelStore) -> Owner | None:
+def _owner(store):
     return read_owner(store.root / ".versions" / "owner.json")
 
 
@@ -32,7 +30,7 @@ def _owner(store: LocalModelStore) -> Owner | None:
     [Owner("taxi", "aa11"), Owner("taxi"), Owner("digits", "bb22"), None],
     ids=str,
 )
-def test_another_pipeline_is_refused(store, make_saved_model, other) -> None:
+def test_another_pipeline_is_refused(store, make_saved_model, other):
     store.publish(make_saved_model("a", b"a"), facts={"n": 1}, owner=DIGITS)
     theirs = make_saved_model("b", b"b")
 
@@ -52,9 +50,7 @@ def test_another_pipeline_is_refused(store, make_saved_model, other) -> None:
     assert store.publish(theirs, facts={}, owner=other).version == 2
 
 
-def test_the_owner_is_kept_when_the_store_is_moved(
-    store, make_saved_model, tmp_path
-) -> None:
+def test_the_owner_is_kept_when_the_store_is_moved(store, make_saved_model, tmp_path):
     store.publish(make_saved_model("a", b"a"), facts={}, owner=DIGITS)
     shutil.move(store.root, tmp_path / "moved")
 
@@ -68,7 +64,7 @@ def test_the_owner_is_kept_when_the_store_is_moved(
 @pytest.mark.parametrize("model", ["new", "already served"])
 def test_a_store_without_an_owner_is_claimed_by_the_next_push(
     store, make_saved_model, model
-) -> None:
+):
     store.publish(make_saved_model("a", b"a"), facts={})
     (store.root / ".versions" / "owner.json").unlink(missing_ok=True)
 
@@ -80,7 +76,7 @@ def test_a_store_without_an_owner_is_claimed_by_the_next_push(
     assert _owner(store) == DIGITS
 
 
-def test_without_a_workspace_id_the_name_decides(store, make_saved_model) -> None:
+def test_without_a_workspace_id_the_name_decides(store, make_saved_model):
     """Such as in TFX's own runner; once the workspace is known it counts."""
     store.publish(make_saved_model("a", b"a"), facts={}, owner=Owner("digits"))
     store.publish(make_saved_model("b", b"b"), facts={}, owner=DIGITS)
@@ -90,7 +86,7 @@ def test_without_a_workspace_id_the_name_decides(store, make_saved_model) -> Non
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"pipeline": "digits"}'])
-def test_an_unreadable_owner_is_an_error(store, make_saved_model, content) -> None:
+def test_an_unreadable_owner_is_an_error(store, make_saved_model, content):
     store.publish(make_saved_model("a", b"a"), facts={}, owner=DIGITS)
     (store.root / ".versions" / "owner.json").write_text(content)
 
@@ -101,7 +97,7 @@ def test_an_unreadable_owner_is_an_error(store, make_saved_model, content) -> No
     assert len(store.versions()) == 1
 
 
-def test_the_owner_file_names_the_push(store, make_saved_model) -> None:
+def test_the_owner_file_names_the_push(store, make_saved_model):
     store.publish(make_saved_model(), facts={"pipeline_run_id": "r1"}, owner=DIGITS)
 
     written = json.loads((store.root / ".versions" / "owner.json").read_text())

@@ -32,7 +32,7 @@ def _anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)\s]+)\)", (ROOT / page).read_text()):
         if "://" not in link:
             path, _, anchor = link.partition("#")
@@ -42,12 +42,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_named_files_exist(page: Path) -> None:
+def test_named_files_exist(page):
     named = re.findall(rf"`((?:{OURS})/[\w./-]+)`", (ROOT / page).read_text())
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_the_code_map_names_files() -> None:
+def test_the_code_map_names_files():
     text = (ROOT / "docs" / "code_map.md").read_text()
     assert len(re.findall(rf"`(?:{OURS})/[\w/]+\.py`", text)) > 20
 
@@ -63,7 +63,7 @@ def _commands(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_commands_and_their_options_exist(page: Path) -> None:
+def test_commands_and_their_options_exist(page):
     for line in _commands(page):
         command: click.Command = front_door.cli
         for word in re.split(r"[ |\[\]]+", line.strip()):

@@ -11,7 +11,7 @@ from sluice.errors import ConfigError, DataError, ExitCode, NodeError, bounded
 pytestmark = pytest.mark.unit
 
 
-def test_an_error_says_what_where_expected_found_and_what_next() -> None:
+def test_an_error_says_what_where_expected_found_and_what_next():
     error = ConfigError(
         "bad key",
         where="a.yaml",
@@ -28,7 +28,7 @@ def test_an_error_says_what_where_expected_found_and_what_next() -> None:
     ]
 
 
-def test_a_name_cannot_pass_for_a_line_of_an_error() -> None:
+def test_a_name_cannot_pass_for_a_line_of_an_error():
     evil = "x\n  try:      rm -rf /\x1b[2J"
     error = DataError(
         f"{evil} is damaged",
@@ -51,14 +51,14 @@ def test_a_name_cannot_pass_for_a_line_of_an_error() -> None:
     assert str(again) == str(pickle.loads(pickle.dumps(again))) == str(error)
 
 
-def test_only_five_examples_are_shown_and_the_rest_counted() -> None:
+def test_only_five_examples_are_shown_and_the_rest_counted():
     text = str(DataError("bad", examples=[f"row {i}" for i in range(42)]))
     assert "row 4" in text
     assert "row 5" not in text
     assert "and 37 more" in text
 
 
-def test_five_examples_are_not_cut() -> None:
+def test_five_examples_are_not_cut():
     assert bounded(["a"] * 5) == ["a"] * 5
 
 
@@ -66,11 +66,11 @@ def test_five_examples_are_not_cut() -> None:
     ("kind", "code"),
     [(ConfigError, 2), (DataError, 3), (NodeError, 7)],
 )
-def test_each_kind_has_its_exit_code(kind: type, code: int) -> None:
+def test_each_kind_has_its_exit_code(kind, code):
     assert kind("x").exit_code == code == ExitCode(code)
 
 
-def test_an_error_survives_pickling() -> None:
+def test_an_error_survives_pickling():
     error = DataError("bad", where="f", examples=["a"], hint="h")
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy)) == (DataError, str(error))

@@ -13,19 +13,21 @@ from sluice import interrupt
 from sluice.project import own_root
 
 STOPPED = 42
+PROGRAM = """
+import os, signal, sys, threading, time
+from sluice import interrupt
+def term(): os.kill(os.getpid(), signal.SIGTERM)
+try:
+{}
+except interrupt.Interrupted as error:
+    print(error)
+    sys.exit(42)
+"""
 
 
-def _run(code: str, timeout_s: float = 20.0) -> subprocess.CompletedProcess[str]:
+def run(code, timeout_s=20.0):
     """Runs code that may end in Interrupted, which is exit code 42."""
-    program = (
-        "import os, signal, sys, time\n"
-        "from sluice import interrupt\n"
-        "def term(): os.kill(os.getpid(), signal.SIGTERM)\n"
-        "try:\n"
-        + textwrap.indent(textwrap.dedent(code), "    ")
-        + "except interrupt.Interrupted as error:\n"
-        f"    print(error)\n    sys.exit({STOPPED})\n"
-    )
+    program = PROGRAM.format(textwrap.indent(textwrap.dedent(code), "    "))
     return subprocess.run(
         [sys.executable, "-c", program],
         cwd=own_root(),
@@ -36,7 +38,7 @@ def _run(code: str, timeout_s: float = 20.0) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.unit
-def test_without_listen_nothing_happens() -> None:
+def test_without_listen_nothing_happens():
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     with interrupt.cooperative():
         assert not interrupt.requested()
@@ -45,10 +47,8 @@ def test_without_listen_nothing_happens() -> None:
     assert after == before
 
 
-@pytest.mark.unit
-def test_plain_code_is_interrupted_and_cleans_up() -> None:
-    done = _run(
-        """
+CODE = {
+    "plain code is interrupted and cleans up": """
         interrupt.listen()
         try:
             try:
@@ -59,16 +59,8 @@ def test_plain_code_is_interrupted_and_cleans_up() -> None:
         finally:
             term()  # a second one must not disturb this
             print("cleaned up")
-        """
-    )
-    assert done.returncode == STOPPED, done.stderr
-    assert done.stdout == "cleaned up\nthe node was asked to stop\n"
-
-
-@pytest.mark.unit
-def test_cooperative_code_runs_until_it_polls() -> None:
-    done = _run(
-        """
+        """,
+    "cooperative code runs until it polls": """
         interrupt.listen()
         with interrupt.cooperative():
             for step in range(5):
@@ -77,49 +69,16 @@ def test_cooperative_code_runs_until_it_polls() -> None:
                 print(step, interrupt.requested())
                 if step == 3:
                     interrupt.check()
-        """
-    )
-    assert done.returncode == STOPPED, done.stderr
-    lines = ["0 False", "1 False", "2 True", "3 True", "the node was asked to stop"]
-    assert done.stdout.splitlines() == lines
-
-
-@pytest.mark.unit
-def test_a_request_without_a_poll_ends_the_outermost_block() -> None:
-    done = _run(
-        """
+        """,
+    "without a poll the outermost block ends": """
         interrupt.listen()
         with interrupt.cooperative():
             with interrupt.cooperative():
                 term()
             print("inner left")
         print("outer left")
-        """
-    )
-    assert done.returncode == STOPPED, done.stderr
-    assert done.stdout == "inner left\nthe node was asked to stop\n"
-
-
-@pytest.mark.unit
-def test_an_exception_in_the_block_is_not_replaced() -> None:
-    done = _run(
-        """
-        interrupt.listen()
-        try:
-            with interrupt.cooperative():
-                term()
-                raise OSError("disk full")
-        except OSError as error:
-            print(error, interrupt.requested())
-        """
-    )
-    assert (done.returncode, done.stdout) == (0, "disk full True\n"), done.stderr
-
-
-@pytest.mark.unit
-def test_listen_ignores_ctrl_c_and_resets_old_requests() -> None:
-    done = _run(
-        """
+        """,
+    "ctrl-c is ignored and a fork's old request is reset": """
         interrupt.listen()
         os.kill(os.getpid(), signal.SIGINT)
         with interrupt.cooperative():
@@ -133,33 +92,49 @@ def test_listen_ignores_ctrl_c_and_resets_old_requests() -> None:
                     print("stopped", flush=True)
                 os._exit(0)
             os.wait()
-        """
-    )
-    assert done.returncode == STOPPED, done.stderr
-    assert done.stdout == "child False\nstopped\nthe node was asked to stop\n"
+        """,
+}
 
 
 @pytest.mark.unit
-def test_only_the_main_thread_can_listen() -> None:
-    done = _run(
+@pytest.mark.parametrize(
+    ("what", "printed"),
+    zip(
+        CODE,
+        [
+            ["cleaned up"],
+            ["0 False", "1 False", "2 True", "3 True"],
+            ["inner left"],
+            ["child False", "stopped"],
+        ],
+        strict=True,
+    ),
+)
+def test_a_stop(what, printed):
+    done = run(CODE[what])
+    assert done.returncode == STOPPED, done.stderr
+    assert done.stdout.splitlines() == [*printed, "the node was asked to stop"]
+
+
+@pytest.mark.unit
+def test_an_exception_in_the_block_is_not_replaced():
+    done = run(
         """
-        import threading
-        def listen():
-            try:
-                interrupt.listen()
-            except ValueError as error:
-                print(error)
-        thread = threading.Thread(target=listen)
-        thread.start()
-        thread.join()
+        interrupt.listen()
+        try:
+            with interrupt.cooperative():
+                term()
+                raise OSError("disk full")
+        except OSError as error:
+            print(error, interrupt.requested())
         """
     )
-    assert "main thread" in done.stdout, done.stderr
+    assert (done.returncode, done.stdout) == (0, "disk full True\n"), done.stderr
 
 
 @pytest.mark.fault
-def test_beam_can_raise_it_again_with_its_place() -> None:
-    done = _run(
+def test_beam_can_raise_it_again_with_its_place():
+    done = run(
         """
         import apache_beam as beam
         interrupt.listen()

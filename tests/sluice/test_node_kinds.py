@@ -13,19 +13,19 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize("class_path", node_kinds._KINDS)
-def test_each_kind_is_an_existing_class(class_path: str) -> None:
+def test_each_kind_is_an_existing_class(class_path):
     module, _, name = class_path.rpartition(".")
     find_user_code(own_root(), f"{module}:{name}", "component")
     assert kind_of(class_path).name == name
 
 
-def test_artifact_types_exist() -> None:
+def test_artifact_types_exist():
     ours = {f"components.{name}" for name in components.ARTIFACT_TYPES}
     named = {*JUDGEMENTS, *VERDICTS, *DOCUMENTS}
     assert {name for name in named if "." in name} == ours
 
 
-def test_an_unknown_kind_has_no_traits() -> None:
+def test_an_unknown_kind_has_no_traits():
     other = kind_of("mine.parts.MyDataGate")
     assert (other.name, other.gate, other.pushes) == ("MyDataGate", False, False)
     assert not other.takes_module_path

@@ -22,12 +22,12 @@ pytestmark = pytest.mark.unit
         ("\udcff.tfrecord", r"\udcff.tfrecord"),
     ],
 )
-def test_control_characters_are_escaped_once(text: str, shown: str) -> None:
+def test_control_characters_are_escaped_once(text, shown):
     assert printable(text) == shown
     assert printable(shown) == shown
 
 
-def test_output_keeps_lines_tabs_and_colours() -> None:
+def test_output_keeps_lines_tabs_and_colours():
     kept = "a\tb\n\x1b[1;31mred\x1b[0m\n"
     assert printable_output(kept) == kept
     title, clear, back = "\x1b]0;title\x07", "\x1b[2J\x1b[1;1H", "50%\r100%\b"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from sluice import progress
@@ -11,7 +9,7 @@ from sluice import progress
 pytestmark = pytest.mark.unit
 
 
-def test_lines_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_read_once(tmp_path, monkeypatch):
     path = tmp_path / "Trainer.jsonl"
     monkeypatch.setenv(progress.PROGRESS_FILE, str(path))
     assert progress.read(path) == ([], 0)
@@ -26,7 +24,7 @@ def test_lines_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ]
 
 
-def test_an_incomplete_line_is_read_later(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_read_later(tmp_path):
     path = tmp_path / "p"
     path.write_bytes(b'{"a": 1}\n{"b"')
     lines, offset = progress.read(path)
@@ -35,9 +33,7 @@ def test_an_incomplete_line_is_read_later(tmp_path: Path) -> None:
     assert progress.read(path, offset)[0] == [{"b": 2}]
 
 
-def test_without_a_file_it_goes_to_the_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_file_it_goes_to_the_log(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv(progress.PROGRESS_FILE, raising=False)
     monkeypatch.chdir(tmp_path)
     progress.report(event="epoch", epoch=1)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.fixture(autouse=True)
-def token(monkeypatch: pytest.MonkeyPatch) -> None:
+def token(monkeypatch):
     monkeypatch.setattr(secrets, "_resolved", {})
     monkeypatch.setenv("TOKEN", "MARKER")
     monkeypatch.setenv("EMPTY", "")
@@ -37,26 +35,24 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
         (3.5, 3.5),
     ],
 )
-def test_references_are_resolved_at_any_depth(value: Any, resolved: Any) -> None:
+def test_references_are_resolved_at_any_depth(value, resolved):
     assert secrets.resolve(value) == resolved
 
 
 @pytest.mark.parametrize("text", ["${env:}", "${env:1A}", "${env:A B}", "${env:TOKEN"])
-def test_a_reference_must_name_a_variable(text: str) -> None:
+def test_a_reference_must_name_a_variable(text):
     assert secrets.references(text) == [None]
-    with pytest.raises(ConfigError, match="names no environment variable"):
+    with pytest.raises(ConfigError, match="is not followed by"):
         secrets.resolve(text)
 
 
-def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_is_not_set_is_named(monkeypatch):
     monkeypatch.delenv("TOKEN")
     with pytest.raises(ConfigError, match="variable TOKEN is not set"):
         secrets.resolve(["${env:TOKEN}"])
 
 
-def test_exec_properties_that_are_json_stay_json(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_exec_properties_that_are_json_stay_json(monkeypatch):
     monkeypatch.setenv("TOKEN", 'a"b\\c')
     properties = {
         "json": json.dumps({"auth": ["${env:TOKEN}"]}),
@@ -72,9 +68,7 @@ def test_exec_properties_that_are_json_stay_json(
     assert resolved["number"] == 3
 
 
-def test_values_are_redacted_also_in_their_escaped_forms(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_values_are_redacted_also_in_their_escaped_forms(monkeypatch):
     value = 'a"b\\c'
     monkeypatch.setenv("TOKEN", value)
     assert secrets.redact(value) == value
@@ -86,9 +80,7 @@ def test_values_are_redacted_also_in_their_escaped_forms(
         assert "a" not in redacted
 
 
-def test_of_two_secrets_the_longer_is_redacted_as_a_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_two_secrets_the_longer_is_redacted_as_a_whole(monkeypatch):
     monkeypatch.setenv("SHORT", "MARK")
     monkeypatch.setenv("NAME", "SHORT")
     secrets.resolve("${env:SHORT} ${env:TOKEN} ${env:NAME}")
@@ -96,7 +88,7 @@ def test_of_two_secrets_the_longer_is_redacted_as_a_whole(
     assert text == "${env:TOKEN} ${env:SHORT} ${env:NAME}"
 
 
-def test_each_line_of_a_secret_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_line_of_a_secret_is_redacted(monkeypatch):
     monkeypatch.setenv("TOKEN", '-----BEGIN\nAAAA\n}\n  BBBB"\n-----END')
     secrets.resolve("${env:TOKEN}")
     for line in ("-----BEGIN", "AAAA", 'BBBB"', json.dumps('BBBB"')[1:-1]):
@@ -104,7 +96,7 @@ def test_each_line_of_a_secret_is_redacted(monkeypatch: pytest.MonkeyPatch) -> N
     assert secrets.redact("{}") == "{}"
 
 
-def test_progress_is_redacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_redacted(tmp_path, monkeypatch):
     monkeypatch.setenv(progress.PROGRESS_FILE, str(tmp_path / "progress"))
     secrets.resolve("${env:TOKEN}")
     progress.report(line="with MARKER", epoch=1)
@@ -112,7 +104,7 @@ def test_progress_is_redacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert lines == [{"line": "with ${env:TOKEN}", "epoch": 1}]
 
 
-def test_a_log_is_redacted_whoever_wrote_it(tmp_path: Path) -> None:
+def test_a_log_is_redacted_whoever_wrote_it(tmp_path):
     log = tmp_path / "Trainer.log"
     program = """
 import os, subprocess
@@ -131,7 +123,7 @@ subprocess.run(["echo", "subprocess", os.environ["TOKEN"]])
     secrets.redact_file(tmp_path / "missing.log")
 
 
-def test_what_python_prints_and_logs_is_redacted() -> None:
+def test_what_python_prints_and_logs_is_redacted():
     program = """
 import logging, sys
 from sluice import secrets

@@ -3,21 +3,14 @@
 The size in the header is compared with the limits first, so a small file that declares
 a huge image is not decoded. Images within the limits are decoded by TensorFlow, as in
 training. Beyond what TensorFlow rejects, images over the limits or without a size in
-the header are rejected, and BMPs with a colour palette, which TensorFlow silently
-decodes to other pixels.
+the header are rejected.
 """
 
 from __future__ import annotations
 
 from components.tfrecord_gen.checking.image_check import ImageCheck
-from sluice.tfrecords.file_format import image_format
 from sluice.tfrecords.image_decoder import why_undecodable
-from sluice.tfrecords.image_header import (
-    ImageHeader,
-    gif_frames,
-    has_colour_palette,
-    image_header,
-)
+from sluice.tfrecords.image_header import ImageHeader, image_format, image_header
 from sluice.tfrecords.parse_tf_example import parse
 
 
@@ -48,13 +41,8 @@ def check_image(data: bytes, check: ImageCheck) -> str | None:
     header = image_header(data)
     if header is None or not header.channels:
         return f"{kind} that does not decode: its header cannot be read"
-    if reason := _beyond_limits(data, header, check):
+    if reason := _beyond_limits(header, check):
         return f"{kind} {reason}"
-    if name == "bmp" and has_colour_palette(data):
-        return (
-            f"{kind} with a colour palette, whose indices TensorFlow reads as gray "
-            "values"
-        )
     if why := why_undecodable(data, check.decoded_channels):
         channels = "1 channel" if check.decoded_channels == 1 else "{} channels"
         what = f"{kind} that does not decode to {channels}"
@@ -77,21 +65,15 @@ def _joined(names: list[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _beyond_limits(data: bytes, header: ImageHeader, check: ImageCheck) -> str | None:
+def _beyond_limits(header: ImageHeader, check: ImageCheck) -> str | None:
     width, height = header.width, header.height
     size = f"of {width:,} x {height:,} pixels"
     if min(width, height) < check.min_side:
         return f"{size}; the shortest side allowed is {check.min_side:,}"
     if max(width, height) > check.max_side:
         return f"{size}; the longest side allowed is {check.max_side:,}"
-    allowed = f"; at most {check.max_pixels:,} are allowed"
     if width * height > check.max_pixels:
-        return f"{size}{allowed}"
-    if header.format == "gif":
-        # TensorFlow reads all frames before it returns the first.
-        frames = gif_frames(data)
-        if (count := sum(w * h for w, h in frames)) > check.max_pixels:
-            return f"of {count:,} pixels in {len(frames):,} frames{allowed}"
+        return f"{size}; at most {check.max_pixels:,} are allowed"
     if check.channels not in (None, header.channels):
         return f"with {header.channels} channels, not {check.channels}"
     return None

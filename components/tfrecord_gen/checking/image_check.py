@@ -38,8 +38,7 @@ class ImageLimits(Section):
     )
     formats: NotEmpty[tuple[ImageFormat, ...]] = Field(
         default=("png", "jpeg", "bmp"),
-        description="Formats that are allowed. Of a `gif` training decodes the first "
-        "frame, but reads all: their pixels count together.",
+        description="Formats that are allowed. A `gif` gives its first frame.",
     )
 
 

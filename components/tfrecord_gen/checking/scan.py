@@ -8,13 +8,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from sluice.errors import DataError, SluiceError
-from sluice.tfrecords.check_tf_example import check_wire_format
+from sluice.errors import SluiceError
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
-from sluice.tfrecords.frame_reader import Batch, Record, read_frames
+from sluice.tfrecords.frame_reader import Batch, Record, RecordError, read_frames
 from sluice.tfrecords.input_stream import InputStream
-from sluice.tfrecords.parse_tf_example import is_sequence_example
-from sluice.tfrecords.record_error import RecordError
+from sluice.tfrecords.parse_tf_example import parse
 
 
 def scan(
@@ -22,15 +20,14 @@ def scan(
 ) -> Iterator[Record | RecordError]:
     """Yields the good records of a file and its errors, in order.
 
-    The file may be uncompressed, gzip (also of several members) or zlib, whatever its
-    name. Memory is bounded by a few megabytes and one record.
+    The file may be uncompressed or gzip (also of several members), whatever its name.
+    Memory is bounded by a few megabytes and one record.
 
     Args:
       path: a local path, or an address with "://".
       max_record_bytes: a longer record is a record error, and is not read.
 
     Raises:
-      DataError: the file holds tf.SequenceExamples.
       UsageError: the file cannot be read.
     """
     with InputStream(path) as stream:
@@ -47,7 +44,7 @@ def scan_batches(
     """Yields the good records of a stream in batches, and its errors, in order.
 
     Raises:
-      DataError, UsageError: as ``scan`` does.
+      UsageError: the file cannot be read.
     """
     for item in read_frames(stream, max_record_bytes):
         if isinstance(item, RecordError):
@@ -83,40 +80,22 @@ def filter_records(
 
 
 def check_examples(path: str, batch: Batch) -> Iterator[Batch | RecordError]:
-    """Yields the tf.Examples of a batch, and an error for each other record, in order.
-
-    Raises:
-      DataError: a record is a tf.SequenceExample.
-    """
+    """Yields the tf.Examples of a batch, and an error for each other record."""
     try:
         for data in batch.records:
-            check_wire_format(data)
+            parse(data)
     except ValueError:
-        yield from filter_records(
-            path, batch, "not_example", lambda item: _reason(path, item)
-        )
+        yield from filter_records(path, batch, "not_example", _reason)
     else:
         yield batch
 
 
-def _reason(path: str, record: Record) -> str | None:
+def _reason(record: Record) -> str | None:
     try:
-        check_wire_format(record.data)
+        parse(record.data)
     except ValueError as error:
-        if is_sequence_example(record.data):
-            raise _sequence_example(path, record.number) from error
         return str(error)
     return None
-
-
-def _sequence_example(path: str, number: int) -> DataError:
-    return DataError(
-        "this file contains tf.SequenceExamples, which are not supported",
-        where=f"{path}, record {number:,}",
-        expected="tf.Example records",
-        actual="a tf.SequenceExample (it has feature_lists)",
-        hint="write each sequence as a tf.Example whose features are lists of values",
-    )
 
 
 def valid_records(

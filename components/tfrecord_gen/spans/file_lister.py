@@ -6,13 +6,12 @@ Names come from listings and not from a glob, so directory names may contain ``[
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Sequence
 
 from sluice.errors import UsageError
 from sluice.storage.file_pattern import Segment
-from sluice.storage.storage import Entry, Kind, is_remote, storage_for
+from sluice.storage.storage import Entry, Kind, storage_for
 from sluice.storage.storage_errors import explain_unreadable
 
 _DIRECTORY = "a directory of the data cannot be read"
@@ -28,12 +27,9 @@ class FileLister:
           base: a local path, or an address such as ``gs://bucket/trips``.
         """
         self.base = base.rstrip("/") or "/"
-        self._is_remote = is_remote(base)
         self._storage = storage_for(base)
-        # Entries of a bucket's folders by relative path, then name.
+        # Entries of folders by relative path, then name.
         self._listed: dict[str, dict[str, Entry]] = {}
-        # Entries of a disk that matched, by relative path.
-        self._seen: dict[str, Entry] = {}
 
     def path(self, relative: str) -> str:
         """Returns the whole path, or address, of a file or folder."""
@@ -112,7 +108,9 @@ class FileLister:
         wanted = "folder" if of_folders else "file"
         names = []
         kinds: list[Kind] = ["folder"] if of_folders else ["file", "other"]
-        for entry in self._entries(folder, segment, kinds):
+        for entry in self._listing(folder).values():
+            if entry.kind not in kinds or segment.match(entry.name) is None:
+                continue
             if entry.kind == "other" and not of_folders:
                 # Opening a pipe would block until there is a writer.
                 raise UsageError(
@@ -125,23 +123,7 @@ class FileLister:
                 names.append(entry.name)
         return names
 
-    def _entries(self, folder: str, segment: Segment, kinds: list[Kind]) -> list[Entry]:
-        """Returns the entries that match; on a disk, others are not inspected."""
-
-        def matches(name: str) -> bool:
-            return segment.match(name) is not None
-
-        if self._is_remote:
-            whole = self._list_whole(folder).values()
-            return [e for e in whole if e.kind in kinds and matches(e.name)]
-        path = self.path(folder)
-        with explain_unreadable(path, _DIRECTORY):
-            found = self._storage.list(path, matching=matches)
-        found = [entry for entry in found if entry.kind in kinds]
-        self._seen |= {_join(folder, entry.name): entry for entry in found}
-        return found
-
-    def _list_whole(self, folder: str) -> dict[str, Entry]:
+    def _listing(self, folder: str) -> dict[str, Entry]:
         if folder not in self._listed:
             path = self.path(folder)
             with explain_unreadable(path, _DIRECTORY):
@@ -157,17 +139,10 @@ class FileLister:
         """
         path = self.path(relative)
         with explain_unreadable(path):
-            if not self._is_remote:
-                seen = self._seen.get(relative)
-                # A dangling link is inspected again, for its error.
-                return seen if seen and seen.generation else self._storage.stat(path)
             folder, _, name = relative.rpartition("/")
-            try:
-                return self._list_whole(folder)[name]
-            except KeyError:
-                raise FileNotFoundError(
-                    errno.ENOENT, os.strerror(errno.ENOENT), path
-                ) from None
+            seen = self._listing(folder).get(name)
+            # A dangling link is inspected again, for its error.
+            return seen if seen and seen.generation else self._storage.stat(path)
 
 
 def _join(folder: str, name: str) -> str:

@@ -17,13 +17,12 @@ from components.tfrecord_gen.writing.quarantine import QuarantineLimit, Quaranti
 from components.tfrecord_gen.writing.shard_writer import Part, ShardWriter
 from sluice.errors import UsageError
 from sluice.storage.storage import storage_for
-from sluice.tfrecords.frame_reader import Batch
+from sluice.tfrecords.frame_reader import Batch, RecordError
 from sluice.tfrecords.input_stream import InputStream
-from sluice.tfrecords.record_error import RecordError
 
 # gzip levels of the output by compression of the input. Level 0 stores, and writes ten
 # times as many bytes a second as level 1.
-_LEVELS = {"none": 0, "gzip": 1, "zlib": 1}
+_LEVELS = {"none": 0, "gzip": 1}
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,6 @@ def ingest_group(
       group: the files.
 
     Raises:
-      DataError: a file holds tf.SequenceExamples.
       UsageError: a file cannot be read, or changes while it is read.
       OSError: an output cannot be written.
     """
@@ -133,9 +131,7 @@ class _GroupIngestion:
                 lost_bytes += error.lost_bytes
                 self._ingested.note(error)
                 self._quarantine.add(error)
-        self._ingested.bytes += stream.content_bytes
-        if stream.damage is not None:
-            self._ingested.bytes += stream.damage.lost_bytes
+        self._ingested.bytes += stream.content_bytes + stream.lost_bytes
         return FileReport(
             path=file.path,
             span=file.span,

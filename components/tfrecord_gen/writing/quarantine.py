@@ -11,8 +11,8 @@ from components.tfrecord_gen.checking.scan import scan
 from components.tfrecord_gen.writing.shard_writer import ShardWriter
 from sluice.storage.storage import storage_for
 from sluice.tfrecords.frame_encoding import MAX_MESSAGE_BYTES, frame
+from sluice.tfrecords.frame_reader import RecordError
 from sluice.tfrecords.parse_tf_example import parse
-from sluice.tfrecords.record_error import RecordError
 
 QUARANTINE_FILE = "quarantine.tfrecord.gz"
 MAX_RECORDS = 10_000

@@ -21,7 +21,7 @@ from components.accept_data.data_baselines import (
 from components.accept_data.entry import Entry
 from components.tfrecord_gen.report import FileReport, Report
 from sluice.storage import atomic
-from sluice.storage.local_storage import LocalStorage
+from sluice.storage.storage import Storage
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +47,7 @@ def _baseline(store: Path, identity: Identity) -> str:
     return Path(find_data_baseline(str(store), identity).record).parent.name
 
 
-def test_an_entry_is_read_back_with_its_statistics(tmp_path: Path) -> None:
+def test_an_entry_is_read_back_with_its_statistics(tmp_path):
     entry = _write(tmp_path, ONE, 1, spans=(0, 1), override="known outage")
     record = str(tmp_path / "1" / RECORD_FILE)
     assert read_entry(record) == (entry, {"train": b"fingerprint-1"})
@@ -55,7 +55,7 @@ def test_an_entry_is_read_back_with_its_statistics(tmp_path: Path) -> None:
     assert entry.splits["train"].examples == 12
 
 
-def test_the_baseline_is_the_newest_that_is_not_this_data(tmp_path: Path) -> None:
+def test_the_baseline_is_the_newest_that_is_not_this_data(tmp_path):
     assert find_data_baseline(str(tmp_path / "none"), ONE).record == ""
     _write(tmp_path, TWO, 1)
     _write(tmp_path, ONE, 2)
@@ -64,25 +64,21 @@ def test_the_baseline_is_the_newest_that_is_not_this_data(tmp_path: Path) -> Non
     assert _baseline(tmp_path, THREE) == "1"
 
 
-def test_neither_an_earlier_version_of_a_span_nor_renamed_data_counts(
-    tmp_path: Path,
-) -> None:
+def test_neither_an_earlier_version_of_a_span_nor_renamed_data_counts(tmp_path):
     _write(tmp_path, ONE, 1)
     _write(tmp_path, TWO, 2)
     assert _baseline(tmp_path, Identity("2", "second version")) == "1"
     assert _baseline(tmp_path, Identity("9", TWO.fingerprint)) == "1"
 
 
-def test_data_that_is_accepted_again_does_not_become_the_newest(tmp_path: Path) -> None:
+def test_data_that_is_accepted_again_does_not_become_the_newest(tmp_path):
     first = _write(tmp_path, ONE, 1)
     _write(tmp_path, TWO, 2)
     assert _write(tmp_path, ONE, 3) == first
     assert _baseline(tmp_path, THREE) == "2"
 
 
-def test_the_same_files_in_other_splits_rewrite_the_entry(
-    tmp_path: Path,
-) -> None:
+def test_the_same_files_in_other_splits_rewrite_the_entry(tmp_path):
     first = _write(tmp_path, ONE, 1)
     _write(tmp_path, TWO, 2)
     again = write_entry(
@@ -98,18 +94,16 @@ def test_the_same_files_in_other_splits_rewrite_the_entry(
     assert _baseline(tmp_path, THREE) == "2"
 
 
-def test_entries_of_the_same_second_are_ordered_by_span(
-    tmp_path: Path,
-) -> None:
+def test_entries_of_the_same_second_are_ordered_by_span(tmp_path):
     nine, ten = Identity("9", "nine"), Identity("10", "ten")
     _write(tmp_path, nine, 1, spans=(9,))
     _write(tmp_path, ten, 1, spans=(10,))
     assert _baseline(tmp_path, THREE) == "10"
 
 
-def test_two_concurrent_writers_leave_a_complete_entry(tmp_path: Path) -> None:
+def test_two_concurrent_writers_leave_a_complete_entry(tmp_path):
     """The second replaces the entry while the first has not yet named its files."""
-    real = LocalStorage.write_atomically
+    real = Storage.write_atomically
     _write(tmp_path, ONE, 1)
     newer = Identity("1", "third version")
 
@@ -121,7 +115,7 @@ def test_two_concurrent_writers_leave_a_complete_entry(tmp_path: Path) -> None:
 
     calls: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LocalStorage, "write_atomically", slow)
+        patch.setattr(Storage, "write_atomically", slow)
         _write(tmp_path, Identity("1", "second version"), 2)
     found = find_data_baseline(str(tmp_path), TWO)
     assert found.damaged == ()
@@ -130,7 +124,7 @@ def test_two_concurrent_writers_leave_a_complete_entry(tmp_path: Path) -> None:
     assert len(list((tmp_path / "1").iterdir())) == 2
 
 
-def test_a_new_version_of_a_span_replaces_the_entry(tmp_path: Path) -> None:
+def test_a_new_version_of_a_span_replaces_the_entry(tmp_path):
     _write(tmp_path, ONE, 1)
     newer = _write(tmp_path, Identity("1", "second version"), 2)
     assert read_entry(str(tmp_path / "1" / RECORD_FILE))[0] == newer
@@ -169,9 +163,7 @@ def _change(folder: Path, key: str, value: Any) -> None:
         ),
     ],
 )
-def test_a_damaged_entry_is_named_and_skipped(
-    tmp_path: Path, damage: Any, reason: str
-) -> None:
+def test_a_damaged_entry_is_named_and_skipped(tmp_path, damage, reason):
     _write(tmp_path, ONE, 1)
     _write(tmp_path, TWO, 2)
     damage(tmp_path / "2")
@@ -183,9 +175,7 @@ def test_a_damaged_entry_is_named_and_skipped(
     assert find_data_baseline(str(tmp_path), THREE).damaged == ()
 
 
-def test_an_interrupted_writer_leaves_no_entry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_writer_leaves_no_entry(tmp_path, monkeypatch):
     def full(path: str, data: bytes) -> bool:
         raise OSError(28, "No space left on device")
 
@@ -216,7 +206,7 @@ def _report(*digests: str, spans: tuple[int, ...] = ()) -> Report:
     return Report(files, {}, 1, 0, 0, 1, 0.0, spans=spans)
 
 
-def test_the_identity_is_the_content() -> None:
+def test_the_identity_is_the_content():
     identity = identify(_report("a", "b"))
     assert identity == identify(_report("b", "a"))
     assert identity.fingerprint != identify(_report("a", "c")).fingerprint
@@ -224,7 +214,7 @@ def test_the_identity_is_the_content() -> None:
     assert identify(_report("a", spans=(6, 7))).name == "7"
 
 
-def test_the_record_is_indented_json(tmp_path: Path) -> None:
+def test_the_record_is_indented_json(tmp_path):
     _write(tmp_path, ONE, 1)
     record = json.loads((tmp_path / "1" / RECORD_FILE).read_text())
     assert record["schema_version"] == 1

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from serving.local_store import LocalModelStore
-from sluice.storage.contents import PROPERTY, Contents
 
 pytestmark = pytest.mark.tf
 
@@ -24,14 +23,13 @@ def models(tmp_path: Path) -> list[Any]:
         folder = tmp_path / "models" / str(number) / "Format-Serving"
         folder.mkdir(parents=True)
         (folder / "saved_model.pb").write_text(f"model {number}")
-        contents = Contents.read(str(folder.parent), "Format-Serving")
-        assert contents is not None
         model = standard_artifacts.Model()
         model.uri, model.id = str(folder.parent), number
         model.mlmd_artifact.state = model.mlmd_artifact.LIVE
-        model.set_string_custom_property(PROPERTY, contents.to_json())
         if number < 3:
-            LocalModelStore(tmp_path / "serving").publish(folder, facts={})
+            LocalModelStore(tmp_path / "serving").publish(
+                folder, facts={"model_uri": model.uri}
+            )
         found.append(model)
     return found
 
@@ -45,17 +43,15 @@ def _found(models: list[Any], served_in: Path | None = None) -> list[int]:
     return [model.id for model in result["model"]]
 
 
-def test_the_latest_is_the_one_trained_last(models: list[Any], tmp_path: Path) -> None:
+def test_the_latest_is_the_one_trained_last(models, tmp_path):
     assert _found(models) == [3]
     assert _found([]) == []
     models[2].mlmd_artifact.state = models[2].mlmd_artifact.DELETED
-    (tmp_path / "models/2/Format-Serving/saved_model.pb").write_text("")
-    assert _found(models) == [1], "neither deleted nor damaged"
+    shutil.rmtree(models[1].uri)
+    assert _found(models) == [1], "neither deleted nor missing"
 
 
-def test_the_served_one_has_the_bytes_of_the_newest_version(
-    models: list[Any], tmp_path: Path
-) -> None:
+def test_the_served_one_is_the_source_of_the_newest_version(models, tmp_path):
     serving = tmp_path / "serving"
     assert _found(models, serving) == [2]
     shutil.rmtree(serving / "2")

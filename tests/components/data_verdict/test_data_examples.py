@@ -103,8 +103,8 @@ def _find(
     ],
 )
 def test_a_record_that_breaks_the_schema_is_found(
-    tmp_path: Path, kind: str, feature: str, values: Any, shown: str
-) -> None:
+    tmp_path, kind, feature, values, shown
+):
     bad = {**GOOD, feature: values} if values else GOOD.copy()
     if not values:
         del bad[feature]
@@ -113,7 +113,7 @@ def test_a_record_that_breaks_the_schema_is_found(
     assert found == [f"{file.path}, record 2: {shown}"]
 
 
-def test_the_search_ends_after_five_examples(tmp_path: Path) -> None:
+def test_the_search_ends_after_five_examples(tmp_path):
     bad = {**GOOD, "fare": [-1.0]}
     files = [
         _file(tmp_path / "eval", [bad] * 3, "eval"),
@@ -127,15 +127,13 @@ def test_the_search_ends_after_five_examples(tmp_path: Path) -> None:
     ]
 
 
-def test_values_of_a_sensitive_feature_are_withheld(tmp_path: Path) -> None:
+def test_values_of_a_sensitive_feature_are_withheld(tmp_path):
     file = _file(tmp_path / "a", [{**GOOD, "pay": [b"Jane Doe"]}])
     (found,) = _find([file], _row("new_value", "pay"), sensitive=["pay"])
     assert found == [f"{file.path}, record 1"]
 
 
-def test_passing_rows_and_kinds_without_records_are_not_searched(
-    tmp_path: Path,
-) -> None:
+def test_passing_rows_and_kinds_without_records_are_not_searched(tmp_path):
     file = _file(tmp_path / "a", [{**GOOD, "fare": [-1.0]}])
     rows = [
         _row("out_of_range", "fare", severity="ignore", passed=True),
@@ -146,14 +144,14 @@ def test_passing_rows_and_kinds_without_records_are_not_searched(
     assert [len(found) for found in _find([file], *rows)] == [0, 0, 0, 1]
 
 
-def test_the_search_is_bounded(tmp_path: Path) -> None:
+def test_the_search_is_bounded(tmp_path):
     file = _file(tmp_path / "a", [GOOD] * 9 + [{**GOOD, "fare": [-1.0]}])
     row = _row("out_of_range", "fare")
     assert _find([file], row, max_records=9) == [[]]
     assert len(_find([file], row, max_records=10)[0]) == 1
 
 
-def test_missing_and_damaged_files_are_skipped(tmp_path: Path) -> None:
+def test_missing_and_damaged_files_are_skipped(tmp_path):
     gone = _file(tmp_path / "gone", [GOOD])
     Path(gone.path).unlink()
     cut = _file(tmp_path / "cut", [{**GOOD, "fare": [-1.0]}, GOOD])
@@ -162,7 +160,7 @@ def test_missing_and_damaged_files_are_skipped(tmp_path: Path) -> None:
     assert found == [f"{cut.path}, record 1: fare -1"]
 
 
-def test_hashed_records_are_searched_by_split(tmp_path: Path) -> None:
+def test_hashed_records_are_searched_by_split(tmp_path):
     bad: list[Any] = [{**GOOD, "fare": [-1.0 - n]} for n in range(40)]
     file = _file(tmp_path / "a", bad, None)
     split_of = HashSplits(train=1, eval=1).split_of
@@ -173,7 +171,7 @@ def test_hashed_records_are_searched_by_split(tmp_path: Path) -> None:
     ]
 
 
-def test_serving_examples_are_searched_in_their_own_files(tmp_path: Path) -> None:
+def test_serving_examples_are_searched_in_their_own_files(tmp_path):
     file = _file(tmp_path / "a", [{**GOOD, "fare": [-1.0]}], None)
     row = _row("out_of_range", "fare", slice="serving")
     assert _find([file], row) == [[]]
@@ -183,27 +181,27 @@ def test_serving_examples_are_searched_in_their_own_files(tmp_path: Path) -> Non
     assert trained_on == [[f"{file.path}, record 1: fare -1"]]
 
 
-def test_the_search_has_a_time_limit(tmp_path: Path) -> None:
+def test_the_search_has_a_time_limit(tmp_path):
     file = _file(tmp_path / "train", [GOOD, {**GOOD, "fare": [-1.0]}])
     row = _row("out_of_range", "fare")
     assert _find([file], row, max_seconds=-1.0) == [[]]
     assert len(_find([file], row)[0]) == 1
 
 
-def test_the_name_of_a_feature_cannot_disturb_a_terminal(tmp_path: Path) -> None:
+def test_the_name_of_a_feature_cannot_disturb_a_terminal(tmp_path):
     file = _file(tmp_path / "train", [{**GOOD, "a\x1b[2J": [1]}])
     (found,) = _find([file], _row("new_feature", "a\x1b[2J"))
     assert found == [f"{file.path}, record 1: a\\u001b[2J 1"]
 
 
 @pytest.mark.parametrize("kind", ["invalid_text", "invalid_image"])
-def test_a_value_of_another_type_is_no_example(tmp_path: Path, kind: str) -> None:
+def test_a_value_of_another_type_is_no_example(tmp_path, kind):
     file = _file(tmp_path / "train", [{**GOOD, "own": [7]}, {**GOOD, "own": [b"\xff"]}])
     (found,) = _find([file], _row(kind, "own"))
     assert found == [f"{file.path}, record 2: own 1 bytes that are not text"]
 
 
-def test_rows_of_one_finding_share_five_examples(tmp_path: Path) -> None:
+def test_rows_of_one_finding_share_five_examples(tmp_path):
     splits = ("train", "eval", "test")
     bad = [GOOD | {"label": [7]}] * 9
     files = [_file(tmp_path / split, bad, split) for split in splits]

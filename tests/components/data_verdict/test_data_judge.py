@@ -83,7 +83,7 @@ def _rows(verdict: Verdict, check: str) -> list[Check]:
     return [row for row in verdict.rows if row.check == check]
 
 
-def test_clean_data_passes_with_a_row_per_check() -> None:
+def test_clean_data_passes_with_a_row_per_check():
     verdict = _judge()
     assert verdict.passed
     assert [(row.check, row.slice) for row in verdict.rows] == [
@@ -94,7 +94,7 @@ def test_clean_data_passes_with_a_row_per_check() -> None:
     ]
 
 
-def test_an_anomaly_in_any_split_fails_and_names_feature_and_policy() -> None:
+def test_an_anomaly_in_any_split_fails_and_names_feature_and_policy():
     anomalies = {**NO_ANOMALIES, "eval": _anomalies(fare="'Zed' is new")}
     (row,) = _judge(anomalies=anomalies).failures
     assert (row.check, row.slice, row.why) == ("feature 'fare'", "eval", "'Zed' is new")
@@ -104,9 +104,7 @@ def test_an_anomaly_in_any_split_fails_and_names_feature_and_policy() -> None:
 
 @pytest.mark.parametrize("statistics", [{}, {"train": _statistics(0)}])
 @pytest.mark.parametrize("policy", [Policy(), WARN, Policy(default="ignore")])
-def test_an_empty_split_is_one_failure_under_any_policy(
-    statistics: dict, policy: Policy
-) -> None:
+def test_an_empty_split_is_one_failure_under_any_policy(statistics, policy):
     anomalies = {"train": _anomalies(a="missing", b="missing")}
     verdict = _judge(
         policy, splits=["train"], statistics=statistics, anomalies=anomalies
@@ -116,7 +114,7 @@ def test_an_empty_split_is_one_failure_under_any_policy(
     assert row.policy == "always: fail"
 
 
-def test_a_warning_is_a_row_and_passes() -> None:
+def test_a_warning_is_a_row_and_passes():
     rules = (Rule(action="warn", feature="fare", anomaly="new_value"),)
     verdict = _judge(
         Policy(rules=rules),
@@ -129,7 +127,7 @@ def test_a_warning_is_a_row_and_passes() -> None:
     assert (warning.passed, warning.result) == (True, "warn")
 
 
-def test_an_ignored_anomaly_is_still_a_row() -> None:
+def test_an_ignored_anomaly_is_still_a_row():
     verdict = _judge(
         Policy(default="ignore"), anomalies={**NO_ANOMALIES, "eval": _anomalies(a="x")}
     )
@@ -142,7 +140,7 @@ def test_an_ignored_anomaly_is_still_a_row() -> None:
     ("count", "limit", "passed"),
     [(99, ">= 100", False), (100, ">= 100", True), (101, "100 to 100", False)],
 )
-def test_bounds_on_the_number_of_examples(count: int, limit: str, passed: bool) -> None:
+def test_bounds_on_the_number_of_examples(count, limit, passed):
     policy = Policy(
         min_examples={"train": 100},
         max_examples={"train": 100} if "to" in limit else {},
@@ -154,7 +152,7 @@ def test_bounds_on_the_number_of_examples(count: int, limit: str, passed: bool) 
 
 
 @pytest.mark.parametrize(("last", "passed"), [(20, True), (21, False), (6, False)])
-def test_the_change_in_the_number_of_examples(last: int, passed: bool) -> None:
+def test_the_change_in_the_number_of_examples(last, passed):
     verdict = _judge(
         Policy(max_count_change=0.5),
         splits=["train"],
@@ -166,11 +164,11 @@ def test_the_change_in_the_number_of_examples(last: int, passed: bool) -> None:
     assert row.why == f"10 examples, {last} in 17"
 
 
-def test_the_first_data_has_nothing_to_change_from() -> None:
+def test_the_first_data_has_nothing_to_change_from():
     assert not _rows(_judge(Policy(max_count_change=0.5)), "change in examples")
 
 
-def test_one_feature_has_a_row_for_each_kind() -> None:
+def test_one_feature_has_a_row_for_each_kind():
     anomalies = _anomalies()
     _add(
         anomalies,
@@ -189,7 +187,7 @@ def test_one_feature_has_a_row_for_each_kind() -> None:
 @pytest.mark.parametrize(
     ("most", "kinds"), [(1, ["missing"]), (2, ["wrong_shape", "missing"])]
 )
-def test_a_missing_value_is_not_a_wrong_shape_too(most: int, kinds: list[str]) -> None:
+def test_a_missing_value_is_not_a_wrong_shape_too(most, kinds):
     statistics = _statistics(
         10,
         'features { path { step: "y" } num_stats { common_stats '
@@ -213,14 +211,14 @@ def test_a_missing_value_is_not_a_wrong_shape_too(most: int, kinds: list[str]) -
     assert [row.kind for row in rows] == kinds
 
 
-def test_an_anomaly_of_the_whole_data_set_fails() -> None:
+def test_an_anomaly_of_the_whole_data_set_fails():
     anomalies = anomalies_pb2.Anomalies()
     anomalies.dataset_anomaly_info.description = "too few examples"
     verdict = _judge(splits=["train"], anomalies={"train": anomalies})
     assert [row.why for row in verdict.failures] == ["too few examples"]
 
 
-def test_a_missing_report_is_not_taken_for_clean_data() -> None:
+def test_a_missing_report_is_not_taken_for_clean_data():
     verdict = _judge(
         Policy(default="ignore"), anomalies={"train": _anomalies(), "eval": None}
     )
@@ -263,7 +261,7 @@ def _judge_fare(domain: str) -> Verdict:
         ("float_domain { disallow_nan: false disallow_inf: false }", []),
     ],
 )
-def test_nan_and_infinities_fail_unless_allowed(domain: str, seen: list[str]) -> None:
+def test_nan_and_infinities_fail_unless_allowed(domain, seen):
     rows = _judge_fare(domain).failures
     assert [row.actual for row in rows] == seen
     assert {row.kind for row in rows} <= {"not_finite"}
@@ -272,7 +270,7 @@ def test_nan_and_infinities_fail_unless_allowed(domain: str, seen: list[str]) ->
 SECRET = "Jane Doe"
 
 
-def test_values_of_a_sensitive_feature_are_in_no_row() -> None:
+def test_values_of_a_sensitive_feature_are_in_no_row():
     anomalies = _anomalies(name=f"new: {SECRET}", city="new: Oslo")
     verdict = _judge(
         splits=["train"], anomalies={"train": anomalies}, sensitive=["name"]
@@ -299,7 +297,7 @@ def _damaged(fraction: float) -> Report:
     )
 
 
-def test_damage_within_the_limit_passes_and_is_reported() -> None:
+def test_damage_within_the_limit_passes_and_is_reported():
     verdict = _judge(Policy(max_corrupt_fraction=0.01), report=_damaged(0.01))
     (row,) = _rows(verdict, "damaged records")
     assert verdict.passed
@@ -310,7 +308,7 @@ def test_damage_within_the_limit_passes_and_is_reported() -> None:
     )
 
 
-def test_damage_above_the_limit_fails_with_five_places() -> None:
+def test_damage_above_the_limit_fails_with_five_places():
     verdict = _judge(Policy(max_corrupt_fraction=0.01), report=_damaged(0.0101))
     (row,) = verdict.failures
     assert (row.kind, row.policy) == ("corrupt", "examples.max_corrupt_fraction: 0.01")
@@ -319,7 +317,7 @@ def test_damage_above_the_limit_fails_with_five_places() -> None:
     assert row.examples[1].startswith("train-1, record 1 at byte 120: ")
 
 
-def test_inconsistent_files_fail_by_kind() -> None:
+def test_inconsistent_files_fail_by_kind():
     problems = [
         Problem("duplicate_shard", f"b-{n}", "Twice.", "new content", "that of a")
         for n in range(7)
@@ -335,7 +333,7 @@ def test_inconsistent_files_fail_by_kind() -> None:
     assert rows[1].examples == ("c: expected 9 records, found 8",)
 
 
-def test_rules_apply_to_drift_by_feature() -> None:
+def test_rules_apply_to_drift_by_feature():
     finding = Finding("drift", "train", "drift of 'pay'", "0.3 away", feature="pay")
     comparison = Comparison("drift", "train", "17", 2, "", (finding,))
     rules = (Rule(action="warn", feature="pay", anomaly="drift"),)
@@ -343,7 +341,7 @@ def test_rules_apply_to_drift_by_feature() -> None:
     assert _judge(Policy(rules=rules), comparisons=[comparison]).passed
 
 
-def test_a_passing_comparison_names_the_closest_feature() -> None:
+def test_a_passing_comparison_names_the_closest_feature():
     comparison = Comparison("drift", "train", "17", 2, "'pay' is close", ())
     (row,) = _rows(
         _judge(comparisons=[comparison]), "drift since the data accepted last"
@@ -352,13 +350,13 @@ def test_a_passing_comparison_names_the_closest_feature() -> None:
     assert row.why == "'pay' is close"
 
 
-def test_a_damaged_baseline_is_a_warning() -> None:
+def test_a_damaged_baseline_is_a_warning():
     verdict = _judge(damaged=["accepted/16 was skipped: not JSON"])
     assert verdict.passed
     assert verdict.warnings[0].why == "accepted/16 was skipped: not JSON"
 
 
-def test_serving_examples_are_judged_if_there_are_any() -> None:
+def test_serving_examples_are_judged_if_there_are_any():
     verdict = _judge(
         splits=["train"],
         statistics={"train": _statistics(10), "serving": _statistics(3)},
@@ -367,7 +365,7 @@ def test_serving_examples_are_judged_if_there_are_any() -> None:
     assert [row.slice for row in verdict.failures] == ["serving"]
 
 
-def test_an_override_is_recorded_only_if_needed() -> None:
+def test_an_override_is_recorded_only_if_needed():
     bad = Evidence(["train"], GOOD, {"train": _anomalies(fare="odd")})
     verdict = judge(bad, Policy(), "known outage")
     assert verdict.passed and verdict.override == "known outage"
@@ -376,12 +374,12 @@ def test_an_override_is_recorded_only_if_needed() -> None:
     assert judge(good, Policy(), "known outage").override is None
 
 
-def test_values_of_the_data_cannot_disturb_a_terminal() -> None:
+def test_values_of_the_data_cannot_disturb_a_terminal():
     anomalies = {**NO_ANOMALIES, "eval": _anomalies(fare="new: a\x1b[2J\nb\u202e")}
     (row,) = _judge(anomalies=anomalies).failures
     assert row.why == r"new: a\u001b[2J\nb\u202e"
 
 
-def test_a_split_that_grows_from_nothing_has_no_change() -> None:
+def test_a_split_that_grows_from_nothing_has_no_change():
     verdict = _judge(Policy(max_count_change=0.1), baseline_counts={"train": 0})
     assert not _rows(verdict, "change in examples")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.tf
 SPLITS = ("train", "eval")
 
 
-def test_the_driver_names_the_entry_that_the_store_has(bench: Any) -> None:
+def test_the_driver_names_the_entry_that_the_store_has(bench):
     bench.judge(spans=(1,))
     bench.accept()
     bench.judge(bench.records(220), spans=(2,))
@@ -87,7 +87,7 @@ def _pipeline(bench: Any) -> Any:
     )
 
 
-def test_the_nodes_run_inside_tfx(bench: Any) -> None:
+def test_the_nodes_run_inside_tfx(bench):
     from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 
     bench.judge(spans=(1,))
@@ -109,9 +109,7 @@ def test_the_nodes_run_inside_tfx(bench: Any) -> None:
     assert [row.baseline for row in drift] == ["span 1", "span 1"]
 
 
-def test_a_service_accepts_data_that_the_next_run_can_read(
-    bench: Any, tmp_path: Path
-) -> None:
+def test_a_service_accepts_data_that_the_next_run_can_read(bench, tmp_path):
     """Found: the entry had no run id, so the next run skipped it as damaged."""
     from tfx.dsl.components.base.base_executor import BaseExecutor
 

@@ -24,14 +24,14 @@ POLICY = Policy(
 )
 
 
-def test_every_type_of_tfdv_has_a_kind() -> None:
+def test_every_type_of_tfdv_has_a_kind():
     unnamed = {"UNKNOWN_TYPE", "MULTIPLE_REASONS"}
     kinds = {name: anomaly_kind(number) for name, number in TYPE.items()}
     assert set(kinds.values()) <= set(KINDS)
     assert {name for name, kind in kinds.items() if kind == "other"} == unnamed
 
 
-def test_a_type_of_a_newer_tfdv_is_other() -> None:
+def test_a_type_of_a_newer_tfdv_is_other():
     assert anomaly_kind(9999) == "other"
     assert set(COMPARISONS) <= set(KINDS)
 
@@ -48,12 +48,10 @@ def test_a_type_of_a_newer_tfdv_is_other() -> None:
         ("count", None, "warn", "validate.default: warn"),
     ],
 )
-def test_the_last_rule_that_matches_applies(
-    kind: str, feature: str | None, action: str, line: str
-) -> None:
-    assert POLICY.ruling(kind, feature) == Ruling(action, line)  # type: ignore[arg-type]
+def test_the_last_rule_that_matches_applies(kind, feature, action, line):
+    assert POLICY.ruling(kind, feature) == Ruling(action, line)
 
 
-def test_json_round_trip() -> None:
+def test_json_round_trip():
     assert Policy.from_json(POLICY.to_json()) == POLICY
     assert Policy.from_json(Policy().to_json()) == Policy()

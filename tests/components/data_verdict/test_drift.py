@@ -34,13 +34,13 @@ def _compare(
     return {finding.feature: finding.why for finding in comparison.findings}
 
 
-def test_a_few_nan_and_infinities_can_be_compared(bench: Any) -> None:
+def test_a_few_nan_and_infinities_can_be_compared(bench):
     records = bench.changed(17, fare=[math.nan])
     records[3]["fare"] = [-math.inf]
     assert _compare(bench, records, bench.records()) == {}
 
 
-def test_a_comparison_that_is_not_possible_is_reported(bench: Any) -> None:
+def test_a_comparison_that_is_not_possible_is_reported(bench):
     nothing_finite = [{**record, "fare": [math.nan]} for record in bench.records()]
     without = [{"fare": r["fare"], "label": r["label"]} for r in bench.records()]
     assert (
@@ -82,7 +82,7 @@ def _compare_as(
     return compare(text_format.Parse(schema, schema_pb2.Schema()), pair)
 
 
-def test_of_two_limits_the_missed_one_is_reported(bench: Any) -> None:
+def test_of_two_limits_the_missed_one_is_reported(bench):
     comparison = _compare_as(bench, TWO_LIMITS, bench.records(cash=0.9))
     (finding,) = comparison.findings
     assert finding.limit == "L-infinity <= 0.1"
@@ -96,9 +96,7 @@ def test_of_two_limits_the_missed_one_is_reported(bench: Any) -> None:
         ("", "the comparator has no threshold"),
     ],
 )
-def test_a_comparator_without_a_threshold_is_named(
-    bench: Any, comparator: str, why: str
-) -> None:
+def test_a_comparator_without_a_threshold_is_named(bench, comparator, why):
     schema = (
         f'feature {{ name: "pay" type: BYTES drift_comparator {{ {comparator} }} }}'
     )
@@ -106,7 +104,7 @@ def test_a_comparator_without_a_threshold_is_named(
     assert (finding.kind, finding.why) == ("not_compared", why)
 
 
-def test_bytes_that_are_not_text_are_not_compared(bench: Any) -> None:
+def test_bytes_that_are_not_text_are_not_compared(bench):
     """TFDV counts all of them as one value, so their distance is 0."""
     schema = (
         'feature { name: "pay" type: BYTES '
@@ -119,13 +117,13 @@ def test_bytes_that_are_not_text_are_not_compared(bench: Any) -> None:
     assert _compare_as(bench, schema, some, some).findings == ()
 
 
-def test_a_feature_that_is_not_in_production_is_not_compared(bench: Any) -> None:
+def test_a_feature_that_is_not_in_production_is_not_compared(bench):
     for stage in ("DEPRECATED", "PLANNED", "ALPHA", "DEBUG_ONLY", "DISABLED"):
         schema = TWO_LIMITS.replace("BYTES", f"BYTES lifecycle_stage: {stage}")
         assert _compare_as(bench, schema, bench.records(cash=0.9)) is None
 
 
-def test_normalized_absolute_difference_has_its_name(bench: Any) -> None:
+def test_normalized_absolute_difference_has_its_name(bench):
     schema = (
         'feature { name: "pay" type: BYTES '
         "drift_comparator { normalized_abs_difference { threshold: 0.1 } } }"
@@ -134,7 +132,7 @@ def test_normalized_absolute_difference_has_its_name(bench: Any) -> None:
     assert (finding.limit or "").startswith("normalized absolute difference <= 0.1")
 
 
-def test_the_number_of_examples_has_a_comparator_too(bench: Any) -> None:
+def test_the_number_of_examples_has_a_comparator_too(bench):
     schema = (
         "dataset_constraints { num_examples_drift_comparator "
         "{ min_fraction_threshold: 0.5 max_fraction_threshold: 1.5 } }"
@@ -146,9 +144,7 @@ def test_the_number_of_examples_has_a_comparator_too(bench: Any) -> None:
         assert finding.baseline == "1"
 
 
-def test_fifty_features_are_compared_in_one_pass(
-    bench: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fifty_features_are_compared_in_one_pass(bench, monkeypatch):
     from components.data_verdict import drift
 
     calls = []

@@ -27,7 +27,7 @@ def schema_of(bench: Any, domain: str) -> str:
 @pytest.mark.parametrize(
     "value", [LARGEST, LARGEST - 511, LARGEST - 600, 2**53 + 1, -(2**63), -LARGEST]
 )
-def test_a_number_beyond_the_doubles_is_out_of_range(bench: Any, value: int) -> None:
+def test_a_number_beyond_the_doubles_is_out_of_range(bench, value):
     (row,) = rows_of(bench, bench.changed(17, label=[value]))
 
     assert not row.passed
@@ -37,7 +37,7 @@ def test_a_number_beyond_the_doubles_is_out_of_range(bench: Any, value: int) -> 
 
 
 @pytest.mark.parametrize("which", ["train", "evaluation", "serving"])
-def test_every_split_is_checked(bench: Any, which: str) -> None:
+def test_every_split_is_checked(bench, which):
     options = {which: bench.changed(3, label=[LARGEST])}
 
     (row,) = rows_of(bench, **options)
@@ -56,8 +56,8 @@ def test_every_split_is_checked(bench: Any, which: str) -> None:
     ],
 )
 def test_records_decide_if_limit_and_number_are_the_same_double(
-    bench: Any, domain: str, inside: int, outside: int
-) -> None:
+    bench, domain, inside, outside
+):
     schema = schema_of(bench, domain)
 
     assert rows_of(bench, bench.changed(17, label=[inside]), schema=schema) == []
@@ -68,9 +68,7 @@ def test_records_decide_if_limit_and_number_are_the_same_double(
     assert str(domain.split()[-1]) in row.limit or str(domain.split()[1]) in row.limit
 
 
-def test_unreadable_records_are_reported_as_not_compared(
-    bench: Any, monkeypatch: Any
-) -> None:
+def test_unreadable_records_are_reported_as_not_compared(bench, monkeypatch):
     from components.tfrecord_gen.checking import scan as scan_module
 
     def cut(path: str, *limits: Any) -> Any:
@@ -88,7 +86,7 @@ def test_unreadable_records_are_reported_as_not_compared(
     assert "records could not all be read again" in row.why
 
 
-def test_a_sensitive_number_is_withheld(bench: Any) -> None:
+def test_a_sensitive_number_is_withheld(bench):
     (row,) = rows_of(bench, bench.changed(17, label=[LARGEST]), sensitive='["label"]')
 
     assert (row.limit, row.actual) == ("the schema's range", "anomaly")
@@ -96,7 +94,7 @@ def test_a_sensitive_number_is_withheld(bench: Any) -> None:
     assert "9223372" not in bench.text() and "9.223" not in bench.text()
 
 
-def test_a_rule_lets_it_pass(bench: Any) -> None:
+def test_a_rule_lets_it_pass(bench):
     rules = (
         *ONLY_SCHEMA.rules,
         Rule(action="warn", feature="label", anomaly="out_of_range"),
@@ -109,7 +107,7 @@ def test_a_rule_lets_it_pass(bench: Any) -> None:
     assert [row.feature for row in verdict.warnings] == ["label"]
 
 
-def test_numbers_without_bounds_are_not_checked(bench: Any) -> None:
+def test_numbers_without_bounds_are_not_checked(bench):
     schema = schema_of(bench, "")
 
     assert rows_of(bench, bench.changed(17, label=[LARGEST]), schema=schema) == []

@@ -20,9 +20,7 @@ def _listed(name: str, uri: Path, title: str) -> dict[str, Any]:
     return {"artifacts": [one]}
 
 
-def test_the_blessing_has_the_models_resource_names(
-    evaluations: Any, tmp_path: Path
-) -> None:
+def test_the_blessing_has_the_models_resource_names(evaluations, tmp_path):
     """Found: a hashed number, so that round two said "no baseline yet".
 
     The resolver's filter is name="<current_model_id of the blessing>".

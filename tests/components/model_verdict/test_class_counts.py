@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,9 +27,7 @@ def _records(classes: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("classes", [2, 3, 40])
-def test_counts_are_those_of_the_labels(
-    evaluations: Any, tmp_path: Path, classes: int
-) -> None:
+def test_counts_are_those_of_the_labels(evaluations, tmp_path, classes):
     from components.model_verdict.read_evaluation import read_candidate
 
     place = evaluations(tmp_path / "place", classes)
@@ -50,7 +47,7 @@ def test_counts_are_those_of_the_labels(
         assert {int(name): n for name, n in counts.items() if n} == dict(counted)
 
 
-def test_the_work_does_not_grow_with_the_classes() -> None:
+def test_the_work_does_not_grow_with_the_classes():
     from tensorflow_model_analysis.metrics import metric_specs
 
     from pipeline.config.feature_set import Label
@@ -64,18 +61,16 @@ def test_the_work_does_not_grow_with_the_classes() -> None:
     assert computations(1000) == computations(3)
 
 
-def test_the_record_keeps_the_counts(evaluations: Any, tmp_path: Path) -> None:
-    from sluice.record.documents.metrics_document import metrics_document
+def test_the_record_keeps_the_counts(evaluations, tmp_path):
+    from reports.evaluation import read_metrics
+    from runners.documents.protos import metrics
 
     place = evaluations(tmp_path / "place", 3, slices=())
     labels = [0, 2, 2, None]
     examples = place.write_examples("all", [{"x": 0.5, "label": n} for n in labels])
     uri = place.evaluate(examples, place.write_model("model", 1.0))
-    document = metrics_document(uri)
+    document = metrics(uri)
     assert document is not None
-    (row,) = document["metrics"]
-    del row["metrics"]["prediction_histogram"]
-    assert row["metrics"] == {
-        "example_count": 4.0,
-        "examples_per_class": {"shape": [3], "values": [1, 0, 2]},
-    }
+    found = {item.name: item for item in read_metrics(document)}
+    assert found["example_count"].value == 4.0
+    assert found["examples_per_class"].array == [1, 0, 2]

@@ -51,29 +51,29 @@ def _only(verdict: Verdict) -> Check:
 
 
 @pytest.mark.parametrize(("bound", "passed"), [(0.95, True), (0.9500001, False)])
-def test_a_lower_bound_is_inclusive(bound: float, passed: bool) -> None:
+def test_a_lower_bound_is_inclusive(bound, passed):
     row = _only(_judge(Threshold(metric="auc", lower_bound=bound)))
     assert (row.passed, row.actual, row.slice) == (passed, 0.95, "overall")
 
 
 @pytest.mark.parametrize(("bound", "passed"), [(0.2, True), (0.19, False)])
-def test_an_upper_bound_is_inclusive(bound: float, passed: bool) -> None:
+def test_an_upper_bound_is_inclusive(bound, passed):
     row = _only(_judge(Threshold(metric="loss", upper_bound=bound)))
     assert (row.passed, row.limit) == (passed, f"<= {bound:g}")
 
 
-def test_a_missed_bound_has_its_margin() -> None:
+def test_a_missed_bound_has_its_margin():
     row = _only(_judge(Threshold(metric="auc", lower_bound=0.97)))
     assert row.why == "misses the limit by 0.0200"
 
 
-def test_both_bounds_are_two_rows() -> None:
+def test_both_bounds_are_two_rows():
     verdict = _judge(Threshold(metric="auc", lower_bound=0.9, upper_bound=0.94))
     assert [row.passed for row in verdict.rows] == [True, False]
     assert not verdict.passed
 
 
-def test_a_named_slice_is_judged_by_itself() -> None:
+def test_a_named_slice_is_judged_by_itself():
     threshold = Threshold(
         metric="auc", slice={"payment": "Credit Card"}, lower_bound=0.58
     )
@@ -81,14 +81,14 @@ def test_a_named_slice_is_judged_by_itself() -> None:
     assert (row.slice, row.actual, row.passed) == ("payment: Credit Card", 0.6, True)
 
 
-def test_a_named_slice_without_examples_fails() -> None:
+def test_a_named_slice_without_examples_fails():
     threshold = Threshold(metric="auc", slice={"payment": "Cheque"}, lower_bound=0.5)
     row = _only(_judge(threshold))
     assert not row.passed
     assert row.why == "no example is in it"
 
 
-def test_a_named_slice_that_is_too_small_fails() -> None:
+def test_a_named_slice_that_is_too_small_fails():
     threshold = Threshold(
         metric="auc",
         slice={"payment": "Prcard"},
@@ -100,7 +100,7 @@ def test_a_named_slice_that_is_too_small_fails() -> None:
     assert row.why == "only 9 of class 0, 0 of class 1; 10 of each needed"
 
 
-def test_every_value_of_a_feature_is_judged_except_small_slices() -> None:
+def test_every_value_of_a_feature_is_judged_except_small_slices():
     threshold = Threshold(
         metric="auc", slice=("payment",), lower_bound=0.7, min_examples_per_class=10
     )
@@ -111,14 +111,14 @@ def test_every_value_of_a_feature_is_judged_except_small_slices() -> None:
     assert rows["payment: Prcard"].why.startswith("not judged: only 9 of class 0")
 
 
-def test_a_feature_that_is_not_sliced_fails() -> None:
+def test_a_feature_that_is_not_sliced_fails():
     row = _only(_judge(Threshold(metric="auc", slice=("hour",), lower_bound=0.7)))
     assert not row.passed
     assert row.slice == "hour"
 
 
 @pytest.mark.parametrize("value", [None, math.nan])
-def test_a_metric_without_a_value_fails(value: float | None) -> None:
+def test_a_metric_without_a_value_fails(value):
     metrics = {} if value is None else {"auc": value}
     evaluation = Evaluation({(): metrics})
     row = _only(
@@ -138,7 +138,7 @@ CHANGE = Threshold(metric="auc", change=_change(absolute=-0.01))
 @pytest.mark.parametrize(
     ("shift", "passed"), [(-0.1, True), (0.0, True), (0.009, True), (0.011, False)]
 )
-def test_an_absolute_change(shift: float, passed: bool) -> None:
+def test_an_absolute_change(shift, passed):
     row = _only(_judge(CHANGE, baseline=_evaluation(shift)))
     assert row.passed is passed
     assert row.baseline == pytest.approx(0.95 + shift)
@@ -146,7 +146,7 @@ def test_an_absolute_change(shift: float, passed: bool) -> None:
 
 
 @pytest.mark.parametrize(("shift", "passed"), [(0.05, True), (-0.05, False)])
-def test_lower_is_better(shift: float, passed: bool) -> None:
+def test_lower_is_better(shift, passed):
     threshold = Threshold(
         metric="loss", change=_change("lower_is_better", absolute=0.0)
     )
@@ -154,25 +154,25 @@ def test_lower_is_better(shift: float, passed: bool) -> None:
 
 
 @pytest.mark.parametrize(("relative", "passed"), [(-0.1, True), (0.0, False)])
-def test_a_relative_change(relative: float, passed: bool) -> None:
+def test_a_relative_change(relative, passed):
     threshold = Threshold(metric="auc", change=_change(relative=relative))
     assert _only(_judge(threshold, baseline=_evaluation(0.04))).passed is passed
 
 
-def test_a_relative_change_from_zero() -> None:
+def test_a_relative_change_from_zero():
     zero = Evaluation({(): {"auc": 0.0}})
     up = Threshold(metric="auc", change=_change(relative=0.5))
     assert judge([up], _evaluation(), zero, "test").passed
     assert not judge([up], zero, zero, "test").passed
 
 
-def test_without_a_baseline_a_change_passes_and_says_so() -> None:
+def test_without_a_baseline_a_change_passes_and_says_so():
     row = _only(_judge(CHANGE))
     assert row.passed
     assert row.why == "no baseline: no model was blessed before this one"
 
 
-def test_a_slice_missing_from_the_baseline_has_no_change() -> None:
+def test_a_slice_missing_from_the_baseline_has_no_change():
     threshold = Threshold(
         metric="auc",
         slice={"payment": "Cash"},
@@ -190,21 +190,21 @@ DAMAGED = SkippedModel(
 RETIRED = SkippedModel("artifact 20 of run b", "retired: wrong labels", True)
 
 
-def test_the_latest_blessed_model_is_not_its_own_baseline() -> None:
+def test_the_latest_blessed_model_is_not_its_own_baseline():
     """It said that this would be the first blessed model."""
     row = _only(_judge(CHANGE, compared_with=BaselineSummary(is_candidate=True)))
     assert row.passed
     assert row.why == "not compared: this model is the latest blessed one itself"
 
 
-def test_the_baseline_is_named() -> None:
+def test_the_baseline_is_named():
     with_name = BaselineSummary(name="version 1 (artifact 10 of run a)")
     change, row = _judge(CHANGE, baseline=_evaluation(), compared_with=with_name).rows
     assert (row.check, row.baseline) == ("baseline", "version 1 (artifact 10 of run a)")
     assert (row.passed, row.why, change.baseline) == (True, "", 0.95)
 
 
-def test_an_older_baseline_is_reported() -> None:
+def test_an_older_baseline_is_reported():
     stands_in = BaselineSummary(name="artifact 10 of run a", skipped=(DAMAGED, RETIRED))
     *_, row = _judge(CHANGE, baseline=_evaluation(), compared_with=stands_in).rows
     assert row.why == (
@@ -213,25 +213,17 @@ def test_an_older_baseline_is_reported() -> None:
     )
 
 
-def test_a_restored_baseline_is_reported() -> None:
-    restored = BaselineSummary(
-        name="version 1 (artifact 10 of run a)", restored="/serving/1"
-    )
-    *_, row = _judge(CHANGE, baseline=_evaluation(), compared_with=restored).rows
-    assert row.why == "its files were once damaged, and restored from /serving/1"
-
-
-def test_a_change_against_a_lost_baseline_fails_with_a_hint() -> None:
+def test_a_change_against_a_lost_baseline_fails_with_a_hint():
     lost = BaselineSummary(pipeline="digits", skipped=(DAMAGED, RETIRED))
     verdict = _judge(CHANGE, compared_with=lost)
     change, row = verdict.rows
     assert not verdict.passed
-    assert "sluice models retire digits --damaged --reason WHY" in change.why
+    assert "sluice models retire digits artifact:ID --reason WHY" in change.why
     assert (row.baseline, row.passed) == ("none", True)
     assert _judge(Threshold(metric="auc", lower_bound=0.9), compared_with=lost).passed
 
 
-def test_without_any_model_that_is_not_retired_a_change_passes() -> None:
+def test_without_any_model_that_is_not_retired_a_change_passes():
     change, row = _judge(CHANGE, compared_with=BaselineSummary(skipped=(RETIRED,))).rows
     assert change.passed
     assert change.why == "no baseline: all models blessed before are retired"
@@ -242,24 +234,24 @@ def test_without_any_model_that_is_not_retired_a_change_passes() -> None:
     "baseline",
     [
         BaselineSummary(),
-        BaselineSummary("digits", "a", True, "b", skipped=(DAMAGED, RETIRED)),
+        BaselineSummary("digits", "a", True, skipped=(DAMAGED, RETIRED)),
     ],
 )
-def test_json_round_trip(baseline: BaselineSummary) -> None:
+def test_json_round_trip(baseline):
     assert BaselineSummary.from_json(baseline.to_json()) == baseline
 
 
-def test_judging_on_eval_is_reported() -> None:
+def test_judging_on_eval_is_reported():
     verdict = _judge(Threshold(metric="auc", lower_bound=0.9), split="eval")
     assert verdict.rows[0].why.startswith("there is no test split")
     assert verdict.passed
 
 
-def test_missing_thresholds_are_reported() -> None:
+def test_missing_thresholds_are_reported():
     assert "nothing holds a model back" in _only(_judge()).why
 
 
-def test_crossed_slices_match_in_any_order() -> None:
+def test_crossed_slices_match_in_any_order():
     key = (("b", "2"), ("a", "1"))
     evaluation = Evaluation({key: {"auc": 0.8}})
     threshold = Threshold(metric="auc", slice={"a": 1, "b": 2}, lower_bound=0.5)

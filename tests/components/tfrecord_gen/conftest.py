@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ class Make:
         return b"".join(map(Make.gzipped, parts))
 
     def shard(self, records: Sequence[bytes], compression: str = "none") -> bytes:
-        """A file's bytes; compression: none, gzip, members or zlib."""
+        """A file's bytes; compression: none, gzip or members."""
         return self.compressed(self.framed(records), compression)
 
     def compressed(self, content: bytes, compression: str) -> bytes:
@@ -55,16 +54,13 @@ class Make:
             "none": bytes,
             "gzip": self.gzipped,
             "members": self.members,
-            "zlib": zlib.compress,
         }
         return encoders[compression](content)
 
     @staticmethod
     def decompressed(data: bytes) -> bytes:
         """A file's bytes without compression, which is told as it is by gzip itself."""
-        if data[:2] == b"\x1f\x8b":
-            return gzip.decompress(data)
-        return zlib.decompress(data) if data[:1] == b"\x78" else data
+        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
     @staticmethod
     def room(root: Path) -> Room:

@@ -33,7 +33,7 @@ def test_the_same_content_twice(room, make):
     assert paths[0] in problem.actual
 
 
-@pytest.mark.parametrize("compression", ["gzip", "members", "zlib"])
+@pytest.mark.parametrize("compression", ["gzip", "members"])
 def test_the_same_content_compressed_in_another_way(room, make, compression):
     records = make.examples(30)
     first = room.put("a", make.shard(records))

@@ -21,22 +21,16 @@ from PIL import Image
 from components.tfrecord_gen.checking.check_images import check_image
 from components.tfrecord_gen.checking.image_check import ImageCheck, ImageFormat
 from pipeline.config.feature_set import Feature
-from sluice.tfrecords.image_decoder import CHANNELS, decode_image
+from sluice.tfrecords.image_decoder import CHANNELS
 
 pytestmark = pytest.mark.tf
 
 ALL: tuple[ImageFormat, ...] = ("png", "jpeg", "bmp", "gif")
 DECODED = (1, 3, 4)
 SIDE = 8
-# Where we are stricter on purpose: TensorFlow is not asked of what is beyond a limit,
-# as the sizes may be absurd, nor of a BMP whose second header has a size that none has,
-# nor of one whose palette TensorFlow would not look at.
-STRICTER = (
-    "are allowed",
-    "side allowed is",
-    "a BMP image that does not decode: its header cannot be read",
-    "a BMP image with a colour palette",
-)
+# Where we are stricter: TensorFlow is not asked of what is beyond a limit, as the sizes
+# may be absurd, nor of a damaged header that Pillow cannot read.
+STRICTER = ("are allowed", "side allowed is", "its header cannot be read")
 
 
 def pixels(channels: int, width: int = 17, height: int = 13) -> np.ndarray:
@@ -146,7 +140,6 @@ def images() -> dict[str, bytes]:
         "bmp of 8 bits, RLE": bmp(8, packing=1),
         "bmp of 4 bits, RLE": bmp(4, packing=2),
         "bmp of 16 bits, bit fields": bmp(16, packing=3),
-        "bmp of 32 bits, bit fields": bmp(32, packing=3),
         "bmp with a header of version 5": bmp(24, header=124),
         "jpeg, gray": saved(gray, "JPEG"),
         "jpeg, colour": saved(rgb, "JPEG"),
@@ -244,22 +237,6 @@ def test_each_kind_of_image_is_trained_on_with_some_number_of_channels():
         "png with half of its rows",
         "png without rows",
     }
-
-
-@pytest.mark.parametrize("colours", [2, 256])
-def test_a_palette_of_colours_would_be_trained_on_as_other_pixels(colours):
-    image = Image.new("P", (4, 3))
-    image.putpalette([value for i in range(colours) for value in (255 - i, i, 7)])
-    image.putdata([i % colours for i in range(12)])
-    data = saved(image, "BMP")
-
-    decoded = decode_image(data, 3).numpy()
-
-    assert (decoded != np.asarray(image.convert("RGB"))).any()
-    assert reason(data, 3) == (
-        "a BMP image with a colour palette, whose indices TensorFlow reads as gray "
-        "values"
-    )
 
 
 def test_the_channels_that_a_format_is_said_to_decode_to():

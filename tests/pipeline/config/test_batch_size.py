@@ -16,16 +16,14 @@ from sluice.errors import NodeError
 pytestmark = pytest.mark.unit
 
 
-def test_the_batch_is_given_for_all_replicas_or_for_each() -> None:
+def test_the_batch_is_given_for_all_replicas_or_for_each():
     assert global_batch_size(None, None, 1) == DEFAULT_BATCH_SIZE
     assert global_batch_size(96, None, 4) == 96
     assert global_batch_size(None, 96, 4) == 384
 
 
 @pytest.mark.parametrize("multiple", [1, 8])
-def test_any_batch_divides_evenly_or_the_nearest_that_do_are_named(
-    multiple: int,
-) -> None:
+def test_any_batch_divides_evenly_or_the_nearest_that_do_are_named(multiple):
     draw = random.Random(3)
     for _ in range(300):
         size, replicas = draw.randint(1, 400), draw.randint(1, 9)
@@ -41,7 +39,7 @@ def test_any_batch_divides_evenly_or_the_nearest_that_do_are_named(
         assert failure.value.hint == " or ".join(below + above)
 
 
-def test_a_tpu_needs_multiples_of_8_on_each_replica() -> None:
+def test_a_tpu_needs_multiples_of_8_on_each_replica():
     with pytest.raises(NodeError) as failure:
         global_batch_size(None, 20, 8, multiple=8)
     assert str(failure.value) == (
@@ -55,7 +53,7 @@ def test_a_tpu_needs_multiples_of_8_on_each_replica() -> None:
         global_batch_size(100, None, 8, multiple=8)
 
 
-def test_a_tpu_is_used_best_by_multiples_of_128() -> None:
+def test_a_tpu_is_used_best_by_multiples_of_128():
     assert batch_note(256) is None
     assert batch_note(8) == (
         "8 examples per replica; a multiple of 128 would use the TPU better"

@@ -12,7 +12,7 @@ from sluice.errors import ConfigError
 pytestmark = pytest.mark.unit
 
 
-def test_a_nodes_own_keys_replace_those_of_default() -> None:
+def test_a_nodes_own_keys_replace_those_of_default():
     cloud = Cloud.model_validate(
         {
             "env": {"A": "1", "B": "1"},
@@ -33,15 +33,20 @@ def test_a_nodes_own_keys_replace_those_of_default() -> None:
     [
         ({"root": "/data"}, "a place in a bucket, such as gs://my-bucket/sluice"),
         ({"root": "gs://"}, "a place in a bucket"),
+        ({"root": "gs://-a-/x"}, "a place in a bucket"),
+        ({"root": "gs://UPPER"}, "a place in a bucket"),
+        ({"root": "gs://bucket/a?b"}, "a place in a bucket"),
+        ({"project": "a/b"}, "a project's id"),
+        ({"region": "a/b"}, "such as europe-west4"),
         ({"env": {"A-B": "1"}}, "the name of an environment variable"),
     ],
 )
-def test_wrong_values(document: dict[str, object], wanted: str) -> None:
+def test_wrong_values(document, wanted):
     with pytest.raises(ValidationError, match=wanted):
         Cloud.model_validate(document)
 
 
-def test_the_folder_of_a_pipeline_is_below_the_root() -> None:
+def test_the_folder_of_a_pipeline_is_below_the_root():
     config = load_config("digits", overrides=["cloud.root=gs://bucket/root/"])
     assert config.cloud_dir == "gs://bucket/root/digits"
     for overrides in ([], ["cloud.engine=vertex"]):

@@ -39,7 +39,7 @@ def problems(**changes: Any) -> dict[str, str]:
     }
 
 
-def test_a_minimal_config_has_defaults() -> None:
+def test_a_minimal_config_has_defaults():
     config = Config.model_validate(document())
 
     assert config.train == Train(
@@ -56,7 +56,7 @@ def test_a_minimal_config_has_defaults() -> None:
 @pytest.mark.parametrize(
     "key", ["version", "name", "data", "label", "model", "evaluate"]
 )
-def test_these_keys_are_required(key: str) -> None:
+def test_these_keys_are_required(key):
     incomplete = document()
     del incomplete[key]
 
@@ -69,33 +69,33 @@ def test_these_keys_are_required(key: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "0", "digits", "taxi-2", "a" * 128])
-def test_names_that_kubeflow_takes(name: str) -> None:
+def test_names_that_kubeflow_takes(name):
     assert Config.model_validate(document(name=name)).name == name
 
 
 @pytest.mark.parametrize(
     "name", ["", "-a", "A", "a_b", "a.b", "a b", "é", "a\n", "a" * 129]
 )
-def test_names_that_kubeflow_refuses(name: str) -> None:
+def test_names_that_kubeflow_refuses(name):
     assert "lower-case letters, digits and hyphens" in problems(name=name)["name"]
 
 
 @pytest.mark.parametrize("name", [1, None, True])
-def test_a_name_is_a_string(name: Any) -> None:
+def test_a_name_is_a_string(name):
     assert "valid string" in problems(name=name)["name"]
 
 
 @pytest.mark.parametrize(
     "pattern", ["", "/data/train-*", "../train-*", "a/../../b", ".."]
 )
-def test_patterns_stay_below_the_data(pattern: str) -> None:
+def test_patterns_stay_below_the_data(pattern):
     found = problems(data={"dir": "d", "splits": {"train": pattern, "eval": "e"}})
 
     assert "below data.dir" in found["data.splits.train"]
 
 
 @pytest.mark.parametrize("key", ["schema", "train.warm_start"])
-def test_files_of_the_project_are_local(key: str) -> None:
+def test_files_of_the_project_are_local(key):
     section, _, name = key.partition(".")
     given: Any = "gs://bucket/file"
     if name:
@@ -103,15 +103,21 @@ def test_files_of_the_project_are_local(key: str) -> None:
     assert "a path of this machine" in problems(**{section: given})[key]
 
 
+@pytest.mark.parametrize("given", ["", "gs://", "gs://UPPER/data", "s3://bucket/data"])
+def test_data_of_another_place_than_a_folder_or_bucket(given):
+    splits = {"train": "t", "eval": "e"}
+    assert "data.dir" in problems(data={"dir": given, "splits": splits})
+
+
 @pytest.mark.parametrize("missing", ["train", "eval"])
-def test_train_and_eval_are_required(missing: str) -> None:
+def test_train_and_eval_are_required(missing):
     splits = {"train": "t", "eval": "e", "test": "x"}
     del splits[missing]
 
     assert f"data.splits.{missing}" in problems(data={"dir": "d", "splits": splits})
 
 
-def test_other_splits_are_unknown() -> None:
+def test_other_splits_are_unknown():
     splits = {"train": "t", "eval": "e", "valid": "v"}
 
     assert "data.splits.valid" in problems(data={"dir": "d", "splits": splits})
@@ -132,7 +138,7 @@ def test_other_splits_are_unknown() -> None:
         ),
     ],
 )
-def test_kinds_of_features(spec: dict, expected: object) -> None:
+def test_kinds_of_features(spec, expected):
     config = Config.model_validate(document(features={"x": spec}))
 
     assert config.features == {"x": expected}
@@ -167,11 +173,11 @@ def test_kinds_of_features(spec: dict, expected: object) -> None:
         ({"kind": "image", "height": 8, "width": 8}, "image.channels"),
     ],
 )
-def test_bounds_of_features(spec: dict, path: str) -> None:
+def test_bounds_of_features(spec, path):
     assert list(problems(features={"x": spec})) == [f"features.x.{path}"]
 
 
-def test_empty_features_are_rejected() -> None:
+def test_empty_features_are_rejected():
     assert problems(features={}) == {"features": "Input should be at least one"}
 
 
@@ -186,12 +192,12 @@ def test_empty_features_are_rejected() -> None:
         ("seed", 2**31),
     ],
 )
-def test_bounds_of_training(key: str, value: Any) -> None:
+def test_bounds_of_training(key, value):
     assert list(problems(train={key: value})) == [f"train.{key}"]
 
 
 @pytest.mark.parametrize("value", [0, -1e-3, float("nan"), float("inf"), "fast"])
-def test_bounds_of_the_learning_rate(value: Any) -> None:
+def test_bounds_of_the_learning_rate(value):
     assert list(problems(train={"learning_rate": value})) == [
         "train.learning_rate.number"
     ]
@@ -210,14 +216,14 @@ def test_bounds_of_the_learning_rate(value: Any) -> None:
         ({"kind": "piecewise", "boundaries": [1], "values": [0.1]}, Piecewise),
     ],
 )
-def test_a_learning_rate_is_a_number_or_a_schedule(value: Any, kind: type) -> None:
+def test_a_learning_rate_is_a_number_or_a_schedule(value, kind):
     found = Train(learning_rate=value).learning_rate
 
     assert type(found) is kind
     assert Train(learning_rate=found).learning_rate == found
 
 
-def test_early_stopping_may_be_given_or_null() -> None:
+def test_early_stopping_may_be_given_or_null():
     given = Config.model_validate(document(train={"early_stopping": {}}))
     none = Config.model_validate(document(train={"early_stopping": None}))
 
@@ -229,7 +235,7 @@ def test_early_stopping_may_be_given_or_null() -> None:
 
 
 @pytest.mark.parametrize("classes", [[0, 1], ["no", "yes"], [3, 1, 2]])
-def test_classes_keep_their_order(classes: list) -> None:
+def test_classes_keep_their_order(classes):
     config = Config.model_validate(document(label={"feature": "x", "classes": classes}))
 
     assert config.label.classes == tuple(classes)
@@ -248,7 +254,7 @@ def test_classes_keep_their_order(classes: list) -> None:
         ({"a": 1}, "list of whole numbers or a list of strings"),
     ],
 )
-def test_classes_are_two_or_more_of_one_type(classes: Any, message: str) -> None:
+def test_classes_are_two_or_more_of_one_type(classes, message):
     found = problems(label={"feature": "x", "classes": classes})
 
     assert message in found["label.classes"]
@@ -258,7 +264,7 @@ def threshold(**changes: Any) -> dict[str, Any]:
     return {"metrics": ["AUC"], "thresholds": [{"metric": "auc", **changes}]}
 
 
-def test_a_metric_is_a_class_or_a_mapping() -> None:
+def test_a_metric_is_a_class_or_a_mapping():
     config = Config.model_validate(
         document(
             evaluate={
@@ -284,7 +290,7 @@ def test_a_metric_is_a_class_or_a_mapping() -> None:
         ({"metrics": ["AUC"], "slices": [[3]]}, "evaluate.slices.0.0"),
     ],
 )
-def test_metrics_and_slices_have_a_shape(evaluate: dict, path: str) -> None:
+def test_metrics_and_slices_have_a_shape(evaluate, path):
     assert list(problems(evaluate=evaluate)) == [path]
 
 
@@ -295,7 +301,7 @@ def test_metrics_and_slices_have_a_shape(evaluate: dict, path: str) -> None:
         ({"lower_bound": 2, "upper_bound": 1}, "not above its upper_bound"),
     ],
 )
-def test_a_threshold_has_limits_in_order(given: dict, message: str) -> None:
+def test_a_threshold_has_limits_in_order(given, message):
     assert message in problems(evaluate=threshold(**given))["evaluate.thresholds.0"]
 
 
@@ -309,7 +315,7 @@ def test_a_threshold_has_limits_in_order(given: dict, message: str) -> None:
         {"change": {"direction": "higher_is_better", "absolute": 0}},
     ],
 )
-def test_one_limit_is_enough(given: dict) -> None:
+def test_one_limit_is_enough(given):
     Config.model_validate(document(evaluate=threshold(**given)))
 
 
@@ -332,13 +338,13 @@ def test_one_limit_is_enough(given: dict) -> None:
         ({"change": {"absolute": 1}}, "change.direction"),
     ],
 )
-def test_bounds_of_thresholds(given: dict, path: str) -> None:
+def test_bounds_of_thresholds(given, path):
     assert list(problems(evaluate=threshold(**given))) == [
         f"evaluate.thresholds.0.{path}"
     ]
 
 
-def test_slices_of_thresholds_are_values_or_features() -> None:
+def test_slices_of_thresholds_are_values_or_features():
     config = Config.model_validate(
         document(
             evaluate={
@@ -357,18 +363,18 @@ def test_slices_of_thresholds_are_values_or_features() -> None:
 
 
 @pytest.mark.parametrize("section", ["data", "train", "push", "evaluate", "label"])
-def test_a_section_is_a_mapping(section: str) -> None:
+def test_a_section_is_a_mapping(section):
     assert list(problems(**{section: 3})) == [section]
 
 
-def test_key_path_reads_as_the_yaml_does() -> None:
+def test_key_path_reads_as_the_yaml_does():
     path = ("evaluate", "thresholds", 0, "slice", "payment_type")
 
     assert key_path(path) == "evaluate.thresholds[0].slice.payment_type"
     assert key_path(()) == ""
 
 
-def test_an_unknown_location_falls_back_to_the_section_above(tmp_path) -> None:
+def test_an_unknown_location_falls_back_to_the_section_above(tmp_path):
     origin = Origin(tmp_path, "x.yaml", locations={("a",): "x.yaml:3"})
 
     assert origin.location(("a", "b", 0)) == "x.yaml:3"

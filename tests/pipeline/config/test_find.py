@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from sluice.project import own_root
 pytestmark = pytest.mark.unit
 
 
-def test_a_name_is_found_from_anywhere_in_the_project(project: Path) -> None:
+def test_a_name_is_found_from_anywhere_in_the_project(project):
     inner = project / "notebooks" / "deep"
     inner.mkdir(parents=True)
 
@@ -27,7 +26,7 @@ def test_a_name_is_found_from_anywhere_in_the_project(project: Path) -> None:
     assert config.serving_dir is None
 
 
-def test_a_path_needs_no_cwd_in_the_project(project: Path, tmp_path_factory) -> None:
+def test_a_path_needs_no_cwd_in_the_project(project, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("cron")
 
     absolute = load_config(str(project / "configs" / "fares.yaml"), cwd=elsewhere)
@@ -39,9 +38,7 @@ def test_a_path_needs_no_cwd_in_the_project(project: Path, tmp_path_factory) -> 
     assert relative.origin.file == "configs/fares.yaml"
 
 
-def test_a_config_in_a_subdirectory_belongs_to_the_same_project(
-    project: Path, config_text: str
-) -> None:
+def test_a_config_in_a_subdirectory_belongs_to_the_same_project(project, config_text):
     path = project / "configs" / "team" / "mine.yml"
     path.parent.mkdir()
     path.write_text(config_text.replace("fares", "team", 1))
@@ -50,8 +47,8 @@ def test_a_config_in_a_subdirectory_belongs_to_the_same_project(
 
 
 def test_a_symlinked_config_belongs_to_the_project_with_the_link(
-    project: Path, tmp_path_factory, config_text: str
-) -> None:
+    project, tmp_path_factory, config_text
+):
     target = tmp_path_factory.mktemp("store") / "shared.yaml"
     target.write_text(config_text.replace("fares", "linked", 1))
     (project / "configs" / "linked.yaml").symlink_to(target)
@@ -59,13 +56,13 @@ def test_a_symlinked_config_belongs_to_the_project_with_the_link(
     assert load_config("linked", cwd=project).root == project
 
 
-def test_a_name_falls_back_to_the_configs_of_sluice(tmp_path: Path) -> None:
+def test_a_name_falls_back_to_the_configs_of_sluice(tmp_path):
     config = load_config("digits", cwd=tmp_path)
 
     assert config.root == own_root()
 
 
-def test_a_project_s_own_config_comes_first(project: Path, config_text: str) -> None:
+def test_a_project_s_own_config_comes_first(project, config_text):
     (project / "configs" / "digits.yaml").write_text(
         config_text.replace("fares", "digits", 1)
     )
@@ -73,7 +70,7 @@ def test_a_project_s_own_config_comes_first(project: Path, config_text: str) -> 
     assert load_config("digits", cwd=project).root == project
 
 
-def test_an_unknown_name_lists_the_configs_and_the_nearest(project: Path) -> None:
+def test_an_unknown_name_lists_the_configs_and_the_nearest(project):
     with pytest.raises(UsageError, match="there is no config 'fare'") as caught:
         load_config("fare", cwd=project)
 
@@ -85,22 +82,20 @@ def test_an_unknown_name_lists_the_configs_and_the_nearest(project: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["FARES", "", "..", "profiles"])
-def test_odd_names_are_unknown_names(project: Path, name: str) -> None:
+def test_odd_names_are_unknown_names(project, name):
     with pytest.raises(UsageError, match="there is no config"):
         load_config(name, cwd=project)
 
 
 @pytest.mark.parametrize("path", ["configs/none.yaml", "none.yml", "configs/profiles/"])
-def test_a_path_without_a_file_is_named(project: Path, path: str) -> None:
+def test_a_path_without_a_file_is_named(project, path):
     with pytest.raises(UsageError, match="config file does not exist") as caught:
         load_config(path, cwd=project)
 
     assert str(project / path) in str(caught.value)
 
 
-def test_a_config_outside_a_project_says_how_to_make_one(
-    tmp_path: Path, config_text: str
-) -> None:
+def test_a_config_outside_a_project_says_how_to_make_one(tmp_path, config_text):
     (tmp_path / "alone.yaml").write_text(config_text)
 
     with pytest.raises(UsageError, match="not inside a project") as caught:
@@ -109,16 +104,14 @@ def test_a_config_outside_a_project_says_how_to_make_one(
     assert "mkdir configs" in str(caught.value)
 
 
-def test_sluice_s_own_profiles_are_there_for_every_project(project: Path) -> None:
+def test_sluice_s_own_profiles_are_there_for_every_project(project):
     config = load_config("fares", profile="quick", cwd=project)
 
     assert config.train.epochs == 2
     assert config.origin.profile == str(own_root() / "configs/profiles/quick.yaml")
 
 
-def test_an_unknown_profile_lists_those_there_are(
-    project: Path, profile: Callable[..., None]
-) -> None:
+def test_an_unknown_profile_lists_those_there_are(project, profile):
     profile("train: {epochs: 1}\n", "mine")
 
     with pytest.raises(UsageError, match="no profile 'qick'") as caught:

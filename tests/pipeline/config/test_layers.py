@@ -55,14 +55,14 @@ def read(tmp_path: Path):
         ("-.inf", float("-inf")),
     ],
 )
-def test_scalars_mean_what_people_write(read, scalar: str, value: object) -> None:
+def test_scalars_mean_what_people_write(read, scalar, value):
     result = read(f"a: {scalar}\n").data["a"]
 
     assert result == value
     assert type(result) is type(value)
 
 
-def test_places_name_file_and_line_of_every_key(read) -> None:
+def test_places_name_file_and_line_of_every_key(read):
     layer = read("a: 1\nb:\n  c:\n  - d\n  - {e: 2}\n")
 
     assert layer.data == {"a": 1, "b": {"c": ["d", {"e": 2}]}}
@@ -72,19 +72,19 @@ def test_places_name_file_and_line_of_every_key(read) -> None:
     assert layer.locations[("b", "c", 1, "e")] == "configs/x.yaml:5"
 
 
-def test_an_alias_repeats_its_anchor(read) -> None:
+def test_an_alias_repeats_its_anchor(read):
     assert read("a: &x [1]\nb: *x\n").data == {"a": [1], "b": [1]}
 
 
-def test_a_quoted_merge_key_is_a_string(read) -> None:
+def test_a_quoted_merge_key_is_a_string(read):
     assert read("a: {'<<': 1}").data["a"] == {"<<": 1}
 
 
-def test_a_date_of_an_explicit_version_stays_a_string(read) -> None:
+def test_a_date_of_an_explicit_version_stays_a_string(read):
     assert read("%YAML 1.2\n---\na: 2024-01-31\n").data == {"a": "2024-01-31"}
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_key(read) -> None:
+def test_a_byte_order_mark_is_no_part_of_the_first_key(read):
     assert read(b"\xef\xbb\xbfa: 1\n").data == {"a": 1}
 
 
@@ -135,7 +135,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(read) -> None:
         ("a: &", "not valid YAML", "configs/x.yaml:1", "& into quotes"),
     ],
 )
-def test_refuses(read, content: str, what: str, where: str, details: str) -> None:
+def test_refuses(read, content, what, where, details):
     with pytest.raises(ConfigError) as caught:
         read(content)
 
@@ -149,12 +149,12 @@ _PARTS = [*" \n\t,:-?[]{}&*!|>%@`\"'#~<=\\._+", "%YAML 1.", "---", "\\U", "!!", 
 
 @settings(deadline=None, max_examples=500)
 @given(st.lists(st.sampled_from([*_PARTS, *"abFx019"]), max_size=16).map("".join))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_refused(text):
     with suppress(ConfigError):
         YamlReader("a text").read(text)
 
 
-def test_refuses_aliases_that_multiply(read) -> None:
+def test_refuses_aliases_that_multiply(read):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     for level in range(1, 9):
         repeated = ", ".join([f"*a{level - 1}"] * 10)
@@ -164,7 +164,7 @@ def test_refuses_aliases_that_multiply(read) -> None:
         read("\n".join(lines))
 
 
-def test_refuses_bytes_that_are_not_utf8(read) -> None:
+def test_refuses_bytes_that_are_not_utf8(read):
     with pytest.raises(ConfigError, match="not UTF-8") as caught:
         read(b"a: 1\nb: \xe9\n")
 
@@ -172,14 +172,14 @@ def test_refuses_bytes_that_are_not_utf8(read) -> None:
     assert "0xe9" in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_is_a_usage_error(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="cannot be read") as caught:
         read_file(tmp_path, "configs/x.yaml")
 
     assert "directory" in str(caught.value)
 
 
-def test_an_overlay_merges_mappings_and_replaces_the_rest() -> None:
+def test_an_overlay_merges_mappings_and_replaces_the_rest():
     base = Layer({"a": {"b": 1, "c": [1, 2]}, "d": 3, "e": {"f": 1}})
     top = Layer({"a": {"c": [3], "g": 4}, "e": None, "d": {"h": 5}})
 
@@ -193,7 +193,7 @@ def test_an_overlay_merges_mappings_and_replaces_the_rest() -> None:
     assert base.data["a"] == {"b": 1, "c": [1, 2]}
 
 
-def test_an_overlay_replaces_a_mapping_of_another_kind() -> None:
+def test_an_overlay_replaces_a_mapping_of_another_kind():
     base = Layer({"x": {"kind": "hashed", "buckets": 64}})
 
     numeric = base.overlaid_with(Layer({"x": {"kind": "numeric"}}))
@@ -204,7 +204,7 @@ def test_an_overlay_replaces_a_mapping_of_another_kind() -> None:
     assert larger.data == same.data == {"x": {"kind": "hashed", "buckets": 9}}
 
 
-def test_an_overlay_replaces_the_parameters_of_another_class() -> None:
+def test_an_overlay_replaces_the_parameters_of_another_class():
     base = Layer({"optimizer": {"class": "SGD", "params": {"momentum": 0.9}}})
 
     adam = base.overlaid_with(Layer({"optimizer": {"class": "Adam"}}))
@@ -217,7 +217,7 @@ def test_an_overlay_replaces_the_parameters_of_another_class() -> None:
     }
 
 
-def test_an_overlay_replaces_the_parameters_of_another_model() -> None:
+def test_an_overlay_replaces_the_parameters_of_another_model():
     given = {"model": "cnn", "model_params": {"filters": [8], "dropout": 0.5}}
     base = Layer(given, {("model_params", "filters"): "x.yaml:3"})
 
@@ -231,7 +231,7 @@ def test_an_overlay_replaces_the_parameters_of_another_model() -> None:
     assert merged.locations == base.locations
 
 
-def test_an_overlay_keeps_the_location_of_each_key() -> None:
+def test_an_overlay_keeps_the_location_of_each_key():
     base = Layer(
         {"a": {"b": [1], "c": 2}},
         {("a",): "base:1", ("a", "b"): "base:2", ("a", "b", 0): "base:2"}
@@ -260,7 +260,7 @@ def test_an_overlay_keeps_the_location_of_each_key() -> None:
         ('a=""', {"a": ""}),
     ],
 )
-def test_an_override_is_a_key_path_and_a_yaml_value(text: str, data: dict) -> None:
+def test_an_override_is_a_key_path_and_a_yaml_value(text, data):
     layer = read_override(text)
 
     assert layer.data == data
@@ -268,7 +268,7 @@ def test_an_override_is_a_key_path_and_a_yaml_value(text: str, data: dict) -> No
 
 
 @pytest.mark.parametrize("text", ["", "a", "=1", "a..b=1", ".a=1", "a.=1"])
-def test_an_override_must_have_a_key_and_a_value(text: str) -> None:
+def test_an_override_must_have_a_key_and_a_value(text):
     with pytest.raises(UsageError, match="has no key or no value") as caught:
         read_override(text)
 
@@ -276,14 +276,14 @@ def test_an_override_must_have_a_key_and_a_value(text: str) -> None:
     assert "--set train.epochs=5" in str(caught.value)
 
 
-def test_an_override_without_a_value_says_how_to_write_none() -> None:
+def test_an_override_without_a_value_says_how_to_write_none():
     with pytest.raises(UsageError, match="has no value") as caught:
         read_override("train.early_stopping=")
 
     assert "--set train.early_stopping=null" in str(caught.value)
 
 
-def test_an_override_that_is_not_yaml_is_named() -> None:
+def test_an_override_that_is_not_yaml_is_named():
     with pytest.raises(ConfigError, match="not valid YAML") as caught:
         read_override("a=[1,")
 
@@ -301,9 +301,9 @@ def test_an_override_that_is_not_yaml_is_named() -> None:
         ({"a": 1}, "a mapping with a"),
     ],
 )
-def test_describe_says_what_a_value_is(value: object, description: str) -> None:
+def test_describe_says_what_a_value_is(value, description):
     assert describe(value) == description
 
 
-def test_describe_is_short() -> None:
+def test_describe_is_short():
     assert len(describe("x" * 1000)) < 80

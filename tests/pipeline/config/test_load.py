@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,7 @@ from sluice.project import own_root
 pytestmark = pytest.mark.unit
 
 
-def test_a_copied_config_needs_a_name_of_its_own(
-    project: Path, config_text: str
-) -> None:
+def test_a_copied_config_needs_a_name_of_its_own(project, config_text):
     """It would take over the workspace and the serving directory of the original."""
     copy = project / "configs" / "mine.yaml"
     copy.write_text(config_text)
@@ -37,7 +34,7 @@ def test_a_copied_config_needs_a_name_of_its_own(
     assert load_config("mine", cwd=project).name == "fares"
 
 
-def test_absolute_paths_stay(project: Path) -> None:
+def test_absolute_paths_stay(project):
     config = load_config(
         "fares",
         overrides=[
@@ -53,9 +50,7 @@ def test_absolute_paths_stay(project: Path) -> None:
     assert config.serving_dir == "/models/fares"
 
 
-def test_a_profile_is_merged_over_the_config(
-    project: Path, profile: Callable[..., None]
-) -> None:
+def test_a_profile_is_merged_over_the_config(project, profile):
     profile("train: {batch_size: 512}\nevaluate: {metrics: [Recall]}\n")
 
     config = load_config("fares", profile="gpu", cwd=project)
@@ -65,9 +60,7 @@ def test_a_profile_is_merged_over_the_config(
     assert config.origin.profile == "configs/profiles/gpu.yaml"
 
 
-def test_a_profile_may_reset_a_key_with_null(
-    project: Path, profile: Callable[..., None]
-) -> None:
+def test_a_profile_may_reset_a_key_with_null(project, profile):
     profile("features: null\ntrain: {early_stopping: null}\n")
 
     config = load_config("fares", profile="gpu", cwd=project)
@@ -76,9 +69,7 @@ def test_a_profile_may_reset_a_key_with_null(
     assert config.train.early_stopping is None
 
 
-def test_overrides_are_merged_over_the_profile_in_order(
-    project: Path, profile: Callable[..., None]
-) -> None:
+def test_overrides_are_merged_over_the_profile_in_order(project, profile):
     profile("train: {epochs: 8, batch_size: 9}\n")
 
     config = load_config(
@@ -92,7 +83,7 @@ def test_overrides_are_merged_over_the_profile_in_order(
     assert config.model_dump()["features"]["company"]["buckets"] == 3
 
 
-def test_an_override_may_change_a_feature_s_kind(project: Path) -> None:
+def test_an_override_may_change_a_feature_s_kind(project):
     config = load_config(
         "fares", overrides=["features.company.kind=numeric"], cwd=project
     )
@@ -100,7 +91,7 @@ def test_an_override_may_change_a_feature_s_kind(project: Path) -> None:
     assert config.features == {"fare": Numeric(), "company": Numeric()}
 
 
-def test_an_override_cannot_reach_into_a_list(project: Path) -> None:
+def test_an_override_cannot_reach_into_a_list(project):
     with pytest.raises(UsageError, match="cannot reach into a list") as caught:
         load_config("fares", overrides=["evaluate.metrics.0=Recall"], cwd=project)
 
@@ -119,9 +110,7 @@ def test_an_override_cannot_reach_into_a_list(project: Path) -> None:
         ("version:", "nothing"),
     ],
 )
-def test_another_version_is_refused(
-    project: Path, line: str, found: str, config_text: str
-) -> None:
+def test_another_version_is_refused(project, line, found, config_text):
     text = config_text.replace("version: 1", line) + "unknown_key_of_version_2: 3\n"
     (project / "configs" / "fares.yaml").write_text(text)
 
@@ -133,7 +122,7 @@ def test_another_version_is_refused(
     assert found in str(caught.value.actual)
 
 
-def test_a_config_must_say_its_version(project: Path, config_text: str) -> None:
+def test_a_config_must_say_its_version(project, config_text):
     (project / "configs" / "fares.yaml").write_text(
         config_text.replace("version: 1\n", "")
     )
@@ -145,9 +134,7 @@ def test_a_config_must_say_its_version(project: Path, config_text: str) -> None:
     assert "write 'version: 1'" in str(caught.value)
 
 
-def test_a_profile_of_other_pipelines(
-    project: Path, profile: Callable[..., None]
-) -> None:
+def test_a_profile_of_other_pipelines(project, profile):
     profile("pipelines: [trips, fares]\ntrain: {batch_size: 512}\n")
     assert load_config("fares", profile="gpu", cwd=project).train.batch_size == 512
 
@@ -163,7 +150,7 @@ def test_a_profile_of_other_pipelines(
     assert info.value.hint == "write a list: [fares]"
 
 
-def test_a_profile_of_a_data_set_is_for_it_alone() -> None:
+def test_a_profile_of_a_data_set_is_for_it_alone():
     for name in ("cifar10", "fashion-mnist", "flowers", "mnist"):
         for path in (own_root() / "configs" / "profiles").glob(f"{name}-*.yaml"):
             load_config(name, profile=path.stem, cwd=own_root())
@@ -171,7 +158,7 @@ def test_a_profile_of_a_data_set_is_for_it_alone() -> None:
                 load_config("digits", profile=path.stem, cwd=own_root())
 
 
-def test_an_empty_profile_is_named(project: Path, profile: Callable[..., None]) -> None:
+def test_an_empty_profile_is_named(project, profile):
     profile("# nothing yet\n")
 
     with pytest.raises(ConfigError, match="is empty") as caught:
@@ -180,7 +167,7 @@ def test_an_empty_profile_is_named(project: Path, profile: Callable[..., None]) 
     assert caught.value.where == "configs/profiles/gpu.yaml"
 
 
-def test_loading_imports_no_tensorflow_and_no_tfx(project: Path) -> None:
+def test_loading_imports_no_tensorflow_and_no_tfx(project):
     program = (
         "import sys, pathlib\n"
         "from pipeline.config.load import load_config\n"
@@ -199,7 +186,7 @@ def test_loading_imports_no_tensorflow_and_no_tfx(project: Path) -> None:
     assert result.stdout == "[]\n", result.stderr
 
 
-def test_a_loaded_config_is_frozen(project: Path) -> None:
+def test_a_loaded_config_is_frozen(project):
     config: Config = load_config("fares", cwd=project)
 
     with pytest.raises(ValueError, match="frozen"):

@@ -10,7 +10,7 @@ from pipeline.config.metrics import METRICS
 
 
 @pytest.mark.unit
-def test_every_metric_fits_a_task() -> None:
+def test_every_metric_fits_a_task():
     for name, row in METRICS.items():
         assert set(row.tasks) in ({"binary"}, {"multiclass"}, {"binary", "multiclass"})
         assert set(row.required) <= set(row.params), name
@@ -32,9 +32,7 @@ def test_every_metric_fits_a_task() -> None:
         ("ExampleCount", ("binary", "multiclass"), False),
     ],
 )
-def test_tasks_of_common_metrics(
-    class_name: str, tasks: tuple[str, ...], pooled: bool
-) -> None:
+def test_tasks_of_common_metrics(class_name, tasks, pooled):
     row = METRICS[class_name]
 
     assert (row.tasks, row.pooled) == (tasks, pooled)
@@ -54,12 +52,12 @@ def test_tasks_of_common_metrics(
         "Rouge",
     ],
 )
-def test_meaningless_metrics_are_left_out(class_name: str) -> None:
+def test_meaningless_metrics_are_left_out(class_name):
     assert class_name not in METRICS
 
 
 @pytest.mark.tf
-def test_classes_names_and_parameters_are_those_of_tfma_and_keras() -> None:
+def test_classes_names_and_parameters_are_those_of_tfma_and_keras():
     from tools.judge_metrics import describe_classes
 
     known = describe_classes()
@@ -72,7 +70,7 @@ def test_classes_names_and_parameters_are_those_of_tfma_and_keras() -> None:
 @pytest.mark.parametrize(
     "class_name", ["AUC", "SparseCategoricalAccuracy", "MeanSquaredError"]
 )
-def test_running_tfma_shows_the_same_tasks(class_name: str) -> None:
+def test_running_tfma_shows_the_same_tasks(class_name):
     from tools.judge_metrics import judge
 
     row = METRICS[class_name]
@@ -81,7 +79,7 @@ def test_running_tfma_shows_the_same_tasks(class_name: str) -> None:
 
 
 @pytest.mark.tf
-def test_running_tfma_shows_meaningless_metrics() -> None:
+def test_running_tfma_shows_meaningless_metrics():
     from tools.judge_metrics import describe_classes, judge
 
     assert judge("Accuracy", describe_classes()["Accuracy"]).tasks == ()

@@ -24,13 +24,13 @@ def _profiles_of(name: str) -> list[str]:
     ("name", "profile"),
     [(name, p) for name in CONFIGS for p in (None, *_profiles_of(name))],
 )
-def test_our_own_configs_are_valid(name: str, profile: str | None) -> None:
+def test_our_own_configs_are_valid(name, profile):
     valid = validate_config(load_config(name, profile=profile, cwd=own_root()))
 
     assert valid.warnings == ()
 
 
-def test_every_profile_is_for_all_configs_or_for_one() -> None:
+def test_every_profile_is_for_all_configs_or_for_one():
     assert set(PROFILES) == {p for name in CONFIGS for p in _profiles_of(name)}
 
 
@@ -38,13 +38,13 @@ def test_every_profile_is_for_all_configs_or_for_one() -> None:
     ("name", "floor"),
     [("digits", 0.97), ("mnist", 0.97), ("fashion-mnist", 0.9)],
 )
-def test_the_floors_of_our_own_configs(name: str, floor: float) -> None:
+def test_the_floors_of_our_own_configs(name, floor):
     thresholds = load_config(name, cwd=own_root()).evaluate.thresholds
 
     assert ("accuracy", floor) in [(t.metric, t.lower_bound) for t in thresholds]
 
 
-def test_the_targets_of_taxi() -> None:
+def test_the_targets_of_taxi():
     taxi = load_config("taxi", cwd=own_root()).evaluate.thresholds
 
     assert ("auc", None, 0.935) in [(t.metric, t.slice, t.lower_bound) for t in taxi]

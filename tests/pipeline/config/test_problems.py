@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from pipeline.config.load import load_config
@@ -68,15 +65,8 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_an_unknown_key_names_its_layer_and_the_nearest_key(
-    project: Path,
-    config_file: Path,
-    change: tuple[str, str],
-    overlay: str,
-    overrides: list,
-    where: str,
-    hint: str,
-    profile: Callable[..., None],
-) -> None:
+    project, config_file, change, overlay, overrides, where, hint, profile
+):
     config_file.write_text(config_file.read_text().replace(*change))
     profile(overlay or "description: x")
 
@@ -88,7 +78,7 @@ def test_an_unknown_key_names_its_layer_and_the_nearest_key(
     assert hint in message
 
 
-def test_a_key_that_is_far_from_all_lists_them(project: Path) -> None:
+def test_a_key_that_is_far_from_all_lists_them(project):
     with pytest.raises(ConfigError, match="unknown key 'qqq'") as caught:
         load_config("fares", overrides=["data.qqq=1"], cwd=project)
 
@@ -96,9 +86,7 @@ def test_a_key_that_is_far_from_all_lists_them(project: Path) -> None:
     assert "did you mean" not in str(caught.value)
 
 
-def test_a_missing_key_names_the_section_s_place(
-    project: Path, config_text: str, profile: Callable[..., None]
-) -> None:
+def test_a_missing_key_names_the_section_s_place(project, config_text, profile):
     profile("label: null\n")
     (project / "configs" / "fares.yaml").write_text(
         config_text.replace("  dir: data/fares\n", "")
@@ -112,7 +100,7 @@ def test_a_missing_key_names_the_section_s_place(
     assert "configs/profiles/gpu.yaml:1, label: invalid value for label" in message
 
 
-def test_all_problems_are_listed_up_to_five(project: Path) -> None:
+def test_all_problems_are_listed_up_to_five(project):
     overrides = [f"train.{key}=x" for key in ("epochs", "batch_size", "seed")]
     overrides += ["name=A", "model=3", "label.feature=4", "description=5"]
 
@@ -125,7 +113,7 @@ def test_all_problems_are_listed_up_to_five(project: Path) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_a_problem_says_expected_and_found(project: Path) -> None:
+def test_a_problem_says_expected_and_found(project):
     with pytest.raises(ConfigError) as caught:
         load_config("fares", overrides=["train.epochs=0"], cwd=project)
 
@@ -160,8 +148,8 @@ def test_a_problem_says_expected_and_found(project: Path) -> None:
     ],
 )
 def test_a_value_of_the_wrong_type_says_how_to_write_it(
-    project: Path, override: str, expected: str, hint: str | None
-) -> None:
+    project, override, expected, hint
+):
     with pytest.raises(ConfigError, match="invalid value for ") as caught:
         load_config("fares", overrides=[override], cwd=project)
 
@@ -178,16 +166,14 @@ def test_a_value_of_the_wrong_type_says_how_to_write_it(
         ("train.learning_rate={initial: 0}", "train.learning_rate.initial", "0"),
     ],
 )
-def test_learning_rates_out_of_bounds(
-    project: Path, override: str, where: str, found: str
-) -> None:
+def test_learning_rates_out_of_bounds(project, override, where, found):
     with pytest.raises(ConfigError, match=f"^invalid value for {where}\n") as caught:
         load_config("fares", overrides=[override], cwd=project)
 
     assert (caught.value.actual or "").startswith(found)
 
 
-def test_an_unknown_learning_rate_schedule(project: Path) -> None:
+def test_an_unknown_learning_rate_schedule(project):
     with pytest.raises(ConfigError, match="unknown kind 'cosin'") as caught:
         load_config(
             "fares", overrides=["train.learning_rate={kind: cosin}"], cwd=project
@@ -197,7 +183,7 @@ def test_an_unknown_learning_rate_schedule(project: Path) -> None:
     assert caught.value.hint == "did you mean 'cosine'?"
 
 
-def test_an_unknown_key_of_a_schedule(project: Path) -> None:
+def test_an_unknown_key_of_a_schedule(project):
     override = "train.learning_rate={kind: cosine, final_fractoin: 0.1}"
     with pytest.raises(ConfigError, match="unknown key .final_fractoin.") as caught:
         load_config("fares", overrides=[override], cwd=project)
@@ -210,19 +196,20 @@ def test_an_unknown_key_of_a_schedule(project: Path) -> None:
     [
         (
             "model_params.x=.inf",
-            "invalid value for model_params.x[\\s\\S]*a finite number",
+            "invalid value for model_params.x[\\s\\S]*finite numbers",
         ),
         ("model_params.x=.nan", "found: +nan"),
-        ("model_params.x={a: [1.0, {b: -.inf}]}", "at .a\\[1\\].b is -inf"),
+        (
+            "model_params.x={a: [1.0, {b: -.inf}]}",
+            "model_params.x[\\s\\S]*finite numbers",
+        ),
         (
             "evaluate.metrics=[{class: AUC, params: {k: .inf}}]",
             "invalid value for evaluate.metrics\\[0\\].params.k",
         ),
     ],
 )
-def test_numbers_that_json_does_not_know_are_refused(
-    project: Path, override: str, words: str
-) -> None:
+def test_numbers_that_json_does_not_know_are_refused(project, override, words):
     with pytest.raises(ConfigError, match=words) as caught:
         load_config("fares", overrides=[override], cwd=project)
     assert f"--set {override}" in str(caught.value)

@@ -41,7 +41,6 @@ MORE: dict[str, Any] = {
         "stale_after_h": 48,
     },
     "sensitive": ["name"],
-    "retries": {"default": 1, "nodes": {"Trainer": 3}, "backoff_s": 10},
     "push": {"serving_dir": "/models"},
     "cloud": {
         "engine": "vertex",
@@ -49,7 +48,7 @@ MORE: dict[str, Any] = {
         "image": "region-docker.pkg.dev/project/repository/sluice:tag",
         "env": {"TZ": "UTC"},
         "nodes": {
-            "default": {"cpu": 4, "memory_gb": 16},
+            "default": {"cpu": 4, "memory_gb": 16, "retries": 1},
             "Trainer": {
                 "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 2},
                 "workers": 2,
@@ -58,7 +57,6 @@ MORE: dict[str, Any] = {
         },
         "beam": {"runner": "dataflow", "nodes": ["StatisticsGen"], "args": ["--x=1"]},
         "push": {"registry": {"serving_image": "image"}, "endpoint": {"name": "a"}},
-        "kubeflow": {"host": "https://kfp.example"},
         "schedule": {"cron": "0 3 * * *", "timezone": "UTC"},
     },
 }

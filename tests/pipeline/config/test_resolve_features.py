@@ -68,21 +68,21 @@ def config(**changes) -> Config:
         ('type: BYTES domain: "shared"', Vocabulary(top_k=2)),
     ],
 )
-def test_a_kind_is_derived_from_the_type(feature: str, spec: object) -> None:
+def test_a_kind_is_derived_from_the_type(feature, spec):
     shared = 'string_domain { name: "shared" value: "a" value: "b" }'
     reviewed = schema(f'feature {{ name: "x" {feature} }} {shared}')
 
     assert resolve_features(config(), reviewed) == {"x": spec}
 
 
-def test_only_the_features_of_the_config_are_used() -> None:
+def test_only_the_features_of_the_config_are_used():
     reviewed = schema('feature { name: "a" type: FLOAT } feature { name: "b" }')
     described = config(features={"a": {"kind": "numeric"}})
 
     assert resolve_features(described, reviewed) == {"a": Numeric()}
 
 
-def test_an_image_must_be_described() -> None:
+def test_an_image_must_be_described():
     reviewed = schema('feature { name: "photo" type: BYTES image_domain {} }')
 
     with pytest.raises(ConfigError, match="'photo' is an image") as caught:
@@ -97,14 +97,14 @@ def test_an_image_must_be_described() -> None:
 
 
 @pytest.mark.parametrize("kind", ["STRUCT", "TYPE_UNKNOWN"])
-def test_a_type_without_a_kind_is_named(kind: str) -> None:
+def test_a_type_without_a_kind_is_named(kind):
     reviewed = schema(f'feature {{ name: "x" type: {kind} }}')
 
     with pytest.raises(ConfigError, match=f"'x' has the type {kind}"):
         resolve_features(config(), reviewed)
 
 
-def test_every_feature_that_cannot_be_derived_is_named() -> None:
+def test_every_feature_that_cannot_be_derived_is_named():
     reviewed = schema(
         'feature { name: "a" type: STRUCT } '
         'feature { name: "b" type: BYTES image_domain {} }'
@@ -117,7 +117,7 @@ def test_every_feature_that_cannot_be_derived_is_named() -> None:
     assert "'b'" in str(caught.value)
 
 
-def test_the_feature_set_of_the_nodes() -> None:
+def test_the_feature_set_of_the_nodes():
     reviewed = schema(
         'feature { name: "a" type: FLOAT } feature { name: "b" type: BYTES }'
     )
@@ -131,7 +131,7 @@ def test_the_feature_set_of_the_nodes() -> None:
     )
 
 
-def test_the_feature_sets_of_our_own_configs() -> None:
+def test_the_feature_sets_of_our_own_configs():
     digits = load_config("digits", cwd=own_root())
     taxi = load_config("taxi", cwd=own_root())
 

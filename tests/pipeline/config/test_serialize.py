@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -18,14 +16,14 @@ from pipeline.config.serialize import (
     write_stored_config,
 )
 from pipeline.config.validate import validate_config
+from sluice.privacy import Privacy
 from sluice.project import own_root
-from sluice.record.documents.privacy import Privacy
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize("name", ["digits", "flowers", "taxi"])
-def test_round_trip(tmp_path: Path, name: str) -> None:
+def test_round_trip(tmp_path, name):
     config = validate_config(
         load_config(name, cwd=own_root(), overrides=["train.epochs=3"])
     ).config
@@ -41,7 +39,7 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
     assert stored.origin == config.origin
 
 
-def test_what_the_record_may_show(tmp_path: Path) -> None:
+def test_what_the_record_may_show(tmp_path):
     path = tmp_path / "config.json"
     write_stored_config(load_config("taxi", cwd=own_root()), path)
     assert privacy_of(path) == Privacy(False, [], "big_tip")
@@ -50,7 +48,7 @@ def test_what_the_record_may_show(tmp_path: Path) -> None:
     assert privacy_of(path) == Privacy(True, ["company"], "big_tip")
 
 
-def test_the_yaml_of_a_config_loads_as_the_same_config(project: Path) -> None:
+def test_the_yaml_of_a_config_loads_as_the_same_config(project):
     overrides = ["train.epochs=3", "train.learning_rate={kind: cosine, epochs: 2}"]
     config = load_config("fares", overrides=overrides, cwd=project)
 
@@ -68,9 +66,7 @@ def test_the_yaml_of_a_config_loads_as_the_same_config(project: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["digits", "flowers", "taxi"])
-def test_the_yaml_of_our_configs_loads_as_the_same_config(
-    project: Path, name: str
-) -> None:
+def test_the_yaml_of_our_configs_loads_as_the_same_config(project, name):
     config = load_config(name, profile="quick", cwd=own_root())
 
     (project / "configs" / "again.yaml").write_text(to_yaml(config))
@@ -100,9 +96,7 @@ ODD = st.sampled_from(
         PLAIN | TEXT | LINES | ODD, lambda x: st.lists(x) | st.dictionaries(TEXT, x)
     )
 )
-def test_any_parameter_survives_the_yaml(
-    tmp_path_factory, config_text: str, value: Any
-) -> None:
+def test_any_parameter_survives_the_yaml(tmp_path_factory, config_text, value):
     root = tmp_path_factory.getbasetemp() / "survives"
     (root / "configs").mkdir(parents=True, exist_ok=True)
     path = root / "configs" / "x.yaml"

@@ -33,7 +33,7 @@ HASHED = (
 )
 
 
-def test_hashed_splits_are_named_and_counted(validate: Validate) -> None:
+def test_hashed_splits_are_named_and_counted(validate):
     config = validate(*HASHED, "data.hash_splits.by=company")
 
     assert config.data.split_names == ["train", "eval", "test"]
@@ -69,15 +69,13 @@ def test_hashed_splits_are_named_and_counted(validate: Validate) -> None:
         ),
     ],
 )
-def test_invalid_data_settings_name_their_key(
-    validate: Validate, override: str, says: str
-) -> None:
+def test_invalid_data_settings_name_their_key(validate, override, says):
     with pytest.raises(ConfigError, match=says) as caught:
         validate(override)
     assert override.partition("=")[0] in str(caught.value)
 
 
-def test_some_allowed_format_must_decode_to_the_channels_of_a_feature() -> None:
+def test_some_allowed_format_must_decode_to_the_channels_of_a_feature():
     def validate(*overrides: str) -> Config:
         return load_config("digits", overrides=overrides, cwd=own_root())
 
@@ -100,14 +98,12 @@ def test_some_allowed_format_must_decode_to_the_channels_of_a_feature() -> None:
         ("fare", "cannot be split by[\\s\\S]*FLOAT"),
     ],
 )
-def test_a_feature_to_split_by_must_be_there_and_no_float(
-    validate: Validate, by: str, says: str
-) -> None:
+def test_a_feature_to_split_by_must_be_there_and_no_float(validate, by, says):
     with pytest.raises(ConfigError, match=says):
         validate(*HASHED, f"data.hash_splits.by={by}")
 
 
-def test_a_limit_on_an_unknown_split(validate: Validate) -> None:
+def test_a_limit_on_an_unknown_split(validate):
     with pytest.raises(ConfigError, match="no split 'test'"):
         validate("data.splits.test=null", "validate.min_examples={test: 5}")
 
@@ -116,7 +112,7 @@ def test_a_limit_on_an_unknown_split(validate: Validate) -> None:
     "override",
     ["data.files=x", "data.hash_splits={train: 1, eval: 1}", "data.splits=null"],
 )
-def test_splits_and_files_exclude_each_other(validate: Validate, override: str) -> None:
+def test_splits_and_files_exclude_each_other(validate, override):
     with pytest.raises(ConfigError, match="splits"):
         validate(override)
 
@@ -129,21 +125,19 @@ def test_splits_and_files_exclude_each_other(validate: Validate, override: str) 
         ("{quiet_for_s: 60}", None, 60.0),
     ],
 )
-def test_when_a_span_is_complete(
-    validate: Validate, given: str, marker: str | None, quiet: float | None
-) -> None:
+def test_when_a_span_is_complete(validate, given, marker, quiet):
     found = validate(f"examples.complete_when={given}").examples.complete_when
 
     assert (found.marker, found.quiet_for_s) == (marker, quiet)
 
 
 @pytest.mark.parametrize("given", ["often", "{marker: a, quiet_for_s: 1}", "3"])
-def test_other_ways_to_be_complete_are_refused(validate: Validate, given: str) -> None:
+def test_other_ways_to_be_complete_are_refused(validate, given):
     with pytest.raises(ConfigError, match="always, {marker: NAME} or {quiet_for_s"):
         validate(f"examples.complete_when={given}")
 
 
-def test_a_feature_that_is_not_known_yet_may_have_a_rule(validate: Validate) -> None:
+def test_a_feature_that_is_not_known_yet_may_have_a_rule(validate):
     rules = "[{feature: tolls, anomaly: new_feature, action: warn}, "
     config = validate(f"validate.rules={rules}{{feature: tolls, action: warn}}]")
     assert len(config.validate_data.rules) == 2

@@ -21,16 +21,14 @@ PHOTO = "features={photo: {kind: image, height: 8, width: 8, channels: 1}}"
         ("{'0': 0, '1': 0.0}", "no class has a weight", "above 0"),
     ],
 )
-def test_a_wrong_class_weight_is_one_problem(
-    refused, given: str, what: str, rest: str
-) -> None:
+def test_a_wrong_class_weight_is_one_problem(refused, given, what, rest):
     message = refused(f"train.class_weights={given}")
     assert what in message
     assert rest in message
     assert "problems" not in message
 
 
-def test_class_weights_are_of_classes(validate, refused) -> None:
+def test_class_weights_are_of_classes(validate, refused):
     validate("train.class_weights={'0': 1.0, '1': 2.5}")
     validate("train.class_weights=balanced")
     message = refused("train.class_weights={'0': 1.0, '2': 2.5}")
@@ -46,11 +44,11 @@ def test_class_weights_are_of_classes(validate, refused) -> None:
         ("history", "may be missing or have several values"),
     ],
 )
-def test_the_sample_weight_is_one_number(refused, feature: str, problem: str) -> None:
+def test_the_sample_weight_is_one_number(refused, feature, problem):
     assert problem in refused(f"train.sample_weight={feature}")
 
 
-def test_the_sample_weight_is_no_input_unless_it_is_listed(validate) -> None:
+def test_the_sample_weight_is_no_input_unless_it_is_listed(validate):
     valid = validate("train.sample_weight=seconds")
     feature_set = feature_set_of(valid.config, valid.schema)
     assert feature_set.sample_weight == "seconds"
@@ -58,7 +56,7 @@ def test_the_sample_weight_is_no_input_unless_it_is_listed(validate) -> None:
     assert type(feature_set).from_dict(feature_set.to_dict()) == feature_set
 
 
-def test_only_images_are_augmented(validate, refused) -> None:
+def test_only_images_are_augmented(validate, refused):
     assert "there is no image to augment" in refused("train.input.augment.rotate=5")
     validate(PHOTO, "train.input.augment.rotate=5")
     message = refused(PHOTO, "train.input.augment.saturation=0.5")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 pytestmark = pytest.mark.unit
@@ -17,7 +15,7 @@ def image(height: int = 32, width: int = 32, channels: int = 3) -> str:
 APPLICATION = ("model=VGG16", "features=null", image())
 
 
-def test_the_path_of_an_application(validate, project: Path) -> None:
+def test_the_path_of_an_application(validate, project):
     config = validate(*APPLICATION, "model_params={weights: files/w.h5}").config
     assert config.model_path == "pipeline.training.models.application:VGG16"
     assert config.weights_file == project / "files" / "w.h5"
@@ -26,13 +24,13 @@ def test_the_path_of_an_application(validate, project: Path) -> None:
     assert own.weights_file is None, "a parameter of another model"
 
 
-def test_a_wrong_name_suggests_an_application(refused) -> None:
+def test_a_wrong_name_suggests_an_application(refused):
     message = refused("model=VGG-16")
     assert "a model of tf.keras.applications" in message
     assert "did you mean 'VGG16'?" in message
 
 
-def test_an_application_takes_one_large_enough_image(validate, refused) -> None:
+def test_an_application_takes_one_large_enough_image(validate, refused):
     assert "takes exactly one image" in refused("model=VGG16")
     validate(*APPLICATION[:2], image(channels=1))
     message = refused(*APPLICATION[:2], image(height=31))
@@ -54,7 +52,7 @@ def test_an_application_takes_one_large_enough_image(validate, refused) -> None:
         ("{dropout: 1}", "less than 1"),
     ],
 )
-def test_parameters_of_an_application(refused, params: str, found: str) -> None:
+def test_parameters_of_an_application(refused, params, found):
     message = refused(*APPLICATION, f"model_params={params}")
     assert found in message
     assert "model_params" in message

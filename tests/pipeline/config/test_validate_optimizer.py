@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from pipeline.config.keras_classes import LOSSES, METRICS, OPTIMIZERS, mode_of
 from pipeline.config.load import load_config
-from pipeline.config.validate import ValidConfig
 from pipeline.graph.node_registry import NODES
 from sluice.code_fingerprint import digests_of
 from sluice.project import own_root
@@ -92,9 +88,7 @@ pytestmark = pytest.mark.unit
         ),
     ],
 )
-def test_what_is_refused(
-    refused: Callable[..., str], override: str, message: str, rest: str
-) -> None:
+def test_what_is_refused(refused, override, message, rest):
     text = refused(override)
 
     assert message in text
@@ -102,7 +96,7 @@ def test_what_is_refused(
     assert override.partition("=")[0] in text
 
 
-def test_a_metric_whose_direction_is_unknown(refused: Callable[..., str]) -> None:
+def test_a_metric_whose_direction_is_unknown(refused):
     metric = "train.metrics=[{class: Precision, params: {name: kept}}]"
     watched = "train.early_stopping.metric=val_kept"
 
@@ -131,21 +125,17 @@ def test_a_metric_whose_direction_is_unknown(refused: Callable[..., str]) -> Non
         ),
     ],
 )
-def test_what_is_valid(
-    validate: Callable[..., ValidConfig], overrides: tuple[str, ...]
-) -> None:
+def test_what_is_valid(validate, overrides):
     validate(*overrides)
 
 
-def test_a_warm_up_that_never_ends_is_a_warning(
-    validate: Callable[..., ValidConfig],
-) -> None:
+def test_a_warm_up_that_never_ends_is_a_warning(validate):
     found = validate("train.learning_rate={initial: 0.1, warmup_epochs: 7}").warnings
 
     assert any("training ends within the warm-up" in warning for warning in found)
 
 
-def test_an_edit_of_a_callback_changes_the_trainers_code(project: Path) -> None:
+def test_an_edit_of_a_callback_changes_the_trainers_code(project):
     override = "train.callbacks=[my_callbacks:make]"
     config = load_config("fares", overrides=[override], cwd=project)
     (trainer,) = (node for node in NODES if node.id == "Trainer")
@@ -170,10 +160,10 @@ def test_an_edit_of_a_callback_changes_the_trainers_code(project: Path) -> None:
         ("mine", None),
     ],
 )
-def test_whether_more_of_a_metric_is_better(metric: str, mode: str | None) -> None:
+def test_whether_more_of_a_metric_is_better(metric, mode):
     assert mode_of(metric) == mode
 
 
-def test_the_lists_are_in_order() -> None:
+def test_the_lists_are_in_order():
     for names in (OPTIMIZERS, LOSSES, METRICS):
         assert list(names) == sorted(names)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -29,7 +28,7 @@ def validate(override: str):
     return validate_config(load_config("digits", overrides=[override], cwd=ROOT))
 
 
-def test_a_reference_stays_one_wherever_the_config_is_written(tmp_path: Path) -> None:
+def test_a_reference_stays_one_wherever_the_config_is_written(tmp_path):
     config = validate("model_params.token=Bearer ${env:TOKEN}").config
     write_stored_config(config, tmp_path / "config.json")
 
@@ -39,9 +38,7 @@ def test_a_reference_stays_one_wherever_the_config_is_written(tmp_path: Path) ->
         assert "MARKER" not in text
 
 
-def test_a_variable_that_is_not_set_is_refused_by_file_and_line(
-    tmp_path: Path,
-) -> None:
+def test_a_variable_that_is_not_set_is_refused_by_file_and_line(tmp_path):
     (tmp_path / "configs").mkdir()
     lines = (ROOT / "configs" / "digits.yaml").read_text().splitlines()
     lines = [line for line in lines if not line.startswith("schema:")]
@@ -70,7 +67,7 @@ def test_a_variable_that_is_not_set_is_refused_by_file_and_line(
         "nodes={Count: {component: a:b, parameters: {'${env:TOKEN}': 1}}}",
     ],
 )
-def test_references_are_refused_outside_of_parameter_values(override: str) -> None:
+def test_references_are_refused_outside_of_parameter_values(override):
     with pytest.raises(ConfigError) as caught:
         validate(override)
 
@@ -93,7 +90,7 @@ def test_references_are_refused_outside_of_parameter_values(override: str) -> No
         "${env:TOKEN} or $env:TOKEN",
     ],
 )
-def test_a_misspelt_reference_is_refused(text: str) -> None:
+def test_a_misspelt_reference_is_refused(text):
     with pytest.raises(ConfigError, match="looks like a secret reference") as caught:
         validate(f"model_params.token={json.dumps(text)}")
 
@@ -104,11 +101,11 @@ def test_a_misspelt_reference_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["$environment", "$ENVOY", "env:TOKEN", "$${env:X}", "${HOME}", "a $5 env."]
 )
-def test_other_texts_with_a_dollar_are_not_references(text: str) -> None:
+def test_other_texts_with_a_dollar_are_not_references(text):
     assert validate(f"model_params.token={json.dumps(text)}")
 
 
-def test_a_stored_config_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stored_config_is_checked_again(monkeypatch):
     config = validate("model_params.token=${env:TOKEN}").config
     require_secrets(config)
     monkeypatch.delenv("TOKEN")
@@ -117,7 +114,7 @@ def test_a_stored_config_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> No
         require_secrets(config)
 
 
-def test_a_malformed_reference_is_refused() -> None:
+def test_a_malformed_reference_is_refused():
     with pytest.raises(ConfigError, match="names no environment variable"):
         validate("model_params.token=${env:MY TOKEN}")
 
@@ -125,5 +122,5 @@ def test_a_malformed_reference_is_refused() -> None:
 @pytest.mark.parametrize(
     "override", ["model_params.x=$${env:UNSET}", "description=reads $${env:UNSET}"]
 )
-def test_an_escaped_reference_is_accepted(override: str) -> None:
+def test_an_escaped_reference_is_accepted(override):
     assert validate(override)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 pytestmark = pytest.mark.unit
@@ -24,12 +22,12 @@ TWO, SERVERS = "train.processes=2", "train.strategy=parameter_server"
         [SERVERS],
     ],
 )
-def test_processes_have_a_strategy_for_them(validate, overlays: list[str]) -> None:
+def test_processes_have_a_strategy_for_them(validate, overlays):
     validate(*overlays)
 
 
 @pytest.mark.parametrize("strategy", ["mirrored", "tpu", "one_device"])
-def test_other_strategies_have_one_process(refused, strategy: str) -> None:
+def test_other_strategies_have_one_process(refused, strategy):
     message = refused(TWO, f"train.strategy={strategy}")
 
     assert f"the strategy {strategy} trains in one process" in message
@@ -44,23 +42,21 @@ def test_other_strategies_have_one_process(refused, strategy: str) -> None:
         ["train.parameter_servers=1", TWO],
     ],
 )
-def test_parameter_servers_have_a_strategy_and_workers(
-    refused, overlays: list[str]
-) -> None:
+def test_parameter_servers_have_a_strategy_and_workers(refused, overlays):
     message = refused(*overlays)
 
     assert "parameter servers are for their strategy, and have workers" in message
 
 
-def test_a_strategy_of_parameter_servers_has_one(refused) -> None:
+def test_a_strategy_of_parameter_servers_has_one(refused):
     assert "has no parameter server" in refused(TWO, SERVERS)
 
 
-def test_processes_exclude_replicas(refused) -> None:
+def test_processes_exclude_replicas(refused):
     assert "exclude each other" in refused(TWO, "train.replicas=2")
 
 
-def test_the_batch_is_divided_over_the_processes(refused) -> None:
+def test_the_batch_is_divided_over_the_processes(refused):
     message = refused("train.processes=3", "train.batch_size=128")
 
     assert "the batch cannot be divided over the processes" in message
@@ -78,7 +74,7 @@ def test_the_batch_is_divided_over_the_processes(refused) -> None:
         ("devices.memory_limit_mb=100", "devices.logical=2"),
     ],
 )
-def test_strategies_that_fit_together(validate, overrides) -> None:
+def test_strategies_that_fit_together(validate, overrides):
     validate("train.batch_size=null", *(f"train.{text}" for text in overrides))
 
 
@@ -103,16 +99,14 @@ def test_strategies_that_fit_together(validate, overrides) -> None:
         ("devices.logical", ("devices.logical=2", "replicas=2"), "given twice"),
     ],
 )
-def test_strategies_that_exclude_each_other(
-    refused, key: str, overrides, says: str
-) -> None:
+def test_strategies_that_exclude_each_other(refused, key, overrides, says):
     message = refused("train.batch_size=null", *(f"train.{text}" for text in overrides))
 
     assert says in message
     assert f"train.{key}" in message
 
 
-def test_a_warm_start_names_a_model(validate, refused, project: Path) -> None:
+def test_a_warm_start_names_a_model(validate, refused, project):
     for source in ("served", "latest_blessed", "latest"):
         assert validate(f"train.warm_start={source}").config.warm_start_path is None
 
@@ -130,7 +124,7 @@ def test_a_warm_start_names_a_model(validate, refused, project: Path) -> None:
     assert validate("train.warm_start=model").config.warm_start_path
 
 
-def test_layers_are_unfrozen_before_the_last_epoch(validate, refused) -> None:
+def test_layers_are_unfrozen_before_the_last_epoch(validate, refused):
     fine_tune = "train.fine_tune={{freeze: [backbone], unfreeze_after: {}}}"
     validate(fine_tune.format(6))
     message = refused(fine_tune.format(7))

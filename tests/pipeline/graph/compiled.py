@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
 from pipeline.graph.locations import Locations
+from runners.cloud.spec import read_spec
 
 
 def config_of(project: Path, name: str, **options):
@@ -55,3 +57,25 @@ def properties_of(nodes) -> dict[str, dict[str, Any]]:
         }
         for name, node in nodes.items()
     }
+
+
+def by_id(job: Any) -> dict[str, Any]:
+    """Returns the tasks of a job."""
+    return {task.id: task for task in read_spec(job).tasks}
+
+
+def container(job: Any, node: str) -> Any:
+    return by_id(job)[node].executor.container
+
+
+def env(container: Any) -> dict[str, str]:
+    return {item.name: item.value for item in container.env}
+
+
+def parameters_of(job: Any) -> Any:
+    """Returns the declared parameters of a job."""
+    return job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"]
+
+
+def trainer_config(job: Any) -> Any:
+    return json.loads(read_spec(job).parameters["trainer_config"])

@@ -29,12 +29,12 @@ def check(project: Path) -> Callable[..., None]:
     return check
 
 
-def test_any_metric_of_tfma_or_keras_may_be_used(check: Callable[..., None]) -> None:
+def test_any_metric_of_tfma_or_keras_may_be_used(check):
     check("AUC", "DiagnosticOddsRatio", "KLDivergence", "ConfusionMatrixPlot")
     check("{class: FBetaScore, params: {beta: 2.0}}", "BinaryAccuracy")
 
 
-def test_an_unknown_metric_names_the_nearest(check: Callable[..., None]) -> None:
+def test_an_unknown_metric_names_the_nearest(check):
     with pytest.raises(ConfigError, match="no metric 'DiagnosticOdsRatio'") as caught:
         check("AUC", "DiagnosticOdsRatio")
     assert caught.value.exit_code == ExitCode.USAGE
@@ -43,17 +43,13 @@ def test_an_unknown_metric_names_the_nearest(check: Callable[..., None]) -> None
 
 
 @pytest.mark.parametrize("params", ["{betta: 2.0}", "{beta: -1.0}"])
-def test_wrong_params_list_the_valid_ones(
-    check: Callable[..., None], params: str
-) -> None:
+def test_wrong_params_list_the_valid_ones(check, params):
     with pytest.raises(ConfigError, match="'FBetaScore' cannot be created") as caught:
         check(f"{{class: FBetaScore, params: {params}}}")
     assert "beta=1.0" in str(caught.value.expected)
 
 
-def test_tfma_alone_is_not_imported_for_the_common_metrics(
-    check: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tfma_alone_is_not_imported_for_the_common_metrics(check, monkeypatch):
     from pipeline.graph import check_metrics
 
     monkeypatch.delattr(check_metrics, "metric_classes")

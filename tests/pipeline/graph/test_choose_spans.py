@@ -43,7 +43,7 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_files_of_each_split(data: Path) -> None:
+def test_the_files_of_each_split(data):
     (data / "train-2").symlink_to(data / "train-0")
     window = choose_data(_config(data))
     assert [(file.split, Path(file.path)) for file in window.files] == [
@@ -55,7 +55,7 @@ def test_the_files_of_each_split(data: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["train-*", "train-2"])
-def test_a_dangling_symlink_is_named(data: Path, pattern: str) -> None:
+def test_a_dangling_symlink_is_named(data, pattern):
     (data / "train-2").symlink_to("/nowhere/train-2")
     with pytest.raises(UsageError, match="a broken link") as caught:
         choose_data(_config(data, pattern))
@@ -63,19 +63,19 @@ def test_a_dangling_symlink_is_named(data: Path, pattern: str) -> None:
     assert "a link to /nowhere/train-2" in str(caught.value)
 
 
-def test_a_link_to_itself_is_named(data: Path) -> None:
+def test_a_link_to_itself_is_named(data):
     (data / "train-2").symlink_to("train-2")
     with pytest.raises(UsageError, match="broken link[\\s\\S]*train-2"):
         choose_data(_config(data))
 
 
-def test_a_directory_is_named(data: Path) -> None:
+def test_a_directory_is_named(data):
     (data / "train-2").mkdir()
     with pytest.raises(UsageError, match="matches a directory[\\s\\S]*train-2/\\*"):
         choose_data(_config(data))
 
 
-def test_missing_and_wrong_places(data: Path) -> None:
+def test_missing_and_wrong_places(data):
     with pytest.raises(UsageError, match="does not exist"):
         choose_data(_config(data / "none"))
     with pytest.raises(UsageError, match="the data directory is a file"):
@@ -113,7 +113,7 @@ def _check_without_rights(directory: Path) -> str:
     return done.stdout
 
 
-def test_a_file_that_may_not_be_read_is_named(data: Path) -> None:
+def test_a_file_that_may_not_be_read_is_named(data):
     (data / "train-1").chmod(0)
     said = _check_without_rights(data)
     assert said.startswith(
@@ -123,7 +123,7 @@ def test_a_file_that_may_not_be_read_is_named(data: Path) -> None:
     assert f"{data}/train-1" in said
 
 
-def test_a_link_into_a_closed_directory_is_named(data: Path) -> None:
+def test_a_link_into_a_closed_directory_is_named(data):
     closed = data.parent / "closed"
     closed.mkdir()
     (closed / "x").write_text("x")
@@ -135,7 +135,7 @@ def test_a_link_into_a_closed_directory_is_named(data: Path) -> None:
     assert f"{data}/train-2" in said
 
 
-def test_a_directory_that_may_not_be_read_is_named(data: Path) -> None:
+def test_a_directory_that_may_not_be_read_is_named(data):
     data.chmod(0)
     said = _check_without_rights(data)
     data.chmod(0o755)
@@ -143,7 +143,7 @@ def test_a_directory_that_may_not_be_read_is_named(data: Path) -> None:
     assert str(data) in said
 
 
-def test_files_in_skipped_folders_are_ignored(data: Path) -> None:
+def test_files_in_skipped_folders_are_ignored(data):
     for folder in ("a", "_staging", ".cache"):
         (data / folder).mkdir()
     (data / "a" / "train-7").touch()
@@ -157,7 +157,7 @@ def test_files_in_skipped_folders_are_ignored(data: Path) -> None:
     ]
 
 
-def test_folders_that_no_wildcard_takes_are_no_error(data: Path) -> None:
+def test_folders_that_no_wildcard_takes_are_no_error(data):
     for name in ("_tmp", ".ipynb_checkpoints"):
         (data / name).mkdir()
     (data / "manifest.json").touch()

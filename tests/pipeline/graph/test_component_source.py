@@ -89,7 +89,7 @@ def root(tmp_path: Path) -> Path:
         ("Unknown", ["x"]),
     ],
 )
-def test_arguments_of_a_component(root: Path, name: str, arguments: list[str]) -> None:
+def test_arguments_of_a_component(root, name, arguments):
     found = read_component(root, f"mine.deep.parts:{name}")
 
     assert found and list(found.arguments) == arguments
@@ -97,9 +97,7 @@ def test_arguments_of_a_component(root: Path, name: str, arguments: list[str]) -
 
 
 @pytest.mark.parametrize("name", ["decorated", "Imported", "Gone", "twice", "nothing"])
-def test_names_that_the_source_does_not_define_are_unknown(
-    root: Path, name: str
-) -> None:
+def test_names_that_the_source_does_not_define_are_unknown(root, name):
     assert read_component(root, f"mine.deep.parts:{name}") is None
 
 
@@ -111,9 +109,7 @@ def test_names_that_the_source_does_not_define_are_unknown(
         ("Artifact", "a class without TFX's base class"),
     ],
 )
-def test_functions_and_classes_that_are_no_components(
-    root: Path, name: str, reason: str
-) -> None:
+def test_functions_and_classes_that_are_no_components(root, name, reason):
     found = read_component(root, f"mine.deep.parts:{name}")
 
     assert found and found.not_component == reason
@@ -125,7 +121,7 @@ def test_functions_and_classes_that_are_no_components(
     assert found.location == f"{root}/mine/deep/parts.py:{line}"
 
 
-def test_outputs_are_those_of_the_annotations(root: Path) -> None:
+def test_outputs_are_those_of_the_annotations(root):
     count = read_component(root, "mine.deep.parts:Count")
     returns = read_component(root, "mine.deep.parts:Returns")
 
@@ -142,7 +138,7 @@ def test_outputs_are_those_of_the_annotations(root: Path) -> None:
         "components.pusher.component:Pusher",
     ],
 )
-def test_components_of_tfx_and_ours_are_components(root: Path, component: str) -> None:
+def test_components_of_tfx_and_ours_are_components(root, component):
     found = read_component(root, component)
 
     assert found and not found.not_component
@@ -169,7 +165,5 @@ INPUT = "an output of a node, under 'inputs'"
         ("'not python'", None),
     ],
 )
-def test_types_of_values_that_an_annotation_accepts(
-    annotation: str, accepted: set[str] | None
-) -> None:
+def test_types_of_values_that_an_annotation_accepts(annotation, accepted):
     assert accepted_types(ast.parse(annotation, mode="eval").body) == accepted

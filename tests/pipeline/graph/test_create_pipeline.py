@@ -22,7 +22,7 @@ def _local_edges(nodes) -> set[tuple[str, str]]:
     return {(up, name) for name, node in nodes.items() for up in node.upstream_nodes}
 
 
-def test_training_waits_for_the_data_gate(project: Path, tmp_path: Path) -> None:
+def test_training_waits_for_the_data_gate(project, tmp_path):
     nodes = compile_locally(config_of(project, "digits"), tmp_path)
     assert {down for up, down in _local_edges(nodes) if up == "DataGate"} == {
         "AcceptData",
@@ -32,7 +32,7 @@ def test_training_waits_for_the_data_gate(project: Path, tmp_path: Path) -> None
     assert not nodes["DataGate"].outputs.outputs
 
 
-def test_own_artifact_types_resolve_by_name() -> None:
+def test_own_artifact_types_resolve_by_name():
     import components
 
     for name in components.ARTIFACT_TYPES:
@@ -40,7 +40,7 @@ def test_own_artifact_types_resolve_by_name() -> None:
         assert type_name == f"components.{name}"
 
 
-def test_every_call_creates_new_components(project: Path, tmp_path: Path) -> None:
+def test_every_call_creates_new_components(project, tmp_path):
     from pipeline.graph.create_pipeline import create_pipeline
 
     config = config_of(project, "digits")
@@ -74,14 +74,12 @@ def _changed(project: Path, tmp_path: Path, name: str, *overrides: str) -> set[s
     ],
 )
 def test_a_config_change_affects_only_nodes_that_use_it(
-    project: Path, tmp_path: Path, override: str, nodes: set[str]
-) -> None:
+    project, tmp_path, override, nodes
+):
     assert _changed(project, tmp_path, "taxi", override) == nodes
 
 
-def test_every_node_but_the_resolver_has_a_fingerprint(
-    project: Path, tmp_path: Path
-) -> None:
+def test_every_node_but_the_resolver_has_a_fingerprint(project, tmp_path):
     properties = properties_of(compile_locally(config_of(project, "digits"), tmp_path))
     without = {node for node, found in properties.items() if "fingerprint" not in found}
     assert without == {"LatestBlessedModel"}
@@ -93,42 +91,15 @@ def test_every_node_but_the_resolver_has_a_fingerprint(
     assert "pipeline.training.models.dense" not in trainer["code"]
 
 
-def test_code_for_remote_storage_counts_where_something_is_remote(
-    project: Path, tmp_path: Path
-) -> None:
-    def nodes(**locations: str) -> set[str]:
-        compiled = compile_locally(config_of(project, "digits"), tmp_path, **locations)
-        return {
-            node
-            for node, found in properties_of(compiled).items()
-            if "sluice.storage.gcs_storage" in found.get("fingerprint", "")
-        }
-
-    assert nodes() == set()
-    # TFX's own components do not use it.
-    assert nodes(pipeline_root="gs://bucket/root") == {
-        "TFRecordGen",
-        "DataVerdict",
-        "DataGate",
-        "AcceptData",
-        "Trainer",
-        "Evaluator",
-        "ModelVerdict",
-        "Pusher",
-    }
-
-
 @pytest.mark.parametrize("name", ["digits", "taxi"])
-def test_the_evaluator_may_reuse_the_metrics_of_the_baseline(
-    project: Path, tmp_path: Path, name: str
-) -> None:
+def test_the_evaluator_may_reuse_the_metrics_of_the_baseline(project, tmp_path, name):
     from components.evaluator.add_baseline import can_add_baseline
 
     properties = properties_of(compile_locally(config_of(project, name), tmp_path))
     assert can_add_baseline(properties["Evaluator"])
 
 
-def test_the_code_of_a_node_is_what_it_runs() -> None:
+def test_the_code_of_a_node_is_what_it_runs():
     from sluice import code_fingerprint
 
     nodes = {
@@ -151,9 +122,7 @@ def test_the_code_of_a_node_is_what_it_runs() -> None:
         assert not {name for name in modules if name.startswith(("runners", "tests"))}
 
 
-def test_the_path_of_the_schema_contains_its_digest(
-    project: Path, tmp_path: Path
-) -> None:
+def test_the_path_of_the_schema_contains_its_digest(project, tmp_path):
     def path_of_schema() -> str:
         nodes = compile_locally(config_of(project, "digits"), tmp_path)
         return properties_of(nodes)["ImportSchemaGen"]["schema_file"]
@@ -171,7 +140,7 @@ def test_the_path_of_the_schema_contains_its_digest(
         schema.write_text(text)
 
 
-def test_the_registry_agrees_with_the_components(project: Path, tmp_path: Path) -> None:
+def test_the_registry_agrees_with_the_components(project, tmp_path):
     from pipeline.graph.create_pipeline import create_pipeline
     from pipeline.graph.custom_nodes import sort_nodes
     from sluice.node_kinds import kind_of

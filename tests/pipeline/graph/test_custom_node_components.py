@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def Count(
     examples: InputArtifact[Examples],
     summary: OutputArtifact[String],
     at_least: Parameter[int] = 1,
+    words: Parameter[str] = "",
 ):
     pass
 
@@ -57,9 +59,7 @@ def own_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path / "own")
 
 
-def test_custom_nodes_are_in_local_and_cloud_pipelines(
-    project: Path, tmp_path: Path, own_parts: None
-) -> None:
+def test_custom_nodes_are_in_local_and_cloud_pipelines(project, tmp_path, own_parts):
     overrides = [f"nodes.Count={COUNT}", f"nodes.Predictions={BULK_INFERRER}"]
     config = config_of(project, "digits", overrides=overrides)
     nodes = compile_locally(config, tmp_path)
@@ -100,8 +100,8 @@ def test_custom_nodes_are_in_local_and_cloud_pipelines(
     ],
 )
 def test_a_component_that_cannot_be_created_is_a_config_error(
-    project: Path, tmp_path: Path, own_parts: None, change: dict, message: str
-) -> None:
+    project, tmp_path, own_parts, change, message
+):
     from sluice.errors import ConfigError
 
     overrides = [f"nodes.Count={ {**COUNT, **change, 'before': []} }"]
@@ -109,3 +109,22 @@ def test_a_component_that_cannot_be_created_is_a_config_error(
     with pytest.raises(ConfigError, match=message) as caught:
         compile_locally(config, tmp_path)
     assert caught.value.where and "nodes.Count" in caught.value.where
+
+
+def test_a_fingerprint_covers_the_files_that_parameters_name(
+    project, tmp_path, own_parts
+):
+    """Otherwise an edit of them would be served from the cache."""
+    words = project / "words.txt"
+    node = {**COUNT, "parameters": {"words": "words.txt"}, "before": []}
+    found = []
+    for text in ("a", "b"):
+        words.write_text(text)
+        config = config_of(project, "digits", overrides=[f"nodes.Own={node}"])
+        properties = properties_of(compile_locally(config, tmp_path))
+        assert json.loads(properties["Trainer"]["fingerprint"])["files"] == {}
+        found.append(json.loads(properties["Own"]["fingerprint"])["files"])
+    words.unlink()
+    assert found == [
+        {"words.txt": hashlib.sha256(text).hexdigest()} for text in (b"a", b"b")
+    ]

@@ -38,9 +38,7 @@ def _model_params(project: Path, tmp_path: Path) -> dict[str, Any]:
     return arguments["custom_config"]["model_params"]
 
 
-def test_the_trainer_gets_a_path_that_contains_the_digest(
-    project: Path, tmp_path: Path
-) -> None:
+def test_the_trainer_gets_a_path_that_contains_the_digest(project, tmp_path):
     file = project / "files" / "vgg16.h5"
     file.parent.mkdir()
     file.write_bytes(b"one")
@@ -54,7 +52,7 @@ def test_the_trainer_gets_a_path_that_contains_the_digest(
 
 
 @pytest.mark.parametrize("given", ["imagenet", "weights/missing.h5"])
-def test_a_missing_file_names_what_to_download(project: Path, given: str) -> None:
+def test_a_missing_file_names_what_to_download(project, given):
     from tf_keras.src.applications import vgg16
 
     with pytest.raises(ConfigError) as caught:

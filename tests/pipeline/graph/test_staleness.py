@@ -31,9 +31,7 @@ def window_of(base: Path, pattern: str, ages_h: dict[str, float]) -> Window:
     return select_spans(str(base), {None: pattern}, 9, when, NOON_S)
 
 
-def test_a_day_is_as_old_as_its_end_whenever_its_files_were_written(
-    tmp_path: Path,
-) -> None:
+def test_a_day_is_as_old_as_its_end_whenever_its_files_were_written(tmp_path):
     window = window_of(
         tmp_path, "{YYYY}{MM}{DD}/*", {"20240101/a": 0, "20240102/a": 900}
     )
@@ -47,12 +45,12 @@ def test_a_day_is_as_old_as_its_end_whenever_its_files_were_written(
     check_staleness(window, None, NOON_S * 2)
 
 
-def test_the_current_day_is_not_old(tmp_path: Path) -> None:
+def test_the_current_day_is_not_old(tmp_path):
     window = window_of(tmp_path, "{YYYY}{MM}{DD}/*", {"20240103/a": 0})
     check_staleness(window, 0.001, NOON_S)
 
 
-def test_a_numbered_span_is_as_old_as_its_newest_file(tmp_path: Path) -> None:
+def test_a_numbered_span_is_as_old_as_its_newest_file(tmp_path):
     ages_h = {"1/a": 1.0, "2/a": 200.0, "2/b": 100.0}
     window = window_of(tmp_path, "{SPAN}/*", ages_h)
     check_staleness(window, 100, NOON_S)
@@ -60,14 +58,14 @@ def test_a_numbered_span_is_as_old_as_its_newest_file(tmp_path: Path) -> None:
         check_staleness(window, 99, NOON_S)
 
 
-def test_data_without_spans_has_an_age(tmp_path: Path) -> None:
+def test_data_without_spans_has_an_age(tmp_path):
     window = window_of(tmp_path, "*", {"a": 50, "b": 3})
     check_staleness(window, 3, NOON_S)
     with pytest.raises(DataError, match="newest file of the data is too old"):
         check_staleness(window, 2.9, NOON_S)
 
 
-def test_spans_that_were_not_complete_are_named(tmp_path: Path) -> None:
+def test_spans_that_were_not_complete_are_named(tmp_path):
     ages_h = {"1/a": 9.0, "1/_SUCCESS": 9.0, "2/a": 1.0}
     window = window_of(tmp_path, "{SPAN}/*", ages_h)
     with pytest.raises(DataError, match="span 2 was not taken: no _SUCCESS in"):

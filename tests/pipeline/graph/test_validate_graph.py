@@ -99,7 +99,7 @@ def refused(config_of: Callable[..., Config]) -> Callable[..., ConfigError]:
     return refused
 
 
-def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> None:
+def test_nodes_are_in_topological_order(config_of):
     assert node_ids(config_of())[:2] == ["TFRecordGen", "ImportSchemaGen"]
     gate = {**COUNT, "before": ["StatisticsGen"]}
     last = {
@@ -200,33 +200,11 @@ def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> Non
         ({"after": ["Count"]}, "nodes.Count", ["a cycle: Count -> Count"]),
         ({"component": "mine.part:Count"}, "component", ["no module 'mine.part'"]),
         (
-            {"component": "mine.parts:Cuont"},
-            "component",
-            ["no component 'Cuont'", "did you mean mine.parts:Count?"],
-        ),
-        (
-            {"component": "mine.parts.Count"},
-            "component",
-            ["not an import path", "write a colon before the name: mine.parts:Count"],
-        ),
-        (
-            {"component": "mine.parts"},
-            "component",
-            ["not an import path", "the component's name: mine.parts:NAME"],
-        ),
-        (
-            {"component": "tfx.component:StatisticsGen"},
-            "component",
-            ["no module 'tfx.component'", "did you mean 'tfx.components'?"],
-        ),
-        (
             {"component": "tfx.components:StatisticGen"},
             "component",
-            [
-                "no component 'StatisticGen'",
-                "did you mean tfx.components:StatisticsGen?",
-            ],
+            ["no component 'StatisticGen'", "did you mean 'StatisticsGen'?"],
         ),
+        ({"component": "mine.parts"}, "component", ["not an import path"]),
         (
             {"component": "mine.parts:plain"},
             "component",
@@ -244,8 +222,8 @@ def test_nodes_are_in_topological_order(config_of: Callable[..., Config]) -> Non
     ],
 )
 def test_an_error_in_a_node_names_its_key_and_the_component(
-    refused: Callable[..., ConfigError], change: dict, key: str, names: list[str]
-) -> None:
+    refused, change, key, names
+):
     error = refused(Count={**COUNT, **change})
     assert not error.examples, "reported more than once"
     assert error.where and key in error.where
@@ -253,86 +231,56 @@ def test_an_error_in_a_node_names_its_key_and_the_component(
         assert name in str(error)
 
 
-def test_a_float_parameter_needs_a_decimal_point(
-    refused: Callable[..., ConfigError], config_of: Callable[..., Config]
-) -> None:
+def test_a_float_parameter_needs_a_decimal_point(refused, config_of):
     node = {"component": "mine.parts:Own", "inputs": COUNT["inputs"]}
     assert refused(Own={**node, "parameters": {"rate": 1}}).hint == "write 1.0"
     validate_pipeline(config_of(Own={**node, "parameters": {"rate": 1.0}}))
     validate_pipeline(config_of(Own={**node, "parameters": {"rate": None}}))
 
 
-def test_a_misspelt_component_whose_output_is_read_is_one_problem(
-    refused: Callable[..., ConfigError],
-) -> None:
+def test_a_misspelt_component_whose_output_is_read_is_one_problem(refused):
     reader = {"component": "mine.parts:Own", "inputs": {"examples": "Count.summary"}}
     error = refused(Count={**COUNT, "component": "mine.part:Count"}, Reader=reader)
     assert "no module 'mine.part'" in error.what
     assert error.where and "nodes.Count.component" in error.where
 
 
-@pytest.mark.parametrize(
-    ("override", "key"),
-    [
-        ("memory_mb.nodes={Traner: 100}", "memory_mb.nodes.Traner"),
-        ("retries.nodes={Traner: 1}", "retries.nodes.Traner"),
-    ],
-)
-def test_limits_of_an_unknown_node(
-    refused: Callable[..., ConfigError], override: str, key: str
-) -> None:
-    error = refused(override)
-    assert key in str(error.where) and error.hint == "did you mean 'Trainer'?"
-
-
-def test_limits_of_an_own_node(config_of: Callable[..., Config]) -> None:
-    validate_pipeline(config_of("memory_mb.nodes={Count: 100}", Count=COUNT))
-
-
 @pytest.mark.parametrize("name", ["count", "Two words", "A.b", "1st"])
-def test_names_that_no_node_can_have(
-    config_of: Callable[..., Config], name: str
-) -> None:
+def test_names_that_no_node_can_have(config_of, name):
     with pytest.raises(ConfigError):
         config_of(f"nodes={ {name: COUNT} }")
 
 
-def test_a_name_that_is_taken(refused: Callable[..., ConfigError]) -> None:
+def test_a_name_that_is_taken(refused):
     assert "already" in str(refused(Trainer={**COUNT}))
 
 
-def test_serving_nodes_are_there_if_the_config_has_serving_data(
-    refused: Callable[..., ConfigError], config_of: Callable[..., Config]
-) -> None:
+def test_serving_nodes_are_there_if_the_config_has_serving_data(refused, config_of):
     node = {**COUNT, "inputs": {"examples": "ServingTFRecordGen.examples"}}
     assert "no node 'ServingTFRecordGen'" in str(refused(Count=node))
     validate_pipeline(config_of("data.serving='sent-*'", Count=node))
 
 
-def test_an_output_of_an_own_node(
-    refused: Callable[..., ConfigError], config_of: Callable[..., Config]
-) -> None:
+def test_an_output_of_an_own_node(refused, config_of):
     reader = {"component": "mine.parts:Own", "inputs": {"examples": "Count.summary"}}
     validate_pipeline(config_of(Count=COUNT, Reader=reader))
     reader["inputs"] = {"examples": "Count.sumary"}
     assert "did you mean 'summary'?" in str(refused(Count=COUNT, Reader=reader))
 
 
-def test_a_constructor_that_takes_anything(config_of: Callable[..., Config]) -> None:
+def test_a_constructor_that_takes_anything(config_of):
     node = {**COUNT, "component": "mine.parts:Any", "parameters": {"other": 1}}
     validate_pipeline(config_of(Count=node))
 
 
-def test_requested_nodes_must_exist(config_of: Callable[..., Config]) -> None:
+def test_requested_nodes_must_exist(config_of):
     check_node_ids(config_of(Count=COUNT), ["Count", "Trainer"])
     with pytest.raises(UsageError) as caught:
         check_node_ids(config_of(), ["Traner"])
     assert caught.value.hint == "did you mean 'Trainer'?"
 
 
-def test_modules_and_files_of_custom_nodes(
-    config_of: Callable[..., Config], project: Path
-) -> None:
+def test_modules_and_files_of_custom_nodes(config_of, project):
     (project / "settings.txt").write_text("a")
     parameters = {"name": "settings.txt", "functions": ["mine.other.Other", "a.b.c"]}
     config = config_of(Count={**COUNT, "parameters": parameters})
@@ -346,7 +294,7 @@ def test_modules_and_files_of_custom_nodes(
         assert reads_outside(config_of(Count={**COUNT, "parameters": {"name": place}}))
 
 
-def test_tensorflow_is_not_imported(project: Path) -> None:
+def test_tensorflow_is_not_imported(project):
     program = """
 import sys
 from pipeline.config.load import load_config

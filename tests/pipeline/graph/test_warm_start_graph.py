@@ -34,9 +34,7 @@ def _pipeline(config: Any, tmp_path: Path, db: Path | None) -> Any:
 
 
 @pytest.mark.parametrize("source", ["served", "latest", "latest_blessed"])
-def test_the_trainer_reads_what_a_resolver_finds(
-    project: Path, tmp_path: Path, source: str
-) -> None:
+def test_the_trainer_reads_what_a_resolver_finds(project, tmp_path, source):
     from tfx.dsl.compiler import compiler
     from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
 
@@ -62,9 +60,7 @@ def test_the_trainer_reads_what_a_resolver_finds(
     assert "WarmStartModel" in str(trainer["base_model"])
 
 
-def test_a_path_is_copied_to_one_that_contains_its_digest(
-    project: Path, tmp_path: Path
-) -> None:
+def test_a_path_is_copied_to_one_that_contains_its_digest(project, tmp_path):
     model = project / "given" / "7"
     (model / "variables").mkdir(parents=True)
     (model / "saved_model.pb").write_text("one")

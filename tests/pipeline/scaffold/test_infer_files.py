@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from pathlib import Path
 
 import pytest
@@ -318,10 +317,9 @@ def test_a_sample_is_the_first_records_of_each_file(tmp_path):
     assert len(list(all_of_them.records())) == 60
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zlib.compress])
-def test_compression_is_detected_by_content(tmp_path, compress):
+def test_compression_is_detected_by_content(tmp_path):
     plain = write(tmp_path / "a", 3).read_bytes()
-    (tmp_path / "train-0.tfrecord").write_bytes(compress(plain))
+    (tmp_path / "train-0.tfrecord").write_bytes(gzip.compress(plain))
 
     assert len(list(Sample([tmp_path / "train-0.tfrecord"]).records())) == 3
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from google.protobuf import text_format
 from hypothesis import HealthCheck, given, settings
@@ -69,7 +67,7 @@ def test_a_schema_of_any_records(records):
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_a_proposal_of_any_records(tmp_path: Path, names, data):
+def test_a_proposal_of_any_records(tmp_path, names, data):
     columns = {
         name: data.draw(
             st.lists(st.integers(0, 3), min_size=3, max_size=3)
@@ -93,7 +91,7 @@ def test_a_proposal_of_any_records(tmp_path: Path, names, data):
     summary = summarize(sample.records())
     guess = SplitGuess({}, "*", False, "as said")
     try:
-        label = choose_label(summary, "the label", None, lambda name: None)
+        label = choose_label(summary, "the label", lambda name: None)
         proposal = propose("mine", "data", guess, sample, summary, label.name)
     except SluiceError as error:
         assert error.what == "no feature can be used by a model"

@@ -256,7 +256,7 @@ def never(feature: str) -> str | None:
 
 
 def test_without_a_terminal_the_likeliest_label_is_chosen():
-    chosen = choose_label(TWO, None, None, never)
+    chosen = choose_label(TWO, None, never)
 
     assert chosen.name == "bought"
     assert "it could also be clicked: choose with --label" in chosen.why
@@ -266,31 +266,15 @@ def test_a_name_like_is_mobile_is_weak_evidence_for_a_label():
     doubtful = counted(is_mobile=lambda n: n % 2, bought=lambda n: n % 2)
     sure = counted(is_mobile=lambda n: n % 2, churned=lambda n: n % 2)
 
-    chosen = choose_label(doubtful, None, None, never)
+    chosen = choose_label(doubtful, None, never)
     assert "it could also be bought" in chosen.why
     # A word that says what is predicted goes before one that only asks.
-    assert choose_label(sure, None, None, never).name == "churned"
-
-
-def test_the_user_is_asked_only_if_the_label_is_unclear():
-    asked = []
-
-    def ask(candidates):
-        asked.append([candidate.name for candidate in candidates])
-        return candidates[-1].name
-
-    sure = counted(label=lambda n: n % 3, day=lambda n: n % 7)
-    assert choose_label(sure, None, ask, never).name == "label"
-    assert asked == []
-    assert choose_label(TWO, None, ask, never).name == "clicked"
-    assert choose_label(NONE, None, ask, never).name == "day"
-    assert choose_label(TWO, "bought", ask, never).name == "bought"
-    assert asked == [["bought", "clicked"], ["day"]]
+    assert choose_label(sure, None, never).name == "churned"
 
 
 def test_no_label():
     with pytest.raises(UsageError, match="looks like the label") as caught:
-        choose_label(NONE, None, None, "init a --label {}".format)
+        choose_label(NONE, None, "init a --label {}".format)
     error = caught.value
     assert error.actual == "features that could be: day"
     assert error.examples == (
@@ -300,16 +284,16 @@ def test_no_label():
     correct += "few classes"
     assert error.hint == (f"{correct}; or predict another feature: init a --label day")
     with pytest.raises(UsageError, match="looks like the label") as caught:
-        choose_label(NONE, None, None, never)
+        choose_label(NONE, None, never)
     assert caught.value.hint == correct
 
 
 def test_a_requested_label_that_is_not_usable():
     with pytest.raises(UsageError, match="no feature 'clickd'") as caught:
-        choose_label(TWO, "clickd", None, never)
+        choose_label(TWO, "clickd", never)
     assert caught.value.hint == "did you mean 'clicked'?"
     with pytest.raises(UsageError, match="'x' cannot be the label") as caught:
-        choose_label(TWO, "x", None, never)
+        choose_label(TWO, "x", never)
     assert "FLOAT" in (caught.value.actual or "")
 
 

@@ -70,7 +70,7 @@ def with_top(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_every_application_is_known_with_its_smallest_image() -> None:
+def test_every_application_is_known_with_its_smallest_image():
     import tensorflow as tf
 
     found = {}
@@ -84,7 +84,7 @@ def test_every_application_is_known_with_its_smallest_image() -> None:
     assert found == APPLICATIONS
 
 
-def test_images_are_converted_as_each_family_expects() -> None:
+def test_images_are_converted_as_each_family_expects():
     import tensorflow as tf
 
     from pipeline.training.models.application import Preprocess
@@ -107,7 +107,7 @@ def test_images_are_converted_as_each_family_expects() -> None:
     assert len(scales) > 2, "the families differ"
 
 
-def test_gray_images_are_repeated_and_precision_is_kept() -> None:
+def test_gray_images_are_repeated_and_precision_is_kept():
     import tensorflow as tf
 
     from pipeline.training.models.application import Preprocess
@@ -122,7 +122,7 @@ def test_gray_images_are_repeated_and_precision_is_kept() -> None:
         tf.keras.mixed_precision.set_global_policy("float32")
 
 
-def test_a_model_has_its_head_and_a_gradient_for_every_weight() -> None:
+def test_a_model_has_its_head_and_a_gradient_for_every_weight():
     import tensorflow as tf
 
     model = _build(SMALL, channels=1, head=[5, 4], dropout=0.5, pooling="max")
@@ -138,7 +138,7 @@ def test_a_model_has_its_head_and_a_gradient_for_every_weight() -> None:
     assert units == [5, 4, 3]
 
 
-def test_the_defaults_are_those_of_the_config() -> None:
+def test_the_defaults_are_those_of_the_config():
     shapes = [
         [layer.output_shape for layer in _build("VGG16", **params).layers]
         for params in ({}, ApplicationParams().model_dump())
@@ -146,9 +146,7 @@ def test_the_defaults_are_those_of_the_config() -> None:
     assert shapes[0] == shapes[1]
 
 
-def test_weights_with_and_without_top_are_those_of_keras(
-    with_top: Path, backbone: Any, tmp_path: Path
-) -> None:
+def test_weights_with_and_without_top_are_those_of_keras(with_top, backbone, tmp_path):
     from pipeline.training.models.published_weights import load_published_weights
 
     expected = [value.astype("float32") for value in _random_weights(backbone)]
@@ -166,8 +164,8 @@ def test_weights_with_and_without_top_are_those_of_keras(
 
 
 def test_efficientnet_is_what_keras_makes_of_its_published_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     import tensorflow as tf
 
     from pipeline.training.models.published_weights import load_published_weights
@@ -206,7 +204,7 @@ def test_efficientnet_is_what_keras_makes_of_its_published_weights(
     assert not np.allclose(before, expected, rtol=0.1, atol=1e-9)
 
 
-def test_weights_of_another_model_name_the_layers(with_top: Path) -> None:
+def test_weights_of_another_model_name_the_layers(with_top):
     with pytest.raises(NodeError) as caught:
         _build("VGG16", weights=str(with_top))
     message = str(caught.value)
@@ -217,9 +215,7 @@ def test_weights_of_another_model_name_the_layers(with_top: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "text", "layer", "format"])
-def test_a_damaged_file_of_weights_is_named(
-    with_top: Path, backbone: Any, tmp_path: Path, damage: str
-) -> None:
+def test_a_damaged_file_of_weights_is_named(with_top, backbone, tmp_path, damage):
     from pipeline.training.models.published_weights import load_published_weights
 
     path = tmp_path / "damaged.h5"
@@ -242,7 +238,7 @@ def test_a_damaged_file_of_weights_is_named(
     assert caught.value.where == str(path)
 
 
-def test_the_published_file_is_named_as_keras_knows_it() -> None:
+def test_the_published_file_is_named_as_keras_knows_it():
     from tf_keras.src.applications import mobilenet_v2, vgg16
 
     from pipeline.training.models.published_weights import find_published

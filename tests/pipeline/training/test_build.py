@@ -15,7 +15,7 @@ from sluice.project import own_root
 pytestmark = pytest.mark.tf
 
 
-def test_autograph_leaves_keras_alone_and_converts_a_users_call() -> None:
+def test_autograph_leaves_keras_alone_and_converts_a_users_call():
     import tensorflow as tf
     import tf_keras
     from tensorflow.python.autograph.impl import conversion
@@ -53,7 +53,7 @@ def lazy(inputs: Any, params: dict[str, Any]) -> Any:
     return Lazy()
 
 
-def test_a_model_is_built_and_the_policy_of_keras_stays() -> None:
+def test_a_model_is_built_and_the_policy_of_keras_stays():
     import tensorflow as tf
 
     from pipeline.training.build import ModelSettings, build_model, model_inputs
@@ -93,9 +93,7 @@ def wide(inputs: Any, params: dict[str, Any]) -> Any:
         ("wide", "does not fit the label, which has 2 classes", "[batch, 7]"),
     ],
 )
-def test_what_is_no_model_of_the_labels_classes(
-    function: str, what: str, found: str
-) -> None:
+def test_what_is_no_model_of_the_labels_classes(function, what, found):
     from pipeline.training.build import ModelSettings, build_model, model_inputs
     from pipeline.training.strategy.distribution import (
         StrategySettings,
@@ -148,7 +146,7 @@ print(json.dumps([bool(np.array_equal(a, b)) for a, b in pairs]))
 """
 
 
-def test_weights_are_copied_to_parameter_servers_and_back() -> None:
+def test_weights_are_copied_to_parameter_servers_and_back():
     done = subprocess.run(
         [sys.executable, "-c", DIVIDED],
         cwd=own_root(),

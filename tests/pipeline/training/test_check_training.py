@@ -108,9 +108,7 @@ def check(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
         ),
     ],
 )
-def test_what_is_refused(
-    check: Callable[..., None], override: str, where: str, message: str
-) -> None:
+def test_what_is_refused(check, override, where, message):
     with pytest.raises(ConfigError) as caught:
         check(override)
     assert caught.value.exit_code == ExitCode.USAGE
@@ -118,7 +116,7 @@ def test_what_is_refused(
     assert where in str(caught.value.where)
 
 
-def test_the_users_code_is_imported_and_not_called(check: Callable[..., None]) -> None:
+def test_the_users_code_is_imported_and_not_called(check):
     check(
         "train.callbacks=[own_training_code:Good, "
         "{function: own_training_code:make, params: {path: logs}}]",
@@ -126,7 +124,7 @@ def test_the_users_code_is_imported_and_not_called(check: Callable[..., None]) -
     )
 
 
-def test_what_keras_takes(check: Callable[..., None]) -> None:
+def test_what_keras_takes(check):
     check(
         "train.optimizer={class: SGD, params: {momentum: 0.9, nesterov: true}}",
         "train.loss={class: CategoricalFocalCrossentropy, params: {gamma: 1.0}}",

@@ -117,7 +117,7 @@ def as_in_a_training() -> None:
     ("kind", "offered"),
     [("optimizers", OPTIMIZERS), ("losses", LOSSES), ("metrics", METRICS)],
 )
-def test_the_lists_are_those_of_keras(kind: str, offered: dict[str, Any]) -> None:
+def test_the_lists_are_those_of_keras(kind, offered):
     known = classes_of(kind)
 
     assert set(offered) == set(known) - _NOT_OFFERED[kind]
@@ -134,7 +134,7 @@ def test_the_lists_are_those_of_keras(kind: str, offered: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_trains(name: str) -> None:
+def test_every_optimizer_trains(name):
     model = compiled(
         optimizer=spec(name),
         learning_rate={
@@ -153,7 +153,7 @@ def test_every_optimizer_trains(name: str) -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_every_loss_and_metric_that_fits(classes: int) -> None:
+def test_every_loss_and_metric_that_fits(classes):
     import tensorflow as tf
 
     task = "binary" if classes == 2 else "multiclass"
@@ -188,7 +188,7 @@ def test_every_loss_and_metric_that_fits(classes: int) -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_every_loss_that_fits(classes: int) -> None:
+def test_every_loss_that_fits(classes):
     import tensorflow as tf
 
     task = "binary" if classes == 2 else "multiclass"
@@ -206,7 +206,7 @@ def test_every_loss_that_fits(classes: int) -> None:
         assert found == pytest.approx(expected, rel=1e-6), name
 
 
-def test_label_smoothing_for_class_ids() -> None:
+def test_label_smoothing_for_class_ids():
     import tensorflow as tf
 
     x, ids = data(4)
@@ -243,7 +243,7 @@ def clipped(key: str, limit: float, gradients: list[np.ndarray]) -> list[np.ndar
 
 
 @pytest.mark.parametrize("key", ["norm", "global_norm", "value"])
-def test_gradients_are_clipped(key: str) -> None:
+def test_gradients_are_clipped(key):
     limit = 0.05
     model = compiled(
         optimizer=spec("SGD"), learning_rate=1.0, clip_gradients={key: limit}
@@ -261,7 +261,7 @@ def test_gradients_are_clipped(key: str) -> None:
         np.testing.assert_allclose(now, old - step, rtol=1e-4, atol=1e-7)
 
 
-def test_weights_decay_but_not_biases_and_normalization() -> None:
+def test_weights_decay_but_not_biases_and_normalization():
     rate, decay = 0.1, 0.3
     model = compiled(
         normalize=True,
@@ -287,7 +287,7 @@ def test_weights_decay_but_not_biases_and_normalization() -> None:
 
 
 @pytest.mark.parametrize("decayed", ["unbiased/kernel:0", "betas/embeddings:0"])
-def test_names_of_weights_that_decay(decayed: str) -> None:
+def test_names_of_weights_that_decay(decayed):
     import re
 
     from pipeline.training.compile import NOT_DECAYED
@@ -297,7 +297,7 @@ def test_names_of_weights_that_decay(decayed: str) -> None:
         assert re.search(NOT_DECAYED, name)
 
 
-def test_weights_of_examples_count_in_metrics_without_a_warning() -> None:
+def test_weights_of_examples_count_in_metrics_without_a_warning():
     model = compiled(metrics=[spec("BinaryAccuracy")])
     x, ids = data()
     right = (model.predict(x, verbose=0) >= 0.5) == ids
@@ -311,7 +311,7 @@ def test_weights_of_examples_count_in_metrics_without_a_warning() -> None:
     assert found["binary_accuracy"] == pytest.approx(expected)
 
 
-def test_a_value_that_keras_refuses() -> None:
+def test_a_value_that_keras_refuses():
     with pytest.raises(NodeError, match="AUC cannot be created") as caught:
         make_metrics([spec("AUC", curve="ROCK")], 2)
 

@@ -109,23 +109,23 @@ def weights(folder: Path) -> list[bytes]:
         return [item[()].tobytes() for item in arrays if isinstance(item, h5py.Dataset)]
 
 
-def test_weights_and_history_are_equal(work: Path) -> None:
+def test_weights_and_history_are_equal(work):
     assert len(weights(work / "a")) >= 6
     assert weights(work / "a") == weights(work / "b")
     for name in ("history.json", "history.csv"):
         assert (work / "a" / name).read_text() == (work / "b" / name).read_text()
 
 
-def test_another_seed_gives_other_weights(work: Path) -> None:
+def test_another_seed_gives_other_weights(work):
     assert weights(work / "a") != weights(work / "other")
 
 
-def test_operations_are_deterministic_only_where_asked(work: Path) -> None:
+def test_operations_are_deterministic_only_where_asked(work):
     assert json.loads((work / "a.json").read_text())[0] is True
     assert json.loads((work / "off.json").read_text())[0] is False
 
 
-def test_a_model_of_mixed_precision_is_exported_in_float32(work: Path) -> None:
+def test_a_model_of_mixed_precision_is_exported_in_float32(work):
     facts = json.loads((work / "half" / "training.json").read_text())
     assert facts["precision"] == "mixed_bfloat16"
     assert weights(work / "half") != weights(work / "off")

@@ -120,7 +120,7 @@ def _others(count: int) -> dict[str, Any]:
     return {"feature_self": tf.zeros([count]), "b_1_c": tf.zeros([count], tf.int64)}
 
 
-def test_a_call_with_python_control_flow_is_exported(tmp_path: Path) -> None:
+def test_a_call_with_python_control_flow_is_exported(tmp_path):
     import tensorflow as tf
 
     class Sign(tf.keras.layers.Layer):
@@ -136,7 +136,7 @@ def test_a_call_with_python_control_flow_is_exported(tmp_path: Path) -> None:
         assert answer["probabilities"].shape == (1, 1)
 
 
-def test_a_lookup_table_inside_the_model_is_exported(tmp_path: Path) -> None:
+def test_a_lookup_table_inside_the_model_is_exported(tmp_path):
     import tensorflow as tf
 
     def build(x):
@@ -148,14 +148,14 @@ def test_a_lookup_table_inside_the_model_is_exported(tmp_path: Path) -> None:
     assert answer["probabilities"].numpy().tolist() == [[0.5], [1.0], [0.0]]
 
 
-def test_signatures_name_only_what_the_model_uses(tmp_path: Path) -> None:
+def test_signatures_name_only_what_the_model_uses(tmp_path):
     loaded = _export(lambda x: x, tmp_path)
     _, values = loaded.signatures["predict_values"].structured_input_signature
     assert sorted(values) == ["a", "b_1_c", "feature_self"]
     assert (tmp_path / "assets.extra" / "classes.json").is_file()
 
 
-def test_vectors_are_predicted_from_json_lines_as_from_records(tmp_path: Path) -> None:
+def test_vectors_are_predicted_from_json_lines_as_from_records(tmp_path):
     _export(lambda x: x, tmp_path / "model", VectorOutput())
     rows: list[dict[str, Any]] = [
         {"place": [1.0, 2.5], "grid": [[1, 2, 3], [4, 5, 6]], "tags": ["abc", "d"]},

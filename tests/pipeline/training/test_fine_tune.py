@@ -66,9 +66,7 @@ ALL = {"block1_dense", "block1_norm", "block2_dense", "own_norm", "head"}
         (["head"], {"head"}, None),
     ],
 )
-def test_frozen_layers_do_not_change(
-    patterns: list[str], frozen: set[str], frozen_for_ever: str | None
-) -> None:
+def test_frozen_layers_do_not_change(patterns, frozen, frozen_for_ever):
     from pipeline.training.fine_tune import freeze, unfreeze
 
     model = _nested()
@@ -78,7 +76,7 @@ def test_frozen_layers_do_not_change(
     assert _trained(model) == ALL - {frozen_for_ever}
 
 
-def test_layers_of_a_subclassed_model_and_those_its_author_froze() -> None:
+def test_layers_of_a_subclassed_model_and_those_its_author_froze():
     import tensorflow as tf
 
     from pipeline.training.fine_tune import freeze, unfreeze
@@ -102,7 +100,7 @@ def test_layers_of_a_subclassed_model_and_those_its_author_froze() -> None:
     assert _trained(model) == {"block1_dense", "block2_dense", "own_norm", "last"}
 
 
-def test_parameters_are_counted() -> None:
+def test_parameters_are_counted():
     from pipeline.training.fine_tune import freeze
     from pipeline.training.progress import parameter_counts
 
@@ -114,7 +112,7 @@ def test_parameters_are_counted() -> None:
     assert parameter_counts(model) == {"trainable": 4, "frozen": total - 4}
 
 
-def test_a_pattern_without_a_layer_names_the_nearest() -> None:
+def test_a_pattern_without_a_layer_names_the_nearest():
     import tensorflow as tf
 
     from pipeline.training.fine_tune import freeze

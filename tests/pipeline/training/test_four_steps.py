@@ -17,7 +17,7 @@ from sample_data.tf_example import encode
 from serving.predictor import Predictor
 from sluice import interrupt
 from sluice.tfrecords import tfrecord
-from tests.preloaded.transform_output import FEATURES, Output
+from tests.kit.transform_output import FEATURES, Output
 
 pytestmark = pytest.mark.tf
 
@@ -36,7 +36,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
+def test_a_grid_search_takes_the_best_model(data, tmp_path):
     from pipeline.training.build import (
         ModelSettings,
         build_model,
@@ -93,7 +93,7 @@ def test_a_grid_search_takes_the_best_model(data: Path, tmp_path: Path) -> None:
     assert labels == ["1", "0"]
 
 
-def test_the_model_run_has_readable_json(tmp_path: Path) -> None:
+def test_the_model_run_has_readable_json(tmp_path):
     from pipeline.training.build import ModelSettings, build_model, model_inputs
     from pipeline.training.export import write_model_run
     from pipeline.training.strategy.distribution import (
@@ -136,9 +136,7 @@ def _fn_args(root: str) -> SimpleNamespace:
     )
 
 
-def test_settings_are_parsed_from_what_tfx_gives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_are_parsed_from_what_tfx_gives(tmp_path, monkeypatch):
     from pipeline.training.run_fn import TrainingSettings
 
     fn_args = _fn_args(str(tmp_path))
@@ -162,9 +160,7 @@ def test_settings_are_parsed_from_what_tfx_gives(
     assert settings.fit.checkpoint_dir == str(tmp_path / "kept")
 
 
-def test_a_service_gives_a_training_its_checkpoints_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_service_gives_a_training_its_checkpoints_again(monkeypatch):
     from pipeline.training.run_fn import TrainingSettings
 
     def folder(**changed: Any) -> str | None:
@@ -183,7 +179,7 @@ def test_a_service_gives_a_training_its_checkpoints_again(
     assert folder() == "/kept"
 
 
-def test_addresses_of_buckets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_of_buckets_are_kept(monkeypatch):
     from pipeline.training.run_fn import TrainingSettings
 
     monkeypatch.setenv(interrupt.CHECKPOINT_DIR, "gs://bucket/checkpoints")

@@ -33,7 +33,7 @@ def expected(after: Any, warmup: int = 0, initial: float = 0.0) -> list[float]:
     return rising + [float(after(step)) for step in range(EPOCHS * STEPS - warmup)]
 
 
-def test_a_number_stays_one_so_that_callbacks_can_set_it() -> None:
+def test_a_number_stays_one_so_that_callbacks_can_set_it():
     from pipeline.training.learning_rate import make_learning_rate
 
     constant = Constant(initial=0.3).model_dump()
@@ -42,14 +42,14 @@ def test_a_number_stays_one_so_that_callbacks_can_set_it() -> None:
         assert rate == pytest.approx(0.6)
 
 
-def test_constant_after_a_warm_up() -> None:
+def test_constant_after_a_warm_up():
     found = rates(Constant(initial=0.5, warmup_epochs=1.5))
 
     np.testing.assert_allclose(found, expected(lambda step: 0.5, 15, 0.5), rtol=1e-6)
 
 
 @pytest.mark.parametrize("warmup", [0, 20])
-def test_cosine(warmup: int) -> None:
+def test_cosine(warmup):
     import tensorflow as tf
 
     schedule = Cosine(initial=0.2, warmup_epochs=warmup / STEPS, final_fraction=0.1)
@@ -73,7 +73,7 @@ def test_cosine(warmup: int) -> None:
     np.testing.assert_allclose(found, own, rtol=1e-5)
 
 
-def test_cosine_that_ends_before_training() -> None:
+def test_cosine_that_ends_before_training():
     found = rates(Cosine(initial=1.0, epochs=4))
 
     assert found[4 * STEPS - 1] > 0
@@ -81,7 +81,7 @@ def test_cosine_that_ends_before_training() -> None:
 
 
 @pytest.mark.parametrize("staircase", [False, True])
-def test_exponential(staircase: bool) -> None:
+def test_exponential(staircase):
     found = rates(
         Exponential(
             initial=0.1, rate=0.5, epochs=2, staircase=staircase, warmup_epochs=1
@@ -95,7 +95,7 @@ def test_exponential(staircase: bool) -> None:
     np.testing.assert_allclose(found, expected(formula, STEPS, 0.1), rtol=1e-5)
 
 
-def test_piecewise_changes_with_the_first_step_of_an_epoch() -> None:
+def test_piecewise_changes_with_the_first_step_of_an_epoch():
     found = rates(Piecewise(initial=1.0, boundaries=(2, 3.5), values=(0.1, 0.01)))
 
     def formula(step: int) -> float:
@@ -113,11 +113,11 @@ def test_piecewise_changes_with_the_first_step_of_an_epoch() -> None:
         Piecewise(initial=0.1, boundaries=(1,), values=(0.2,)),
     ],
 )
-def test_scaling_multiplies_every_learning_rate(schedule: Any) -> None:
+def test_scaling_multiplies_every_learning_rate(schedule):
     np.testing.assert_allclose(rates(schedule, 4.0), 4.0 * rates(schedule), rtol=1e-5)
 
 
-def test_scales() -> None:
+def test_scales():
     from pipeline.training.learning_rate import scale_of
 
     assert scale_of("none", 8) == 1.0
@@ -125,7 +125,7 @@ def test_scales() -> None:
     assert scale_of("sqrt", 8) == pytest.approx(8**0.5)
 
 
-def test_a_schedule_inside_a_tf_function() -> None:
+def test_a_schedule_inside_a_tf_function():
     import tensorflow as tf
 
     from pipeline.training.learning_rate import make_learning_rate

@@ -57,7 +57,7 @@ def _learns(model, inputs, classes: int) -> None:
     assert ((probabilities >= 0) & (probabilities <= 1)).all()
 
 
-def test_cnn() -> None:
+def test_cnn():
     from pipeline.training.models.cnn import build_model
 
     inputs = _inputs(Feature("x", "image", IMAGE), classes=(0, 1, 2))
@@ -66,7 +66,7 @@ def test_cnn() -> None:
 
 @pytest.mark.parametrize("name", ["dense", "wide_deep"])
 @pytest.mark.parametrize("kinds", [("numeric", "hashed"), ("image",)])
-def test_dense_and_wide_deep(name: str, kinds: tuple) -> None:
+def test_dense_and_wide_deep(name, kinds):
     from pipeline.config.config import BUNDLED_MODELS
 
     inputs = _inputs(*(Feature(kind, kind, IMAGE) for kind in kinds))
@@ -75,7 +75,7 @@ def test_dense_and_wide_deep(name: str, kinds: tuple) -> None:
     _learns(build_model(inputs, {"hidden_units": [16]}), inputs, 2)
 
 
-def test_params_shape_the_hidden_layers() -> None:
+def test_params_shape_the_hidden_layers():
     from pipeline.training.models.dense import build_model
 
     model = build_model(_inputs(Feature("a", "numeric")), {"hidden_units": [7, 3]})

@@ -91,13 +91,13 @@ def _apply(output, rows: list[dict[str, Any]]) -> dict[str, list]:
     return {key: tensor.numpy()[:, 0].tolist() for key, tensor in transformed.items()}
 
 
-def test_numbers_are_z_scores_and_a_missing_one_is_the_mean(output) -> None:
+def test_numbers_are_z_scores_and_a_missing_one_is_the_mean(output):
     values = _apply(output, [*TRAINING, MISSING])
     assert values["miles_xf"] == pytest.approx([-1.2247, 0.0, 1.2247, 0.0], abs=1e-4)
     assert values["hour_xf"] == pytest.approx([-1.2247, 1.2247, 0.0, 0.0], abs=1e-4)
 
 
-def test_categories_start_at_1_and_missing_is_0(output) -> None:
+def test_categories_start_at_1_and_missing_is_0(output):
     values = _apply(output, [*TRAINING, MISSING])
     assert values["place_xf"] == [1, 2, 3, 0]
     assert values["pay/kind_xf"] == [1, 2, 1, 0]
@@ -106,7 +106,7 @@ def test_categories_start_at_1_and_missing_is_0(output) -> None:
     assert (missing, min(first, second) >= 1) == (0, True)
 
 
-def test_every_id_is_below_the_number_of_ids(output) -> None:
+def test_every_id_is_below_the_number_of_ids(output):
     from pipeline.training.preprocessing import number_of_ids
 
     rows = [{**MISSING, "pay/kind": [b"p%d" % i], "tract": [i]} for i in range(200)]
@@ -121,16 +121,16 @@ def test_every_id_is_below_the_number_of_ids(output) -> None:
     assert number_of_ids(FEATURES.features[3], output) == 5
 
 
-def test_an_image_stays_encoded(output) -> None:
+def test_an_image_stays_encoded(output):
     assert _apply(output, [MISSING])["picture_xf"] == [b"pixels"]
 
 
-def test_labels_become_ids_and_unknown_ones_none(output) -> None:
+def test_labels_become_ids_and_unknown_ones_none(output):
     rows = [{**MISSING, "tip": [tip]} for tip in (b"no", b"yes", b"perhaps")]
     assert _apply(output, rows)["tip_xf"] == [0, 1, -1]
 
 
-def test_whole_number_labels_need_not_start_at_0() -> None:
+def test_whole_number_labels_need_not_start_at_0():
     import tensorflow as tf
 
     from pipeline.training.preprocessing import class_ids
@@ -140,6 +140,6 @@ def test_whole_number_labels_need_not_start_at_0() -> None:
     assert ids.numpy().tolist() == [[1], [2], [0], [-1]]
 
 
-def test_the_sample_weight_is_not_scaled(output) -> None:
+def test_the_sample_weight_is_not_scaled(output):
     rows = [{**MISSING, "worth": [value]} for value in (0, 7, 3)]
     assert _apply(output, rows)["sample_weight"] == [0.0, 7.0, 3.0]

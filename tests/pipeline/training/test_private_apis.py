@@ -6,7 +6,6 @@ without it.
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,7 +30,7 @@ def _model(*layers: Any) -> Any:
     )
 
 
-def test_keras_gives_tensors_to_a_step_callback() -> None:
+def test_keras_gives_tensors_to_a_step_callback():
     import tensorflow as tf
 
     from pipeline.training.callbacks.step_callback import StepCallback
@@ -45,7 +44,7 @@ def test_keras_gives_tensors_to_a_step_callback() -> None:
     assert tf.is_tensor(logs.loss)
 
 
-def test_keras_asks_a_checkpoint_where_fit_begins(tmp_path: Path) -> None:
+def test_keras_asks_a_checkpoint_where_fit_begins(tmp_path):
     import tensorflow as tf
 
     from pipeline.training.checkpoint import Checkpoint, CheckpointSettings
@@ -71,7 +70,7 @@ def test_keras_asks_a_checkpoint_where_fit_begins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layer", ["Dropout", "GaussianNoise", "RandomFlip"])
-def test_a_checkpoint_has_the_generators_of_random_layers(layer: str) -> None:
+def test_a_checkpoint_has_the_generators_of_random_layers(layer):
     import tensorflow as tf
 
     from pipeline.training.checkpoint import Checkpoint, CheckpointSettings
@@ -88,7 +87,7 @@ def test_a_checkpoint_has_the_generators_of_random_layers(layer: str) -> None:
     assert generator.state.numpy().tolist() != before
 
 
-def test_ops_in_functions_of_a_graph_are_found() -> None:
+def test_ops_in_functions_of_a_graph_are_found():
     import tensorflow as tf
 
     from pipeline.training.rehearsal.traced_ops import traced_ops
@@ -103,7 +102,7 @@ def test_ops_in_functions_of_a_graph_are_found() -> None:
     assert "Erf" in [traced.op.type for traced in traced_ops(graph, origins)]
 
 
-def test_registered_kernels_are_listed() -> None:
+def test_registered_kernels_are_listed():
     import tensorflow as tf
 
     from pipeline.training.rehearsal.kernels import Kernels
@@ -116,7 +115,7 @@ def test_registered_kernels_are_listed() -> None:
     assert kernels.missing(text) == "AsString"
 
 
-def test_preprocessing_is_traced_without_data() -> None:
+def test_preprocessing_is_traced_without_data():
     from google.protobuf import text_format
     from tensorflow_metadata.proto.v0 import schema_pb2
 

@@ -93,8 +93,8 @@ def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_steps_and_epochs_are_reported_with_rate_and_time_left(
-    model, training_input, lines, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    model, training_input, lines, monkeypatch
+):
     from pipeline.training import progress as module
 
     monkeypatch.setattr(module, "INTERVAL_S", 0.0)
@@ -126,7 +126,7 @@ def test_steps_and_epochs_are_reported_with_rate_and_time_left(
     assert set(reported[2]["metrics"]) == {"loss", "val_loss"}
 
 
-def test_steps_are_reported_once_a_second_at_most(model, training_input, lines) -> None:
+def test_steps_are_reported_once_a_second_at_most(model, training_input, lines):
     started_s = time.monotonic()
     _fit(model, _reporter(training_input, epochs=20), epochs=20)
     took_s = time.monotonic() - started_s
@@ -135,16 +135,14 @@ def test_steps_are_reported_once_a_second_at_most(model, training_input, lines) 
     assert events.count("step") <= took_s < 20 * (STEPS - 1)
 
 
-def test_only_the_chief_reports(model, training_input, lines) -> None:
+def test_only_the_chief_reports(model, training_input, lines):
     callback = _reporter(training_input, epochs=1, is_chief=False)
     _fit(model, callback, epochs=1)
     assert lines() == []
     assert len(callback.epoch_facts) == 1
 
 
-def test_the_facts_of_a_training_are_written(
-    model, training_input, tmp_path: Path
-) -> None:
+def test_the_facts_of_a_training_are_written(model, training_input, tmp_path):
     import tensorflow as tf
 
     from pipeline.training.progress import write_facts
@@ -195,7 +193,7 @@ def test_the_facts_of_a_training_are_written(
         assert 0.99 * waited <= item["input_bound"] <= 1.0
 
 
-def test_layers_of_a_nested_model_have_its_name() -> None:
+def test_layers_of_a_nested_model_have_its_name():
     import tensorflow as tf
 
     from pipeline.training.progress import _layers
@@ -213,7 +211,7 @@ def test_layers_of_a_nested_model_have_its_name() -> None:
     }
 
 
-def test_a_layer_is_not_taken_for_a_model_by_its_attributes() -> None:
+def test_a_layer_is_not_taken_for_a_model_by_its_attributes():
     import tensorflow as tf
 
     from pipeline.training.progress import _layers

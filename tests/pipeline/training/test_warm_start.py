@@ -55,9 +55,7 @@ IMAGES = np.random.default_rng(3).random((4, 2))
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_the_model_predicts_as_the_one_it_starts_from(
-    tmp_path: Path, form: str, mirrored: bool
-) -> None:
+def test_the_model_predicts_as_the_one_it_starts_from(tmp_path, form, mirrored):
     import tensorflow as tf
 
     from pipeline.training.warm_start import warm_start
@@ -78,7 +76,7 @@ def test_the_model_predicts_as_the_one_it_starts_from(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_another_architecture_names_the_layers(tmp_path: Path, form: str) -> None:
+def test_another_architecture_names_the_layers(tmp_path, form):
     from pipeline.training.warm_start import warm_start
 
     path = _save(_model(units=3), tmp_path / form)
@@ -95,7 +93,7 @@ def test_another_architecture_names_the_layers(tmp_path: Path, form: str) -> Non
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_damaged_model_is_named(tmp_path: Path, form: str) -> None:
+def test_a_damaged_model_is_named(tmp_path, form):
     from pipeline.training.warm_start import warm_start
 
     path = _save(_model(), tmp_path / form)
@@ -106,9 +104,7 @@ def test_a_damaged_model_is_named(tmp_path: Path, form: str) -> None:
         warm_start(_model(), "latest", str(path))
 
 
-def test_without_a_model_the_weights_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_model_the_weights_stay(tmp_path, monkeypatch):
     from pipeline.training.warm_start import warm_start
 
     reports = tmp_path / "reports"

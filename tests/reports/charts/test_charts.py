@@ -55,7 +55,7 @@ def tick_place(svg: ET.Element, label: str, key: str) -> float:
     return next(float(t.attrib[key]) for t in svg.iter("text") if t.text == label)
 
 
-def test_lines_lie_where_the_ticks_say() -> None:
+def test_lines_lie_where_the_ticks_say():
     svg = parse(
         line_chart(
             "Loss",
@@ -80,7 +80,7 @@ def test_lines_lie_where_the_ticks_say() -> None:
     assert (svg.findtext("desc") or "").startswith("train: from 0.8000 to 0.2000")
 
 
-def test_labels_of_lines_that_end_together_do_not_overlap() -> None:
+def test_labels_of_lines_that_end_together_do_not_overlap():
     series = [Series(f"s{i}", [1, 2], [0.0, 0.0], i) for i in range(5)]
     svg = parse(line_chart("Five", series, EPOCHS, Axis("loss")))
 
@@ -89,7 +89,7 @@ def test_labels_of_lines_that_end_together_do_not_overlap() -> None:
     assert places[-1] <= float(svg.attrib["height"])
 
 
-def test_what_is_no_number_interrupts_a_line() -> None:
+def test_what_is_no_number_interrupts_a_line():
     y = [1.0, 2.0, None, 3.0, "NaN", 1.0, 2.0]
     svg = parse(line_chart("Gaps", [Series("a", range(7), y)], EPOCHS, Axis()))
 
@@ -99,7 +99,7 @@ def test_what_is_no_number_interrupts_a_line() -> None:
     assert "2 without a number" in (svg.findtext("desc") or "")
 
 
-def test_thinned_lines_keep_their_extremes_and_ends() -> None:
+def test_thinned_lines_keep_their_extremes_and_ends():
     y = [0.5] * 10_000
     y[0], y[4321], y[8765], y[-1] = 0.4, 9.0, 0.1, 0.6
     svg = parse(line_chart("Long", [Series("a", range(10_000), y)], EPOCHS, Axis()))
@@ -114,7 +114,7 @@ def test_thinned_lines_keep_their_extremes_and_ends() -> None:
     assert drawn == sorted(drawn, key=lambda point: point[0])
 
 
-def test_histograms_are_shares_of_each_data_set() -> None:
+def test_histograms_are_shares_of_each_data_set():
     svg = parse(
         histogram_chart(
             "Fare",
@@ -137,7 +137,7 @@ def test_histograms_are_shares_of_each_data_set() -> None:
     assert points(filled)[1][1] == pytest.approx(zero + (top - zero) * 75 / 80, abs=0.1)
 
 
-def test_histograms_with_other_edges_share_common_ones() -> None:
+def test_histograms_with_other_edges_share_common_ones():
     narrow = Histogram("a", [0, 1, 2], [1, 3])
     wide = Histogram("b", [0, 2, 4], [1, 1])
     assert common_edges([narrow, narrow]) == [0, 1, 2]
@@ -153,7 +153,7 @@ def whole(name: str, edges: list[float], per_number: float) -> Histogram:
     return Histogram(name, edges, counts)
 
 
-def test_bars_over_more_whole_numbers_are_not_higher() -> None:
+def test_bars_over_more_whole_numbers_are_not_higher():
     edges = [-0.5, 1.5, 2.5, 3.5, 5.5]
     svg = parse(histogram_chart("Month", [whole("a", edges, 5)], Axis(whole=True)))
     assert "share per whole number" in "".join(svg.itertext())
@@ -165,7 +165,7 @@ def test_bars_over_more_whole_numbers_are_not_higher() -> None:
     assert len({y for _, y in points(filled)[1:-1]}) == 1
 
 
-def test_common_edges_do_not_cut_whole_numbers() -> None:
+def test_common_edges_do_not_cut_whole_numbers():
     a = whole("a", [-0.5, 1.5, 2.5, 12.5], 5)
     b = whole("b", [-0.5, 3.5, 7.5, 11.5], 7)
     edges = common_edges([a, b], whole=True)
@@ -178,18 +178,18 @@ def test_common_edges_do_not_cut_whole_numbers() -> None:
     ]
 
 
-def test_a_constant_is_one_bar() -> None:
+def test_a_constant_is_one_bar():
     svg = parse(histogram_chart("Five", [Histogram("a", [5, 5], [7])], Axis()))
     (hint,) = [item.findtext("title") for item in by_class(svg, "hover")]
     assert hint == "5\na: 100 %"
 
 
-def test_infinite_edges_are_left_out() -> None:
+def test_infinite_edges_are_left_out():
     histogram = Histogram("a", ["-Infinity", 0, 1, "Infinity"], [5, 2, 5])
     assert histogram.buckets() == [(0.0, 1.0, 2.0)]
 
 
-def test_top_values_have_a_bar_and_a_line_for_each_other_data_set() -> None:
+def test_top_values_have_a_bar_and_a_line_for_each_other_data_set():
     svg = parse(
         top_values_chart(
             "Payment",
@@ -212,7 +212,7 @@ def test_top_values_have_a_bar_and_a_line_for_each_other_data_set() -> None:
     assert {"60 %", "30 %"} <= set(texts(svg))
 
 
-def test_bars_of_a_timeline_lie_between_start_and_end() -> None:
+def test_bars_of_a_timeline_lie_between_start_and_end():
     bars = [Bar("Trainer", 0, 20, "20 s", "good"), Bar("Pusher", 20, 40, "20 s")]
     svg = parse(timeline("Run", bars))
 
@@ -226,7 +226,7 @@ def test_bars_of_a_timeline_lie_between_start_and_end() -> None:
     assert "row good" in [item.get("class") for item in svg.iter("g")]
 
 
-def test_every_text_is_escaped_and_short() -> None:
+def test_every_text_is_escaped_and_short():
     charts = [
         line_chart(
             HOSTILE,
@@ -252,9 +252,7 @@ def test_every_text_is_escaped_and_short() -> None:
     st.lists(NUMBERS, max_size=5),
     st.booleans(),
 )
-def test_any_numbers_are_drawn_at_finite_coordinates(
-    pairs: list[tuple[float, float]], values: list[float], log: bool
-) -> None:
+def test_any_numbers_are_drawn_at_finite_coordinates(pairs, values, log):
     series = [
         Series("a", [x for x, _ in pairs], [y for _, y in pairs]),
         Series("b", range(len(values)), values, 1),
@@ -280,15 +278,13 @@ def test_any_numbers_are_drawn_at_finite_coordinates(
         ([0.0, 1.0, 2.0], [1.7e308, 1.7e308]),
     ],
 )
-def test_buckets_at_the_limits_of_floats(
-    edges: list[float], counts: list[float]
-) -> None:
+def test_buckets_at_the_limits_of_floats(edges, counts):
     histograms = [Histogram("a", edges, counts), Histogram("b", [0.0, 1.0], [1.0])]
     chart = str(histogram_chart("Any", histograms, Axis()))
     assert not re.search(r'="[^"]*(nan|inf)', chart)
 
 
-def test_quantiles_refine_histograms_that_are_brought_to_common_edges() -> None:
+def test_quantiles_refine_histograms_that_are_brought_to_common_edges():
     """Half of b's first bucket lies in a's; its quantiles say that it is all of it."""
     a = Histogram("a", [0, 1, 2], [1, 1])
     without = Histogram("b", [0, 2, 4], [8, 2])

@@ -39,28 +39,24 @@ def labels(axis: Axis, *values: float) -> list[str]:
         (Axis(), (), ["0.0", "0.5", "1.0"]),
     ],
 )
-def test_ticks_are_round_numbers(
-    axis: Axis, values: tuple[float, ...], expected: list[str]
-) -> None:
+def test_ticks_are_round_numbers(axis, values, expected):
     assert labels(axis, *values) == expected
 
 
-def test_values_map_linearly_or_by_their_logarithm() -> None:
+def test_values_map_linearly_or_by_their_logarithm():
     linear = make_scale(Axis(), [0.0, 10.0], 200.0, 0.0)
     assert [linear.at(value) for value in (0.0, 2.5, 10.0)] == [200.0, 150.0, 0.0]
     log = make_scale(Axis(log=True), [1.0, 100.0], 0.0, 100.0)
     assert [log.at(value) for value in (1.0, 10.0, 100.0)] == [0.0, 50.0, 100.0]
 
 
-def test_a_fixed_range_clips_values() -> None:
+def test_a_fixed_range_clips_values():
     scale = make_scale(Axis(low=0.0, high=1.0), [-3.0, 7.0], 0.0, 10.0)
     assert [scale.at(value) for value in (-3.0, 0.5, 7.0)] == [0.0, 5.0, 10.0]
 
 
 @given(st.lists(NUMBERS, max_size=6), st.booleans(), st.booleans())
-def test_any_values_have_a_finite_scale(
-    values: list[float], log: bool, whole: bool
-) -> None:
+def test_any_values_have_a_finite_scale(values, log, whole):
     scale = make_scale(Axis(log=log, whole=whole), values, 0.0, 100.0)
 
     assert scale.low < scale.high

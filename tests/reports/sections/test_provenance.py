@@ -19,7 +19,7 @@ pytestmark = pytest.mark.unit
 RunWith = Callable[..., RunData]
 
 
-def test_values_that_differ_from_the_defaults(run_with: RunWith) -> None:
+def test_values_that_differ_from_the_defaults(run_with):
     path = str(own_root() / "configs" / "digits.yaml")
     config = plain_config(load_config(path, overrides=("train.seed=5",)))
     view = build(run_with(config=config))
@@ -35,7 +35,7 @@ def test_values_that_differ_from_the_defaults(run_with: RunWith) -> None:
     assert {key for key, mark in marks.items() if mark == "set"} == set(chosen)
 
 
-def test_a_config_of_another_version_has_no_marks(run_with: RunWith) -> None:
+def test_a_config_of_another_version_has_no_marks(run_with):
     view = build(run_with(config={"version": 99, "old": {"key": 1}}))
     assert view.chosen is None and view.config is not None
     assert [row[:2] for row in view.config.rows] == [
@@ -44,13 +44,13 @@ def test_a_config_of_another_version_has_no_marks(run_with: RunWith) -> None:
     ]
 
 
-def test_a_foreign_pipeline_has_no_config(run_with: RunWith) -> None:
+def test_a_foreign_pipeline_has_no_config(run_with):
     view = build(run_with(config={}))
     assert view.config is None and view.lineage is None
     assert view.command == "sluice run digits"
 
 
-def test_spans_digests_and_packages(run_with: RunWith) -> None:
+def test_spans_digests_and_packages(run_with):
     spans = [
         {"span": 3, "version": None, "date": None},
         {"span": 4, "version": 2, "date": "2026-01-04"},
@@ -67,7 +67,7 @@ def test_spans_digests_and_packages(run_with: RunWith) -> None:
     assert view.packages is not None and view.packages.rows == [("tfx", "1.16.0")]
 
 
-def test_the_lineage_goes_back_to_the_data(run_with: RunWith) -> None:
+def test_the_lineage_goes_back_to_the_data(run_with):
     lineage = {
         "artifacts": [
             {
@@ -81,7 +81,7 @@ def test_the_lineage_goes_back_to_the_data(run_with: RunWith) -> None:
         ],
         "executions": [
             {"id": 1, "run_id": "20251231T000000Z-aaaa"},
-            {"id": 2, "run_id": "20260101T000100Z-aaaa"},
+            {"id": 2, "run_id": "20260101T000000Z-aaaa"},
         ],
         "origin": {"data": [{"path": "/data", "span": 4, "fingerprint": "sha256:1"}]},
         "served": [
@@ -90,7 +90,7 @@ def test_the_lineage_goes_back_to_the_data(run_with: RunWith) -> None:
                 "uri": "/serving/3",
                 "digest": "ab" * 32,
                 "published_at": "2026-01-01T00:02:00+00:00",
-                "run_id": "20260101T000100Z-aaaa",
+                "run_id": "20260101T000000Z-aaaa",
             }
         ],
         "complete": True,

@@ -11,7 +11,7 @@ import pytest
 from reports.read_run import RunData
 from reports.run_page import render_run
 from reports.sections.run import build
-from sluice.record.run_record import ErrorRecord, NodeRecord
+from sluice.record.parts import ErrorRecord, NodeRecord
 
 pytestmark = pytest.mark.unit
 
@@ -45,20 +45,20 @@ def test_where_the_time_went(run_with: RunWith) -> None:
 
 
 def test_the_job_of_a_run_in_a_service(run_with: RunWith) -> None:
-    config = {"cloud": {"engine": "kubeflow"}}
+    config = {"cloud": {"engine": "vertex"}}
     run = run_with(nodes=[node("Gen", 10, 4.0)], config=config)
-    job = {"job_id": "digits-1", "name": "7-8", "page": None}
+    job = {"name": "7-8", "page": ""}
     (run.run_dir / "job.json").write_text(json.dumps(job))
     view = build(run)
     assert view is not None and view.job_page is None
-    assert view.facts[:2] == [("Engine", "Kubeflow Pipelines"), ("Job", "7-8")]
+    assert view.facts[:2] == [("Engine", "Vertex AI"), ("Job", "7-8")]
     assert "(queue, graph)" in view.time
     run = RunData(run.run_dir, run.record)
-    changed = {**job, "name": None, "page": "https://console/#/runs?a=1&b=2"}
+    changed = {**job, "page": "https://console/#/runs?a=1&b=2"}
     (run.run_dir / "job.json").write_text(json.dumps(changed))
     page = render_run(run)
     assert '<a href="https://console/#/runs?a=1&amp;b=2">' in page
-    assert '<dt>Job</dt><dd><span class="value">digits-1</span></dd>' in page
+    assert '<dt>Job</dt><dd><span class="value">7-8</span></dd>' in page
     run = RunData(run.run_dir, run.record)
     (run.run_dir / "job.json").write_text("[]")
     assert "Job</dt>" not in render_run(run)

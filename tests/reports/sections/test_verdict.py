@@ -10,7 +10,7 @@ import pytest
 from reports.read_run import RunData, read_run
 from reports.run_page import render_run
 from reports.sections.verdict import build
-from sluice.record.run_record import ErrorRecord, NodeRecord, PushRecord
+from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
 from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
@@ -39,7 +39,7 @@ def gate(name: str, *rows: Check, override: str | None = None) -> dict[str, Any]
     return Verdict(name, rows, override).to_dict()
 
 
-def test_pushed(run_with: RunWith) -> None:
+def test_pushed(run_with):
     rows = (check("accuracy", 0.98, ">= 0.97"), check("loss", 0.2, "<= 0.5"))
     view = build(run_with(gates=[gate("data"), gate("model", *rows)]))
     assert view.tone == "good"
@@ -48,7 +48,7 @@ def test_pushed(run_with: RunWith) -> None:
     assert view.steps == [] and view.error is None
 
 
-def test_blocked_by_the_model_gate(run_with: RunWith) -> None:
+def test_blocked_by_the_model_gate(run_with):
     rows = [check(f"m{i}", 0.5, ">= 0.9", passed=False) for i in range(7)]
     run = run_with(
         status="blocked",
@@ -69,7 +69,7 @@ def test_blocked_by_the_model_gate(run_with: RunWith) -> None:
     )
 
 
-def test_blocked_by_the_data_gate(run_with: RunWith) -> None:
+def test_blocked_by_the_data_gate(run_with):
     row = check("damaged records", 3, "<= 0", passed=False)
     run = run_with(
         status="blocked",
@@ -89,7 +89,7 @@ def test_blocked_by_the_data_gate(run_with: RunWith) -> None:
     ]
 
 
-def test_an_anomaly_leads_to_the_schema(run_with: RunWith) -> None:
+def test_an_anomaly_leads_to_the_schema(run_with):
     row = check("feature 'label'", 11, "<= 9", passed=False)
     error = ErrorRecord("DataGate", SCHEMA_MESSAGE, None)
     run = run_with(status="blocked", pushes=[], gates=[gate("data", row)], error=error)
@@ -97,7 +97,7 @@ def test_an_anomaly_leads_to_the_schema(run_with: RunWith) -> None:
     assert commands[1] == "sluice schema diff digits"
 
 
-def test_a_data_gate_that_a_person_overrode(run_with: RunWith) -> None:
+def test_a_data_gate_that_a_person_overrode(run_with):
     row = check("damaged records", 3, "<= 0", passed=False)
     view = build(run_with(gates=[gate("data", row, override="known")]))
     assert view.headline == "Version 3 was pushed: data gate overridden by hand"
@@ -105,7 +105,7 @@ def test_a_data_gate_that_a_person_overrode(run_with: RunWith) -> None:
     assert view.decisive == ["1 check of the data gate failed, accepted by hand: known"]
 
 
-def test_failed(run_with: RunWith) -> None:
+def test_failed(run_with):
     error = ErrorRecord("Trainer", "out of memory\n  try: less", None, ["line"])
     resume = "sluice resume digits --run 1"
     run = run_with(
@@ -125,7 +125,7 @@ def test_failed(run_with: RunWith) -> None:
     assert "out of memory" in page and resume in page
 
 
-def test_interrupted(run_with: RunWith) -> None:
+def test_interrupted(run_with):
     nodes = [NodeRecord("Trainer", "Trainer", "interrupted")]
     view = build(
         run_with(status="interrupted", pushes=NOT_REACHED, nodes=nodes, gates=[])
@@ -134,7 +134,7 @@ def test_interrupted(run_with: RunWith) -> None:
     assert view.headline == "Interrupted while Trainer ran: nothing was pushed"
 
 
-def test_running(run_with: RunWith) -> None:
+def test_running(run_with):
     nodes = [
         NodeRecord("TFRecordGen", "TFRecordGen", "ran", 1.0),
         NodeRecord("Trainer", "Trainer", "running"),
@@ -159,7 +159,7 @@ def test_running(run_with: RunWith) -> None:
     assert "Duration" not in [name for name, _, _ in view.tiles]
 
 
-def test_up_to_date(run_with: RunWith) -> None:
+def test_up_to_date(run_with):
     served = [PushRecord("/serving", "already_served", 3, "/serving/3")]
     view = build(run_with(status="up_to_date", pushes=served))
     assert (view.tone, view.headline) == (
@@ -168,7 +168,7 @@ def test_up_to_date(run_with: RunWith) -> None:
     )
 
 
-def test_the_closest_row_of_a_change(run_with: RunWith) -> None:
+def test_the_closest_row_of_a_change(run_with):
     far = check("accuracy", 0.99, ">= 0.5")
     near = Check("loss change", "day: Mon", "relative <= 0.1", 0.5, 0.549, True)
     view = build(run_with(gates=[gate("model", far, near)]))
@@ -178,13 +178,13 @@ def test_the_closest_row_of_a_change(run_with: RunWith) -> None:
     ]
 
 
-def test_examples_of_a_row_are_listed(run_with: RunWith) -> None:
+def test_examples_of_a_row_are_listed(run_with):
     row = Check("x", "train", "none", None, 1, False, "bad", examples=("f.rec: 3",))
     page = render_run(run_with(gates=[gate("data", row)], status="blocked"))
     assert "<li><code>f.rec: 3</code></li>" in page
 
 
-def test_what_has_changed_since_the_last_run_that_pushed(run_with: RunWith) -> None:
+def test_what_has_changed_since_the_last_run_that_pushed(run_with):
     before = run_with(run_id="20251231T000000Z-aaaa", config={"train": {"seed": 1}})
     run = run_with(config={"train": {"seed": 2}})
     assert build(run).previous is None
@@ -198,7 +198,7 @@ def test_what_has_changed_since_the_last_run_that_pushed(run_with: RunWith) -> N
     assert 'href="../20251231T000000Z-aaaa/report.html"' in page
 
 
-def test_a_damaged_run_before_does_not_hide_the_verdict(run_with: RunWith) -> None:
+def test_a_damaged_run_before_does_not_hide_the_verdict(run_with):
     run_with({"statistics": {"splits": 7}}, run_id="20251231T000000Z-aaaa")
     with read_run(run_with({"statistics": {"splits": []}}).run_dir) as run:
         page = render_run(run)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
@@ -25,7 +24,7 @@ def _one_screen(text: str) -> bool:
     return len(text.splitlines()) <= 20 and "Traceback" not in text
 
 
-def test_help_lists_every_verb_and_the_exit_codes(sluice: Sluice) -> None:
+def test_help_lists_every_verb_and_the_exit_codes(sluice):
     code, out, _ = sluice("--help")
     assert code == 0
     for verb in ("run", "resume", "status", "explain", "gc", "validate", "doctor"):
@@ -36,19 +35,17 @@ def test_help_lists_every_verb_and_the_exit_codes(sluice: Sluice) -> None:
 @pytest.mark.parametrize(
     "arguments", [["nonsense"], ["run"], ["run", "digits", "--nonsense"]]
 )
-def test_an_invalid_command_line_exits_with_2(
-    root: Path, sluice: Sluice, arguments: list[str]
-) -> None:
+def test_an_invalid_command_line_exits_with_2(root, sluice, arguments):
     code, _, err = sluice(*arguments)
     assert code == 2
     assert "Usage: sluice" in err
 
 
-def test_validate_prints_valid(root: Path, sluice: Sluice) -> None:
+def test_validate_prints_valid(root, sluice):
     assert sluice("validate", "digits") == (0, "configs/digits.yaml: valid\n", "")
 
 
-def test_a_python_without_the_packages_is_reported() -> None:
+def test_a_python_without_the_packages_is_reported():
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(own_root() / "runners/cli/main.py")],
         capture_output=True,
@@ -60,7 +57,7 @@ def test_a_python_without_the_packages_is_reported() -> None:
     assert _one_screen(done.stderr)
 
 
-def test_a_missing_package_is_named(root: Path, tmp_path: Path) -> None:
+def test_a_missing_package_is_named(root, tmp_path):
     code = (
         "import sys\n"
         "sys.modules['pydantic'] = None\n"
@@ -75,13 +72,7 @@ def test_a_missing_package_is_named(root: Path, tmp_path: Path) -> None:
     assert _one_screen(done.stderr)
 
 
-def test_config_prints_overridden_values(root: Path, sluice: Sluice) -> None:
-    code, out, _ = sluice("config", "digits", "--set", "train.epochs=3")
-    assert code == 0
-    assert YAML(typ="safe").load(out)["train"]["epochs"] == 3
-
-
-def test_config_prints_the_schema_of_all_configs(sluice: Sluice) -> None:
+def test_config_prints_the_schema_of_all_configs(sluice):
     code, out, err = sluice("config", "--schema")
     assert (code, err) == (0, "")
     assert json.loads(out)["properties"]["train"] == {
@@ -108,9 +99,7 @@ def _rewrite(path: Path, old: str, new: str) -> None:
         ("  epochs: 30", "  epocs: 30", ["epocs", "epochs"]),
     ],
 )
-def test_a_run_is_refused_before_anything_is_written(
-    root: Path, sluice: Sluice, old: str, new: str, words: list[str]
-) -> None:
+def test_a_run_is_refused_before_anything_is_written(root, sluice, old, new, words):
     (root / "data" / "digits" / "dir-0").mkdir()
     _rewrite(root / "configs" / "digits.yaml", old, new)
     code, out, err = sluice("run", "digits")
@@ -131,9 +120,7 @@ def test_a_run_is_refused_before_anything_is_written(
         ("", ["empty"]),
     ],
 )
-def test_a_file_that_is_not_a_config(
-    root: Path, sluice: Sluice, text: str, words: list[str]
-) -> None:
+def test_a_file_that_is_not_a_config(root, sluice, text, words):
     (root / "configs" / "digits.yaml").write_text(text)
     code, _, err = sluice("validate", "digits")
     assert code == 2
@@ -141,23 +128,13 @@ def test_a_file_that_is_not_a_config(
     assert _one_screen(err)
 
 
-def test_a_file_that_is_not_a_schema(root: Path, sluice: Sluice) -> None:
-    (root / "schemas" / "digits" / "schema.pbtxt").write_text("feature { nme: 1 }\n")
-    code, _, err = sluice("validate", "digits")
-    assert code == 2
-    assert "schema.pbtxt" in err and "nme" in err
-    assert _one_screen(err)
-
-
-def test_validate_warns_of_a_strategy_that_is_not_here(
-    root: Path, sluice: Sluice
-) -> None:
+def test_validate_warns_of_a_strategy_that_is_not_here(root, sluice):
     code, out, err = sluice("validate", "digits", "--set", "train.strategy=tpu")
     assert (code, out) == (0, "configs/digits.yaml: valid\n")
     assert "warning: no TPU was found for the strategy 'tpu'" in err
 
 
-def test_missing_sample_data_names_the_command(root: Path, sluice: Sluice) -> None:
+def test_missing_sample_data_names_the_command(root, sluice):
     code, _, err = sluice("run", "taxi")
     assert code == 2
     assert "sluice data make taxi" in err
@@ -166,14 +143,14 @@ def test_missing_sample_data_names_the_command(root: Path, sluice: Sluice) -> No
     assert "sluice data make taxi" in err
 
 
-def test_an_unwritable_workspace(root: Path, sluice: Sluice) -> None:
+def test_an_unwritable_workspace(root, sluice):
     (root / "file").write_text("")
     code, _, err = sluice("run", "digits", "--workspace", str(root / "file"))
     assert code == 2
     assert "the workspace cannot be written" in err and "--workspace" in err
 
 
-def test_a_refused_run_is_one_json_object(root: Path, sluice: Sluice) -> None:
+def test_a_refused_run_is_one_json_object(root, sluice):
     code, out, err = sluice("run", "taxi", "--json")
     document = json.loads(out)
     assert (code, document["exit_code"], document["status"]) == (2, 2, "failed")
@@ -209,41 +186,58 @@ def test_a_refused_run_is_one_json_object(root: Path, sluice: Sluice) -> None:
         "nothing",
     ],
 )
-def test_every_error_has_the_same_json_form(
-    root: Path, sluice: Sluice, arguments: str
-) -> None:
+def test_every_error_has_the_same_json_form(root, sluice, arguments):
     code, out, err = sluice(*arguments.split(), "--json")
     document = json.loads(out)
     assert document.keys() >= {"schema_version", "status", "exit_code", "error"}
     assert (code, document["exit_code"], document["status"]) == (2, 2, "failed")
     error = document["error"]
-    assert error.keys() == {"node", "message", "log", "log_tail"}
+    assert error.keys() >= {"node", "message", "log", "log_tail"}
     assert error["message"].splitlines()[0] in err
 
 
-def test_verbs_without_a_table_print_json_too(root: Path, sluice: Sluice) -> None:
-    def document(*arguments: str) -> Any:
-        code, out, _ = sluice(*arguments, "--json")
-        assert code == 0
-        return json.loads(out)
+@pytest.mark.parametrize(
+    ("arguments", "keys"),
+    [
+        ("validate taxi", "pipeline file warnings rehearsal"),
+        ("config digits --set train.epochs=3", "pipeline config"),
+        ("data list", "data_sets"),
+        ("data make taxi", "name path records"),
+        ("doctor", "ok checks"),
+        ("schema show digits", "pipeline schema features"),
+        ("schema infer taxi", "pipeline records text path"),
+        ("schema diff taxi --data", "pipeline schema source changes notes"),
+        (
+            "gc digits --dry-run",
+            "pipeline dry_run deleted closed_executions freed_bytes kept_runs",
+        ),
+    ],
+)
+def test_success_is_one_json_object(root, sluice, monkeypatch, arguments, keys):
+    monkeypatch.setattr("runners.cli.doctor.run_checks", lambda root: [])
+    if arguments.startswith("schema") and "taxi" in arguments:
+        sluice("data", "make", "taxi")
+    code, out, _ = sluice(*arguments.split(), "--json")
+    document = json.loads(out)
+    assert (code, document["schema_version"]) == (0, 1)
+    assert document.keys() == {"schema_version", *keys.split()}
 
-    assert document("validate", "taxi").keys() == {
-        "schema_version",
-        "pipeline",
-        "file",
-        "warnings",
-        "rehearsal",
-        "findings",
-    }
-    config = document("config", "digits", "--set", "train.epochs=3")
-    assert config["config"]["train"]["epochs"] == 3
-    listed = document("data", "list")
-    assert [row["name"] for row in listed["data_sets"]] == catalog.names()
-    made = document("data", "make", "taxi")
-    assert made["records"].keys() == {"train", "eval", "test"}
+
+def test_config_and_data_list_are_text(root, sluice):
+    out = sluice("config", "digits", "--set", "train.epochs=3")[1]
+    assert YAML(typ="safe").load(out)["train"]["epochs"] == 3
+    lines = sluice("data", "list")[1].splitlines()
+    assert [line.split()[0] for line in lines] == catalog.names()
+    assert all("licence: " in line for line in lines)
 
 
-def test_a_project_whose_package_hides_ours(root: Path, sluice: Sluice) -> None:
+@pytest.mark.parametrize("given", ["--json", " ", "a\nb"])
+def test_accept_data_needs_a_reason(root, sluice, given):
+    code, _, err = sluice("run", "digits", "--accept-data", given)
+    assert code == 2 and "needs a reason" in err
+
+
+def test_a_project_whose_package_hides_ours(root, sluice):
     (root / "pipeline").mkdir()
     (root / "pipeline" / "__init__.py").write_text("")
     code, _, err = sluice("validate", "digits")
@@ -251,9 +245,7 @@ def test_a_project_whose_package_hides_ours(root: Path, sluice: Sluice) -> None:
     assert "pipeline" in err and "rename" in err
 
 
-def test_the_predict_command_repeats_the_options(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_predict_command_repeats_the_options(root, monkeypatch):
     from pipeline.config.load import load_config
     from pipeline.graph.choose_spans import choose_data
     from runners.operations.predict import predict_command
@@ -268,9 +260,7 @@ def test_the_predict_command_repeats_the_options(
     )
 
 
-def test_a_bug_is_one_json_object_too(
-    root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_is_one_json_object_too(root, sluice, monkeypatch):
     import runners.operations.run as module
 
     def broken(*_: object, **__: object) -> None:
@@ -283,26 +273,7 @@ def test_a_bug_is_one_json_object_too(
     assert _one_screen(err)
 
 
-def test_predict_and_models_without_a_push(root: Path, sluice: Sluice) -> None:
-    code, _, err = sluice("predict", "digits", "x.png")
-    assert code == 2
-    assert "no version of digits has been pushed yet" in err
-    assert "no version" in sluice("models", "list", "digits")[1]
-    assert json.loads(sluice("models", "list", "digits", "--json")[1]) == []
-
-
-def test_data_list_and_make(root: Path, sluice: Sluice) -> None:
-    lines = sluice("data", "list")[1].splitlines()
-    assert [line.split()[0] for line in lines] == catalog.names()
-    assert all("licence: " in line for line in lines)
-    code, _, err = sluice("data", "make", "digit")
-    assert code == 2
-    assert "sluice data make digits" in err
-
-
-def test_data_make_from_files(
-    root: Path, sluice: Sluice, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_data_make_from_files(root, sluice, tmp_path_factory):
     """Without a config of the name, the data lies where one would look for it."""
     trips = tmp_path_factory.mktemp("source") / "trips.csv"
     trips.write_text("fare,tip\n" + "12.5,1\n" * 20)
@@ -327,14 +298,7 @@ def test_data_make_from_files(
     ]
 
 
-def test_control_characters_in_errors_are_escaped(root: Path, sluice: Sluice) -> None:
-    code, _, err = sluice("validate", "configs/dig\x1b[2Jits.yaml")
-    assert code == 2
-    assert "dig\\u001b[2Jits" in err and "\x1b" not in err
-    assert len(err.splitlines()) > 1
-
-
-def test_a_pipe_gets_plain_text(root: Path, sluice: Sluice) -> None:
+def test_a_pipe_gets_plain_text(root, sluice):
     code, out, err = sluice("run", "taxi")
     assert code == 2
     assert "\x1b" not in err + out

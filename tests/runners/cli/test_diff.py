@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sluice.record.run_record import PushRecord
+from sluice.record.parts import PushRecord
 
 pytestmark = pytest.mark.unit
 
@@ -48,47 +48,44 @@ def _compared(out: str) -> list[str]:
         ((IDS[2][:8], IDS[0][:8]), (2, 0)),
     ],
 )
-def test_runs_are_named_by_id_or_by_what_they_are(
-    sluice: Sluice, arguments: tuple[str, ...], expected: tuple[int, int]
-) -> None:
+def test_runs_are_named_by_id_or_by_what_they_are(sluice, arguments, expected):
     code, out, _ = sluice("diff", "digits", *arguments, "--json")
     assert code == 0
     assert _compared(out) == [IDS[index] for index in expected]
 
 
-def test_a_run_is_compared_with_the_last_push_before_it(
-    sluice: Sluice, run_dirs: list[Path]
-) -> None:
+def test_a_run_is_compared_with_the_last_push_before_it(sluice, run_dirs):
     pushed, again = run_dirs[1], run_dirs[2]
     (again / "run.json").write_text((pushed / "run.json").read_text())
     _, out, _ = sluice("diff", "digits", "--json")
     assert json.loads(out)["before"]["run_id"] == IDS[0]
 
 
-def test_a_rehearsed_push_is_none(sluice: Sluice, run_dirs: list[Path]) -> None:
-    """It went to an emulated bucket."""
+def test_a_rehearsed_push_is_none(sluice, run_dirs):
+    """It went to a folder of the rehearsal."""
     path = run_dirs[1] / "run.json"
     record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, "tags": {"rehearsal": "round 1"}}))
+    path.write_text(json.dumps({**record, "tags": {"rehearsal": ""}}))
     for arguments in ((), ("last-pushed", "latest")):
         _, out, _ = sluice("diff", "digits", *arguments, "--json")
         assert _compared(out) == [IDS[0], IDS[2]]
 
 
-def test_a_folder_of_a_run_elsewhere(sluice: Sluice, run_dirs: list[Path]) -> None:
+def test_a_folder_of_a_run_elsewhere(sluice, run_dirs):
     copy = run_dirs[0].parents[3] / "copied"
     run_dirs[0].rename(copy)
     _, out, _ = sluice("diff", "digits", str(copy), "--json")
     assert _compared(out) == [IDS[0], IDS[2]]
 
 
-def test_runs_that_are_not_there(sluice: Sluice, run_dirs: list[Path]) -> None:
+def test_runs_that_are_not_there(sluice, run_dirs):
     code, _, err = sluice("diff", "digits", "2025")
     assert code == 2 and "there is no run '2025' of digits" in err
     code, _, err = sluice("diff", "digits", "2026")
     assert code == 2 and "several runs of digits begin with '2026'" in err
-    code, _, err = sluice("diff", "digits", "./nowhere")
-    assert code == 2 and "the record of run nowhere cannot be read" in err
+    for folder in ("./nowhere", "/etc"):  # Found: an IndexError.
+        code, _, err = sluice("diff", "digits", folder, "latest")
+        assert code == 2 and f"run {Path(folder).name} cannot be read" in err
     for run_dir in run_dirs[:2]:
         (run_dir / "run.json").unlink()
     code, _, err = sluice("diff", "digits")
@@ -97,7 +94,7 @@ def test_runs_that_are_not_there(sluice: Sluice, run_dirs: list[Path]) -> None:
     assert code == 2 and "no run of digits has pushed a model" in err
 
 
-def test_tables_and_a_summary_in_the_terminal(sluice: Sluice) -> None:
+def test_tables_and_a_summary_in_the_terminal(sluice):
     code, out, _ = sluice("diff", "digits")
     lines = [line.split() for line in out.splitlines()]
     assert code == 0
@@ -106,12 +103,12 @@ def test_tables_and_a_summary_in_the_terminal(sluice: Sluice) -> None:
     assert lines[-1] == "metrics: auc 0.8 -> 0.7 (worse)".split()
 
 
-def test_a_run_compared_with_itself(sluice: Sluice) -> None:
+def test_a_run_compared_with_itself(sluice):
     _, out, _ = sluice("diff", "digits", "latest", "latest")
     assert out.splitlines()[-1] == "nothing differs that affects the model"
 
 
-def test_markdown_and_a_page(sluice: Sluice, root: Path) -> None:
+def test_markdown_and_a_page(sluice, root):
     _, markdown, _ = sluice("diff", "digits", "--markdown")
     assert "| overall | auc | 0.8000 | 0.7000 | -0.1000 | worse |" in markdown
     assert sluice("diff", "digits", "-o", "a.md")[1] == "wrote a.md\n"
@@ -120,3 +117,11 @@ def test_markdown_and_a_page(sluice: Sluice, root: Path) -> None:
     assert page.startswith("<!doctype html>") and "Content-Security-Policy" in page
     sluice("diff", "digits", "-o", "a.html")
     assert (root / "a.html").read_text() == page
+
+
+def test_a_killed_run_was_interrupted(sluice, run_dirs):
+    record = json.loads((run_dirs[2] / "run.json").read_text())
+    record |= {"status": "running", "exit_code": None}
+    (run_dirs[2] / "run.json").write_text(json.dumps(record))
+    _, out, _ = sluice("diff", "digits", "--json")
+    assert json.loads(out)["after"]["status"] == "interrupted"

@@ -30,7 +30,7 @@ print("went on")
 """
 
 
-def test_sigint_ends_the_process_during_an_import() -> None:
+def test_sigint_ends_the_process_during_an_import():
     process = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM],
         cwd=own_root(),
@@ -45,7 +45,7 @@ def test_sigint_ends_the_process_during_an_import() -> None:
     assert (process.returncode, rest) == (130, "")
 
 
-def test_the_previous_handler_is_restored() -> None:
+def test_the_previous_handler_is_restored():
     before = signal.getsignal(signal.SIGINT)
     with exit_on_sigint():
         assert signal.getsignal(signal.SIGINT) is not before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from runners.operations.export_mlflow import SETTINGS
-from sluice.record.run_record import NodeRecord, PushRecord
+from runners.cli.export import _SETTINGS
+from sluice.record.parts import NodeRecord, PushRecord
 from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit
@@ -23,10 +22,16 @@ MINUTE_LATER = "2026-01-01T00:01:00+00:00"
 EPOCHS = {"epochs": [1, 2], "metrics": {"loss": [0.5, None], "val_loss": [0.7, "NaN"]}}
 
 
+@pytest.fixture(autouse=True)
+def keep_handlers(monkeypatch):
+    """MLflow's import closes all handlers of logs: absl's with pytest's own stream."""
+    monkeypatch.setattr("logging.config._clearExistingHandlers", lambda: None)
+
+
 @pytest.fixture
 def stored(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str, Any]]:
     """Returns the runs in the store by their names."""
-    for name, value in SETTINGS.items():
+    for name, value in _SETTINGS.items():
         monkeypatch.setenv(name, value)
     tracking = pytest.importorskip("mlflow.tracking")
 
@@ -40,9 +45,7 @@ def stored(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str
     return read
 
 
-def test_values_of_a_run(
-    write_run: Callable[..., Path], sluice: Sluice, stored: Callable[[], dict[str, Any]]
-) -> None:
+def test_values_of_a_run(write_run, sluice, stored):
     run_dir = write_run(
         FIRST,
         {"auc": 0.9, "lost": "NaN", "matrix": {"shape": [1], "values": [1]}},
@@ -79,41 +82,7 @@ def test_values_of_a_run(
     assert files == {"run.json", "report.html"}
 
 
-def test_names_that_mlflow_does_not_allow(
-    write_run: Callable[..., Path], sluice: Sluice, stored: Callable[[], dict[str, Any]]
-) -> None:
-    rows: list[dict[str, Any]] = [
-        {
-            "slice": {},
-            "metrics": {"Node": 0.1, "../up": 0.2, "\u00e4": 0.3, "b\n": 0.4},
-        },
-        {"slice": {"a/b": ".."}, "metrics": {"auc": 0.5}},
-    ]
-    about: dict[str, Any] = {"compared_with": None, "model": "candidate", "output": ""}
-    about |= {"sub_key": {}, "aggregation": None, "change": False}
-    metrics = {"metrics": [{**about, **row} for row in rows]}
-    config = {"features": {"..": 1, "a/b": 2, "a?b": 3, "x" * 300: "4\n5"}}
-    nodes = [NodeRecord("Node", "Trainer", "ran", 3.5)]
-    write_run(
-        FIRST,
-        None,
-        {"epochs": EPOCHS, "metrics": metrics},
-        config=config,
-        nodes=nodes,
-    )
-    code, _, err = sluice("export", "mlflow", "digits")
-    assert (code, err) == (0, "")
-    run, _ = stored()[FIRST]
-    assert sorted(run.data.params.values()) == ["1", "2", "3", r"4\n5"]
-    assert {"features.a_b", "features.a_b_2"} <= run.data.params.keys()
-    assert {0.1, 0.2, 0.3, 0.4, 0.5} <= set(run.data.metrics.values())
-    assert run.data.metrics["slice a_b_/auc"] == 0.5
-    assert run.data.metrics["Node_2"] == 0.1
-
-
-def test_a_run_is_written_once_until_it_is_resumed(
-    write_run: Callable[..., Path], sluice: Sluice, stored: Callable[[], dict[str, Any]]
-) -> None:
+def test_a_run_is_written_once_until_it_is_resumed(write_run, sluice, stored):
     write_run(FIRST, {"auc": 0.9}, ended_at=MINUTE_LATER)
     failed = write_run(SECOND, status="failed", exit_code=7, ended_at=MINUTE_LATER)
     write_run(THIRD, status="interrupted", exit_code=130, ended_at=MINUTE_LATER)
@@ -138,21 +107,14 @@ def test_a_run_is_written_once_until_it_is_resumed(
     assert runs[SECOND][0].info.status == "FINISHED"
 
 
-def test_one_run(
-    write_run: Callable[..., Path], sluice: Sluice, stored: Callable[[], dict[str, Any]]
-) -> None:
+def test_one_run(write_run, sluice, stored):
     write_run(FIRST, ended_at=MINUTE_LATER)
     write_run(SECOND, ended_at=MINUTE_LATER)
     sluice("export", "mlflow", "digits", "--run", SECOND[:8])
     assert list(stored()) == [SECOND]
 
 
-def test_a_run_in_progress_is_left_out(
-    write_run: Callable[..., Path],
-    sluice: Sluice,
-    stored: Callable[[], dict[str, Any]],
-    root: Path,
-) -> None:
+def test_a_run_in_progress_is_left_out(write_run, sluice, stored, root):
     write_run(FIRST, ended_at=MINUTE_LATER)
     write_run(SECOND, status="running", exit_code=None)
     workspace = Workspace(root / "workspace" / "digits")
@@ -163,12 +125,7 @@ def test_a_run_in_progress_is_left_out(
     assert list(stored()) == [FIRST]
 
 
-def test_errors(
-    write_run: Callable[..., Path],
-    sluice: Sluice,
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_errors(write_run, sluice, root, monkeypatch):
     code, _, err = sluice("export", "mlflow", "digits")
     assert code == 2 and "digits has not run yet" in err
     write_run(FIRST, ended_at=MINUTE_LATER)
@@ -177,8 +134,7 @@ def test_errors(
     assert (
         code == 2 and "MLflow cannot write the runs" in err and "Traceback" not in err
     )
-    monkeypatch.setitem(sys.modules, "mlflow.tracking", None)
+    monkeypatch.setitem(sys.modules, "mlflow", None)
     code, _, err = sluice("export", "mlflow", "digits")
     assert code == 2 and "MLflow's client is not installed" in err
     assert f"{sys.executable} -m pip install mlflow-skinny" in err
-    assert "MLFLOW_ALLOW_FILE_STORE" not in os.environ

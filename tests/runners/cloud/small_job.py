@@ -26,9 +26,9 @@ def small_job() -> dict[str, Any]:
     }
     report = tasks.pop("Report")
     report["triggerPolicy"] = {"strategy": "ALL_UPSTREAM_TASKS_COMPLETED"}
-    report["dependentTasks"] = ["graph"]
+    report["dependentTasks"] = ["tfx-dag"]
     components: dict[str, Any] = {n: {"executorLabel": n} for n in EXECUTORS}
-    components["graph"] = {"dag": {"tasks": tasks}}
+    components["tfx-dag"] = {"dag": {"tasks": tasks}}
     executors = {
         name: {
             "container": {
@@ -51,7 +51,7 @@ def small_job() -> dict[str, Any]:
                 "inputDefinitions": {"parameters": parameters},
                 "dag": {
                     "tasks": {
-                        "graph": {"componentRef": {"name": "graph"}},
+                        "tfx-dag": {"componentRef": {"name": "tfx-dag"}},
                         "Report": report,
                     }
                 },

@@ -128,7 +128,7 @@ class PlainDirectory:
         return done.stderr
 
 
-def test_every_node_starts_in_what_the_dockerfile_builds(tmp_path: Path) -> None:
+def test_every_node_starts_in_what_the_dockerfile_builds(tmp_path):
     image = image_of(own_root())
     context, root = tmp_path / "context", tmp_path / "root"
     root.mkdir()

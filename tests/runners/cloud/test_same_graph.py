@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runners.cloud.spec import Constant, read_spec
+from runners.cloud.spec import read_spec
 from tests.pipeline.graph.compiled import compile_locally, config_of, properties_of
 
 pytestmark = pytest.mark.tf
@@ -25,7 +25,7 @@ DIFFERENT = {
 }
 FILLED_IN = [
     "cloud.root=gs://bucket/root",
-    "cloud.project=p",
+    "cloud.project=my-project",
     "cloud.region=europe-west4",
     "cloud.image=host/sluice:1",
 ]
@@ -59,13 +59,15 @@ def test_the_spec_has_the_nodes_edges_and_properties_of_the_local_graph(
 
     config = config_of(project, name, profile=profile, overrides=FILLED_IN)
     local = compile_locally(config, tmp_path)
-    spec = read_spec(compile_pipeline(config, scheduled=scheduled)[0])
-    assert spec.job["pipelineSpec"]["schemaVersion"] == "2.1.0"
+    job = compile_pipeline(config, scheduled=scheduled)[0]
+    assert job["pipelineSpec"]["schemaVersion"] == "2.1.0"
+    spec = read_spec(job)
+    for task in spec.nodes:
+        given = task.executor.container.command
+        assert ("components.kubeflow_entrypoint" in given) == (profile == "kubeflow")
     added = {"AdvanceWatermark"} if scheduled else set()
-    assert added <= {task.id for task in spec.tasks}
-    tasks = [
-        task for task in spec.tasks if not task.is_exit_handler and task.id not in added
-    ]
+    assert added <= {task.id for task in spec.nodes}
+    tasks = [task for task in spec.nodes if task.id not in added]
     assert {task.id: set(task.upstream) for task in tasks} == {
         node: set(item.upstream_nodes) for node, item in local.items()
     }
@@ -76,17 +78,15 @@ def test_the_spec_has_the_nodes_edges_and_properties_of_the_local_graph(
             continue
         before = properties[task.id]
         more = set(task.parameters) - set(before)
-        assert more <= {"override", "schedule", "sluice_job"}
+        assert more <= {"override", "schedule"}
         assert set(task.parameters) >= set(before)
         for key, value in task.parameters.items():
-            now: Any = value
-            if isinstance(value, Constant):
-                now = _plain(value.value)
+            now = _plain(value)
             if key == "fingerprint":
                 # That of the service has the modules that read gs://, too.
                 local_code = json.loads(before[key])["code"]
                 assert local_code.items() <= now["code"].items()
-            elif now != _plain(before.get(key)) and key != "sluice_job":
+            elif now != _plain(before.get(key)):
                 different.add((task.id, key))
     if scheduled:
         different ^= {("TFRecordGen", "spans"), ("TFRecordGen", "schedule")}

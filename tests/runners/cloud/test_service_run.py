@@ -1,21 +1,13 @@
-"""Events of a run in a service: complete, in order, and never twice."""
-
-from __future__ import annotations
+"""The record of a run in a service, from the state of its job."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from runners.cloud.service import FailedAttempt, ServiceJob, ServiceTask, TaskState
-from runners.cloud.service_run import graph_of, new_events
-from runners.cloud.spec import Spec, read_spec
-from sluice.record.events import Artifact, Event, RunResumed, RunStarted
-from sluice.record.journal import Journal
-from sluice.record.recorder import Recorder
+from runners.cloud.service_run import record_of
+from runners.cloud.task_end import failure_in_log, make_artifact
+from sluice.errors import ExitCode
+from sluice.record.parts import PushRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Check, Verdict
 from tests.runners.cloud.small_job import EXECUTORS, small_job
@@ -23,228 +15,227 @@ from tests.runners.cloud.small_job import EXECUTORS, small_job
 pytestmark = pytest.mark.unit
 
 
-def _at(second: int) -> str:
-    return f"2026-01-01T00:00:{second:02}.000000+00:00"
+def at(second):
+    return f"2026-01-01T00:00:{second:02}Z"
 
 
-@pytest.fixture
-def spec() -> Spec:
-    return read_spec(small_job())
+def task(state, start=0, **values):
+    """Returns a task in the service's form, which takes five seconds."""
+    times = {"startTime": at(start), "endTime": at(start + 5)}
+    return {"state": state, **times, **values}
 
 
-class Run:
-    """A run in a folder, which is refreshed from answers of the service."""
-
-    def __init__(self, run_dir: Path, spec: Spec) -> None:
-        self.run_dir, self.spec = run_dir, spec
-        self.recorder = Recorder(run_dir)
-        self.recorder.apply(
-            RunStarted(
-                run_id=run_dir.name,
-                pipeline="digits",
-                command="sluice submit digits",
-                destination="gs://bucket/serving",
-                config={},
-                workers=1,
-                use_cache=True,
-                forced=(),
-                from_nodes=(),
-                to_nodes=(),
-                accept_data=None,
-                resume_command="sluice resume digits",
-            )
-        )
-        self.recorder.apply(graph_of(spec))
-
-    def refresh(self, job: ServiceJob) -> list[Event]:
-        """Appends what is new and returns it."""
-        journal = Journal(self.run_dir).events()
-        events = list(new_events(self.run_dir, self.spec, journal, job))
-        for event in events:
-            self.recorder.apply(event)
-        return events
-
-    @property
-    def record(self) -> RunRecord:
-        return self.recorder.record
-
-    @property
-    def states(self) -> dict[str, str]:
-        return {node.id: node.state for node in self.record.nodes}
-
-
-@pytest.fixture
-def run(tmp_path: Path, spec: Spec) -> Run:
-    return Run(tmp_path, spec)
-
-
-def _task(name: str, state: TaskState, start: int = 0, **values: Any) -> ServiceTask:
-    begun = state not in ("pending", "cached", "skipped")
-    ended = state not in ("pending", "running")
-    return ServiceTask(
-        name,
-        state,
-        started_at=_at(start) if begun else None,
-        ended_at=_at(start + 5) if ended else None,
-        **values,
-    )
-
-
-def _verdict(folder: Path, *, passed: bool) -> Mapping[str, tuple[Artifact, ...]]:
-    row = Check("drift", "all", "<= 0.1", None, 0.2, passed, "why")
-    folder.mkdir()
-    text = json.dumps(Verdict("data", (row,), None).to_dict())
-    (folder / "verdict.json").write_text(text)
-    return {"verdict": (Artifact(1, "components.DataVerdict", str(folder), {}),)}
-
-
-def test_the_graph_has_kinds_and_gates_but_no_exit_handler(spec: Spec) -> None:
-    nodes = graph_of(spec).nodes
-    assert [node.id for node in nodes] == list(EXECUTORS)[:-1]
-    assert [node.id for node in nodes if node.gate] == ["DataGate"]
-    assert [node.id for node in nodes if node.judges_data] == ["DataVerdict"]
-    assert nodes[3].upstream == ("Trainer",)
-
-
-def test_a_run_that_succeeds_is_told_piece_by_piece(run: Run, tmp_path: Path) -> None:
-    job = ServiceJob("job", "pending", created_at=_at(0))
-    assert run.refresh(job) == []
-    verdict = _task(
-        "DataVerdict", "succeeded", outputs=_verdict(tmp_path / "v", passed=True)
-    )
-    job = replace(
-        job, state="running", tasks=(_task("DataGate", "running", 6), verdict)
-    )
-    assert [type(event).__name__ for event in run.refresh(job)] == [
-        "NodeStarted",
-        "NodeFinished",
-        "NodeStarted",
-    ]
-    assert run.refresh(job) == []
-    assert run.states["DataVerdict"] == "ran" and run.states["DataGate"] == "running"
-    assert run.record.node("DataVerdict").duration_s == 5
-    assert run.record.node("DataGate").started_at == _at(6)
-    assert [gate["gate"] for gate in run.record.gates] == ["data"]
-    properties = {
-        "state": "pushed",
-        "pushed_version": "7",
-        "pushed_destination": "gs://bucket/serving/7",
+def job(state, error=None, **tasks):
+    """Returns a job in the service's form, with these tasks."""
+    details = [{"taskName": name, **detail} for name, detail in tasks.items()]
+    return {
+        **small_job(),
+        "name": "projects/p/locations/r/pipelineJobs/digits-1",
+        "state": f"PIPELINE_STATE_{state}",
+        "endTime": at(40),
+        "jobDetail": {"taskDetails": details},
+        "error": {"message": error} if error else {},
     }
-    pushed = (Artifact(2, "PushedModel", "gs://bucket/p", properties),)
-    job = replace(
-        job,
-        state="succeeded",
-        ended_at=_at(40),
-        tasks=(
-            verdict,
-            _task("DataGate", "succeeded", 6),
-            _task("Trainer", "cached", 12),
-            _task("Pusher", "succeeded", 12, outputs={"pushed_model": pushed}),
-            _task("Report", "succeeded", 20),
+
+
+def refreshed(answer, record=None, log=()):
+    """Returns the record of a run, after the service has answered."""
+    record = record or RunRecord("r-1", "digits", pushes=[PushRecord("gs://b/serving")])
+    record_of(record, answer, lambda task: log)
+    return record
+
+
+def states(record):
+    return [node.state for node in record.nodes]
+
+
+def artifact(title, uri, **metadata):
+    item = {"name": "a/1", "schemaTitle": title, "uri": str(uri), "metadata": metadata}
+    return {"out": {"artifacts": [item]}}
+
+
+@pytest.fixture
+def verdict(tmp_path):
+    """Returns a function that makes the outputs of DataVerdict."""
+
+    def make(passed):
+        row = Check("drift", "all", "<= 0.1", None, 0.2, passed, "why")
+        text = json.dumps(Verdict("data", (row,), None).to_dict())
+        (tmp_path / "verdict.json").write_text(text)
+        return artifact("components.DataVerdict", tmp_path)
+
+    return make
+
+
+def test_the_graph_has_kinds_but_no_exit_handler():
+    record = refreshed(job("PENDING"))
+    assert [node.id for node in record.nodes] == list(EXECUTORS)[:-1]
+    assert [node.kind for node in record.nodes][:2] == ["DataVerdict", "DataGate"]
+    assert record.node("Pusher").upstream == ["Trainer"]
+    assert record.status == "running"
+
+
+def test_a_run_that_succeeds_whenever_it_is_asked_for(verdict):
+    first = task("SUCCEEDED", outputs=verdict(True))
+    gate = task("RUNNING", 6, endTime=at(6))
+    record = refreshed(job("RUNNING", DataVerdict=first, DataGate=gate))
+    assert states(record) == ["ran", "running", "not_reached", "not_reached"]
+    assert record.node("DataVerdict").duration_s == 5
+    assert record.node("DataGate").started_at == "2026-01-01T00:00:06.000+00:00"
+    pushed = artifact(
+        "tfx.PushedModel",
+        "gs://b/p",
+        state="pushed",
+        pushed_version="7",
+        pushed_destination="gs://b/serving/7",
+    )
+    ended = job(
+        "SUCCEEDED",
+        DataVerdict=first,
+        DataGate=task("SUCCEEDED", 6),
+        Trainer=task("SKIPPED", 12),
+        Pusher=task("SUCCEEDED", 12, outputs=pushed),
+        Report=task("SUCCEEDED", 20),
+    )
+    for one in (refreshed(ended, record), refreshed(ended)):
+        assert (one.status, one.exit_code) == ("succeeded", 0)
+        assert one.ended_at == "2026-01-01T00:00:40.000+00:00"
+        assert states(one) == ["ran", "ran", "cached", "ran"]
+        assert [gate["gate"] for gate in one.gates] == ["data"]
+        assert (one.pushes[0].version, one.pushes[0].destination) == (
+            7,
+            "gs://b/serving",
+        )
+
+
+CASES = {
+    "a gate blocks as on a local run": (
+        False,
+        job(
+            "FAILED",
+            "some tasks failed",
+            DataGate=task("FAILED", 6, error={"message": "exited with 1"}),
+            Trainer=task("NOT_TRIGGERED", 12),
         ),
+        ("blocked", 3),
+        ["ran", "failed", "blocked", "blocked"],
+        "DataGate has stopped the run: the data gate has not passed",
+    ),
+    "a gate whose container fails": (
+        True,
+        job("FAILED", DataGate=task("FAILED", 6, error={"message": "no such image"})),
+        ("failed", 7),
+        ["ran", "failed", "not_reached", "not_reached"],
+        "DataGate failed: no such image",
+    ),
+    "cancelled": (
+        True,
+        job("CANCELLED", DataGate=task("CANCELLED", 6)),
+        ("interrupted", 130),
+        ["ran", "interrupted", "not_reached", "not_reached"],
+        None,
+    ),
+    "a failure outside of the tasks": (
+        True,
+        job("FAILED", "no such service account"),
+        ("failed", 8),
+        ["ran", "not_reached", "not_reached", "not_reached"],
+        "the job failed: no such service account",
+    ),
+    "nothing new": (
+        True,
+        job("SUCCEEDED", DataGate=task("NOT_TRIGGERED"), Trainer=task("NOT_TRIGGERED")),
+        ("succeeded", 0),
+        ["ran", "skipped", "skipped", "skipped"],
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("passed", "answer", "result", "nodes", "error"), CASES.values(), ids=CASES
+)
+def test_how_a_run_ends(verdict, passed, answer, result, nodes, error):
+    first = {"taskName": "DataVerdict", **task("SUCCEEDED", outputs=verdict(passed))}
+    details = [first, *answer["jobDetail"]["taskDetails"]]
+    record = refreshed({**answer, "jobDetail": {"taskDetails": details}})
+    assert (record.status, record.exit_code) == result
+    assert states(record) == nodes
+    assert (record.error and record.error.message) == error
+
+
+def test_attempts_that_the_service_repeats():
+    failed = {"containerDetail": {"failedMainJobs": ["a/customJobs/5", "b"]}}
+    detail = task("SUCCEEDED", executorDetail=failed)
+    assert refreshed(job("RUNNING", DataVerdict=detail)).nodes[0].attempts == 3
+
+
+def test_a_failed_exit_handler_is_a_note():
+    tasks = {name: task("SUCCEEDED") for name in EXECUTORS}
+    tasks["Report"] = task("FAILED", 20, error={"message": "exited with 1"})
+    record = refreshed(job("FAILED", "some tasks failed", **tasks))
+    assert record.status == "succeeded"
+    assert record.notes == ["Report, which writes the report, failed"]
+
+
+@pytest.mark.parametrize("new_data", [0.0, 1.0])
+def test_a_run_without_new_data_says_so(new_data):
+    """Found: it ended as a success with skipped nodes, and no word about the data."""
+    outputs = artifact("tfx.Examples", "gs://b/e", new_data=new_data)
+    record = refreshed(job("RUNNING", DataVerdict=task("SUCCEEDED", outputs=outputs)))
+    note = "no new data since the last complete run: nothing is trained"
+    assert (note in record.notes) == (new_data == 0)
+
+
+def test_an_artifact_is_as_the_record_has_it():
+    found = make_artifact(
+        "projects/1/locations/l/metadataStores/default/artifacts/77",
+        "tfx.Examples",
+        "gs://b/examples",
+        {"custom:span": 3.0, "share": 0.5, "split_names": '["train"]'},
     )
-    assert run.refresh(job) and run.refresh(job) == []
-    assert run.record.status == "succeeded" and run.record.exit_code == 0
-    assert run.record.ended_at == "2026-01-01T00:00:40+00:00"
-    assert run.states["Trainer"] == "cached"
-    assert run.record.pushes[0].version == 7
+    assert (found.id, found.type) == (77, "Examples")
+    assert found.properties == {"span": 3, "share": 0.5, "split_names": '["train"]'}
+    assert isinstance(found.properties["span"], int)
 
 
-def test_a_gate_blocks_as_on_a_local_run(run: Run, tmp_path: Path) -> None:
-    job = ServiceJob(
-        "job",
-        "failed",
-        created_at=_at(0),
-        ended_at=_at(30),
-        error="The DAG failed because some tasks failed.",
-        tasks=(
-            _task(
-                "DataVerdict",
-                "succeeded",
-                outputs=_verdict(tmp_path / "v", passed=False),
-            ),
-            _task("DataGate", "failed", 6, error="exited with 1"),
-            _task("Trainer", "skipped", 12),
+TRACEBACK = "Traceback (most recent call last):"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message", "code", "gate"),
+    [
+        (
+            [
+                TRACEBACK,
+                "sluice.errors.GateError: the data has drifted",
+                "  where:    fare",
+                "",
+                "The above exception was the direct cause",
+                TRACEBACK,
+                "RuntimeError: the executor failed",
+            ],
+            "the data has drifted\n  where:    fare",
+            ExitCode.DATA,
+            True,
         ),
-    )
-    run.refresh(job)
-    assert (run.record.status, run.record.exit_code) == ("blocked", 3)
-    assert run.states["DataGate"] == "failed"
-    assert run.states["Trainer"] == run.states["Pusher"] == "blocked"
-    assert run.record.node("Pusher").reason == "stopped by DataGate"
-    assert run.record.error and run.record.error.message == (
-        "DataGate has stopped the run: the data gate has not passed"
-    )
-
-
-def test_a_gate_whose_container_fails_is_a_failure(run: Run, tmp_path: Path) -> None:
-    passed = _verdict(tmp_path / "v", passed=True)
-    job = ServiceJob(
-        "job",
-        "failed",
-        ended_at=_at(30),
-        tasks=(
-            _task("DataVerdict", "succeeded", outputs=passed),
-            _task("DataGate", "failed", 6, error="the image cannot be pulled"),
+        (
+            ["RuntimeError: sluice.errors.DataError: bad [while running 'Read']"],
+            "bad",
+            ExitCode.DATA,
+            False,
         ),
-    )
-    run.refresh(job)
-    assert (run.record.status, run.record.exit_code) == ("failed", 7)
-    assert run.states["Trainer"] == "not_reached"
-    assert "the image cannot be pulled" in run.record.error.message  # type: ignore[union-attr]
-
-
-def test_attempts_that_the_service_repeats(run: Run) -> None:
-    first = FailedAttempt(_at(3), "the machine was preempted")
-    task = _task("DataVerdict", "running", failed_attempts=(first,))
-    job = ServiceJob("job", "running", tasks=(task,))
-    run.refresh(job)
-    assert run.refresh(job) == []
-    second = FailedAttempt(_at(4), "preempted again")
-    task = _task("DataVerdict", "succeeded", failed_attempts=(first, second))
-    job = replace(job, tasks=(task,))
-    assert len(run.refresh(job)) == 3
-    node = run.record.node("DataVerdict")
-    assert (node.attempts, node.state) == (3, "ran")
-    assert len(run.record.notes) == 2 and "preempted again" in run.record.notes[1]
-
-
-def test_a_cancelled_job_is_interrupted_and_can_be_resumed(run: Run) -> None:
-    job = ServiceJob(
-        "job",
-        "cancelled",
-        ended_at=_at(9),
-        tasks=(_task("DataVerdict", "succeeded"), _task("DataGate", "cancelled", 6)),
-    )
-    run.refresh(job)
-    assert (run.record.status, run.record.exit_code) == ("interrupted", 130)
-    assert run.states["DataGate"] == "interrupted"
-    assert run.record.resume_command == "sluice resume digits"
-    run.recorder.apply(
-        RunResumed(command="sluice resume", workers=1, resume_command=None)
-    )
-    run.recorder.apply(graph_of(run.spec))
-    again = ServiceJob(
-        "job-2",
-        "running",
-        tasks=(_task("DataVerdict", "cached"), _task("DataGate", "running", 20)),
-    )
-    run.refresh(again)
-    assert run.states["DataVerdict"] == "cached"
-    node = run.record.node("DataGate")
-    assert (node.state, node.attempts) == ("running", 2)
-
-
-def test_a_job_that_fails_outside_of_its_tasks(run: Run) -> None:
-    job = ServiceJob("job", "failed", ended_at=_at(9), error="no such service account")
-    run.refresh(job)
-    assert (run.record.status, run.record.exit_code) == ("failed", 8)
-    assert run.record.error and "no such service account" in run.record.error.message
-
-
-def test_a_failed_exit_handler_is_a_note(run: Run) -> None:
-    tasks = tuple(_task(name, "succeeded") for name in list(EXECUTORS)[:-1])
-    tasks += (_task("Report", "failed", 20, error="exited with 1"),)
-    run.refresh(ServiceJob("job", "failed", ended_at=_at(30), tasks=tasks))
-    assert run.record.status == "succeeded"
-    assert run.record.notes == ["Report, which writes the report, failed"]
+        (
+            [TRACEBACK, "  File x", "ValueError: invalid literal"],
+            "Task failed: ValueError: invalid literal",
+            ExitCode.NODE,
+            False,
+        ),
+        (["Killed"], "Task failed", ExitCode.NODE, False),
+    ],
+    ids=["our own", "in Beam", "another", "without a traceback"],
+)
+def test_the_error_in_a_log(lines, message, code, gate):
+    failure = failure_in_log("Task", lines)
+    assert (failure.message, failure.exit_code, failure.gate) == (message, code, gate)
+    assert failure.log_tail == (lines if code == ExitCode.NODE else [])

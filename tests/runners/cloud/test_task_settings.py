@@ -6,17 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.load import load_config
-from runners.cloud.compile_spec import check_cloud
 from runners.cloud.task_settings import set_defaults, skip_without_new_data
-from sluice.errors import ConfigError
 
 pytestmark = pytest.mark.unit
-
-
-def test_a_config_without_the_section_names_the_profiles() -> None:
-    with pytest.raises(ConfigError, match="--profile vertex or --profile kubeflow"):
-        check_cloud(load_config("digits"))
 
 
 def _spec(nested: bool) -> dict[str, Any]:
@@ -42,7 +34,7 @@ def _spec(nested: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_readers_of_new_data_are_skipped_without_it(nested: bool) -> None:
+def test_readers_of_new_data_are_skipped_without_it(nested):
     spec = _spec(nested)
     skip_without_new_data(spec, "Gen", "examples", "new_data")
     found = spec["components"]["tfx-dag"] if nested else spec["root"]
@@ -59,7 +51,7 @@ def test_readers_of_new_data_are_skipped_without_it(nested: bool) -> None:
     }
 
 
-def test_parameters_reach_the_tasks_of_a_pipeline_with_an_exit_handler() -> None:
+def test_parameters_reach_the_tasks_of_a_pipeline_with_an_exit_handler():
     """TFX's compiler nests the tasks then, and does not pass the parameters on."""
     spec = _spec(nested=True)
     set_defaults(spec, {"a": "x"})

@@ -1,14 +1,13 @@
-"""The baseline is the latest blessed model that is neither retired nor damaged."""
+"""The baseline is the latest blessed model that is neither retired nor missing."""
 
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components.baseline_model.blessed_models import RESTORED, RETIRED
+from components.baseline_model.blessed_models import RETIRED
 from components.model_verdict.baseline_summary import BaselineSummary
 
 pytestmark = pytest.mark.tf
@@ -44,13 +43,11 @@ class History:
             )
         run = self.foreign.run(nodes, run_id=f"run-{text}")
         assert run.error is None
-        (self.models[text],) = run.nodes["Train"].outputs["model"]
+        uri = str(run.uri("Train", "model"))
+        self.models[text] = {"id": run.artifact("Train", "model").id, "uri": uri}
 
-    def files_of(self, text: str) -> Path:
-        return Path(self.models[text]["uri"]) / "Format-Serving"
-
-    def damage(self, text: str) -> None:
-        (self.files_of(text) / "saved_model.pb").write_text("")
+    def lose(self, text: str) -> None:
+        shutil.rmtree(self.models[text]["uri"])
 
     def set(self, text: str, name: str, value: str) -> None:
         """Sets a custom property of a model."""
@@ -65,14 +62,13 @@ class History:
         from tfx.types import Channel, standard_artifacts
 
         from components.baseline_model.resolver_strategy import (
-            LatestIntactBlessedModel,
+            LatestUsableBlessedModel,
         )
 
         trace = self.foreign.trace(run_id)
         train = self.own.Train(text="candidate")
         resolver = Resolver(
-            strategy_class=LatestIntactBlessedModel,
-            config={"restores": True},
+            strategy_class=LatestUsableBlessedModel,
             model=Channel(type=standard_artifacts.Model),
             model_blessing=Channel(type=standard_artifacts.ModelBlessing),
         ).with_id("Latest")
@@ -100,45 +96,30 @@ def history(foreign, own) -> History:
     return History(foreign, own)
 
 
-def test_a_damaged_baseline_is_skipped_or_restored(history: History) -> None:
+def test_a_missing_baseline_is_skipped(history):
     assert history.baseline("none") is None
     assert history.told(None) == BaselineSummary(pipeline="foreign")
     history.train("a", push=True)
     history.train("b")
-    assert history.baseline("intact") == "b"
+    assert history.baseline("whole") == "b"
     assert history.told("b").skipped == ()
 
-    # No version has these bytes: the next older model is used.
-    history.damage("b")
+    history.lose("b")
     assert history.baseline("older") == "a"
     told = history.told("a")
     assert told.name == f"version 1 (artifact {history.models['a']['id']} of run run-a)"
     (newer,) = told.skipped
     assert newer.name == f"artifact {history.models['b']['id']} of run run-b"
-    assert newer.why.startswith("damaged: held 2 files (2 bytes), now 2 files (1 byte")
+    assert newer.why == f"missing: nothing is at {history.models['b']['uri']}"
     assert not newer.retired
 
-    # Version 1 has these.
-    shutil.rmtree(history.files_of("a").parent)
-    assert history.baseline("restored") == "a"
-    assert (history.files_of("a") / "saved_model.pb").read_text() == "a"
-    assert sorted(path.name for path in history.files_of("a").parent.iterdir()) == [
-        "Format-Serving"
-    ]
-    version = history.foreign.root / "serving" / "1"
-    assert history.told("a").restored == str(version)
-
-    # A version that is damaged too restores nothing.
-    history.damage("a")
-    (version / "saved_model.pb").write_text("?")
+    history.lose("a")
     assert history.baseline("lost") is None
     told = history.told(None)
     assert told.is_lost and len(told.skipped) == 2
 
 
-def test_a_retired_baseline_is_skipped_even_if_it_is_intact(
-    history: History,
-) -> None:
+def test_a_retired_baseline_is_skipped_even_if_it_is_intact(history):
     history.train("a")
     history.train("b", push=True)
     history.set("b", RETIRED, "wrong labels")
@@ -154,26 +135,3 @@ def test_a_retired_baseline_is_skipped_even_if_it_is_intact(
         pipeline="foreign",
         name=f"artifact {history.models['c']['id']} of run run-c",
     )
-
-
-def test_explain_restores_nothing(history: History) -> None:
-    from ml_metadata.proto import metadata_store_pb2
-    from tfx.types import standard_artifacts
-
-    from components.baseline_model.resolver_strategy import LatestIntactBlessedModel
-
-    history.train("a", push=True)
-    history.damage("a")
-    store = history.foreign.store()
-    inputs: dict[str, list[Any]] = {}
-    for key, kind in (("model", "Model"), ("model_blessing", "ModelBlessing")):
-        inputs[key] = []
-        for proto in store.get_artifacts_by_type(kind):
-            assert proto.state == metadata_store_pb2.Artifact.LIVE
-            artifact = getattr(standard_artifacts, kind)()
-            artifact.set_mlmd_artifact(proto)
-            inputs[key].append(artifact)
-    found = LatestIntactBlessedModel(restores=False).resolve_artifacts(store, inputs)
-    assert [item.id for item in found["model"]] == [history.models["a"]["id"]]
-    assert (history.files_of("a") / "saved_model.pb").read_text() == ""
-    assert RESTORED not in found["model"][0].mlmd_artifact.custom_properties

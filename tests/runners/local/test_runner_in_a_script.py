@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -65,12 +64,12 @@ def run(name, *nodes):
         metadata_connection_config=metadata.sqlite_metadata_connection_config(path),
         components=[*nodes],
     )
-    result = LocalRunner().run(pipeline, run_id=name)
+    record = LocalRunner().run(pipeline, run_id=name)
     parents = set()
-    for node in result.nodes:
-        (artifact,) = node.outputs["out"]
-        print(node.node, node.state, Path(artifact["uri"], "data.txt").read_text())
-        parents.add(Path(artifact["uri"], "parent.txt").read_text())
+    for node in record.nodes:
+        (uri,) = node.outputs["out"]
+        print(node.id, node.state, Path(uri, "data.txt").read_text())
+        parents.add(Path(uri, "parent.txt").read_text())
     return parents
 
 
@@ -91,26 +90,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_module_started_by_name_is_main_in_nodes_too(tmp_path: Path) -> None:
-    """``python -m package.module``, which may import its neighbours relatively."""
-    package = tmp_path / "package"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "beside.py").write_text("TEXT = 'from beside'\n")
-    (package / "module.py").write_text("from .beside import TEXT\n")
-    program = (
-        "import sys\n"
-        "from runners.local.job_environment import JobEnvironment\n"
-        f"path = {str(package / 'module.py')!r}\n"
-        f"JobEnvironment(None, ({str(tmp_path)!r},), path, 'package.module').enter()\n"
-        "print(sys.modules['__main__'].TEXT)\n"
-    )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.stdout, done.returncode) == ("from beside\n", 0), done.stderr
-
-
-def test_components_of_a_script_run(tmp_path: Path) -> None:
+def test_components_of_a_script_run(tmp_path):
     """They are in ``__main__``, which is another module in a node's process."""
     (tmp_path / "script.py").write_text(SCRIPT)
     (tmp_path / "beside.py").write_text("TEXT = 'beside it'\n")
@@ -152,14 +132,3 @@ def test_components_of_a_script_run(tmp_path: Path) -> None:
         "Make.log",
         "Again.log",
     }
-
-
-def test_a_script_that_runs_its_pipeline_on_import_is_an_error(
-    foreign, own, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from runners.local.processes.job import INSIDE_JOB
-
-    monkeypatch.setenv(INSIDE_JOB, "1")
-    run = foreign.run([own.Make(trace=foreign.trace("Make"))])
-    assert 'if __name__ == "__main__":' in str(run.error)
-    assert own.notes(foreign.trace("Make")) == []

@@ -1,135 +1,115 @@
-"""A damaged metadata file is renamed and replaced by its copy."""
+"""Metadata that is lost although a model has been pushed."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from runners.metadata.metadata_file import check_metadata, check_readable, keep_copy
-from runners.metadata.read_metadata import read_metadata
-from sluice.errors import WorkspaceError
-from sluice.workspace import Workspace
+from runners.metadata.metadata_file import check_metadata
+from sluice.errors import UsageError, WorkspaceError
 
 pytestmark = [pytest.mark.unit, pytest.mark.fault]
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    made = Workspace(tmp_path / "w")
-    made.prepare()
-    with closing(sqlite3.connect(made.metadata_db)) as database, database:
-        database.execute("CREATE TABLE MLMDEnv (schema_version INTEGER)")
-        database.execute("CREATE TABLE Facts (text TEXT)")
-        rows = [(f"fact {number} " + "x" * 200,) for number in range(500)]
-        database.executemany("INSERT INTO Facts VALUES (?)", rows)
-    return made
+def _link_to_nothing(path):
+    path.unlink()
+    path.symlink_to("nowhere")
 
 
-def _facts(workspace: Workspace) -> int:
-    with closing(sqlite3.connect(workspace.metadata_db)) as database:
-        return database.execute("SELECT count(*) FROM Facts").fetchone()[0]
+def _truncate(path):
+    os.truncate(path, path.stat().st_size // 2)
 
 
-def _overwrite(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[8000:40000] = b"\xff" * 32000
-    path.write_bytes(data)
+def _without_rows(path):
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DELETE FROM Artifact")
 
 
-def _truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:50000])
-
-
-def _replace(path: Path) -> None:
-    path.write_text("this is no database\n" * 1000)
-
-
-def _empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-DAMAGES = [_overwrite, _truncate, _replace]
-
-
-def test_a_valid_or_missing_file_is_left_alone(workspace: Workspace) -> None:
-    assert check_metadata(workspace) == []
-    workspace.metadata_db.unlink()
-    assert check_metadata(workspace) == []
-    assert not workspace.metadata_db.exists()
-
-
-@pytest.mark.parametrize("damage", [*DAMAGES, _empty])
-def test_a_damaged_file_is_replaced_by_the_copy(workspace: Workspace, damage) -> None:
-    keep_copy(workspace)
-    damage(workspace.metadata_db)
-    damaged = workspace.metadata_db.read_bytes()
-    (note,) = check_metadata(workspace)
-    assert "went back to the copy of" in note
-    (aside,) = workspace.root.glob("metadata.db.damaged-*")
-    assert aside.name in note and aside.read_bytes() == damaged
-    assert _facts(workspace) == 500
-    assert check_metadata(workspace) == []
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_without_a_copy_the_damaged_file_is_kept(workspace: Workspace, damage) -> None:
-    damage(workspace.metadata_db)
-    before = workspace.metadata_db.read_bytes()
-    with pytest.raises(WorkspaceError, match="there is no copy of it") as raised:
-        check_metadata(workspace)
-    aside = "other" if damage is _replace else "damaged"
-    path = workspace.metadata_db
-    command = f"mv {path} {path}.{aside}, then run again"
-    assert raised.value.hint and raised.value.hint.startswith(command)
-    assert workspace.metadata_db.read_bytes() == before
-
-
-def test_a_damaged_copy_is_not_used(workspace: Workspace) -> None:
-    keep_copy(workspace)
-    _replace(workspace.root / "state" / "metadata.copy.db")
-    _replace(workspace.metadata_db)
-    with pytest.raises(WorkspaceError, match="there is no copy of it"):
-        check_metadata(workspace)
-
-
-def test_a_database_without_ml_metadata_is_damaged(workspace: Workspace) -> None:
-    workspace.metadata_db.unlink()
-    with closing(sqlite3.connect(workspace.metadata_db)) as database, database:
+def _songs(path):
+    path.unlink()
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE Songs (title TEXT)")
-    with pytest.raises(WorkspaceError, match="is not a database of ML Meta") as raised:
-        check_metadata(workspace)
-    assert raised.value.actual == "it is not a database of ML Metadata"
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_reader_names_the_damage_and_changes_nothing(
-    workspace: Workspace, damage
-) -> None:
-    check_readable(workspace)
-    keep_copy(workspace)
-    damage(workspace.metadata_db)
-    before = workspace.metadata_db.read_bytes()
-    what = "is not a database" if damage is _replace else "is damaged"
-    with pytest.raises(WorkspaceError, match=f"metadata {what}") as raised:
-        read_metadata(workspace.metadata_db)
-    assert (raised.value.hint or "").startswith("sluice run w: a run replaces it")
-    assert workspace.metadata_db.read_bytes() == before
+LOSSES = {
+    "is missing": lambda path: path.unlink(),
+    "is a link to nothing": _link_to_nothing,
+    "is empty": lambda path: path.write_bytes(b""),
+    "is empty;": _without_rows,
+    "is damaged": _truncate,
+    "is damaged (file is not a database)": lambda path: path.write_text("no" * 1000),
+    "is not a database of ML Metadata": _songs,
+}
 
 
-def test_the_journal_of_a_killed_writer_is_rolled_back(workspace: Workspace) -> None:
+def _check(past, *reason):
+    return check_metadata(past.workspace, [past.workspace.serving], *reason)
+
+
+@pytest.mark.parametrize("problem", LOSSES)
+def test_lost_metadata_beside_a_pushed_version_is_refused(past, problem):
+    """Found: the next model was pushed without being compared with the served one."""
+    past.run(push=True)
+    assert _check(past) == []
+    path = past.workspace.metadata_db
+    LOSSES[problem](path)
+    with pytest.raises(WorkspaceError) as raised:
+        _check(past)
+    assert f"the pipeline's metadata {problem}" in str(raised.value)
+    assert "sluice run digits --without-baseline REASON" in str(raised.value)
+    assert raised.value.exit_code == 2
+
+    was_there = os.path.lexists(path)
+    (note,) = _check(past, "disk failure")
+    assert note.startswith("begun without a baseline (disk failure): the metadata is")
+    assert not os.path.lexists(path)
+    kept = list(path.parent.glob("metadata.db.lost-*"))
+    assert [item.name in note for item in kept] == [True] * was_there
+    (note,) = _check(past, "killed before the first artifact")
+
+
+def test_a_first_run_needs_no_metadata(past):
+    past.workspace.metadata_db.unlink()
+    assert _check(past) == []
+    (past.workspace.serving / "7").mkdir(parents=True)
+    assert _check(past) == [], "a version that another program has put there"
+
+
+def test_a_reason_is_refused_where_nothing_is_lost(past):
+    past.run(push=True)
+    with pytest.raises(UsageError, match="the pipeline's metadata is there"):
+        _check(past, "a whim")
+    assert past.workspace.metadata_db.exists()
+
+
+def test_metadata_that_cannot_be_opened_is_not_called_lost(past):
+    past.run(push=True)
+    path = past.workspace.metadata_db
+    path.rename(path.with_name("elsewhere"))
+    path.mkdir()
+    with pytest.raises(WorkspaceError, match="cannot be read") as raised:
+        _check(past, "disk failure")
+    assert raised.value.actual == "unable to open database file"
+    assert path.is_dir()
+
+
+def test_the_journal_of_a_killed_writer_is_rolled_back(past):
     """A journal beside the file is no damage."""
-    database = sqlite3.connect(workspace.metadata_db, isolation_level=None)
+    past.run(push=True)
+    path = past.workspace.metadata_db
+    rows = len(past.graph().artifacts)
+    database = sqlite3.connect(path, isolation_level=None)
     database.execute("PRAGMA cache_size = 1")
     database.execute("BEGIN")
-    database.execute("DELETE FROM Facts")
-    journal = workspace.metadata_db.with_name("metadata.db-journal")
-    kept = workspace.metadata_db.read_bytes(), journal.read_bytes()
+    database.execute("DELETE FROM Artifact")
+    journal = path.with_name("metadata.db-journal")
+    kept = path.read_bytes(), journal.read_bytes()
     database.execute("ROLLBACK")
     database.close()
-    workspace.metadata_db.write_bytes(kept[0])
+    path.write_bytes(kept[0])
     journal.write_bytes(kept[1])
-    assert check_metadata(workspace) == []
-    assert _facts(workspace) == 500
+    assert _check(past) == []
+    assert len(past.graph().artifacts) == rows

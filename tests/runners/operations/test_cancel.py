@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from runners.operations.cancel import CancelRequest, cancel
+from runners.operations.cancel import cancel
 from sluice.errors import UsageError
 from sluice.project import own_root
+from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit
@@ -23,7 +24,7 @@ from sluice.workspace import Workspace
 
 with Workspace(Path(sys.argv[1])).exclusive("sluice run digits"):
     print("locked", flush=True)
-    time.sleep(600)
+    time.sleep(20)
 """
 
 
@@ -38,18 +39,24 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
 
 def test_nothing_to_cancel(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="no run of gone is in progress"):
-        cancel(CancelRequest(name="gone"))
+        cancel("gone")
 
 
-def test_the_process_of_the_run_gets_a_sigint(workspace: Workspace) -> None:
+@pytest.mark.parametrize("run_id", [None, "20260101T000000Z"])
+def test_the_process_of_the_run_gets_a_sigint(workspace: Workspace, run_id) -> None:
+    """Found: with --run a run of this machine was looked for in a service."""
+    run_dir = workspace.run_dir("20260101T000000Z-ab12")
+    run_dir.mkdir()
+    RunRecord(run_dir.name, "gone").save(run_dir)
     command = [sys.executable, "-c", RUNS, str(workspace.root)]
     with subprocess.Popen(
         command, cwd=own_root(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
         assert process.stdout and process.stdout.readline() == b"locked\n"
-        done = cancel(CancelRequest(name="gone"))
-        assert (done.pids, done.ended) == ((process.pid,), False)
-        assert done.command == "sluice run digits"
+        with pytest.raises(UsageError, match="run '2025' of gone is not in progress"):
+            cancel("gone", "2025")
+        done = cancel("gone", run_id)
+        assert (done.pid, done.command) == (process.pid, "sluice run digits")
         assert process.wait(30) == -signal.SIGINT
     with pytest.raises(UsageError, match="no run of gone"):
-        cancel(CancelRequest(name="gone"))
+        cancel("gone")

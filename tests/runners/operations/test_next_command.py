@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ def no_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["sluice", "status"])
 
 
-def test_words_are_quoted_where_a_shell_needs_it() -> None:
+def test_words_are_quoted_where_a_shell_needs_it():
     assert next_command("run", "my digits") == "sluice run 'my digits'"
 
 
@@ -29,18 +28,15 @@ def test_words_are_quoted_where_a_shell_needs_it() -> None:
         ("/x/main.py", "sluice run digits"),
     ],
 )
-def test_the_command_names_the_program_that_was_called(
-    monkeypatch: pytest.MonkeyPatch, called: str, shown: str
-) -> None:
+def test_the_command_names_the_program_that_was_called(monkeypatch, called, shown):
     monkeypatch.setattr(sys, "argv", [called])
     assert next_command("run", "digits") == shown
 
 
-def test_the_command_names_the_workspace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_names_the_workspace(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    given = next_command("run", "digits", workspace_dir="w")
+    monkeypatch.setenv("SLUICE_WORKSPACE", "w")
+    given = next_command("run", "digits")
     assert given == f"sluice run digits --workspace {tmp_path / 'w'}"
     monkeypatch.setenv("SLUICE_WORKSPACE", "/elsewhere")
     found = next_command("run", "digits")

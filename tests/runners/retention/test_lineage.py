@@ -5,49 +5,47 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import Any
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from runners.metadata.find_artifact import Found, find_artifact
+from runners.metadata.find_artifact import find_artifact
 from runners.metadata.read_metadata import read_upstream
 from runners.metadata.served_models import served_models
-from runners.metadata.trace_lineage import Lineage, trace_lineage
+from runners.metadata.trace_lineage import trace_lineage
 from runners.retention.collect_garbage import collect_garbage
 from sluice.errors import ExitCode, UsageError
 
 pytestmark = pytest.mark.unit
 
 
-def _find(past: Any, reference: str) -> Found:
+def _find(past, reference):
     graph = past.graph()
     return find_artifact(
         graph, served_models(graph, [past.workspace.serving]), reference
     )
 
 
-def _trace(past: Any, reference: str) -> Lineage:
+def _trace(past, reference):
     graph = past.graph()
     served = served_models(graph, [past.workspace.serving])
-    found = find_artifact(graph, served, reference)
-    return trace_lineage(graph, found.artifact_id, served)
+    return trace_lineage(graph, find_artifact(graph, served, reference)[0], served)
 
 
-def _id_of(past: Any, uri: Path) -> int:
+def _id_of(past, uri: Path) -> int:
     artifacts = past.graph().artifacts.values()
     return next(item.id for item in artifacts if item.uri == str(uri))
 
 
-def test_a_model_is_traced_to_data_schema_code_and_run(past: Any) -> None:
+def test_a_model_is_traced_to_data_schema_code_and_run(past):
     first = past.run()
     second = past.run(push=True)
     traced = _trace(past, "Trainer.model")
-    assert traced.artifact.uri == str(past.made_by(second, "Trainer.model"))
-    origin = traced.origin
-    assert (origin.run_id, origin.run_ids) == (second, [first, second])
-    assert origin.data == [
+    assert traced["artifact"]["uri"] == str(past.made_by(second, "Trainer.model"))
+    origin = traced["origin"]
+    assert (origin["run_id"], origin["run_ids"]) == (second, [first, second])
+    assert origin["data"] == [
         {
             "path": "/data/digits",
             "span": 0,
@@ -55,43 +53,39 @@ def test_a_model_is_traced_to_data_schema_code_and_run(past: Any) -> None:
             "fingerprint": "sha256:da7a",
         }
     ]
-    assert origin.schemas == [
+    assert origin["schemas"] == [
         {"name": "schema.pbtxt", "file": str(past.schema), "digest": "5c" * 32}
     ]
-    assert origin.code == {
+    assert origin["code"] == {
         "TFRecordGen": ["c0de1"],
         "Trainer": [{"pipeline.training.run_fn": second}],
     }
-    assert origin.packages == {"tfx": ["1"]}
-    assert [item.version.version for item in traced.served] == [1]
-    nodes = [item.node for item in traced.executions.values()]
+    assert origin["packages"] == {"tfx": ["1"]}
+    assert [item["version"] for item in traced["served"]] == [1]
+    nodes = [item["node"] for item in traced["executions"]]
     assert nodes == ["TFRecordGen", "Trainer"]
 
 
-def test_reading_only_what_is_upstream_gives_the_same_origin(past: Any) -> None:
+def test_reading_only_what_is_upstream_gives_the_same_origin(past):
     past.run(push=True)
     past.run(data=True)
     past.run(push=True)
     past.run()
     graph = past.graph()
     for artifact_id in graph.artifacts:
-        whole = trace_lineage(graph, artifact_id).made_of()
+        whole = trace_lineage(graph, artifact_id) | {"uses": [], "reused_by": []}
         upstream, complete = read_upstream(past.store, artifact_id)
-        assert (trace_lineage(upstream, artifact_id).made_of(), complete) == (
-            whole,
-            True,
-        )
-        assert "uses" not in whole
+        assert (trace_lineage(upstream, artifact_id), complete) == (whole, True)
     first, last = min(graph.artifacts), max(graph.artifacts)
     upstream, _ = read_upstream(past.store, first)
     assert len(upstream.executions) == 1 < len(graph.executions)
     upstream, complete = read_upstream(past.store, last, max_executions=1)
     assert (len(upstream.executions), complete) == (1, False)
-    nearest = trace_lineage(upstream, last).made_of()
+    nearest = trace_lineage(upstream, last)
     assert [item["id"] for item in nearest["executions"]] == [*upstream.executions]
 
 
-def test_a_push_is_traced_with_the_version_that_it_made(past: Any) -> None:
+def test_a_push_is_traced_with_the_version_that_it_made(past):
     past.run(push=True)
     run_id = past.run(data=True, push=True)
     graph = past.graph()
@@ -100,64 +94,38 @@ def test_a_push_is_traced_with_the_version_that_it_made(past: Any) -> None:
     )
     upstream, _ = read_upstream(past.store, pushed)
     served = served_models(upstream, [past.workspace.serving])
-    (version,) = trace_lineage(upstream, pushed, served).made_of()["served"]
+    (version,) = trace_lineage(upstream, pushed, served)["served"]
     assert (version["version"], version["run_id"]) == (2, run_id)
 
 
-def test_a_cached_output_is_traced_to_the_run_that_made_it(past: Any) -> None:
+def test_a_cached_output_is_traced_to_the_run_that_made_it(past):
     first = past.run()
     later = [past.run(train=False) for _ in range(2)]
     traced = _trace(past, "TFRecordGen.examples")
-    assert traced.origin.run_id == first
-    assert traced.reused_by == later
-    assert traced.origin.run_ids == [first]
+    assert traced["reused_by"] == later
+    assert (traced["origin"]["run_id"], traced["origin"]["run_ids"]) == (first, [first])
 
 
-def test_uses_of_a_model_are_listed(past: Any) -> None:
+def test_uses_of_a_model_are_listed(past):
     run_id = past.run(push=True)
-    uses = _trace(past, "Trainer.model").uses
-    assert [(use.node, use.key, use.run_id) for use in uses] == [
+    uses = _trace(past, "Trainer.model")["uses"]
+    assert [(use["node"], use["input"], use["run_id"]) for use in uses] == [
         ("ModelVerdict", "model", run_id),
         ("Pusher", "model", run_id),
     ]
     pushed = past.made_by(run_id, "Pusher.pushed_model")
-    assert uses[1].artifact_ids == (_id_of(past, pushed),)
+    assert [item["id"] for item in uses[1]["outputs"]] == [_id_of(past, pushed)]
 
 
-def test_a_number_is_a_version(past: Any) -> None:
+def test_a_number_is_a_version(past):
     past.run(push=True)
     model = past.made_by(past.run(push=True), "Trainer.model")
     for reference in ("v2", "2", "v002"):
-        found = _find(past, reference)
-        assert found.artifact_id == _id_of(past, model)
-        assert found.served is not None and found.served.version.version == 2
-        assert found.read_as == "version 2"
-    assert _find(past, "artifact:2") == Found(2, "artifact 2")
+        assert _find(past, reference) == (_id_of(past, model), "version 2")
+    assert _find(past, "artifact:2") == (2, "artifact 2")
 
 
-@pytest.mark.parametrize("reference", ["3", "v3"])
-def test_a_number_is_never_an_artifact(past: Any, reference: str) -> None:
-    past.run(push=True)
-    past.run(push=True)
-    with pytest.raises(UsageError) as raised:
-        _find(past, reference)
-    assert str(raised.value).splitlines() == [
-        "there is no version 3",
-        "  expected: versions: 1 to 2",
-        "  try:      did you mean artifact:3?",
-    ]
-
-
-@pytest.mark.parametrize("prefix", ["", "v", "artifact:"])
-def test_thousands_of_digits_are_no_version_and_no_artifact(
-    past: Any, prefix: str
-) -> None:
-    past.run(push=True)
-    with pytest.raises(UsageError, match="there is no (artifact or )?version"):
-        _find(past, prefix + "9" * 5000)
-
-
-def test_any_reference_is_found_or_a_usage_error(past: Any) -> None:
+def test_any_reference_is_found_or_a_usage_error(past):
     past.run(push=True)
     graph = past.graph()
     served = served_models(graph, [past.workspace.serving])
@@ -171,16 +139,14 @@ def test_any_reference_is_found_or_a_usage_error(past: Any) -> None:
         )
         | st.integers(1, 5000).map(lambda length: "7" * length),
     )
-    def ask(prefix: str, rest: str) -> None:
+    def ask(prefix: str, rest: str):
         with contextlib.suppress(UsageError):
             find_artifact(graph, served, prefix + rest)
 
     ask()
 
 
-def test_a_path_inside_an_artifact_is_that_artifact(
-    past: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_inside_an_artifact_is_that_artifact(past, monkeypatch):
     model = past.made_by(past.run(), "Trainer.model")
     expected = _id_of(past, model)
     (past.root / "link").symlink_to(model.parent)
@@ -192,19 +158,19 @@ def test_a_path_inside_an_artifact_is_that_artifact(
         f"./{model.name}/saved_model.pb",
         f"{past.root}/link/{model.name}",
     ):
-        assert _find(past, reference).artifact_id == expected, reference
+        assert _find(past, reference)[0] == expected, reference
 
 
-def test_a_path_in_the_serving_directory_is_a_version(past: Any) -> None:
+def test_a_path_in_the_serving_directory_is_a_version(past):
     model = past.made_by(past.run(push=True), "Trainer.model")
     found = _find(past, f"{past.workspace.serving}/1/saved_model.pb")
-    assert (found.artifact_id, found.read_as) == (_id_of(past, model), "version 1")
+    assert found == (_id_of(past, model), "version 1")
 
 
-def test_an_output_name_is_the_newest_artifact_even_if_reused(past: Any) -> None:
+def test_an_output_name_is_the_newest_artifact_even_if_reused(past):
     first = past.made_by(past.run(), "Trainer.model")
     second = past.made_by(past.run(), "Trainer.model")
-    assert _find(past, "Trainer.model").artifact_id == _id_of(past, second)
+    assert _find(past, "Trainer.model")[0] == _id_of(past, second)
     run_id = past.run(train=False)
     reused = past.graph().executions_of([run_id])[1]
     assert _id_of(past, second) in reused.outputs["model"]
@@ -215,45 +181,29 @@ def test_an_output_name_is_the_newest_artifact_even_if_reused(past: Any) -> None
         state=5,
     )
     assert third > reused.id
-    assert _find(past, "Trainer.model").artifact_id == _id_of(past, first)
+    assert _find(past, "Trainer.model")[0] == _id_of(past, first)
 
 
 @pytest.mark.parametrize(
-    ("reference", "words"),
-    [
-        ("Traner.model", ["'Traner.model'", "  - Trainer.model", "did you mean"]),
-        ("v9", ["version 9", "versions: 1"]),
-        ("99", ["version 99", "versions: 1"]),
-        ("artifact:99", ["artifact:ID", "artifacts: 1 to 5"]),
-        ("quatsch", ["name one of these", "  - Trainer.model"]),
-    ],
+    "reference",
+    ["Traner.model", "v9", "3", "9" * 5000, "artifact:99", f"artifact:{'9' * 5000}"],
+    ids=lambda text: text[:12],
 )
-def test_an_unknown_reference_lists_the_known_ones(
-    past: Any, reference: str, words: list[str]
-) -> None:
+def test_an_unknown_reference_lists_the_known_ones(past, reference):
     past.run(push=True)
-    with pytest.raises(UsageError, match="there is no (artifact|version)") as raised:
+    with pytest.raises(UsageError, match="there is no artifact or version") as raised:
         _find(past, reference)
     assert raised.value.exit_code == ExitCode.USAGE
-    for word in words:
-        assert word in str(raised.value)
-    assert len(raised.value.examples) <= 6
+    assert {"v1", "Trainer.model"} <= {*raised.value.examples}
 
 
-def test_an_unknown_path_names_the_nearest_one(past: Any) -> None:
-    model = past.made_by(past.run(), "Trainer.model")
-    with pytest.raises(UsageError, match="did you mean") as raised:
-        _find(past, str(model.parent / "77"))
-    assert raised.value.examples[0] == str(model)
-
-
-def test_a_version_whose_record_is_lost_is_found_by_its_push(past: Any) -> None:
+def test_a_version_whose_record_is_lost_is_found_by_its_push(past):
     model = past.made_by(past.run(push=True), "Trainer.model")
     (past.workspace.serving / ".versions" / "1.json").unlink()
-    assert _find(past, "v1").artifact_id == _id_of(past, model)
+    assert _find(past, "v1")[0] == _id_of(past, model)
 
 
-def test_a_foreign_version_is_not_attributed_to_a_model(past: Any) -> None:
+def test_a_foreign_version_is_not_attributed_to_a_model(past):
     past.run()
     (past.workspace.serving / "4").mkdir(parents=True)
     with pytest.raises(
@@ -266,26 +216,22 @@ def test_a_foreign_version_is_not_attributed_to_a_model(past: Any) -> None:
 @pytest.mark.parametrize(
     ("fingerprint", "code", "packages"),
     [
-        ('{"code": "c0de", "packages": {"tfx": "1"}}', ["c0de"], {"tfx": ["1"]}),
-        ('{"code": {"a": "1", "b": "2"}}', [{"a": "1", "b": "2"}], {}),
-        ('{"code": null, "packages": {"tfx": "1"}}', None, {"tfx": ["1"]}),
-        ('["of", "another", "form"]', [["of", "another", "form"]], {}),
-        ("c0de", ["c0de"], {}),
+        ('{"code": {"a": "1"}, "packages": {"tfx": "1"}}', {"a": "1"}, {"tfx": ["1"]}),
+        ('["of", "another", "form"]', '["of", "another", "form"]', {}),
+        ("c0de", "c0de", {}),
     ],
 )
-def test_every_form_of_a_fingerprint_is_read(
-    past: Any, fingerprint: str, code: Any, packages: dict
-) -> None:
+def test_every_form_of_a_fingerprint_is_read(past, fingerprint, code, packages):
     execution = past.execution(
         "20260101T000000Z-aaaa", "Node", properties={"fingerprint": fingerprint}
     )
     past.output(execution, "out", "Model", "/somewhere")
-    origin = _trace(past, "Node.out").origin
-    assert origin.code.get("Node") == code
-    assert origin.packages == packages
+    origin = _trace(past, "Node.out")["origin"]
+    assert origin["code"]["Node"] == [code]
+    assert origin["packages"] == packages
 
 
-def test_different_code_of_one_node_is_listed_twice(past: Any) -> None:
+def test_different_code_of_one_node_is_listed_twice(past):
     runs = [past.run() for _ in range(2)]
     models = [_id_of(past, past.made_by(item, "Trainer.model")) for item in runs]
     execution = past.execution(
@@ -295,26 +241,26 @@ def test_different_code_of_one_node_is_listed_twice(past: Any) -> None:
     )
     past.output(execution, "evaluation", "ModelEvaluation", "/somewhere")
     traced = _trace(past, "Evaluator.evaluation")
-    assert traced.origin.code["Trainer"] == [
+    assert traced["origin"]["code"]["Trainer"] == [
         {"pipeline.training.run_fn": run_id} for run_id in runs
     ]
-    assert len(traced.origin.data) == 1
+    assert len(traced["origin"]["data"]) == 1
 
 
-def test_only_properties_on_the_list_are_shown(past: Any) -> None:
+def test_only_properties_on_the_list_are_shown(past):
     past.run(push=True)
-    text = json.dumps(_trace(past, "Pusher.pushed_model").to_dict())
+    text = json.dumps(_trace(past, "Pusher.pushed_model"))
     assert "hunter2" not in text and "secret" not in text
     assert "pipeline.training.run_fn.run_fn" in text
 
 
-def test_deleted_artifacts_are_still_traced(past: Any) -> None:
+def test_deleted_artifacts_are_still_traced(past):
     first = past.run(blessed=False)
     model = past.made_by(first, "Trainer.model")
     past.run(blessed=False, data=True)
     collect_garbage(past.workspace, [], keep=1)
     assert not model.exists()
     traced = _trace(past, str(model))
-    assert traced.artifact.state == "deleted"
-    assert traced.origin.run_id == first
-    assert traced.origin.data[0]["path"] == "/data/digits"
+    assert traced["artifact"]["state"] == "deleted"
+    assert traced["origin"]["run_id"] == first
+    assert traced["origin"]["data"][0]["path"] == "/data/digits"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 import pytest
 
@@ -18,11 +17,11 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def trainer(tmp_path: Path) -> NodeCheckpoints:
+def trainer(tmp_path):
     return NodeCheckpoints(tmp_path / "checkpoints" / "Trainer")
 
 
-def _save(node: NodeCheckpoints, key: str, *, age_s: float) -> Path:
+def _save(node, key, *, age_s):
     """Saves a checkpoint; the folder is ``age_s`` old."""
     folder = node.directory / key
     folder.mkdir(parents=True, exist_ok=True)
@@ -32,13 +31,11 @@ def _save(node: NodeCheckpoints, key: str, *, age_s: float) -> Path:
     return folder
 
 
-def _keys(node: NodeCheckpoints) -> set[str]:
+def _keys(node):
     return {path.name for path in node.directory.iterdir()}
 
 
-def test_a_training_finds_its_checkpoints_after_others(
-    trainer: NodeCheckpoints,
-) -> None:
+def test_a_training_finds_its_checkpoints_after_others(trainer):
     folder = _save(trainer, "first", age_s=100)
     _save(trainer, "second", age_s=50)
     assert trainer.begin("first") == folder
@@ -46,7 +43,7 @@ def test_a_training_finds_its_checkpoints_after_others(
     assert _keys(trainer) == {"first", "second"}
 
 
-def test_the_newest_few_trainings_are_kept(trainer: NodeCheckpoints) -> None:
+def test_the_newest_few_trainings_are_kept(trainer):
     # One more than are kept; "0" is the oldest.
     keys = [str(number) for number in range(MAX_UNFINISHED + 1)]
     for key in keys:
@@ -58,7 +55,7 @@ def test_the_newest_few_trainings_are_kept(trainer: NodeCheckpoints) -> None:
     assert _keys(trainer) == {keys[0], *keys[2:]}, "the oldest goes on"
 
 
-def test_an_old_training_is_deleted_unless_it_goes_on(trainer: NodeCheckpoints) -> None:
+def test_an_old_training_is_deleted_unless_it_goes_on(trainer):
     for key in ("first", "second"):
         _save(trainer, key, age_s=MAX_AGE_S + 60)
     _save(trainer, "third", age_s=MAX_AGE_S - 60)
@@ -67,7 +64,7 @@ def test_an_old_training_is_deleted_unless_it_goes_on(trainer: NodeCheckpoints) 
     assert _keys(trainer) == {"first", "third"}
 
 
-def test_from_scratch_deletes_only_its_own(trainer: NodeCheckpoints) -> None:
+def test_from_scratch_deletes_only_its_own(trainer):
     _save(trainer, "first", age_s=10)
     _save(trainer, "second", age_s=10)
     assert not trainer.begin("first", from_scratch=True).exists()

@@ -1,151 +1,259 @@
-"""What the pages show, of runs that are on disk."""
+"""What the pages show of runs that are on disk, and what their buttons start."""
 
-from __future__ import annotations
-
+import asyncio
 import json
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from urllib.parse import quote
 
 import pytest
+from starlette.requests import Request
 
-from sluice.record.events import (
-    Finished,
-    GraphCompiled,
-    GraphNode,
-    NodeFailure,
-    NodeFinished,
-    NodeStarted,
-    RunStarted,
-    SpansChosen,
-)
-from sluice.record.recorder import Recorder
-from sluice.record.run_record import DocumentRecord
+from runners.operations.find_run import FoundRun
+from runners.ui import live, run_view
+from runners.ui.actions import possible_actions
+from sluice.project import own_root
+from sluice.record.parts import DocumentRecord, ErrorRecord, NodeRecord
+from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace
+from tests.kit.runs import AT, FIRST, SECOND, a_check, a_gate, a_record, write_run
 
 pytestmark = pytest.mark.unit
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{ 7*7 }}\u202e"
+RUN = "/pipelines/digits/runs/20260101T000000Z-aaaa/"
 
 
-def test_pipelines_and_runs(written: Any, serve_ui: Callable[..., Any]) -> None:
-    client = serve_ui()
-    assert client.get("/pipelines/digits").status == 200
-    written.fail(written.FIRST)
-    written.fail(written.SECOND)
+def test_pipelines_and_runs(written, call_ui):
+    client = call_ui()
+    assert "Nothing has run yet" in client.get("/").text
+    written.fail(FIRST)
+    written.fail(SECOND)
     (written.root / "configs" / "other.yaml").write_text("")
     text = client.get("/").text
-    assert f"/pipelines/digits/runs/{written.SECOND}" in text
-    assert written.FIRST not in text and "other" in text
+    assert f"/pipelines/digits/runs/{SECOND}" in text
+    assert FIRST not in text and "other" in text
+    assert "Examples failed: boom" in text
     text = client.get("/pipelines/digits").text
-    assert text.index(written.SECOND) < text.index(written.FIRST)
-    assert text.count("Examples failed: boom") == 2
-    query = f"before={written.FIRST}&after={written.SECOND}"
+    assert text.index(SECOND) < text.index(FIRST)
+    query = f"before={FIRST}&after={SECOND}"
     text = client.get(f"/pipelines/digits/diff?{query}").text
-    assert f"run {written.SECOND} compared with {written.FIRST}" in text
-    assert client.get("/pipelines/digits/diff?before=/etc&after=x").status == 404
-    assert client.get("/pipelines/digits/diff").status == 404
+    assert f"run {SECOND} compared with {FIRST}" in text
 
 
-def test_a_run_and_its_logs(written: Any, serve_ui: Callable[..., Any]) -> None:
-    run_dir = written.fail(written.FIRST)
+def test_a_run_and_its_logs(written, call_ui):
+    run_dir = written.fail(FIRST)
     (run_dir / "logs" / "start.log").write_text("importing\n")
-    client = serve_ui()
-    url = f"/pipelines/digits/runs/{written.FIRST}/"
-    text = client.get(url).text
+    trainings = written.workspace.artifacts / "Trainer"
+    trainings.mkdir(parents=True)
+    client = call_ui()
+    text = client.get(RUN).text
     assert "Examples failed: boom" in text and "3.1 GB" in text
+    assert f"tensorboard --logdir {trainings}" in text
     # Of the node that failed, unless another is asked for.
     assert "one\ntwo</pre>" in text and "importing" not in text
-    assert "importing</pre>" in client.get(f"{url}?log=start").text
-    assert "one\ntwo</pre>" in client.get(f"{url}?log=..%2Frun").text
-    answer = client.get(f"{url}logs/Examples")
+    assert "importing</pre>" in client.get(f"{RUN}?log=start").text
+    assert "one\ntwo</pre>" in client.get(f"{RUN}?log=..%2Frun").text
+    answer = client.get(f"{RUN}logs/Examples")
     assert answer.text == "one\ntwo\n"
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert "<!doctype html>" in client.get(f"{url}report.html").text
+    assert "<!doctype html>" in client.get(f"{RUN}report.html").text
 
 
-def test_a_damaged_document_is_a_notice(
-    written: Any, serve_ui: Callable[..., Any]
-) -> None:
-    recorder = written.begin(written.FIRST)
-    path = recorder.run_dir / "record" / "Trainer.epochs.json"
-    path.parent.mkdir()
-    artifact = {"epochs": [1], "metrics": {"loss": 3}, "training": None}
-    path.write_text(json.dumps({"node": "Trainer", "artifacts": [artifact]}))
-    document = DocumentRecord("epochs", "Trainer", "record/Trainer.epochs.json", "")
-    recorder.apply(NodeFinished(node="Trainer", state="ran", documents=(document,)))
-    recorder.end()
-    answer = serve_ui().get(f"/pipelines/digits/runs/{written.FIRST}/")
-    assert answer.status == 200
-    assert "a part cannot be drawn: TypeError" in answer.text
+def test_a_damaged_document_is_a_notice(written, call_ui):
+    document = DocumentRecord("epochs", "Trainer", "1.epochs.json")
+    written.write(documents=[document])
+    content = {"kind": "epochs", "epochs": [1], "metrics": {"loss": 3}}
+    path = written.run_dir() / document.path
+    path.write_text(json.dumps({**content, "training": None}))
+    assert "a part cannot be drawn: TypeError" in call_ui().get(RUN).text
 
 
-def test_models(past: Any, serve_ui: Callable[..., Any]) -> None:
+def test_models(past, call_ui):
     run_id = past.run(push=True)
     past.run(push=True)
     version = past.workspace.serving / "2"
     next(path for path in version.rglob("*") if path.is_file()).write_text("damaged")
-    text = serve_ui().get("/pipelines/digits/models").text
+    text = call_ui().get("/pipelines/digits/models").text
     assert f"/pipelines/digits/runs/{run_id}" in text
-    assert "version 2 is damaged" in text and "damaged" in text
-    (past.root / "configs" / "digits.yaml").write_text("damaged")
-    text = serve_ui().get("/pipelines/digits/models").text
-    assert "No version has been pushed" not in text and "damaged" in text
+    assert "version 2 is damaged" in text
 
 
-def test_spans(written: Any, serve_ui: Callable[..., Any]) -> None:
-    for run_id, numbers in ((written.FIRST, (1, 2)), (written.SECOND, (2, 3))):
-        recorder = written.begin(run_id)
+def test_spans(written, call_ui):
+    for run_id, numbers in ((FIRST, (1, 2)), (SECOND, (2, 3))):
         spans = [{"span": n, "version": None, "date": f"2026-01-0{n}"} for n in numbers]
-        recorder.apply(SpansChosen(spans={"data": spans}))
-        recorder.apply(Finished())
-        recorder.end()
-    text = serve_ui().get("/pipelines/digits/data").text
+        written.write(run_id, spans={"data": spans})
+    text = call_ui().get("/pipelines/digits/data").text
     rows = text.split("<tr>")[2:]
-    assert [row.count(written.FIRST) > 0 for row in rows] == [False, True, True]
+    assert [row.count(FIRST) > 0 for row in rows] == [False, True, True]
     assert "2026-01-03" in rows[0] and "2026-01-01" in rows[2]
     assert "it would read all files" in text
 
 
-def test_hostile_names_and_texts_are_escaped(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    run_started: RunStarted,
-    serve_ui: Callable[..., Any],
-) -> None:
+def test_hostile_names_and_texts_are_escaped(tmp_path, monkeypatch, call_ui):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLUICE_WORKSPACE", str(tmp_path / "workspace"))
     name = HOSTILE.replace("/", "")
-    workspace = Workspace(tmp_path / "workspaces" / name)
-    workspace.prepare()
-    run_id = f"{run_started.run_id}{name}"
-    run_dir = workspace.run_dir(run_id)
-    (run_dir / "logs").mkdir(parents=True)
-    (run_dir / "config.json").write_text(json.dumps({"profile": None, "overrides": []}))
-    (run_dir / "logs" / f"{name}.log").write_text(HOSTILE)
-    recorder = Recorder(run_dir)
-    recorder.apply(replace(run_started, run_id=run_id, pipeline=name))
-    recorder.apply(GraphCompiled(nodes=(GraphNode(name, name, ()),)))
-    recorder.apply(NodeStarted(node=name, attempt=1))
-    recorder.apply(
-        NodeFinished(
-            node=name,
-            state="failed",
-            reason=HOSTILE,
-            error=NodeFailure(HOSTILE, 7, log_tail=(HOSTILE,)),
-        )
-    )
-    recorder.apply(Finished())
-    recorder.end()
-    client = serve_ui(workspace_dir=str(tmp_path / "workspaces"))
+    node = NodeRecord(name, name, "failed", 1.0, HOSTILE)
+    error = ErrorRecord(name, HOSTILE, None, [HOSTILE])
+    facts = {"pipeline": name, "nodes": [node], "error": error}
+    record = a_record(f"{FIRST}{name}", status="failed", **facts)
+    workspace = Workspace(tmp_path / "workspace" / name)
+    run_dir = write_run(workspace.runs, record, logs={name: HOSTILE})
+    (run_dir / "config.json").write_text('{"profile": null, "overrides": []}')
+    client = call_ui()
     pipeline = f"/pipelines/{quote(name, safe='')}"
-    run = f"{pipeline}/runs/{quote(run_id, safe='')}/"
-    pages = ["/", pipeline, run, f"{run}do/resume", f"{pipeline}/models"]
-    pages += [f"{pipeline}/data", f"{pipeline}/diff?before={quote(run_id)}&after=x"]
-    for path in pages:
+    run = f"{pipeline}/runs/{quote(record.run_id, safe='')}/"
+    for path in ("/", pipeline, run, f"{run}do/run", f"{pipeline}/models"):
         text = client.get(path).text
-        assert "&lt;img" in text or "there is no" in text, path
+        assert "&lt;img" in text, path
         assert "<img" not in text and "\u202e" not in text and ">49<" not in text
     assert client.get(f"{run}logs/{quote(name)}").text == HOSTILE
     assert pipeline in client.get("/").text and run in client.get(pipeline).text
+
+
+# Buttons
+
+
+def buttons(written, record):
+    found = FoundRun(written.workspace, record)
+    return {action.name: action for action in possible_actions(found)}
+
+
+def test_which_runs_have_which_buttons(written):
+    first = RunRecord.load(written.fail())
+    assert list(buttons(written, first)) == ["resume", "run"]
+    with written.workspace.exclusive("test"):
+        assert buttons(written, first) == {}
+        running = written.begin(SECOND)
+        cancel = buttons(written, running)["cancel"]
+        assert cancel.words[:3] == ["sluice", "cancel", "digits"]
+        assert f"--run={SECOND}" not in cancel.words
+        # In a service several may be in progress.
+        (written.run_dir(SECOND) / "job.json").write_text("{}")
+        cancel = buttons(written, running)["cancel"]
+        assert f"--run={SECOND}" in cancel.words
+    # Only the last run can be resumed.
+    written.fail("20260103T000000Z-cccc")
+    assert list(buttons(written, first)) == ["run"]
+
+
+def test_blocked_data_can_be_accepted_with_the_options_of_the_run(written):
+    gate = a_gate("data", a_check("image", passed=False, kind="new_value"))
+    nodes = [NodeRecord("DataGate", "DataGate", "failed", attempts=1)]
+    record = written.write(status="blocked", exit_code=3, nodes=nodes, gates=[gate])
+    stored = {"profile": "configs/profiles/gpu.yaml", "overrides": ["train.epochs=3"]}
+    path = written.run_dir() / "config.json"
+    path.write_text(json.dumps(stored))
+    command = buttons(written, record)["accept-data"].command("so be it")
+    options = ["--profile=gpu", "--set=train.epochs=3"]
+    place = f"--workspace={written.workspace.root.parent}"
+    reason = "--accept-data=so be it"
+    assert command == ["sluice", "run", "digits", *options, place, reason]
+    path.write_text("damaged")
+    assert buttons(written, record) == {}
+
+
+def test_a_button_asks_and_shows_the_output(written, call_ui, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(own_root()))
+    written.fail(FIRST)
+    for path in (written.root / "data" / "digits").iterdir():
+        path.write_bytes(b"other data")
+    client = call_ui()
+    command = f"sluice resume digits --run={FIRST} --workspace="
+    assert command in client.get(f"{RUN}do/resume").text
+    assert client.pages.children.started == []
+    answer = client.post(f"{RUN}do/resume")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/commands/0")
+    client.pages.children.started[0].process.wait(60)
+    text = client.get("/commands/0").text
+    assert command in text and "ended with exit code 2" in text
+    assert "error: run" in text and "cannot be resumed" in text
+    assert "/commands/0" in client.get("/").text
+
+
+def test_read_only_has_no_buttons_and_writes_nothing(written, call_ui):
+    written.fail()
+    written.begin(SECOND, running="Examples")  # killed: nobody has the lock
+    before = {path: path.stat().st_mtime_ns for path in written.root.rglob("*")}
+    client = call_ui(read_only=True)
+    pipeline, killed = "/pipelines/digits", f"runs/{SECOND}/"
+    for path in ("", "/models", "/data", f"/{killed}", f"/{killed}report.html"):
+        answer = client.get(f"{pipeline}{path}")
+        assert (answer.status_code, "/do/" in answer.text) == (200, False)
+    assert "read-only" in client.get(f"{pipeline}/{killed}").text
+    assert client.get(f"{RUN}do/resume").status_code == 404
+    assert client.post(f"{RUN}do/resume").status_code == 404
+    after = {path: path.stat().st_mtime_ns for path in written.root.rglob("*")}
+    assert after == before
+
+
+# Pages that are open
+
+
+def test_an_open_page_follows_a_run_to_its_end(written, call_ui, monkeypatch):
+    monkeypatch.setattr(live, "_EVERY_S", 0)
+    now = run_view.now_utc()
+    monkeypatch.setattr(run_view, "now_utc", lambda: now)
+    client, run_dir = call_ui(), written.run_dir()
+    scope = {"type": "http", "query_string": b"", "headers": []}
+    request = Request({**scope, "path_params": {"name": "digits", "run_id": FIRST}})
+
+    async def follow(record):
+        events = live.stream(lambda: client.pages.run(request), lambda: False)
+
+        def set_node(node, state, **facts):
+            vars(record.node(node)).update(state=state, **facts)
+            written.save(record)
+
+        text = await anext(events)
+        assert text.count("not reached</span>") == 2 and "<html" not in text
+        assert await anext(events) == ": the same\n\n"
+        (run_dir / "logs" / "Examples.log").write_text("reading <b> now\n")
+        set_node("Examples", "running", started_at=AT)
+        text = await anext(events)
+        assert "running" in text and "reading &lt;b&gt; now" in text
+        report = {"event": "epoch", "epochs": 9, "examples_per_second": 1234.5}
+        progress = run_dir / "progress" / "Trainer.jsonl"
+        progress.parent.mkdir()
+        for epoch, loss in enumerate((0.5, 0.25), start=1):
+            metrics = {"loss": loss, "val_loss": loss + 0.125}
+            line = {**report, "epoch": epoch, "metrics": metrics}
+            with progress.open("a") as file:
+                file.write(f"{json.dumps(line)}\n")
+        set_node("Examples", "ran", duration_s=61.0)
+        facts = {"started_at": AT, "progress": {**report, "epoch": 2}}
+        set_node("Trainer", "running", **facts)
+        text = await anext(events)
+        assert "1 min 01 s" in text and "from 0.5000 to 0.2500" in text
+        assert "epoch 2/9, 1,234 examples/s" in text and "/do/cancel" in text
+        record.status, record.resume_command = "failed", "sluice resume digits"
+        set_node("Trainer", "failed", duration_s=2.0, progress=None)
+        text = await anext(events)
+        # The curves of a failed training are those of its progress.
+        assert "from 0.5000 to 0.2500" in text and "/do/cancel" not in text
+        # The run has ended, but not yet its process.
+        assert "/do/resume" not in text
+        assert await anext(events) == ": the same\n\n"
+        lock.close()
+        assert "/do/resume" in await anext(events)
+        assert [text async for text in events] == ['event: end\ndata: ""\n\n']
+
+    with ExitStack() as lock:
+        lock.enter_context(written.workspace.exclusive("test"))
+        record = written.begin()
+        assert "data-live" in client.get(RUN).text
+        # In a thread: a browser test may have left an event loop in this one.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, follow(record)).result()
+    assert "data-live" not in client.get(RUN).text
+    run_dir.rename(written.root / "moved")
+    streamed = client.get(RUN, headers={"Accept": "text/event-stream"})
+    assert streamed.text == 'event: gone\ndata: "404: there is no such run"\n\n'
+
+
+def test_a_killed_run_is_not_live_and_can_be_resumed(written, call_ui):
+    written.begin(running="Examples")
+    text = call_ui().get(RUN).text
+    assert "interrupted" in text and "data-live" not in text
+    assert "/do/resume" in text and "/do/cancel" not in text

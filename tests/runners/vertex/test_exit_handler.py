@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +10,7 @@ import pytest
 pytestmark = pytest.mark.tf
 
 
-def test_it_runs_with_the_final_status_and_the_config(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_runs_with_the_final_status_and_the_config(tmp_path, monkeypatch):
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
     seen: list[tuple[Any, Any]] = []

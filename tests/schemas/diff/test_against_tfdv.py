@@ -55,7 +55,7 @@ def _records() -> list[bytes]:
 
 
 @pytest.mark.parametrize("source", ["statistics", "records"])
-def test_tfdv_agrees(source: str) -> None:
+def test_tfdv_agrees(source):
     import tensorflow_data_validation as tfdv
     from tensorflow_data_validation.statistics import stats_impl
     from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder

@@ -60,13 +60,13 @@ PAYMENT = """
 NUMBER = 'feature {{ name: "x" type: {} {} presence {{ min_fraction: 1 }} }}'
 
 
-def test_data_that_fits_has_no_difference() -> None:
+def test_data_that_fits_has_no_difference():
     text = PAYMENT + NUMBER.format("FLOAT", "float_domain { min: 0 max: 42.1 }")
     records = _repeat(3, payment=["Cash"], x=[42.1])
     assert _diff(text, {"train": records}) == Diff(())
 
 
-def test_new_values_are_listed_most_frequent_first_and_bounded() -> None:
+def test_new_values_are_listed_most_frequent_first_and_bounded():
     records = _repeat(2989, payment=["Cash"]) + _repeat(1, payment=["Cheque"])
     records += _repeat(10, payment=["Apple Pay"])
     change = _only(_diff(PAYMENT, {"train": records}))
@@ -79,12 +79,12 @@ def test_new_values_are_listed_most_frequent_first_and_bounded() -> None:
     assert _only(_diff(PAYMENT, {"train": many})).text.endswith(", and 3 more")
 
 
-def test_a_value_that_would_disturb_the_terminal_is_escaped() -> None:
+def test_a_value_that_would_disturb_the_terminal_is_escaped():
     change = _only(_diff(PAYMENT, {"train": _repeat(1, payment=["a\x1b[2J\n\u202e"])}))
     assert '"a\\u001b[2J\\n\\u202e"' in change.text
 
 
-def test_a_sensitive_feature_shows_counts_and_is_not_accepted() -> None:
+def test_a_sensitive_feature_shows_counts_and_is_not_accepted():
     text = PAYMENT + NUMBER.format("INT", "int_domain { min: 0 max: 5 }")
     records = _repeat(9, payment=["Cash"], x=[1])
     records += _repeat(1, payment=["Secret"], x=[987654])
@@ -116,7 +116,7 @@ def test_a_sensitive_feature_shows_counts_and_is_not_accepted() -> None:
         ("bool_domain {}", [0, 2], "0 .. 2, the schema allows 0 .. 1"),
     ],
 )
-def test_out_of_range(domain: str, values: list, text: str) -> None:
+def test_out_of_range(domain, values, text):
     kind = "FLOAT" if isinstance(values[0], float) else "INT"
     records = [{"x": [value]} for value in values]
     change = _only(_diff(NUMBER.format(kind, domain), {"train": records}))
@@ -132,7 +132,7 @@ def test_out_of_range(domain: str, values: list, text: str) -> None:
         ("min: -3 max: inf", "-3.0 .."),
     ],
 )
-def test_each_end_of_a_range_is_looked_at_by_itself(ends: str, text: str) -> None:
+def test_each_end_of_a_range_is_looked_at_by_itself(ends, text):
     statistics = text_format.Parse(
         'num_examples: 9 features { path { step: "x" } type: FLOAT num_stats { '
         f"common_stats {{ num_non_missing: 9 tot_num_values: 9 }} {ends} }} }}",
@@ -150,20 +150,20 @@ def test_each_end_of_a_range_is_looked_at_by_itself(ends: str, text: str) -> Non
 
 
 @pytest.mark.parametrize("value", [3.4028234663852886e38, -3.4028234663852886e38])
-def test_the_largest_float_is_printed(value: float) -> None:
+def test_the_largest_float_is_printed(value):
     records: list[Record] = [{"x": [value]}]
     text = NUMBER.format("FLOAT", "float_domain { min: -1 max: 1 }")
     assert f"{value:.8g}" in _only(_diff(text, {"train": records})).text
 
 
-def test_the_required_presence_is_sufficient() -> None:
+def test_the_required_presence_is_sufficient():
     # 0.55 * 100 is 55.00000000000001.
     text = 'feature { name: "y" type: INT presence { min_fraction: 0.55 } }'
     assert not _diff(text, {"train": _repeat(55, y=[1]) + [{}] * 45}).changes
     assert _diff(text, {"train": _repeat(54, y=[1]) + [{}] * 46}).changes
 
 
-def test_presence_is_that_of_the_worst_split() -> None:
+def test_presence_is_that_of_the_worst_split():
     text = 'feature { name: "tip" type: INT presence { min_fraction: 0.9 } }'
     other: Record = {"x": [1]}
     splits = {
@@ -182,7 +182,7 @@ def test_presence_is_that_of_the_worst_split() -> None:
     assert gone.text == "in the schema, not in the data"
 
 
-def test_a_label_or_an_image_cannot_be_accepted_as_missing() -> None:
+def test_a_label_or_an_image_cannot_be_accepted_as_missing():
     text = 'feature { name: "y" type: INT presence { min_count: 1 } }'
     required = {"y": "it is the label"}
     (change,) = _diff(text, {"train": [{}]}, required=required).changes
@@ -200,7 +200,7 @@ def test_a_label_or_an_image_cannot_be_accepted_as_missing() -> None:
         'feature { name: "y" presence { min_fraction: 0 } }',
     ],
 )
-def test_a_feature_not_expected_in_training(text: str) -> None:
+def test_a_feature_not_expected_in_training(text):
     assert _diff(text, {"train": [{}]}).changes == ()
 
 
@@ -211,12 +211,12 @@ def test_a_feature_not_expected_in_training(text: str) -> None:
         'in_environment: "TRAINING" not_in_environment: "TRAINING"',
     ],
 )
-def test_a_feature_expected_in_training(environments: str) -> None:
+def test_a_feature_expected_in_training(environments):
     text = f'feature {{ name: "y" presence {{ min_count: 1 }} {environments} }}'
     assert _only(_diff(text, {"train": [{}]})).id == "y.missing"
 
 
-def test_a_new_feature_says_its_type_and_how_many_values() -> None:
+def test_a_new_feature_says_its_type_and_how_many_values():
     records: list[Record] = [
         {"user_id": [f"u{number}"], "n": [number]} for number in range(1200)
     ]
@@ -227,7 +227,7 @@ def test_a_new_feature_says_its_type_and_how_many_values() -> None:
     ]
 
 
-def test_another_type() -> None:
+def test_another_type():
     text = 'feature { name: "x" type: INT }'
     change = _only(_diff(text, {"train": _repeat(2, x=["a"])}))
     assert (change.id, change.text) == (
@@ -259,27 +259,27 @@ def test_another_type() -> None:
          "requires 2"),
     ],
 )  # fmt: skip
-def test_another_shape(shape: str, text: str) -> None:
+def test_another_shape(shape, text):
     records: list[Record] = [{"x": [1]}, {"x": [1, 2, 3]}]
     change = _only(_diff(NUMBER.format("INT", shape), {"train": records}))
     assert (change.id, change.text) == ("x.wrong_shape", text)
 
 
-def test_nan_and_infinities_are_reported_and_never_accepted() -> None:
+def test_nan_and_infinities_are_reported_and_never_accepted():
     records: list[Record] = [{"x": [float("nan")]}, {"x": [float("inf")]}, {"x": [1.0]}]
     change = _only(_diff(NUMBER.format("FLOAT", ""), {"train": records}))
     assert change.text == "1 value is not a number (NaN), some values are infinite"
     assert change.refusal and "validate.rules" in change.refusal
 
 
-def test_bytes_that_are_not_text_and_values_that_are_not_counted() -> None:
+def test_bytes_that_are_not_text_and_values_that_are_not_counted():
     records: list[Record] = [{"payment": [b"\xff"]}, {"payment": ["x" * 300]}]
     diff = _diff(PAYMENT, {"train": records})
     assert _only(diff).id == "payment.invalid_text"
     assert diff.notes == ("payment: 1 value is too rare or too long to be compared",)
 
 
-def test_a_domain_mass_allows_some_new_values() -> None:
+def test_a_domain_mass_allows_some_new_values():
     text = PAYMENT.replace(
         'domain: "payment"',
         'domain: "payment" distribution_constraints { min_domain_mass: 0.9 }',
@@ -290,7 +290,7 @@ def test_a_domain_mass_allows_some_new_values() -> None:
     assert _diff(text, {"train": records + _repeat(2, payment=["New"])}).changes
 
 
-def test_without_records_there_is_no_difference() -> None:
+def test_without_records_there_is_no_difference():
     assert _diff(PAYMENT, {"train": []}) == Diff((), ("there is no record",))
 
 
@@ -321,7 +321,7 @@ feature { name: "image" type: BYTES image_domain {} }
 """
 
 
-def test_accepted_changes_are_no_differences_any_more() -> None:
+def test_accepted_changes_are_no_differences_any_more():
     records: list[Record] = [
         {"y": [2], "payment": ["Überweisung"], "x": [-1.0], "new": ["a", "b"]},
         {"y": [1], "x": [5.0, 6.0], "image": [b"\xff"]},
@@ -349,7 +349,7 @@ def test_accepted_changes_are_no_differences_any_more() -> None:
         assert comment in edited
 
 
-def test_some_of_the_new_values() -> None:
+def test_some_of_the_new_values():
     records = _repeat(1, payment=["Csah"]) + _repeat(2, payment=["Apple Pay"])
     change = _only(_diff(PAYMENT, {"train": records})).only(("Apple Pay",))
     edited = edit_schema(PAYMENT, change.edits, "x")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import statistics_pb2
@@ -71,7 +69,7 @@ def _data(text: str) -> statistics_pb2.DatasetFeatureStatistics:
     return text_format.Parse(text, statistics_pb2.DatasetFeatureStatistics())
 
 
-def test_splits_are_merged() -> None:
+def test_splits_are_merged():
     observed = observe_statistics({"train": _data(TRAIN), "eval": _data(EVAL)})
     assert observed.splits == {"train": 100, "eval": 10}
     fare = observed.features["fare"]
@@ -88,13 +86,13 @@ def test_splits_are_merged() -> None:
     assert payment.presence[1] == SplitPresence("eval", 0, 10)
 
 
-def test_categories_are_numbers_and_a_number_that_is_none_has_no_range() -> None:
+def test_categories_are_numbers_and_a_number_that_is_none_has_no_range():
     features = observe_statistics({"train": _data(TRAIN)}).features
     assert (features["hour"].low, features["hour"].high) == (5, 23)
     assert (features["nan"].low, features["nan"].high) == (None, None)
 
 
-def test_files_are_read_by_split_and_damage_is_named(tmp_path: Path) -> None:
+def test_files_are_read_by_split_and_damage_is_named(tmp_path):
     data = statistics_pb2.DatasetFeatureStatisticsList(datasets=[_data(EVAL)])
     for split in ("train", "eval"):
         path = tmp_path / f"Split-{split}" / "FeatureStats.pb"
@@ -112,7 +110,7 @@ def test_files_are_read_by_split_and_damage_is_named(tmp_path: Path) -> None:
         read_statistics(str(tmp_path / "Split-train"))
 
 
-def test_the_largest_integer_is_one_though_its_statistic_is_not() -> None:
+def test_the_largest_integer_is_one_though_its_statistic_is_not():
     text = """
       num_examples: 2
       features {

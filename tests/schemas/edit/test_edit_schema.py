@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from pathlib import Path
 
 import pytest
 from google.protobuf import text_format
@@ -159,11 +158,11 @@ def _named(*values: str) -> AddValues:
         ),
     ],
 )
-def test_only_the_edited_part_changes(text: str, edit: Edit, wanted: str) -> None:
+def test_only_the_edited_part_changes(text, edit, wanted):
     assert edit_schema(text, [edit], "schema.pbtxt") == wanted
 
 
-def test_edits_of_the_same_thing_are_made_once() -> None:
+def test_edits_of_the_same_thing_are_made_once():
     text = (
         'feature { name: "a" domain: "d" shape { dim { size: 1 } } }\n'
         'string_domain { name: "d" value: "x" }\n'
@@ -184,7 +183,7 @@ def test_edits_of_the_same_thing_are_made_once() -> None:
         (_put("int_domain.min", 1), 'along with field "float_domain"'),
     ],
 )
-def test_an_edit_that_cannot_be_verified_is_rejected(edit: Edit, words: str) -> None:
+def test_an_edit_that_cannot_be_verified_is_rejected(edit, words):
     text = 'feature { name: "a" float_domain { min: 0 } }'
     with pytest.raises(ConfigError, match="edited safely") as refused:
         edit_schema(text, [edit], "my.pbtxt")
@@ -236,9 +235,7 @@ def _schemas(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 @settings(max_examples=40, deadline=None)
 @given(_schemas(), st.data())
-def test_any_layout_is_edited_exactly(
-    drawn: tuple[str, list[str]], data: st.DataObject
-) -> None:
+def test_any_layout_is_edited_exactly(drawn, data):
     text, names = drawn
     before = text_format.Parse(text, schema_pb2.Schema())
     name = data.draw(st.sampled_from(names))
@@ -263,7 +260,7 @@ def test_any_layout_is_edited_exactly(
     assert edited.count("#") >= text.count("#")
 
 
-def test_the_reviewed_schemas_keep_every_other_line(tmp_path: Path) -> None:
+def test_the_reviewed_schemas_keep_every_other_line(tmp_path):
     path = tmp_path / "schema.pbtxt"
     text = (own_root() / "schemas" / "taxi" / "schema.pbtxt").read_text()
     path.write_text(text)
@@ -286,7 +283,7 @@ def test_the_reviewed_schemas_keep_every_other_line(tmp_path: Path) -> None:
     assert [item.name for item in tmp_path.iterdir()] == ["schema.pbtxt"]
 
 
-def test_a_file_changed_meanwhile_is_not_written(tmp_path: Path) -> None:
+def test_a_file_changed_meanwhile_is_not_written(tmp_path):
     path = tmp_path / "schema.pbtxt"
     path.write_text('feature { name: "a" type: INT }  # by a colleague')
     with pytest.raises(UsageError, match="changed in the meantime"):
@@ -294,7 +291,7 @@ def test_a_file_changed_meanwhile_is_not_written(tmp_path: Path) -> None:
     assert "colleague" in path.read_text()
 
 
-def test_links_and_line_endings_are_kept(tmp_path: Path) -> None:
+def test_links_and_line_endings_are_kept(tmp_path):
     path, link = tmp_path / "real.pbtxt", tmp_path / "link.pbtxt"
     path.write_bytes(b'feature {\r\n  name: "a"\r\n  type: INT\r\n}\r\n')
     link.symlink_to(path)
@@ -303,7 +300,7 @@ def test_links_and_line_endings_are_kept(tmp_path: Path) -> None:
     assert path.read_bytes() == b'feature {\r\n  name: "a"\r\n  type: BYTES\r\n}\r\n'
 
 
-def test_a_schema_is_printed_without_changing_names_that_cannot_be_printed() -> None:
+def test_a_schema_is_printed_without_changing_names_that_cannot_be_printed():
     schema = schema_pb2.Schema()
     for name in ("a\u00a0b", "a\u2028b", "a\u200db\U000e0001", "naïve\n", 'quoted "é"'):
         feature = schema.feature.add(name=name, type=schema_pb2.BYTES)

@@ -1,101 +1,198 @@
-"""The run record round-trips and is the documented ``--json`` object."""
-
-from __future__ import annotations
+"""The rules of a run's record, and what is read back."""
 
 import json
-from pathlib import Path
+import math
 
 import pytest
 
-from sluice.record.run_record import (
-    ArtifactRecord,
+from sluice.errors import ExitCode, WorkspaceError
+from sluice.mlmd_items import Artifact
+from sluice.record.parts import (
     DocumentRecord,
     ErrorRecord,
+    NodeEnd,
     NodeRecord,
     PushRecord,
-    RunRecord,
 )
+from sluice.record.run_record import NOT_ASKED_FOR, RECORD_FILE, RunOptions, RunRecord
 
 pytestmark = pytest.mark.unit
 
+MODEL, BLESSING = Artifact(1, "Model", "/m"), Artifact(2, "ModelBlessing", "/b")
+REFUSED = {"gate": "model", "passed": False, "rows": []}
 
-def _record() -> RunRecord:
-    record = RunRecord("20260101T000000Z-aaaa", "digits", "t", "sluice run digits")
-    record.nodes = [NodeRecord("Trainer", "Trainer", "failed", 1.5, "boom")]
-    record.error = ErrorRecord("Trainer", "boom", "logs/Trainer.log")
-    record.pushes = [PushRecord("serving")]
+
+def a_record(**changes):
+    """Returns a run of Gen > Gate > Train > Push that has begun."""
+    record = RunRecord("20260101T000000Z-aaaa", "p", pushes=[PushRecord("/serving")])
+    record.set_graph(
+        [
+            NodeRecord("Gen", "Gen"),
+            NodeRecord("Gate", "Gate", upstream=["Gen"]),
+            NodeRecord("Train", "Train", upstream=["Gate"]),
+            NodeRecord("Push", "Pusher", upstream=["Train"]),
+        ]
+    )
+    for name, value in changes.items():
+        setattr(record, name, value)
     return record
 
 
-def test_round_trip(tmp_path: Path) -> None:
-    _record().save(tmp_path)
-    assert RunRecord.load(tmp_path) == _record()
+def run(record, *ends):
+    """Ends nodes in order, and those that they stop."""
+    for end in ends:
+        record.start_node(end.node)
+        record.end_node(end)
+    for node in record.nodes:
+        if node.state == "not_reached" and (end := record.stopped_by_upstream(node)):
+            record.end_node(end)
+    return record
 
 
-def test_the_json_object_has_the_documented_keys() -> None:
-    document = _record().to_dict()
-    assert document["schema_version"] == 1
-    assert {
-        "run_id",
-        "pipeline",
-        "status",
-        "exit_code",
-        "error",
-        "nodes",
-        "gates",
-        "pushes",
-        "report_uri",
-        "resume_command",
-    } <= document.keys()
-    node = {"id", "kind", "state", "duration_s", "reason"}
-    assert node <= document["nodes"][0].keys()
-    assert document["error"].keys() == {"node", "message", "log", "log_tail"}
-    assert document["pushes"][0].keys() == {"destination", "state", "version", "uri"}
+def failed(node, exit_code=ExitCode.NODE, *, gate=False):
+    error = ErrorRecord(node, f"{node} is broken", exit_code=int(exit_code), gate=gate)
+    return NodeEnd(node, "failed", reason=error.message, error=error)
 
 
-def test_another_format_is_refused(tmp_path: Path) -> None:
-    _record().save(tmp_path)
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps({**_record().to_dict(), "schema_version": 2}))
-    with pytest.raises(ValueError, match="another format"):
-        RunRecord.load(tmp_path)
+RAN = [NodeEnd(name, "ran") for name in ("Gen", "Gate", "Train", "Push")]
 
 
-def test_a_node_is_found_by_id() -> None:
-    assert _record().node("Trainer").reason == "boom"
-    with pytest.raises(KeyError):
-        _record().node("Pusher")
+@pytest.mark.parametrize(
+    ("ends", "gates", "expected"),
+    [
+        (RAN, [], ("succeeded", 0)),
+        ([NodeEnd(end.node, "cached") for end in RAN], [], ("up_to_date", 0)),
+        (RAN, [REFUSED], ("blocked", 4)),
+        ([RAN[0], failed("Gate")], [], ("failed", 7)),
+        ([RAN[0], failed("Gate", 3, gate=True)], [], ("blocked", 3)),
+    ],
+)
+def test_status_and_exit_code_follow_from_the_nodes(ends, gates, expected):
+    record = run(a_record(gates=gates), *ends)
+    record.end()
+    assert (record.status, record.exit_code) == expected
+    assert record.ended_at is not None
 
 
-def test_keys_of_a_later_sluice_are_ignored(tmp_path: Path) -> None:
-    record = _record()
-    record.artifacts = {"/a": ArtifactRecord(1, "Model")}
-    record.documents = [DocumentRecord("metrics", "Evaluator", "m.json", "0")]
-    document = record.to_dict()
-    parts = [
-        document,
-        document["error"],
-        document["nodes"][0],
-        document["pushes"][0],
-        document["artifacts"]["/a"],
-        document["documents"][0],
-    ]
-    for part in parts:
-        part["added_later"] = {"x": 1}
-    (tmp_path / "run.json").write_text(json.dumps(document))
+def test_a_failed_node_stops_those_after_it():
+    for end, state in (
+        (failed("Gate"), "not_reached"),
+        (failed("Gate", 3, gate=True), "blocked"),
+    ):
+        record = run(a_record(), RAN[0], end)
+        assert [node.state for node in record.nodes[2:]] == [state, state]
+        assert [node.reason for node in record.nodes[2:]] == 2 * ["stopped by Gate"]
+        assert record.error == end.error
+        assert record.pushes[0].state == state
+
+
+def test_the_first_failure_is_that_of_the_run():
+    record = run(a_record(), failed("Train"), failed("Gen"))
+    record.fail("the disk is full", ExitCode.USAGE)
+    assert record.error and record.error.node == "Train"
+
+
+def test_a_push_that_a_gate_has_blocked_stops_no_other_node():
+    record = a_record()
+    record.nodes.append(NodeRecord("After", "After", upstream=["Push"]))
+    run(record, RAN[0], NodeEnd("Train", "ran", outputs={"blessing": [BLESSING]}))
+    push = NodeEnd(
+        "Push",
+        "ran",
+        inputs={"blessing": [BLESSING]},
+        outputs={"pushed": [Artifact(3, "PushedModel", "/p")]},
+        push=PushRecord("", "blocked"),
+    )
+    run(record, push)
+    node = record.node("Push")
+    assert (node.state, node.reason) == ("blocked", "stopped by Train")
+    assert record.stopped_by_upstream(record.node("After")) is None
+    assert record.pushes == [PushRecord("/serving", "blocked")]
+
+
+def test_a_signal_interrupts_what_runs():
+    record = run(a_record(), RAN[0])
+    record.start_node("Gate")
+    record.end(ExitCode.INTERRUPTED, "interrupted by SIGINT")
+    assert (record.status, record.exit_code) == ("interrupted", 130)
+    assert record.node("Gate").state == "interrupted"
+    assert record.node("Gate").reason == "interrupted by SIGINT"
+
+
+def test_a_resumed_run_keeps_what_has_finished():
+    record = run(a_record(), NodeEnd("Gen", "cached"), failed("Gate"))
+    record.node("Push").state, record.node("Push").reason = "skipped", NOT_ASKED_FOR
+    record.end()
+    record.resume("sluice resume p", workers=2)
+    states = [node.state for node in record.nodes]
+    assert states == ["cached", "not_reached", "not_reached", "skipped"]
+    assert (record.status, record.error, record.exit_code) == ("running", None, None)
+    record.set_graph([NodeRecord(name, name) for name in ("Gen", "Gate", "New")])
+    record.start_node("Gate")
+    assert [node.attempts for node in record.nodes] == [1, 2, 0]
+
+
+def test_an_unchanged_run_has_the_results_of_the_last():
+    last = run(
+        a_record(),
+        *RAN[:3],
+        NodeEnd("Push", "ran", push=PushRecord("", "pushed", 3, "/serving/3")),
+    )
+    last.end()
+    record = RunRecord("20260102T000000Z-bbbb", "p")
+    record.end_unchanged(last)
+    assert (record.status, record.exit_code) == ("up_to_date", 0)
+    assert {node.state for node in record.nodes} == {"cached"}
+    assert record.pushes == [PushRecord("/serving", "already_served", 3, "/serving/3")]
+    assert last.node("Gen").state == "ran"
+
+
+def test_a_record_is_read_back(tmp_path):
+    record = run(a_record(options=RunOptions(workers=2, forced=["Gen"])), *RAN[:1])
+    end = NodeEnd(
+        "Gate",
+        "ran",
+        outputs={"model": [MODEL]},
+        documents=[DocumentRecord("model", "Gate", "../1.json")],
+        notes=["seen"],
+    )
+    run(record, end, failed("Train"))
+    record.save(tmp_path)
     assert RunRecord.load(tmp_path) == record
+    record.node("Push").progress = {"loss": math.nan, "of": [math.inf, 1.0]}
+    record.save(tmp_path)
+    progress = RunRecord.load(tmp_path).node("Push").progress
+    assert progress == {"loss": "NaN", "of": ["Infinity", 1.0]}
 
 
-@pytest.mark.parametrize("text", ["null", "[]", "7"])
-def test_an_invalid_record_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "run.json").write_text(text)
-    with pytest.raises(ValueError, match="another format"):
+def test_a_killed_run_is_interrupted_and_nothing_is_written(tmp_path):
+    record = a_record()
+    record.start_node("Gen")
+    record.save(tmp_path)
+    before = (tmp_path / RECORD_FILE).read_bytes()
+    ended = RunRecord.load_ended(tmp_path)
+    assert (ended.status, ended.exit_code) == ("interrupted", None)
+    assert ended.node("Gen").state == "interrupted"
+    assert ended.error and ended.error.message == "the run was killed"
+    assert (tmp_path / RECORD_FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "{", "[]", '{"schema_version": 2}', '{"schema_version": 1}']
+)
+def test_what_is_no_record_is_refused(tmp_path, text):
+    if text is not None:
+        (tmp_path / RECORD_FILE).write_text(text)
+    with pytest.raises(WorkspaceError, match="cannot be read"):
         RunRecord.load(tmp_path)
 
 
-def test_a_damaged_part_is_refused(tmp_path: Path) -> None:
-    document = _record().to_dict()
-    document["nodes"] = [["Trainer"]]
-    (tmp_path / "run.json").write_text(json.dumps(document))
-    with pytest.raises(TypeError):
-        RunRecord.load(tmp_path)
+def test_a_record_that_cannot_be_written_is_an_error(tmp_path):
+    with pytest.raises(WorkspaceError, match="could not be written"):
+        a_record().save(tmp_path / "deleted")
+
+
+def test_the_json_form_is_versioned():
+    document = json.loads(json.dumps(a_record().to_dict()))
+    assert document["schema_version"] == 1
+    assert document["options"]["workers"] == 1

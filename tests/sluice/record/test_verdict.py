@@ -14,19 +14,19 @@ GOOD = Check("auc", "overall", ">= 0.9", 0.91, 0.95, True)
 BAD = Check("auc", "x: 1", ">= 0.9", None, 0.5, False, "misses the limit by 0.4000")
 
 
-def test_one_failed_row_fails_the_verdict() -> None:
+def test_one_failed_row_fails_the_verdict():
     assert Verdict("model", (GOOD,)).passed
     assert not Verdict("model", (GOOD, BAD)).passed
     assert Verdict("model", (GOOD, BAD)).failures == (BAD,)
 
 
-def test_an_override_passes_but_keeps_the_failures() -> None:
+def test_an_override_passes_but_keeps_the_failures():
     verdict = Verdict("data", (BAD,), override="known outage")
     assert verdict.passed
     assert verdict.failures == (BAD,)
 
 
-def test_json_round_trip_derives_passed_again(tmp_path) -> None:
+def test_json_round_trip_derives_passed_again(tmp_path):
     verdict = Verdict("model", (GOOD, BAD))
     document = verdict.to_dict()
     assert document["passed"] is False
@@ -36,7 +36,7 @@ def test_json_round_trip_derives_passed_again(tmp_path) -> None:
     assert not Verdict.load(tmp_path).passed
 
 
-def test_text_shows_every_row_aligned() -> None:
+def test_text_shows_every_row_aligned():
     lines = as_text([GOOD, BAD]).splitlines()
     assert "0.9500" in lines[1] and "pass" in lines[1]
     assert "FAIL" in lines[2] and lines[2].endswith("misses the limit by 0.4000")
@@ -58,7 +58,7 @@ def _ruled(severity: str, passed: bool) -> Check:
     )
 
 
-def test_a_warning_passes_and_is_marked() -> None:
+def test_a_warning_passes_and_is_marked():
     rows = (GOOD, _ruled("warn", True), _ruled("ignore", True), _ruled("fail", False))
     assert [row.result for row in rows] == ["pass", "warn", "ignored", "FAIL"]
     verdict = Verdict("data", rows[:3])
@@ -66,7 +66,7 @@ def test_a_warning_passes_and_is_marked() -> None:
     assert verdict.warnings == (rows[1],)
 
 
-def test_examples_and_policy_round_trip_and_show(tmp_path) -> None:
+def test_examples_and_policy_round_trip_and_show(tmp_path):
     verdict = Verdict("data", (_ruled("warn", True),))
     (tmp_path / VERDICT_FILE).write_text(json.dumps(verdict.to_dict()))
     assert Verdict.load(tmp_path) == verdict
@@ -75,7 +75,7 @@ def test_examples_and_policy_round_trip_and_show(tmp_path) -> None:
     assert lines[2:] == ["", "feature 'fare', train:", "  train-0, record 7: fare -1"]
 
 
-def test_a_verdict_from_before_examples_can_be_read() -> None:
+def test_a_verdict_from_before_examples_can_be_read():
     row = dict.fromkeys(("limit", "baseline", "actual", "why"))
     row |= {"check": "auc", "slice": "overall", "passed": False}
     verdict = Verdict.from_dict({"gate": "model", "override": None, "rows": [row]})
@@ -86,5 +86,5 @@ def test_a_verdict_from_before_examples_can_be_read() -> None:
     ("value", "shown"),
     [(1 / 60000, "1.7e-05"), (-0.00002, "-2e-05"), (0.0001, "0.0001"), (0.0, "0.0000")],
 )
-def test_small_numbers_are_not_shown_as_0(value: float, shown: str) -> None:
+def test_small_numbers_are_not_shown_as_0(value, shown):
     assert cell(value) == shown

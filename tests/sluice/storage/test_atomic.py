@@ -16,7 +16,7 @@ from sluice.storage import atomic
 pytestmark = pytest.mark.unit
 
 
-def test_a_write_replaces_the_content_and_leaves_nothing_else(tmp_path: Path) -> None:
+def test_a_write_replaces_the_content_and_leaves_nothing_else(tmp_path):
     path = tmp_path / "a.json"
     atomic.write_json(path, {"x": 1})
     atomic.write_json(path, {"x": 2})
@@ -25,7 +25,7 @@ def test_a_write_replaces_the_content_and_leaves_nothing_else(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
-def test_files_have_the_mode_of_the_umask(tmp_path: Path, umask: int) -> None:
+def test_files_have_the_mode_of_the_umask(tmp_path, umask):
     before = os.umask(umask)
     try:
         atomic.write_text(tmp_path / "a", "x")
@@ -37,16 +37,14 @@ def test_files_have_the_mode_of_the_umask(tmp_path: Path, umask: int) -> None:
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o666 & ~umask
 
 
-def test_a_file_never_gets_a_wider_mode_than_the_one_that_it_replaces(
-    tmp_path: Path,
-) -> None:
+def test_a_file_never_gets_a_wider_mode_than_the_one_that_it_replaces(tmp_path):
     path = tmp_path / "a"
     path.touch(0o600)
     atomic.write_text(path, "x")
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
+def test_a_failed_write_keeps_the_old_file(tmp_path):
     path = tmp_path / "a"
     atomic.write_text(path, "old")
     with pytest.raises(TypeError):
@@ -56,7 +54,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault
-def test_a_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
+def test_a_full_disk_keeps_the_old_file(tmp_path):
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)]
     if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("mounting a tmpfs needs root")
@@ -77,7 +75,7 @@ def _hold(path: str, ready: str) -> None:
         time.sleep(60)
 
 
-def test_a_lock_is_exclusive_and_dies_with_its_owner(tmp_path: Path) -> None:
+def test_a_lock_is_exclusive_and_dies_with_its_owner(tmp_path):
     path, ready = tmp_path / "lock", tmp_path / "ready"
     owner = multiprocessing.get_context("fork").Process(
         target=_hold, args=(str(path), str(ready))
@@ -95,7 +93,7 @@ def test_a_lock_is_exclusive_and_dies_with_its_owner(tmp_path: Path) -> None:
         pass
 
 
-def test_json_keeps_text_that_is_not_unicode(tmp_path: Path) -> None:
+def test_json_keeps_text_that_is_not_unicode(tmp_path):
     """Such as an argument of the command line with bytes that are not UTF-8."""
     value = {"argument\udcff": "ä\ud800", "pair": "😀"}
     atomic.write_json(tmp_path / "a.json", value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from components.tfrecord_gen.spans.window import Span, read_spans
@@ -13,7 +11,7 @@ from tests.components.tfrecord_gen.spans.selection import select, touch
 pytestmark = pytest.mark.unit
 
 
-def test_a_pinned_window_ignores_what_came_later(tmp_path: Path) -> None:
+def test_a_pinned_window_ignores_what_came_later(tmp_path):
     for number in (1, 2, 3):
         touch(tmp_path, f"span-{number}/train-0", f"span-{number}/eval-0")
     first = select(tmp_path, window=2)
@@ -31,9 +29,7 @@ def test_a_pinned_window_ignores_what_came_later(tmp_path: Path) -> None:
         select(tmp_path, only=first.spans)
 
 
-def test_a_pinned_version_hides_older_ones_and_names_newer_ones(
-    tmp_path: Path,
-) -> None:
+def test_a_pinned_version_hides_older_ones_and_names_newer_ones(tmp_path):
     patterns: dict[str | None, str] = {None: "{SPAN}/v{VERSION}/*"}
     touch(tmp_path, "1/v1/a", "2/v1/a", "2/v2/a")
     first = select(tmp_path, patterns, window=2)
@@ -48,7 +44,7 @@ def test_a_pinned_version_hides_older_ones_and_names_newer_ones(
         select(tmp_path, patterns, only=first.spans)
 
 
-def test_pinning_without_placeholders_pins_nothing(tmp_path: Path) -> None:
+def test_pinning_without_placeholders_pins_nothing(tmp_path):
     touch(tmp_path, "a")
     window = select(tmp_path, {None: "*"})
     assert window.spans_json() == "[]"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,7 +44,7 @@ def stored(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SpanC
     return choice
 
 
-def test_a_choice_is_stored_and_read(data: Path, tmp_path: Path) -> None:
+def test_a_choice_is_stored_and_read(data, tmp_path):
     choice = SpanChoice(choose(data), serving=choose(data, window=1))
     assert SpanChoice.load(tmp_path) is None
     choice.save(tmp_path)
@@ -55,7 +54,7 @@ def test_a_choice_is_stored_and_read(data: Path, tmp_path: Path) -> None:
         SpanChoice.load(tmp_path)
 
 
-def test_a_later_delivery_is_not_taken(data: Path, stored: SpanChoice) -> None:
+def test_a_later_delivery_is_not_taken(data, stored):
     late = data / "20240104" / "part-0"
     late.parent.mkdir()
     late.write_text("late")
@@ -68,16 +67,12 @@ def test_a_later_delivery_is_not_taken(data: Path, stored: SpanChoice) -> None:
     assert len(choose(data).files) == 3
 
 
-def test_a_node_with_other_patterns_chooses_itself(
-    data: Path, stored: SpanChoice
-) -> None:
+def test_a_node_with_other_patterns_chooses_itself(data, stored):
     assert chosen_window(str(data), {"serving": "{YYYY}{MM}{DD}/part-*"}) is None
     assert chosen_window(str(data / "20240102"), PATTERNS) is None
 
 
-def test_without_a_run_nothing_is_chosen(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_run_nothing_is_chosen(data, monkeypatch):
     monkeypatch.delenv(SPANS_PATH, raising=False)
     assert chosen_window(str(data), PATTERNS) is None
 
@@ -97,13 +92,7 @@ def _rewrite(path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["20240102/part-0", "20240102/manifest.json"])
-def test_a_chosen_file_that_changed_is_named(
-    data: Path,
-    stored: SpanChoice,
-    change: Callable[[Path], object],
-    said: str,
-    name: str,
-) -> None:
+def test_a_chosen_file_that_changed_is_named(data, stored, change, said, name):
     change(data / name)
     with pytest.raises(DataError, match="changed since the run chose") as caught:
         check_unchanged(stored.data)
@@ -112,16 +101,14 @@ def test_a_chosen_file_that_changed_is_named(
     assert said in line
 
 
-def test_a_resumed_run_takes_new_times_of_the_same_content(
-    data: Path, stored: SpanChoice
-) -> None:
+def test_a_resumed_run_takes_new_times_of_the_same_content(data, stored):
     os.utime(data / "20240102" / "part-0", (1, 1))
     again = stored.restat()
     check_unchanged(again.data)
     assert again.data.spans == stored.data.spans
 
 
-def test_a_resumed_run_fails_if_a_file_is_gone(data: Path, stored: SpanChoice) -> None:
+def test_a_resumed_run_fails_if_a_file_is_gone(data, stored):
     (data / "20240102" / "part-0").unlink()
     again = stored.restat()
     assert again.data.files == stored.data.files

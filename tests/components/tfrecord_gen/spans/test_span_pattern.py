@@ -38,9 +38,7 @@ pytestmark = pytest.mark.unit
         ("* donn\u00e9es*", "les donn\u00e9es (1)", {}),
     ],
 )
-def test_a_segment_matches(
-    pattern: str, name: str, digits: dict[str, str] | None
-) -> None:
+def test_a_segment_matches(pattern, name, digits):
     prefix = "{SPAN}/" if "VERSION" in pattern else ""
     assert SpanPattern.parse(prefix + pattern).segments[-1].match(name) == digits
 
@@ -66,7 +64,7 @@ def test_a_segment_matches(
         ("", "a path of files"),
     ],
 )
-def test_an_invalid_pattern_is_rejected(pattern: str, expected: str) -> None:
+def test_an_invalid_pattern_is_rejected(pattern, expected):
     with pytest.raises(ConfigError, match=expected):
         SpanPattern.parse(pattern)
 
@@ -82,13 +80,11 @@ def test_an_invalid_pattern_is_rejected(pattern: str, expected: str) -> None:
         ("train", 0),
     ],
 )
-def test_the_place_of_a_span_ends_with_its_last_placeholder(
-    pattern: str, length: int
-) -> None:
+def test_the_place_of_a_span_ends_with_its_last_placeholder(pattern, length):
     assert SpanPattern.parse(pattern).location_length == length
 
 
-def test_a_date_is_a_number_of_days_as_in_tfx() -> None:
+def test_a_date_is_a_number_of_days_as_in_tfx():
     digits = {"YYYY": "2024", "MM": "02", "DD": "29"}
     assert span_number(digits) == 19_782
     assert span_date(19_782).isoformat() == "2024-02-29"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests.pipeline.training.callbacks.trainings import FEATURES, Output
 pytestmark = pytest.mark.tf
 
 
-def test_the_loss_of_a_validation_is_divided_by_its_examples(examples: Path) -> None:
+def test_the_loss_of_a_validation_is_divided_by_its_examples(examples):
     import tensorflow as tf
 
     from pipeline.training.callbacks.metrics import LossPerExample

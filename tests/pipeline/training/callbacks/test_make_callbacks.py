@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ def own(name: str = "mine", values: tuple[float, ...] = ()) -> list[dict[str, An
     return [{"function": f"{__name__}:adds_a_metric", "params": params}]
 
 
-def test_the_learning_rate_of_each_epoch_is_in_the_history(trained: Trained) -> None:
+def test_the_learning_rate_of_each_epoch_is_in_the_history(trained):
     schedule = Cosine(initial=0.1, warmup_epochs=1)
     history, _ = trained(learning_rate=schedule.model_dump())
 
@@ -54,9 +53,7 @@ def test_the_learning_rate_of_each_epoch_is_in_the_history(trained: Trained) -> 
 
 
 @pytest.mark.parametrize("warmup", [0.0, 1.0])
-def test_a_plateau_reduces_a_number_and_a_schedule(
-    trained: Trained, warmup: float
-) -> None:
+def test_a_plateau_reduces_a_number_and_a_schedule(trained, warmup):
     plateau = ReduceOnPlateau(
         metric="mine", mode="min", patience=1, factor=0.1, min_learning_rate=0.002
     )
@@ -73,9 +70,7 @@ def test_a_plateau_reduces_a_number_and_a_schedule(
     assert model.optimizer.learning_rate.numpy() == pytest.approx(0.002)
 
 
-def test_a_checkpoint_contains_the_factor_of_a_plateau(
-    trained: Trained, tmp_path: Path
-) -> None:
+def test_a_checkpoint_contains_the_factor_of_a_plateau(trained, tmp_path):
     import tensorflow as tf
 
     schedule = Constant(initial=0.1, warmup_epochs=1).model_dump()
@@ -96,7 +91,7 @@ def test_a_checkpoint_contains_the_factor_of_a_plateau(
     assert other.optimizer.learning_rate.numpy() == pytest.approx(0.025)
 
 
-def test_early_stopping_keeps_the_best_weights(trained: Trained) -> None:
+def test_early_stopping_keeps_the_best_weights(trained):
     stopping = EarlyStopping(metric="mine", mode="max", patience=2)
     history, model = trained(
         epochs=9,
@@ -109,7 +104,7 @@ def test_early_stopping_keeps_the_best_weights(trained: Trained) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_auto_takes_the_maximum_of_an_auc(trained: Trained) -> None:
+def test_auto_takes_the_maximum_of_an_auc(trained):
     plateau = ReduceOnPlateau(metric="val_auc", patience=1, factor=0.5)
     history, _ = trained(
         learning_rate=0.1,
@@ -119,9 +114,7 @@ def test_auto_takes_the_maximum_of_an_auc(trained: Trained) -> None:
     assert history["learning_rate"] == pytest.approx([0.1] * 4)
 
 
-def test_a_metric_that_does_not_exist_fails_after_the_first_epoch(
-    trained: Trained,
-) -> None:
+def test_a_metric_that_does_not_exist_fails_after_the_first_epoch(trained):
     with pytest.raises(NodeError, match="no metric 'val_los'") as caught:
         trained(early_stopping=EarlyStopping(metric="val_los").model_dump())
 
@@ -140,9 +133,7 @@ def test_a_metric_that_does_not_exist_fails_after_the_first_epoch(
         ),
     ],
 )
-def test_a_callback_that_cannot_be_used(
-    trained: Trained, spec: dict[str, Any], message: str, actual: str
-) -> None:
+def test_a_callback_that_cannot_be_used(trained, spec, message, actual):
     with pytest.raises(NodeError, match=message) as caught:
         trained(callbacks=[spec])
 
@@ -150,7 +141,7 @@ def test_a_callback_that_cannot_be_used(
 
 
 @pytest.mark.parametrize("value", ["high", "0.5", [1.0, 2.0], None])
-def test_a_log_that_is_not_a_number_names_its_key(trained: Trained, value: Any) -> None:
+def test_a_log_that_is_not_a_number_names_its_key(trained, value):
     with pytest.raises(NodeError, match="has logged 'mine', which is not a") as caught:
         trained(callbacks=own(values=[value]))  # type: ignore[arg-type]
 
@@ -170,13 +161,7 @@ def stops_after(epoch: int) -> Any:
 
 
 @pytest.mark.parametrize(("epoch", "notes"), [(2, 1), (4, 0)])
-def test_a_stop_by_a_callback_is_noted(
-    trained: Trained,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    epoch: int,
-    notes: int,
-) -> None:
+def test_a_stop_by_a_callback_is_noted(trained, tmp_path, monkeypatch, epoch, notes):
     file = tmp_path / "progress"
     monkeypatch.setenv(progress.PROGRESS_FILE, str(file))
     function = f"{__name__}:stops_after"
@@ -188,7 +173,7 @@ def test_a_stop_by_a_callback_is_noted(
     assert lines == [line] * notes
 
 
-def test_tensorboard(trained: Trained, tmp_path: Path) -> None:
+def test_tensorboard(trained, tmp_path):
     import tensorflow as tf
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -213,7 +198,7 @@ def test_tensorboard(trained: Trained, tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*.xplane.pb"))
 
 
-def test_images_of_the_first_batch(tmp_path: Path) -> None:
+def test_images_of_the_first_batch(tmp_path):
     import tensorflow as tf
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

@@ -41,9 +41,7 @@ def changed(images: np.ndarray, seed: tuple[int, int] = (1, 2), **given: Any) ->
     ("flip", "axes"),
     [("horizontal", [(2,)]), ("vertical", [(1,)]), ("both", [(1,), (2,), (1, 2)])],
 )
-def test_about_half_of_the_images_are_mirrored(
-    images: np.ndarray, flip: str, axes: list[tuple[int, ...]]
-) -> None:
+def test_about_half_of_the_images_are_mirrored(images, flip, axes):
     result = changed(images, flip=flip)
     kept = (result == images).all(axis=(1, 2, 3))
     mirrored = [(result == np.flip(images, ax)).all(axis=(1, 2, 3)) for ax in axes]
@@ -52,7 +50,7 @@ def test_about_half_of_the_images_are_mirrored(
         assert 0.5 < found.mean() * (len(axes) + 1) < 1.5
 
 
-def test_a_rotation_is_about_the_center_and_within_its_limit() -> None:
+def test_a_rotation_is_about_the_center_and_within_its_limit():
     """A bright dot above the center turns around it."""
     image = np.zeros((200, 41, 41, 1), np.float32)
     image[:, 8:11, 19:22] = 1.0
@@ -65,7 +63,7 @@ def test_a_rotation_is_about_the_center_and_within_its_limit() -> None:
     assert -41 < angles.min() < -35 and 35 < angles.max() < 41
 
 
-def test_a_crop_is_a_part_of_the_image_enlarged() -> None:
+def test_a_crop_is_a_part_of_the_image_enlarged():
     rows = np.linspace(0.0, 1.0, 33, dtype=np.float32)
     image = np.broadcast_to(rows[:, None, None], (100, 33, 33, 1))
     result = changed(image, crop=0.5)[:, :, 5, 0]
@@ -78,14 +76,14 @@ def test_a_crop_is_a_part_of_the_image_enlarged() -> None:
     assert result == pytest.approx(between, abs=1e-5)
 
 
-def test_brightness_adds_the_same_to_all_pixels_of_an_image() -> None:
+def test_brightness_adds_the_same_to_all_pixels_of_an_image():
     image = np.full((100, 4, 4, 3), 0.5, np.float32)
     added = changed(image, brightness=0.2) - 0.5
     assert np.ptp(added, axis=(1, 2, 3)).max() < 1e-6
     assert -0.2 <= added.min() < -0.15 and 0.15 < added.max() <= 0.2
 
 
-def test_contrast_spreads_pixels_about_the_mean(images: np.ndarray) -> None:
+def test_contrast_spreads_pixels_about_the_mean(images):
     small = 0.4 + 0.2 * images
     result = changed(small, contrast=0.5)
     assert result.mean(axis=(1, 2)) == pytest.approx(small.mean(axis=(1, 2)), abs=1e-5)
@@ -93,7 +91,7 @@ def test_contrast_spreads_pixels_about_the_mean(images: np.ndarray) -> None:
     assert 0.5 <= factors.min() < 0.6 and 1.4 < factors.max() <= 1.5001
 
 
-def test_saturation_moves_colours_from_and_to_gray(images: np.ndarray) -> None:
+def test_saturation_moves_colours_from_and_to_gray(images):
     import tensorflow as tf
 
     small = 0.4 + 0.2 * images
@@ -104,7 +102,7 @@ def test_saturation_moves_colours_from_and_to_gray(images: np.ndarray) -> None:
     assert 0.5 <= factors.min() < 0.6 and 1.4 < factors.max() <= 1.5001
 
 
-def test_cutout_is_a_gray_square_anywhere() -> None:
+def test_cutout_is_a_gray_square_anywhere():
     image = np.zeros((300, 10, 20, 1), np.float32)
     square = changed(image, cutout=0.3)[..., 0]
     assert set(np.unique(square)) == {0.0, 0.5}
@@ -113,7 +111,7 @@ def test_cutout_is_a_gray_square_anywhere() -> None:
     assert (square > 0).any(axis=0).all(), "every pixel is covered at some time"
 
 
-def test_values_stay_in_range_and_depend_on_the_seed_alone(images: np.ndarray) -> None:
+def test_values_stay_in_range_and_depend_on_the_seed_alone(images):
     first = changed(images, **ALL)
     assert first.shape == images.shape and first.dtype == np.float32
     assert first.min() >= 0.0 and first.max() <= 1.0
@@ -121,12 +119,12 @@ def test_values_stay_in_range_and_depend_on_the_seed_alone(images: np.ndarray) -
     assert (changed(images, seed=(1, 3), **ALL) != first).any()
 
 
-def test_only_colours_change_beside_an_alpha_channel() -> None:
+def test_only_colours_change_beside_an_alpha_channel():
     image = np.random.default_rng(3).random((8, 5, 5, 4), np.float32)
     result = changed(image, brightness=0.3, contrast=0.3, saturation=0.3)
     assert (result[..., 3] == image[..., 3]).all()
     assert (result[..., :3] != image[..., :3]).any()
 
 
-def test_without_settings_nothing_changes(images: np.ndarray) -> None:
+def test_without_settings_nothing_changes(images):
     assert (changed(images) == images).all()

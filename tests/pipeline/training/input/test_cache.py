@@ -64,7 +64,7 @@ def pixels_in(batches: Any) -> np.ndarray:
     return np.concatenate([features["x_xf"] for features, _ in batches])
 
 
-def test_every_cache_gives_the_pixels_that_are_served(images: Path) -> None:
+def test_every_cache_gives_the_pixels_that_are_served(images):
     import tensorflow as tf
 
     from pipeline.training.input.images import decode_images
@@ -79,9 +79,7 @@ def test_every_cache_gives_the_pixels_that_are_served(images: Path) -> None:
 
 
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
-def test_augmented_images_differ_by_epoch_and_repeat_by_position(
-    images: Path, cache: str
-) -> None:
+def test_augmented_images_differ_by_epoch_and_repeat_by_position(images, cache):
     made = made_of(images, cache=cache, augment=AUGMENT)
     epochs = [pixels_in(made.train(epoch).take(3)) for epoch in (0, 1)]
     plain = made_of(images, cache=cache)
@@ -96,8 +94,8 @@ def test_augmented_images_differ_by_epoch_and_repeat_by_position(
 
 
 def test_auto_takes_memory_if_the_pixels_fill_less_than_half_of_what_is_free(
-    images: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    images, monkeypatch
+):
     from pipeline.training.input import training_input
 
     needed = 2 * 20 * (6 * 5 * 3 + 8)
@@ -107,8 +105,8 @@ def test_auto_takes_memory_if_the_pixels_fill_less_than_half_of_what_is_free(
 
 
 def test_the_cache_on_disk_is_complete_after_an_epoch_and_removed(
-    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    images, tmp_path, monkeypatch
+):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     made = made_of(images, cache="disk")
     list(made.train().take(4))
@@ -125,7 +123,7 @@ def test_the_cache_on_disk_is_complete_after_an_epoch_and_removed(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_time_spent_on_waiting_is_measured(images: Path) -> None:
+def test_the_time_spent_on_waiting_is_measured(images):
     import time
 
     made = made_of(images, cache="memory")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,9 +31,7 @@ def pulse(monkeypatch: pytest.MonkeyPatch) -> Pulse:
     return pulse
 
 
-def test_counting_and_decoding_beat_for_each_chunk(
-    input_of: Callable[..., Any], pulse: Pulse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counting_and_decoding_beat_for_each_chunk(input_of, pulse, monkeypatch):
     monkeypatch.setattr("pipeline.training.input.examples._MAX_CHUNK_SIZE", 4)
     training_input = input_of(cache="memory")
     chunks = {"train": 1 + 1 + 3 + 2 + 1 + 2 + 1 + 3 + 2, "eval": 4 + 2}
@@ -44,9 +40,7 @@ def test_counting_and_decoding_beat_for_each_chunk(
     assert pulse.take() >= chunks["train"]
 
 
-def test_checking_a_checkpoint_beats_for_each_of_its_variables(
-    tmp_path: Path, pulse: Pulse
-) -> None:
+def test_checking_a_checkpoint_beats_for_each_of_its_variables(tmp_path, pulse):
     import tensorflow as tf
 
     from pipeline.training.checkpoint import Checkpoint, CheckpointSettings

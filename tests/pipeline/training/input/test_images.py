@@ -9,7 +9,7 @@ from pipeline.config.feature_set import Feature
 pytestmark = pytest.mark.tf
 
 
-def test_images_of_any_size_and_format_are_decoded_to_the_declared_size() -> None:
+def test_images_of_any_size_and_format_are_decoded_to_the_declared_size():
     import tensorflow as tf
 
     from pipeline.training.input.images import decode_images
@@ -23,7 +23,7 @@ def test_images_of_any_size_and_format_are_decoded_to_the_declared_size() -> Non
     assert abs(pixels.numpy() - 1.0).max() < 0.01
 
 
-def test_pixels_are_those_of_tensorflow_and_resized_to_the_nearest_of_256() -> None:
+def test_pixels_are_those_of_tensorflow_and_resized_to_the_nearest_of_256():
     import numpy as np
     import tensorflow as tf
 

@@ -107,11 +107,11 @@ def batches(numbers: Path) -> dict[str, list[list[float]]]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_workers_validate_on_different_examples(batches) -> None:
+def test_workers_validate_on_different_examples(batches):
     seen = sorted(number for batch in batches["eval"] for number in batch)
     assert seen == [float(number) for number in range(20)]
 
 
-def test_each_worker_trains_in_an_order_of_its_own(batches) -> None:
+def test_each_worker_trains_in_an_order_of_its_own(batches):
     different = {frozenset(batch) for batch in batches["train"]}
     assert len(different) == len(batches["train"])

@@ -80,9 +80,7 @@ def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("cache", ["none", "memory"])
 @pytest.mark.parametrize("workers", [2, 3])
-def test_workers_read_each_example_once_in_as_many_steps(
-    input_of: InputOf, cache: str, workers: int
-) -> None:
+def test_workers_read_each_example_once_in_as_many_steps(input_of, cache, workers):
     made = [
         input_of(batch_size=6, facts=facts, cache=cache)
         for facts in of_workers(workers)
@@ -99,7 +97,7 @@ def test_workers_read_each_example_once_in_as_many_steps(
     assert sorted(chain(*map(real_numbers, evals))) == list(range(20))
 
 
-def test_gradients_are_scaled_by_the_padding_of_all_workers(input_of: InputOf) -> None:
+def test_gradients_are_scaled_by_the_padding_of_all_workers(input_of):
     made = [input_of(batch_size=6, facts=facts) for facts in of_workers(2, replicas=2)]
     (steps,) = {item.steps_per_epoch for item in made}
     weights = [
@@ -111,16 +109,14 @@ def test_gradients_are_scaled_by_the_padding_of_all_workers(input_of: InputOf) -
             np.testing.assert_allclose(weight[:, 1], 6 / real)
 
 
-def test_files_are_shared_out_where_they_are_even(
-    input_of: InputOf, even: Path
-) -> None:
+def test_files_are_shared_out_where_they_are_even(input_of, even):
     for facts in of_workers(2):
         made = input_of(batch_size=8, facts=facts, folder=even)
         own = real_numbers(made.train().take(made.steps_per_epoch))
         assert {number // 10 % 2 for number in own} == {facts["worker"]}
 
 
-def test_replicas_of_a_worker_take_batches_of_their_own(input_of: InputOf) -> None:
+def test_replicas_of_a_worker_take_batches_of_their_own(input_of):
     (facts,) = of_workers(1, replicas=2, static=True, kind="tpu")
     made = input_of(batch_size=8, facts=facts)
     batches = list(made.train(0, 2).take(2 * (made.steps_per_epoch - 2)))
@@ -131,9 +127,7 @@ def test_replicas_of_a_worker_take_batches_of_their_own(input_of: InputOf) -> No
 
 
 @pytest.mark.parametrize("kind", ["multi_worker", "tpu"])
-def test_a_process_reads_its_part_of_a_step_without_the_others(
-    input_of: InputOf, kind: str
-) -> None:
+def test_a_process_reads_its_part_of_a_step_without_the_others(input_of, kind):
     workers = of_workers(2, replicas=4, kind=kind)
     for facts in workers:
         made = input_of(batch_size=8, facts=facts)
@@ -146,9 +140,7 @@ def test_a_process_reads_its_part_of_a_step_without_the_others(
 
 
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
-def test_static_shapes_drop_in_training_and_pad_in_validation(
-    input_of: InputOf, cache: str
-) -> None:
+def test_static_shapes_drop_in_training_and_pad_in_validation(input_of, cache):
     import tensorflow as tf
 
     made = input_of(batch_size=8, facts={"static_shapes": True}, cache=cache)
@@ -161,7 +153,7 @@ def test_static_shapes_drop_in_training_and_pad_in_validation(
     assert sorted(real_numbers(made.eval())) == list(range(20))
 
 
-def test_padding_does_not_change_metrics(input_of: InputOf) -> None:
+def test_padding_does_not_change_metrics(input_of):
     import tensorflow as tf
 
     exclude_keras_from_autograph()
@@ -178,7 +170,7 @@ def test_padding_does_not_change_metrics(input_of: InputOf) -> None:
     assert evaluate(static=True) == pytest.approx(evaluate(static=False), rel=1e-5)
 
 
-def test_too_few_examples_for_a_step_are_an_error(input_of: InputOf) -> None:
+def test_too_few_examples_for_a_step_are_an_error(input_of):
     with pytest.raises(NodeError, match="not enough examples") as caught:
         input_of(batch_size=64, facts={"static_shapes": True})
     assert (caught.value.expected, caught.value.actual) == ("at least 64", "51")

@@ -29,9 +29,7 @@ def generated() -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_all_workers_together_read_each_record_once(
-    tmp_path: Path, workers: int
-) -> None:
+def test_all_workers_together_read_each_record_once(tmp_path, workers):
     import tensorflow as tf
 
     from pipeline.training.input.shards import Shards
@@ -58,7 +56,7 @@ def test_all_workers_together_read_each_record_once(
     assert all(by_file) == (workers == 1), "some are shared out by record"
 
 
-def test_no_worker_is_without_files() -> None:
+def test_no_worker_is_without_files():
     from pipeline.training.input.shards import Shards
 
     # Of 22 workers the one without a file would make the others only 5 % slower.
@@ -84,16 +82,14 @@ def count(numbers: Path) -> Callable[[int], list[Any]]:
     return lambda limit: count_records(patterns, example_format, keep_bytes=limit)
 
 
-def test_records_are_kept_up_to_a_limit(count: Callable[[int], list[Any]]) -> None:
+def test_records_are_kept_up_to_a_limit(count):
     size = sum(shards.bytes for shards in count(0))
     assert [len(shards.kept) for shards in count(size - 1)] == [0, 0]
     kept = [sum(map(len, shards.kept)) for shards in count(size)]
     assert kept == [51, 20]
 
 
-def test_without_memory_nothing_is_kept_or_cached(
-    input_of: InputOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_memory_nothing_is_kept_or_cached(input_of, monkeypatch):
     from pipeline.training.input import training_input
 
     given = {}
@@ -116,8 +112,8 @@ def test_without_memory_nothing_is_kept_or_cached(
 
 
 def test_kept_records_are_freed_when_decoded_and_the_decoded_ones_after_training(
-    input_of: InputOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    input_of, monkeypatch
+):
     from pipeline.training.input import batches, training_input
 
     kept: list[Any] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ InputOf = Callable[..., Any]
 NumbersIn = Callable[[Any], list[list[float]]]
 
 
-def test_examples_and_steps_are_counted(input_of: InputOf) -> None:
+def test_examples_and_steps_are_counted(input_of):
     made = input_of(batch_size=8)
     assert (made.train_examples, made.steps_per_epoch) == (EXAMPLES, STEPS)
     assert (made.eval_examples, made.eval_steps) == (20, 3)
@@ -27,8 +26,8 @@ def test_examples_and_steps_are_counted(input_of: InputOf) -> None:
 
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
 def test_an_epoch_has_each_example_once_in_an_order_of_its_own(
-    input_of: InputOf, numbers_in: NumbersIn, cache: str
-) -> None:
+    input_of, numbers_in, cache
+):
     batches = numbers_in(input_of(cache=cache).train().take(3 * STEPS))
     epochs = [batches[start : start + STEPS] for start in (0, STEPS, 2 * STEPS)]
     assert [len(batch) for batch in epochs[1]] == [8] * 6 + [3]
@@ -38,9 +37,7 @@ def test_an_epoch_has_each_example_once_in_an_order_of_its_own(
     assert ALL not in orders
 
 
-def test_the_order_depends_on_the_seed_and_on_no_other_state(
-    input_of: InputOf, numbers_in: NumbersIn
-) -> None:
+def test_the_order_depends_on_the_seed_and_on_no_other_state(input_of, numbers_in):
     import tensorflow as tf
 
     made = input_of(seed=3)
@@ -52,9 +49,7 @@ def test_the_order_depends_on_the_seed_and_on_no_other_state(
 
 
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
-def test_training_goes_on_from_any_position(
-    input_of: InputOf, numbers_in: NumbersIn, cache: str
-) -> None:
+def test_training_goes_on_from_any_position(input_of, numbers_in, cache):
     whole = numbers_in(input_of(cache=cache).train().take(3 * STEPS))
     resumed = input_of(cache=cache)
     for epoch, batch in [(0, 3), (1, 0), (1, 6), (2, 5)]:
@@ -64,9 +59,7 @@ def test_training_goes_on_from_any_position(
 
 
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
-def test_a_batch_can_be_read_again_during_the_first_epoch(
-    input_of: InputOf, cache: str
-) -> None:
+def test_a_batch_can_be_read_again_during_the_first_epoch(input_of, cache):
     made = input_of(cache=cache, shuffle_mb=0, batch_size=2)
     batches = iter(made.train())
     first, second = next(batches), next(batches)
@@ -77,26 +70,20 @@ def test_a_batch_can_be_read_again_during_the_first_epoch(
 
 
 @pytest.mark.parametrize("seed", [0, 2**31 - 2, 2**31 - 1])
-def test_every_seed_of_the_config_shuffles(
-    input_of: InputOf, numbers_in: NumbersIn, seed: int
-) -> None:
+def test_every_seed_of_the_config_shuffles(input_of, numbers_in, seed):
     order = list(chain(*numbers_in(input_of(seed=seed).train().take(STEPS))))
     assert sorted(order) == ALL != order
 
 
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
-def test_validation_has_each_example_once_in_one_order(
-    input_of: InputOf, numbers_in: NumbersIn, cache: str
-) -> None:
+def test_validation_has_each_example_once_in_one_order(input_of, numbers_in, cache):
     batches = input_of(cache=cache).eval()
     order = list(chain(*numbers_in(batches)))
     assert sorted(order) == ALL[:20]
     assert list(chain(*numbers_in(batches))) == order
 
 
-def test_a_split_without_examples_is_an_error(
-    input_of: InputOf, tmp_path: Path
-) -> None:
+def test_a_split_without_examples_is_an_error(input_of, tmp_path):
     with pytest.raises(NodeError, match="there are no transformed examples") as caught:
         input_of(folder=tmp_path)
     assert caught.value.where == f"{tmp_path}/train-*"

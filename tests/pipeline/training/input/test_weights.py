@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ def weights_of(batches: Any) -> dict[int, tuple[int, float]]:
 
 
 @pytest.mark.parametrize("cache", ["none", "memory"])
-def test_weights_of_class_and_example_multiply(input_of: InputOf, cache: str) -> None:
+def test_weights_of_class_and_example_multiply(input_of, cache):
     made = input_of(class_weights=CLASS_WEIGHTS, sample_weight=True, cache=cache)
     found = weights_of(made.train().take(made.steps_per_epoch))
     assert found == {
@@ -42,22 +41,18 @@ def test_weights_of_class_and_example_multiply(input_of: InputOf, cache: str) ->
     assert set(features) == {"a_xf"}, "the weight is no input of the model"
 
 
-def test_validation_has_weights_of_examples_but_not_of_classes(
-    input_of: InputOf,
-) -> None:
+def test_validation_has_weights_of_examples_but_not_of_classes(input_of):
     made = input_of(class_weights=CLASS_WEIGHTS, sample_weight=True)
     assert weights_of(made.eval()) == {i: (i % 3, i / 4) for i in range(20)}
     assert len(input_of(class_weights=CLASS_WEIGHTS).eval().element_spec) == 2
 
 
-def test_balanced_classes_weigh_the_same_in_total(input_of: InputOf) -> None:
+def test_balanced_classes_weigh_the_same_in_total(input_of):
     made = input_of(class_weights="balanced")
     assert {weight for _, weight in weights_of(made.train().take(7)).values()} == {1.0}
 
 
-def test_balanced_weights_are_those_of_scikit_learn(
-    input_of: InputOf, tmp_path: Path
-) -> None:
+def test_balanced_weights_are_those_of_scikit_learn(input_of, tmp_path):
     labels = [0] * 6 + [1] * 3 + [-1]
     examples = [encode({"a_xf": [float(i)], "y_xf": [y]}) for i, y in enumerate(labels)]
     for split in ("train", "eval"):
@@ -69,9 +64,7 @@ def test_balanced_weights_are_those_of_scikit_learn(
 
 
 @pytest.mark.parametrize("wrong", [-0.5, float("nan"), float("inf")])
-def test_a_wrong_weight_names_its_file(
-    input_of: InputOf, tmp_path: Path, wrong: float
-) -> None:
+def test_a_wrong_weight_names_its_file(input_of, tmp_path, wrong):
     for index, weight in enumerate([1.0, wrong]):
         example = encode({"a_xf": [1.0], "y_xf": [1], "sample_weight": [weight]})
         tfrecord.write(tmp_path / f"train-{index}.gz", [example])

@@ -45,7 +45,7 @@ CASES: dict[str, Callable[[Any], tuple[Callable[..., Any], Any]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_op_without_a_kernel_is_one_that_xla_refuses(case: str) -> None:
+def test_an_op_without_a_kernel_is_one_that_xla_refuses(case):
     import tensorflow as tf
 
     from pipeline.training.rehearsal.kernels import Kernels

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.config.validate import validate_config
-from pipeline.training.rehearsal.result import Accelerator, Finding, Rehearsal
+from pipeline.training.rehearsal.result import Finding, Rehearsal
 from sluice.project import own_root
 
 pytestmark = pytest.mark.tf
@@ -24,9 +23,7 @@ def _places(findings: list[Finding]) -> set[tuple[str, str | None, str | None]]:
     return {(op, f.layer, f.location) for f in findings for op in f.ops}
 
 
-def test_all_that_a_tpu_refuses_is_found_at_once(
-    rehearse: Rehearse, line_of: LineOf
-) -> None:
+def test_all_that_a_tpu_refuses_is_found_at_once(rehearse, line_of):
     found = rehearse("tpu", "model=refused_models:many")
 
     assert _places(found.refused) == {
@@ -46,9 +43,7 @@ def test_all_that_a_tpu_refuses_is_found_at_once(
     assert ("Cast", "'double' (Double)", line_of("tf.cast(x, tf.float64)")) in places
 
 
-def test_layers_of_keras_are_named_by_the_line_that_makes_them(
-    rehearse: Rehearse, line_of: LineOf
-) -> None:
+def test_layers_of_keras_are_named_by_the_line_that_makes_them(rehearse, line_of):
     found = rehearse("tpu", "model=refused_models:rotates")
 
     by_layer = {finding.layer: finding for finding in found.refused}
@@ -80,21 +75,15 @@ def test_layers_of_keras_are_named_by_the_line_that_makes_them(
     ],
 )
 def test_a_size_that_depends_on_values_is_refused(
-    rehearse: Rehearse,
-    line_of: LineOf,
-    model: str,
-    layer: str,
-    line: str,
-    steps: tuple[str, ...],
-    reason: str,
-) -> None:
+    rehearse, line_of, model, layer, line, steps, reason
+):
     (found,) = rehearse("tpu", f"model=refused_models:{model}").findings
 
     assert found.refused and reason in found.what
     assert (found.layer, found.location, found.steps) == (layer, line_of(line), steps)
 
 
-def test_a_model_that_a_tpu_takes_passes(rehearse: Rehearse) -> None:
+def test_a_model_that_a_tpu_takes_passes(rehearse):
     options = ("train.precision=mixed_float16", "train.steps_per_execution=4")
     found = rehearse("tpu", *options)
 
@@ -106,7 +95,7 @@ def test_a_model_that_a_tpu_takes_passes(rehearse: Rehearse) -> None:
     assert found.assumptions == ("8 replicas",)
 
 
-def test_the_precision_is_that_of_before(rehearse: Rehearse) -> None:
+def test_the_precision_is_that_of_before(rehearse):
     import tensorflow as tf
 
     rehearse(
@@ -116,7 +105,7 @@ def test_the_precision_is_that_of_before(rehearse: Rehearse) -> None:
     assert tf.keras.mixed_precision.global_policy().name == "float32"
 
 
-def test_a_low_precision_output_is_a_warning(rehearse: Rehearse) -> None:
+def test_a_low_precision_output_is_a_warning(rehearse):
     overrides = ("train.precision=mixed_bfloat16", "model=refused_models:half_output")
     (warning,) = rehearse("tpu", *overrides).findings
 
@@ -138,22 +127,15 @@ def test_a_low_precision_output_is_a_warning(rehearse: Rehearse) -> None:
     ],
 )
 def test_an_exception_of_the_model_is_refused_by_all(
-    rehearse: Rehearse,
-    line_of: LineOf,
-    accelerator: str,
-    model: str,
-    line: str,
-    message: str,
-) -> None:
+    rehearse, line_of, accelerator, model, line, message
+):
     (found,) = rehearse(accelerator, f"model=refused_models:{model}").findings
 
     assert found.refused and message in found.what
     assert found.location == line_of(line)
 
 
-def test_on_a_gpu_ops_of_the_host_are_warnings(
-    rehearse: Rehearse, line_of: LineOf
-) -> None:
+def test_on_a_gpu_ops_of_the_host_are_warnings(rehearse, line_of):
     found = rehearse("gpu", "model=refused_models:many")
 
     assert not found.refused
@@ -167,9 +149,7 @@ def test_on_a_gpu_ops_of_the_host_are_warnings(
     assert line_of("tf.print(") in {finding.location for finding in found.warnings}
 
 
-def test_without_gpu_kernels_only_calls_of_the_host_are_known(
-    rehearse: Rehearse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_gpu_kernels_only_calls_of_the_host_are_known(rehearse, monkeypatch):
     import tensorflow as tf
 
     monkeypatch.setattr(tf.test, "is_built_with_gpu_support", lambda: False)
@@ -185,16 +165,14 @@ def test_without_gpu_kernels_only_calls_of_the_host_are_known(
     ("pattern", "message"),
     [("dence", "no layer is named 'dence'"), ("*", "there is nothing to train")],
 )
-def test_layers_that_cannot_be_frozen_are_refused(
-    rehearse: Rehearse, pattern: str, message: str
-) -> None:
+def test_layers_that_cannot_be_frozen_are_refused(rehearse, pattern, message):
     section = f"train.fine_tune={{freeze: ['{pattern}'], unfreeze_after: 1}}"
     (found,) = rehearse("gpu", section).findings
 
     assert found.refused and message in found.what
 
 
-def test_what_keras_refuses_to_compile_is_refused(rehearse: Rehearse) -> None:
+def test_what_keras_refuses_to_compile_is_refused(rehearse):
     metric = "train.metrics=[{class: AUC, params: {curve: none}}]"
     (found,) = rehearse("gpu", metric).findings
 
@@ -213,19 +191,15 @@ def test_what_keras_refuses_to_compile_is_refused(rehearse: Rehearse) -> None:
     ],
 )
 def test_batches_have_weights_where_training_has_them(
-    rehearse: Rehearse,
-    line_of: LineOf,
-    accelerator: Accelerator,
-    override: str,
-    without_weights: set[str],
-) -> None:
+    rehearse, line_of, accelerator, override, without_weights
+):
     found = rehearse(accelerator, "model=refused_models:weighted", override)
 
     places = {finding.location for finding in found.findings}
     assert places == {line_of(line) for line in without_weights}
 
 
-def test_strings_from_preprocessing_reach_only_the_host(rehearse: Rehearse) -> None:
+def test_strings_from_preprocessing_reach_only_the_host(rehearse):
     found = rehearse("tpu", "preprocessing=refused_models:words", "features=null")
 
     (finding,) = found.findings
@@ -237,8 +211,8 @@ def test_strings_from_preprocessing_reach_only_the_host(rehearse: Rehearse) -> N
     [("sparse", "these are sparse: ['x_xf']"), ("doubles", "invalid dtype")],
 )
 def test_what_transform_or_the_model_cannot_take_is_refused(
-    rehearse: Rehearse, function: str, message: str
-) -> None:
+    rehearse, function, message
+):
     own = (f"preprocessing=refused_models:{function}", "features=null")
     (found,) = rehearse("tpu", *own).findings
 
@@ -249,20 +223,20 @@ CONFIGS = sorted((own_root() / "configs").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
-def test_bundled_configs_pass_on_a_tpu(rehearse: Rehearse, config: Path) -> None:
+def test_bundled_configs_pass_on_a_tpu(rehearse, config):
     found = rehearse("tpu", "train.precision=mixed_bfloat16", config=config)
 
     # Of digits, whose batches are small, XLA takes the steps too.
     assert not [item for item in found.findings if item.refused or item.steps]
 
 
-def test_a_bundled_config_passes_on_a_gpu(rehearse: Rehearse) -> None:
+def test_a_bundled_config_passes_on_a_gpu(rehearse):
     found = rehearse("gpu", config=own_root() / "configs" / "digits.yaml")
 
     assert found.findings == ()
 
 
-def test_sizes_of_vocabularies_are_assumed() -> None:
+def test_sizes_of_vocabularies_are_assumed():
     from pipeline.training.rehearsal.rehearse import PREPROCESSING
     from pipeline.training.rehearsal.traced_preprocessing import TracedPreprocessing
 
@@ -276,9 +250,7 @@ def test_sizes_of_vocabularies_are_assumed() -> None:
 
 
 @pytest.mark.parametrize(("batch_size", "is_refused"), [(32, False), (20, True)])
-def test_a_batch_that_no_tpu_can_divide_is_refused(
-    rehearse: Rehearse, batch_size: int, is_refused: bool
-) -> None:
+def test_a_batch_that_no_tpu_can_divide_is_refused(rehearse, batch_size, is_refused):
     found = rehearse(
         "tpu", f"train.batch_size={batch_size}", "model=refused_models:no_such_feature"
     )
@@ -288,9 +260,7 @@ def test_a_batch_that_no_tpu_can_divide_is_refused(
     assert finding.refused == is_refused
 
 
-def test_another_strategy_than_the_accelerators_is_a_warning(
-    rehearse: Rehearse,
-) -> None:
+def test_another_strategy_than_the_accelerators_is_a_warning(rehearse):
     found = rehearse(
         "tpu", "train.strategy=mirrored", "model=refused_models:no_such_feature"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +22,8 @@ def stopped(trainings: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_a_truncated_checkpoint_falls_back_to_the_one_before(
-    trainings: Any, whole: Any, stopped: Any, tmp_path: Path
-) -> None:
+    trainings, whole, stopped, tmp_path
+):
     shutil.copytree(stopped.path, tmp_path, dirs_exist_ok=True)
     work = trainings.folder(tmp_path)
     newest = work.newest_checkpoint
@@ -39,8 +38,8 @@ def test_a_truncated_checkpoint_falls_back_to_the_one_before(
 
 
 def test_without_an_intact_checkpoint_training_starts_again(
-    trainings: Any, whole: Any, stopped: Any, tmp_path: Path
-) -> None:
+    trainings, whole, stopped, tmp_path
+):
     shutil.copytree(stopped.path, tmp_path, dirs_exist_ok=True)
     work = trainings.folder(tmp_path)
     for path in work.checkpoints.iterdir():
@@ -54,9 +53,7 @@ def test_without_an_intact_checkpoint_training_starts_again(
     assert work.weights == whole.weights
 
 
-def test_training_continues_without_a_writable_checkpoint(
-    trainings: Any, whole: Any, tmp_path: Path
-) -> None:
+def test_training_continues_without_a_writable_checkpoint(trainings, whole, tmp_path):
     work = trainings.folder(tmp_path)
     work.checkpoints.write_text("a file where the directory should be")
     assert trainings.run(tmp_path) == DONE
@@ -64,7 +61,7 @@ def test_training_continues_without_a_writable_checkpoint(
     assert work.weights == whole.weights
 
 
-def test_short_epochs_are_not_all_saved(trainings: Any, tmp_path: Path) -> None:
+def test_short_epochs_are_not_all_saved(trainings, tmp_path):
     assert trainings.run(tmp_path, share_of_time=1e-9) == DONE
     # The first, whose cost is not known yet, and the last.
     assert trainings.folder(tmp_path).newest_checkpoint.name == "ckpt-2"

@@ -26,7 +26,7 @@ def tuned(trainings: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return work
 
 
-def test_both_phases_are_one_history(tuned: Any) -> None:
+def test_both_phases_are_one_history(tuned):
     history = tuned.history
     assert history["learning_rate"] == pytest.approx([0.01, 0.01, 0.001, 0.001])
     assert tuned.epochs == [1, 2, 3, 4], "it stops early in the second phase only"
@@ -39,8 +39,8 @@ def test_both_phases_are_one_history(tuned: Any) -> None:
 
 
 def test_a_resumed_fine_tuning_equals_an_uninterrupted_one(
-    trainings: Any, tuned: Any, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+    trainings, tuned, tmp_path_factory
+):
     work = trainings.folder(tmp_path_factory.mktemp("cut"))
     kill = {"signal": int(signal.SIGKILL)}
     codes = [
@@ -60,7 +60,7 @@ def test_a_resumed_fine_tuning_equals_an_uninterrupted_one(
     assert work.weights == tuned.weights
 
 
-def test_a_wrong_layer_is_named(trainings: Any, tmp_path: Any) -> None:
+def test_a_wrong_layer_is_named(trainings, tmp_path):
     work = trainings.folder(tmp_path / "wrong")
     assert trainings.run(work.path, {"fine_tune": {"freeze": ["dens"]}}) == 1
     assert "no layer is named 'dens'" in work.log

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,12 +35,12 @@ def interrupted(trainings: Any, tmp_path_factory: pytest.TempPathFactory) -> Any
     return codes, trainings.folder(work)
 
 
-def test_each_interruption_has_its_exit_code(interrupted: Any) -> None:
+def test_each_interruption_has_its_exit_code(interrupted):
     codes, work = interrupted
     assert codes == [KILLED, STOPPED, STOPPED, KILLED, KILLED, DONE], work.log
 
 
-def test_training_resumes_where_it_was_stopped_or_saved_last(interrupted: Any) -> None:
+def test_training_resumes_where_it_was_stopped_or_saved_last(interrupted):
     _, work = interrupted
     resumed = [
         "training resumes with epoch 1 of 5, after batch 7",
@@ -57,22 +56,22 @@ def test_training_resumes_where_it_was_stopped_or_saved_last(interrupted: Any) -
     assert work.epochs == [1, 2, 3, 4, 5]
 
 
-def test_the_last_two_checkpoints_are_kept(interrupted: Any) -> None:
+def test_the_last_two_checkpoints_are_kept(interrupted):
     _, work = interrupted
     names = sorted(path.name for path in work.checkpoints.glob("*.index"))
     assert len(names) == 2
 
 
 def test_history_and_weights_equal_those_of_an_uninterrupted_training(
-    interrupted: Any, whole: Any
-) -> None:
+    interrupted, whole
+):
     """Dropout included, and the metrics of the interrupted epochs."""
     _, work = interrupted
     assert work.history == whole.history
     assert work.weights == whole.weights
 
 
-def test_the_facts_of_all_epochs_are_kept(interrupted: Any) -> None:
+def test_the_facts_of_all_epochs_are_kept(interrupted):
     """Though the last process had no step left to do."""
     _, work = interrupted
     facts = json.loads((work.path / "out/model_run/training.json").read_text())
@@ -81,7 +80,7 @@ def test_the_facts_of_all_epochs_are_kept(interrupted: Any) -> None:
     assert facts["time_to_first_step_s"] > 0
 
 
-def test_replicas_resume_together(trainings: Any, tmp_path: Path) -> None:
+def test_replicas_resume_together(trainings, tmp_path):
     train = {"replicas": 2, "epochs": 2}
     whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))
     assert trainings.run(whole.path, train) == DONE
@@ -100,7 +99,7 @@ def test_replicas_resume_together(trainings: Any, tmp_path: Path) -> None:
     assert cut.history["val_loss"] == pytest.approx(whole.history["val_loss"], rel=1e-3)
 
 
-def test_early_stopping_is_restored(trainings: Any, tmp_path: Path) -> None:
+def test_early_stopping_is_restored(trainings, tmp_path):
     train = {"learning_rate": 0.3, "epochs": 40, "early_stopping": {"patience": 3}}
     whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))
     assert trainings.run(whole.path, train) == DONE
@@ -125,9 +124,7 @@ def test_early_stopping_is_restored(trainings: Any, tmp_path: Path) -> None:
     [(STEPS_PER_EPOCH + 4, 1e9), (8, 0.0)],
     ids=["from the end of an epoch", "from the middle of an epoch"],
 )
-def test_workers_resume_together(
-    trainings: Any, tmp_path: Path, at_step: int, long_epoch_s: float
-) -> None:
+def test_workers_resume_together(trainings, tmp_path, at_step, long_epoch_s):
     train = {"strategy": "multi_worker", "processes": 2, "epochs": 2}
     whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))
     assert trainings.run(whole.path, train) == DONE
@@ -143,9 +140,7 @@ def test_workers_resume_together(
 
 
 @pytest.mark.acceptance
-def test_a_training_with_parameter_servers_resumes(
-    trainings: Any, tmp_path: Path
-) -> None:
+def test_a_training_with_parameter_servers_resumes(trainings, tmp_path):
     work = trainings.folder(tmp_path)
     train = {
         "strategy": "parameter_server",

@@ -56,9 +56,7 @@ def _restore(model: Any, directory: Path) -> Any:
 
 
 @pytest.mark.parametrize("units", [(3, 2, 1), (4, 1), (3,)])
-def test_a_checkpoint_of_another_model_is_refused(
-    tmp_path: Path, units: tuple[int, ...]
-) -> None:
+def test_a_checkpoint_of_another_model_is_refused(tmp_path, units):
     _fit(_model(3, 1), tmp_path)
     with pytest.raises(NodeError, match="the checkpoint is of another model") as caught:
         _restore(_model(*units), tmp_path)
@@ -66,7 +64,7 @@ def test_a_checkpoint_of_another_model_is_refused(
     assert "sluice run" in str(caught.value)
 
 
-def test_a_model_with_a_lookup_table_is_restored(tmp_path: Path) -> None:
+def test_a_model_with_a_lookup_table_is_restored(tmp_path):
     import tensorflow as tf
 
     def build() -> Any:

@@ -137,7 +137,7 @@ def whole(data: Path) -> Any:
     return _train(data)
 
 
-def test_phases_learn_and_the_rate_falls_on_plateaus(whole: Any) -> None:
+def test_phases_learn_and_the_rate_falls_on_plateaus(whole):
     """Otherwise the tests below would prove nothing."""
     history, _ = whole
     assert {len(values) for values in history.values()} == {EPOCHS}
@@ -156,13 +156,8 @@ def test_phases_learn_and_the_rate_falls_on_plateaus(whole: Any) -> None:
     ids=["between the phases", "in the second phase"],
 )
 def test_history_rates_and_weights_are_those_of_an_uninterrupted_training(
-    data: Path,
-    whole: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    stop: tuple[int, int],
-    place: str,
-) -> None:
+    data, whole, tmp_path, monkeypatch, stop, place
+):
     with pytest.raises(interrupt.Interrupted):
         _train(data, tmp_path, stop)
     interrupt.listen()

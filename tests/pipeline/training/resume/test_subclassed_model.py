@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,9 +13,7 @@ STEPS_PER_EPOCH = 10
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
-def test_a_resumed_training_equals_an_uninterrupted_one(
-    trainings: Any, tmp_path: Path, replicas: int
-) -> None:
+def test_a_resumed_training_equals_an_uninterrupted_one(trainings, tmp_path, replicas):
     train = {"replicas": replicas} if replicas > 1 else {}
     facts = {"model": "build_subclassed", "export": "real"}
     whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -37,7 +36,7 @@ SERVED = Cluster(workers=2, worker=0, parameter_servers=1, is_chief=True)
         ({"gpus": 1, "replicas": 4}, "mirrored", "train.replicas is 4"),
     ],
 )
-def test_auto_takes_the_first_that_is_there(given, kind: str, why: str) -> None:
+def test_auto_takes_the_first_that_is_there(given, kind, why):
     assert choose("auto", **{"gpus": 0, **given}) == Choice(kind, f"since {why}")
 
 
@@ -52,7 +51,7 @@ def test_auto_takes_the_first_that_is_there(given, kind: str, why: str) -> None:
         ("parameter_server", {"gpus": 0, "cluster": SERVED}),
     ],
 )
-def test_what_is_asked_for_is_taken(strategy: str, given) -> None:
+def test_what_is_asked_for_is_taken(strategy, given):
     assert choose(strategy, **given) == Choice(strategy, "as train.strategy says")
 
 
@@ -64,15 +63,13 @@ def test_what_is_asked_for_is_taken(strategy: str, given) -> None:
         ("parameter_server", {"cluster": WORKERS}, "there are no parameter servers"),
     ],
 )
-def test_what_is_asked_for_and_not_there_is_an_error(
-    strategy: str, given, what: str
-) -> None:
+def test_what_is_asked_for_and_not_there_is_an_error(strategy, given, what):
     with pytest.raises(UsageError, match=what) as failure:
         choose(strategy, gpus=1, **given)
     assert failure.value.where == "train.strategy"
 
 
-def test_a_tpu_is_found_by_variables_and_device_files(tmp_path: Path) -> None:
+def test_a_tpu_is_found_by_variables_and_device_files(tmp_path):
     assert find_tpu({}, tmp_path) is None
     assert find_tpu({"TPU_NAME": "mine"}, tmp_path) == Tpu("mine", "TPU_NAME is set")
     kubernetes = {"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS": "grpc://10.0.0.1:8470"}
@@ -115,13 +112,13 @@ def config(task: str, index: int, **cluster: int) -> dict[str, str]:
         (config("ps", 0, chief=1, worker=2, ps=1), Cluster(2, 0, 1, False)),
     ],
 )
-def test_tf_config_names_the_cluster_and_this_task(environ, cluster) -> None:
+def test_tf_config_names_the_cluster_and_this_task(environ, cluster):
     assert read_cluster(environ) == cluster
 
 
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"cluster": 1}', '{"task": {"index": "x"}}']
 )
-def test_a_damaged_tf_config_is_an_error(text: str) -> None:
+def test_a_damaged_tf_config_is_an_error(text):
     with pytest.raises(UsageError, match="TF_CONFIG cannot be read"):
         read_cluster({"TF_CONFIG": text})

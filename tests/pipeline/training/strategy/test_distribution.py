@@ -36,9 +36,7 @@ def results(logs: Path) -> dict[str, Any]:
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_the_losses_are_those_of_the_cpu(
-    results: dict[str, Any], tmp_path: Path
-) -> None:
+def test_on_a_gpu_the_losses_are_those_of_the_cpu(results, tmp_path):
     import tensorflow as tf
 
     if not tf.config.list_physical_devices("GPU"):
@@ -78,8 +76,8 @@ def test_on_a_gpu_the_losses_are_those_of_the_cpu(
     ],
 )
 def test_replicas_share_the_batch_and_lose_as_one(
-    results: dict[str, Any], case: str, line: str, batch_per_replica: int
-) -> None:
+    results, case, line, batch_per_replica
+):
     result = results[case]
     assert result["line"] == line
     assert result["batch_per_replica"] == batch_per_replica
@@ -87,7 +85,7 @@ def test_replicas_share_the_batch_and_lose_as_one(
     assert result["loss"][-1] < 0.8 * result["loss"][0]
 
 
-def test_precision_is_that_of_layers_and_is_reset(results: dict[str, Any]) -> None:
+def test_precision_is_that_of_layers_and_is_reset(results):
     mixed, single = results["mirrored 2"]
     assert (mixed["hidden"], single["hidden"]) == ("bfloat16", "float32")
     one = results["one_device"]["loss"]
@@ -99,7 +97,7 @@ def test_precision_is_that_of_layers_and_is_reset(results: dict[str, Any]) -> No
         assert result["weights"] == ["float32"]
 
 
-def test_the_loss_is_scaled_in_float16(results: dict[str, Any]) -> None:
+def test_the_loss_is_scaled_in_float16(results):
     result, one = results["float16"], results["one_device"]
     assert result["hidden"] == "float16"
     assert "LossScaleOptimizer" in result["optimizer"]
@@ -108,9 +106,7 @@ def test_the_loss_is_scaled_in_float16(results: dict[str, Any]) -> None:
     assert result["loss"] == pytest.approx(one["loss"], rel=1e-2)
 
 
-def test_the_log_has_the_placement_of_operations(
-    results: dict[str, Any], logs: Path
-) -> None:
+def test_the_log_has_the_placement_of_operations(results, logs):
     placed = (logs / "one_device.log").read_text()
     assert "MatMul: (MatMul): /job:localhost/replica:0/task:0/device:CPU:0" in placed
     # The last ones, too: the process ends without flushing.
@@ -132,9 +128,7 @@ def test_the_log_has_the_placement_of_operations(
         ),
     ],
 )
-def test_what_cannot_be_had_is_an_error(
-    results: dict[str, Any], case: str, message: str
-) -> None:
+def test_what_cannot_be_had_is_an_error(results, case, message):
     assert results[case].startswith(message)
 
 
@@ -145,9 +139,7 @@ def test_what_cannot_be_had_is_an_error(
         ("remote TPU", ["connect", "initialize"], "the TPU 'grpc://10.0.0.1:8470'"),
     ],
 )
-def test_a_tpu_is_resolved_connected_and_initialized(
-    results: dict[str, Any], case: str, calls: list[str], place: str
-) -> None:
+def test_a_tpu_is_resolved_connected_and_initialized(results, case, calls, place):
     result = results[case]
     assert result["calls"] == calls
     assert result["line"] == (
@@ -159,7 +151,7 @@ def test_a_tpu_is_resolved_connected_and_initialized(
     assert "a_xf is string: turn it into numbers" in result["strings"]
 
 
-def test_the_train_step_is_traced_for_a_tpu(results: dict[str, Any]) -> None:
+def test_the_train_step_is_traced_for_a_tpu(results):
     result = results["local TPU"]
     assert result["copies"] == result["replicas"]
     # Features and class ids of each replica.

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.tf
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_the_gradient_of_a_padded_batch_is_that_of_its_examples(classes: int) -> None:
+def test_the_gradient_of_a_padded_batch_is_that_of_its_examples(classes):
     import tensorflow as tf
 
     from pipeline.training.compile import make_loss, make_metrics

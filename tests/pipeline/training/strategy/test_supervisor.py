@@ -22,7 +22,7 @@ def supervised(tmp_path: Path) -> Supervised:
     return Supervised(tmp_path)
 
 
-def test_each_process_knows_its_place_in_the_cluster(supervised: Supervised) -> None:
+def test_each_process_knows_its_place_in_the_cluster(supervised):
     status, output, errors = supervised.run(
         """
         def train():
@@ -51,7 +51,7 @@ def test_each_process_knows_its_place_in_the_cluster(supervised: Supervised) -> 
     assert len(set(configs[0]["cluster"]["worker"])) == 2
 
 
-def test_servers_end_with_the_coordinator(supervised: Supervised) -> None:
+def test_servers_end_with_the_coordinator(supervised):
     status, _, errors = supervised.run(
         """
         def train():
@@ -67,7 +67,7 @@ def test_servers_end_with_the_coordinator(supervised: Supervised) -> None:
     assert status == 0, errors
 
 
-def test_after_a_killed_worker_all_are_restarted(supervised: Supervised) -> None:
+def test_after_a_killed_worker_all_are_restarted(supervised):
     status, _, errors = supervised.run(
         """
         def train():
@@ -99,7 +99,7 @@ def test_after_a_killed_worker_all_are_restarted(supervised: Supervised) -> None
         (0, "the training was not restarted"),
     ],
 )
-def test_restarts_are_bounded(supervised: Supervised, restarts: int, what: str) -> None:
+def test_restarts_are_bounded(supervised, restarts, what):
     status, _, errors = supervised.run(
         f"""
         def train():
@@ -120,7 +120,7 @@ def test_restarts_are_bounded(supervised: Supervised, restarts: int, what: str) 
 @pytest.mark.parametrize(
     "hang", ["kill(signal.SIGSTOP)", "signal.pause()"], ids=["stopped", "waiting"]
 )
-def test_a_hanging_worker_is_killed(supervised: Supervised, hang: str) -> None:
+def test_a_hanging_worker_is_killed(supervised, hang):
     status, _, errors = supervised.run(
         f"""
         def train():
@@ -138,7 +138,7 @@ def test_a_hanging_worker_is_killed(supervised: Supervised, hang: str) -> None:
     assert ("(stopped)" in note) == ("SIGSTOP" in hang)
 
 
-def test_an_error_of_the_training_is_raised(supervised: Supervised) -> None:
+def test_an_error_of_the_training_is_raised(supervised):
     status, output, errors = supervised.run(
         """
         def train():
@@ -157,9 +157,7 @@ def test_an_error_of_the_training_is_raised(supervised: Supervised) -> None:
     assert "[worker 1] KeyError: 'no such layer'" in errors
 
 
-def test_of_several_errors_the_one_with_examples_is_raised(
-    supervised: Supervised,
-) -> None:
+def test_of_several_errors_the_one_with_examples_is_raised(supervised):
     status, output, errors = supervised.run(
         """
         from sluice.errors import NodeError
@@ -179,7 +177,7 @@ def test_of_several_errors_the_one_with_examples_is_raised(
     assert (status, output) == (0, "('batch 5, example 8',)\n"), errors
 
 
-def test_an_error_that_cannot_be_pickled_keeps_its_text(supervised: Supervised) -> None:
+def test_an_error_that_cannot_be_pickled_keeps_its_text(supervised):
     status, _, errors = supervised.run(
         """
         def train():
@@ -194,7 +192,7 @@ def test_an_error_that_cannot_be_pickled_keeps_its_text(supervised: Supervised) 
     assert "the training failed: Local: no such layer" in errors
 
 
-def test_a_lost_connection_restarts_all(supervised: Supervised) -> None:
+def test_a_lost_connection_restarts_all(supervised):
     status, _, errors = supervised.run(
         """
         class UnavailableError(Exception):
@@ -212,7 +210,7 @@ def test_a_lost_connection_restarts_all(supervised: Supervised) -> None:
     assert note.startswith("worker 0 raised UnavailableError: Socket closed")
 
 
-def test_a_stop_waits_for_the_checkpoint_of_all(supervised: Supervised) -> None:
+def test_a_stop_waits_for_the_checkpoint_of_all(supervised):
     script = supervised.start(
         """
         def train():
@@ -242,9 +240,7 @@ def test_a_stop_waits_for_the_checkpoint_of_all(supervised: Supervised) -> None:
     assert (supervised.folder / "worker1.saved").exists()
 
 
-def test_a_worker_that_is_stopped_by_itself_interrupts_the_training(
-    supervised: Supervised,
-) -> None:
+def test_a_worker_that_is_stopped_by_itself_interrupts_the_training(supervised):
     status, _, errors = supervised.run(
         """
         def train():
@@ -259,7 +255,7 @@ def test_a_worker_that_is_stopped_by_itself_interrupts_the_training(
     assert "Interrupted" in errors.splitlines()[-1]
 
 
-def test_before_the_first_step_a_stop_does_not_wait(supervised: Supervised) -> None:
+def test_before_the_first_step_a_stop_does_not_wait(supervised):
     script = supervised.start(
         """
         def train():
@@ -280,7 +276,7 @@ def test_before_the_first_step_a_stop_does_not_wait(supervised: Supervised) -> N
     assert time.monotonic() - asked < 5
 
 
-def test_no_process_outlives_the_supervisor(supervised: Supervised) -> None:
+def test_no_process_outlives_the_supervisor(supervised):
     script = supervised.start(
         """
         def train():
@@ -301,9 +297,7 @@ def test_no_process_outlives_the_supervisor(supervised: Supervised) -> None:
 
 
 @pytest.mark.parametrize("max_restarts", [3, 0])
-def test_training_survives_a_worker_of_parameter_servers(
-    supervised: Supervised, max_restarts: int
-) -> None:
+def test_training_survives_a_worker_of_parameter_servers(supervised, max_restarts):
     status, _, errors = supervised.run(
         f"""
         def train():
@@ -333,9 +327,7 @@ def test_training_survives_a_worker_of_parameter_servers(
     assert goes_on in note
 
 
-def test_after_a_killed_parameter_server_all_are_restarted(
-    supervised: Supervised,
-) -> None:
+def test_after_a_killed_parameter_server_all_are_restarted(supervised):
     status, _, errors = supervised.run(
         """
         def train():

@@ -1,0 +1,130 @@
+"""Reads metrics and plots from the JSON form of TFMA's protos."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+OVERALL = "overall"
+PER_CLASS = "examples_per_class"
+
+
+class Metric(NamedTuple):
+    """A metric of a slice and a model.
+
+    Attributes:
+      slice: its name, such as ``payment_type: Cash``, or ``overall``.
+      is_compared: whether it is a difference from another slice.
+      model: ``candidate``, ``baseline``, or the model's name in another pipeline.
+      name: on the page, such as ``precision (class_id 3)``.
+      value: its number; None for anything else.
+      bounds: of the confidence interval, if there is one.
+      array: the values of an array.
+      text: what there is in place of a number, such as an error.
+    """
+
+    slice: str
+    is_compared: bool
+    model: str
+    name: str
+    value: float | None
+    bounds: tuple[float, float] | None
+    array: list[float]
+    text: str
+
+
+class Plot(NamedTuple):
+    """A plot of all examples: the model, its title, and TFMA's tables by kind."""
+
+    model: str
+    title: str
+    tables: Mapping[str, Any]
+
+
+def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
+    """Yields the metrics of a document, all examples first, without differences."""
+    for item in document["metrics"]:
+        key, cross = item.get("slice_key", {}), item.get("cross_slice_key")
+        where = slice_name(key)
+        if cross:
+            compared, other = cross["comparison_slice_key"], cross["baseline_slice_key"]
+            where = f"{slice_name(compared)}, less {slice_name(other)}"
+        for found in item.get("metric_keys_and_values", ()):
+            key, value = found["key"], found.get("value", {})
+            if key.get("is_diff"):
+                continue
+            number, bounds = _number(value), None
+            interval = found.get("confidence_interval") or value.get("bounded_value")
+            if interval:
+                low, high = interval["lower_bound"], interval["upper_bound"]
+                bounds = _bound(low), _bound(high)
+            array = value.get("array_value", {})
+            values = next((v for k, v in array.items() if k.endswith("_values")), ())
+            numbers = [] if "bytes_values" in array else [float(x) for x in values]
+            name = " ".join([key.get("name", ""), *filter(None, [_about(key)])])
+            yield Metric(
+                slice=where,
+                is_compared=bool(cross),
+                model=key.get("model_name") or "candidate",
+                name=name,
+                value=number,
+                bounds=bounds,
+                array=numbers,
+                text=_text(value, len(values)),
+            )
+
+
+def read_plots(document: Mapping[str, Any]) -> Iterator[Plot]:
+    """Yields the plots of a document."""
+    for item in document["plots"]:
+        for found in item.get("plot_keys_and_values", ()):
+            key = found["key"]
+            title = " ".join(filter(None, [key.get("name"), _about(key)]))
+            model = key.get("model_name") or "candidate"
+            yield Plot(model, title, found.get("value", {}))
+
+
+def slice_name(key: Mapping[str, Any]) -> str:
+    """Returns the display name of a slice, such as ``payment_type: Cash``."""
+    parts = key.get("single_slice_keys", ())
+    return ", ".join(f"{x['column']}: {_slice_value(x)}" for x in parts) or OVERALL
+
+
+def _slice_value(part: Mapping[str, Any]) -> Any:
+    if "bytes_value" in part:
+        return base64.b64decode(part["bytes_value"]).decode(errors="replace")
+    return part.get("int64_value", part.get("float_value", ""))
+
+
+def _about(key: Mapping[str, Any]) -> str:
+    """Returns of which class, output or average a metric is, in brackets."""
+    about = [f"{name} {value}" for name, value in key.get("sub_key", {}).items()]
+    about += [key["output_name"]] if key.get("output_name") else []
+    about += [name for name, used in key.get("aggregation_type", {}).items() if used]
+    return f"({', '.join(about)})" if about else ""
+
+
+def _number(value: Mapping[str, Any]) -> float | None:
+    if "double_value" in value:
+        return float(value["double_value"])
+    if "bounded_value" in value:
+        return float(value["bounded_value"]["value"])
+    if "t_distribution_value" in value:
+        return float(value["t_distribution_value"]["unsampled_value"])
+    return None
+
+
+def _bound(bound: Any) -> float:
+    """Returns a bound of ``bounded_value``, or of an interval: another value."""
+    found = _number(bound) if isinstance(bound, Mapping) else float(bound)
+    return float("nan") if found is None else found
+
+
+def _text(value: Mapping[str, Any], values: int) -> str:
+    if values:
+        return f"{values:,} values"
+    if "bytes_value" in value:
+        return base64.b64decode(value["bytes_value"]).decode(errors="replace")
+    error = value.get("unknown_type", {}).get("error") or value.get("debug_message")
+    return error or "not in the record"

@@ -1,1 +1,0 @@
-"""Checks of ``sluice doctor``: packages, machine, disks, devices, models."""

@@ -1,0 +1,203 @@
+"""Samples document: the images of an ``Examples`` artifact.
+
+A gallery by class, formats and sizes, and equal images, which make a model look better
+than it is where one is in the training data and the other in the evaluated split.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from PIL import Image
+
+from runners.documents.examples import (
+    ExampleRecord,
+    as_text,
+    first_value,
+    read_examples,
+    split_names,
+)
+from sluice.mlmd_items import Artifact
+from sluice.privacy import Privacy
+
+MAX_RECORDS = 20_000
+MAX_SECONDS = 1.0
+MAX_CLASSES = 20
+IMAGES_PER_CLASS = 8
+MAX_SIZES = 20
+MAX_GROUPS = 10
+# Records among which image features are looked for.
+_FIRST = 100
+_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")
+_PIXELS = (64, 64)
+_MAX_PIXELS = 40_000_000
+_THUMBNAIL_BYTES = 3000
+
+
+class _Image(NamedTuple):
+    """An image: the place of its record, its class if known, its format and size."""
+
+    split: str
+    file: str
+    record: int
+    label: Any
+    size: str
+
+    def to_dict(self, described: Mapping[str, Any]) -> dict[str, Any]:
+        where = {"split": self.split, "file": self.file, "record": self.record}
+        return {**where, "class": as_text(self.label), **described}
+
+
+@dataclass
+class _Feature:
+    """The images of a feature by their SHA-256, and what is shown of some of them."""
+
+    groups: dict[bytes, list[_Image]] = field(default_factory=dict)
+    equal: dict[bytes, dict[str, Any]] = field(default_factory=dict)
+    gallery: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def add(self, record: ExampleRecord, label: Any, data: bytes) -> None:
+        if (image := open_image(data)) is None:
+            return
+        size = f"{image.format} {image.width} x {image.height}"
+        found = _Image(*record[:3], label, size)
+        digest = hashlib.sha256(data).digest()
+        group = self.groups.setdefault(digest, [])
+        group.append(found)
+        shown = self.gallery.setdefault(label, [])
+        if len(group) == 1 and len(shown) < IMAGES_PER_CLASS:
+            shown.append(found.to_dict(describe_image(data)))
+        elif len(group) == 2:
+            self.equal[digest] = describe_image(data)
+
+    def to_dict(self, name: str, *, is_shown: bool) -> dict[str, Any]:
+        by_split: dict[str, list[_Image]] = {}
+        for image in (image for group in self.groups.values() for image in group):
+            by_split.setdefault(image.split, []).append(image)
+        # Numbers by value, before text; an unknown class comes last.
+        classes = sorted(self.gallery, key=lambda x: (x is None, type(x) is bytes, x))
+        equal = sorted(self.equal, key=lambda digest: not self._is_across(digest))
+        return {
+            "name": name,
+            "splits": [_split(*item) for item in by_split.items()],
+            "gallery": [
+                {"class": as_text(key), "images": self.gallery[key]}
+                for key in classes[: MAX_CLASSES if is_shown else 0]
+            ],
+            "classes_left_out": max(0, len(classes) - MAX_CLASSES),
+            "equal": {
+                "images": sum(len(self.groups[digest]) for digest in equal),
+                "groups": len(equal),
+                "across_splits": sum(map(self._is_across, equal)),
+                "examples": [
+                    self._group(digest)
+                    for digest in equal[: MAX_GROUPS if is_shown else 0]
+                ],
+            },
+        }
+
+    def _is_across(self, digest: bytes) -> bool:
+        return len({image.split for image in self.groups[digest]}) > 1
+
+    def _group(self, digest: bytes) -> dict[str, Any]:
+        """Returns a group of equal images: the first of each split."""
+        group = self.groups[digest]
+        firsts = {image.split: image for image in reversed(group)}.values()
+        return {
+            "images": [image.to_dict(self.equal[digest]) for image in firsts],
+            "images_left_out": len(group) - len(firsts),
+        }
+
+
+def _split(split: str, images: Sequence[_Image]) -> dict[str, Any]:
+    sizes = Counter(image.size for image in images)
+    return {
+        "split": split,
+        "images": len(images),
+        "sizes": dict(sizes.most_common(MAX_SIZES)),
+        "sizes_left_out": max(0, len(sizes) - MAX_SIZES),
+    }
+
+
+def samples(examples: Artifact, privacy: Privacy) -> dict[str, Any] | None:
+    """Returns samples of the images; None if there are none.
+
+    Reading ends after ``MAX_RECORDS`` or ``MAX_SECONDS``.
+    """
+    if privacy.private:
+        return {"records": {}, "features": []}
+    records = read_examples(examples.uri, split_names(examples))
+    features: dict[str, _Feature] = {}
+    read: Counter[str] = Counter()
+    complete, ends_at = True, time.monotonic() + MAX_SECONDS
+    for count, record in enumerate(records):
+        if count >= _FIRST and not features:
+            break
+        if count >= MAX_RECORDS or time.monotonic() > ends_at:
+            complete = False
+            break
+        read[record.split] += 1
+        values = record.features()
+        label = first_value(values.get(privacy.label or ""))
+        for name in values if count < _FIRST else features:
+            data = first_value(values.get(name))
+            if isinstance(data, bytes) and (name in features or open_image(data)):
+                features.setdefault(name, _Feature()).add(record, label, data)
+    if not features:
+        return None
+    return {
+        "records": read,
+        "complete": complete,
+        "features": [
+            feature.to_dict(name, is_shown=name not in privacy.sensitive)
+            for name, feature in features.items()
+        ],
+    }
+
+
+def open_image(data: object) -> Image.Image | None:
+    """Returns an image whose header was read; None if it is none."""
+    if not isinstance(data, bytes):
+        return None
+    try:
+        return Image.open(io.BytesIO(data), formats=_FORMATS)
+    except Exception:  # Pillow raises nearly anything for a damaged image.
+        return None
+
+
+def describe_image(data: bytes) -> dict[str, Any]:
+    """Returns format and size, and ``data``: a ``data:`` URI of at most 3 kB.
+
+    It is encoded anew, so that what else was in the file, such as a position, is left
+    out; None if it cannot be decoded, or not be made so small.
+    """
+    image = open_image(data)
+    if image is None:
+        return {"width": 0, "height": 0, "format": "unknown", "data": None}
+    size = {"width": image.width, "height": image.height, "format": image.format}
+    return {**size, "data": _thumbnail(image)}
+
+
+def _thumbnail(image: Image.Image) -> str | None:
+    if image.width * image.height > _MAX_PIXELS:
+        return None
+    try:
+        image.draft("RGB", _PIXELS)
+        small = image.convert("L" if image.mode in ("1", "L") else "RGB")
+        small.thumbnail(_PIXELS)
+        for kind, quality in (("png", 0), ("jpeg", 85), ("jpeg", 35)):
+            encoded = io.BytesIO()
+            small.save(encoded, kind, optimize=True, quality=quality)
+            if encoded.tell() <= _THUMBNAIL_BYTES:
+                text = base64.b64encode(encoded.getvalue()).decode()
+                return f"data:image/{kind};base64,{text}"
+    except Exception:
+        return None
+    return None

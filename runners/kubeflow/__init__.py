@@ -1,1 +1,0 @@
-"""Runs pipelines on Kubeflow Pipelines, by the client generated from its REST API."""

@@ -1,1 +1,0 @@
-"""Processes of a run: zygote, process pool, jobs, and their clean-up."""

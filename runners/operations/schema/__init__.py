@@ -1,1 +1,0 @@
-"""Operations on the reviewed schema: show, infer, diff, accept."""

@@ -1,0 +1,213 @@
+"""The server: which address shows which page, and which form starts what.
+
+It listens on a port of 127.0.0.1, and stops on SIGINT and SIGTERM.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from reports.compare import compare
+from reports.diff_page import render_diff
+from reports.environment import inline
+from reports.read_run import RunData, read_run
+from reports.run_page import REPORT_FILE, render_run
+from runners.operations.pipeline_request import next_command
+from runners.ui.actions import ChildProcesses
+from runners.ui.guard import guards
+from runners.ui.live import EVENT_STREAM, View, stream, ui_environment
+from runners.ui.pages import Pages
+from runners.ui.run_view import log_files
+from runners.ui.tables import run_url
+from sluice.errors import ExitCode, SluiceError, UsageError
+
+_ADDRESS = "127.0.0.1"
+# Streams end by themselves when the server stops; this is for slow pages.
+_STOP_S = 3
+_PIPELINE = "/pipelines/{name}"
+# As on disk: the link from one report to another is relative.
+_RUN = _PIPELINE + "/runs/{run_id}/"
+# A report has a policy in its head. Whatever else is in it, it cannot send requests
+# here as a page of this server could.
+_REPORT_HEADERS = {
+    "Content-Security-Policy": "sandbox allow-scripts; frame-ancestors 'none'"
+}
+
+
+@dataclass(frozen=True)
+class _Site:
+    """The endpoints; those that are no coroutines are called in threads."""
+
+    pages: Pages
+    is_stopping: Callable[[], bool]
+
+    def page(
+        self, make_view: Callable[[Request], View]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Returns the endpoint of a page, and of the stream of its changes."""
+
+        async def endpoint(request: Request) -> Response:
+            make = partial(make_view, request)
+            if EVENT_STREAM in request.headers.get("accept", ""):
+                events = stream(make, self.is_stopping)
+                return StreamingResponse(events, media_type=EVENT_STREAM)
+            return await run_in_threadpool(lambda: self._show(make()))
+
+        return endpoint
+
+    def report(self, request: Request) -> Response:
+        """Shows the page of a run: of its end, or else of the run as it is now."""
+        run_dir = self.pages.found(request).run_dir
+        written = run_dir / REPORT_FILE
+        if written.is_file():
+            return FileResponse(written, headers=_REPORT_HEADERS)
+        with read_run(run_dir) as run:
+            return HTMLResponse(render_run(run), headers=_REPORT_HEADERS)
+
+    def diff(self, request: Request) -> Response:
+        """Shows the differences between two runs of a pipeline, as a report."""
+        ids = [request.query_params.get(side, "") for side in ("before", "after")]
+        found = [self.pages.found(request, run_id) for run_id in ids]
+        before, after = (RunData(item.run_dir, item.record) for item in found)
+        return HTMLResponse(render_diff(compare(before, after)), 200, _REPORT_HEADERS)
+
+    def log(self, request: Request) -> Response:
+        """Shows the whole log of a node, as text."""
+        logs = log_files(self.pages.found(request))
+        path = logs.get(request.path_params["node"])
+        if path is None:
+            raise HTTPException(404, "there is no such log")
+        return FileResponse(path, media_type="text/plain; charset=utf-8")
+
+    async def act(self, request: Request) -> Response:
+        """Starts a command."""
+        form = parse_qs((await request.body()).decode(errors="replace"))
+        found, action = await run_in_threadpool(self.pages.action, request)
+        assert self.pages.children is not None
+        words = action.command("".join(form.get("reason", ())))
+        index = self.pages.children.start(action.label, words, run_url(found))
+        return RedirectResponse(f"/commands/{index}", 303)
+
+    def _show(self, view: View) -> Response:
+        page = ui_environment().get_template("ui.html.j2")
+        return HTMLResponse(
+            page.render(view=view, is_read_only=self.pages.children is None)
+        )
+
+
+def make_app(
+    pages: Pages, token: str, cookie: str, is_stopping: Callable[[], bool]
+) -> Starlette:
+    """Returns the application.
+
+    Args:
+      pages: what it shows, and whether it may start commands.
+      token: whoever has it may see the pages.
+      cookie: the name of the cookie with the token.
+      is_stopping: whether the server is about to end.
+    """
+    site = _Site(pages, is_stopping)
+    routes: list[Route | Mount] = [
+        Route("/", site.page(pages.pipelines)),
+        Route("/static/page.css", partial(_asset, "page.css.j2", "text/css")),
+        Route("/static/page.js", partial(_asset, "page.js", "text/javascript")),
+        Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
+        Route(_PIPELINE, site.page(pages.runs)),
+        Route(f"{_PIPELINE}/diff", site.diff),
+        Route(f"{_PIPELINE}/models", site.page(pages.models)),
+        Route(f"{_PIPELINE}/data", site.page(pages.data)),
+        Route(_RUN, site.page(pages.run)),
+        Route(f"{_RUN}{REPORT_FILE}", site.report),
+        Route(f"{_RUN}logs/{{node}}", site.log),
+    ]
+    if pages.children is not None:
+        routes += [
+            Route("/commands/{index:int}", site.page(pages.command)),
+            Route(f"{_RUN}do/{{action}}", site.page(pages.ask), methods=["GET"]),
+            Route(f"{_RUN}do/{{action}}", site.act, methods=["POST"]),
+        ]
+    return Starlette(
+        routes=routes,
+        middleware=guards(token, cookie),
+        exception_handlers={SluiceError: _show_error},
+    )
+
+
+def _show_error(request: Request, error: Exception) -> Response:
+    return PlainTextResponse(str(error), 422)
+
+
+def _asset(name: str, media_type: str, request: Request) -> Response:
+    return Response(inline(name), media_type=media_type)
+
+
+def serve(
+    port: int,
+    read_only: bool,
+    on_ready: Callable[[str, str], None],
+) -> None:
+    """Serves the project's workspaces until SIGINT or SIGTERM.
+
+    Args:
+      port: of 127.0.0.1; 0 for any free one.
+      read_only: whether nothing can be changed.
+      on_ready: called with the address to open and the token in it, once connections
+        are accepted.
+
+    Raises:
+      UsageError: the port cannot be used.
+    """
+    try:
+        listener = socket.create_server((_ADDRESS, port))
+    except OSError as error:
+        command = next_command("ui", "--port", "0")
+        raise UsageError(
+            f"port {port} of {_ADDRESS} cannot be used",
+            actual=os.strerror(error.errno or 0),
+            hint=f"{command}   (any free port)",
+        ) from error
+    # uvicorn raises the signal again at its end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TERMINATED))
+    with suppress(KeyboardInterrupt), listener:
+        port = listener.getsockname()[1]
+        token = secrets.token_urlsafe(32)
+        pages = Pages(None if read_only else ChildProcesses())
+        server: uvicorn.Server
+        app = make_app(pages, token, f"sluice_ui_{port}", lambda: server.should_exit)
+        config = uvicorn.Config(
+            app,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_STOP_S,
+        )
+        server = uvicorn.Server(config)
+        on_ready(f"http://{_ADDRESS}:{port}/?token={token}", token)
+        server.run(sockets=[listener])

@@ -1,0 +1,118 @@
+"""Tables of runs, versions and spans, with links to their pages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from reports.formats import seconds, shorten, time, visible
+from reports.index_page import Index, make_index
+from reports.read_run import RunData
+from reports.run_table import make_run_table
+from reports.run_values import duration_s, outcome, version
+from reports.tables import Column, Header, Mark, Table, numbers
+from runners.operations.find_run import FoundRun
+from runners.operations.models import ListedModel
+from runners.ui.run_view import now_utc, remark
+from sluice.record.run_record import RunRecord
+from sluice.record.states import RUN_TONES
+
+
+def _link(url: str, text: object) -> Markup:
+    return Markup('<a href="{}">{}</a>').format(url, visible(text))
+
+
+def pipeline_url(name: str) -> str:
+    """Returns the address of a pipeline's page."""
+    return f"/pipelines/{quote(name, safe='')}"
+
+
+def run_url(found: FoundRun) -> str:
+    """Returns the address of a run's page, a folder as the run's own."""
+    return f"{pipeline_url(found.name)}/runs/{quote(found.record.run_id, safe='')}/"
+
+
+def _run_link(found: FoundRun) -> Markup:
+    return _link(run_url(found), found.record.run_id)
+
+
+def pipeline_table(last_runs: Sequence[FoundRun]) -> Table:
+    """Returns a row for each pipeline, with its last run."""
+    rows = [
+        [
+            _link(pipeline_url(found.name), found.name),
+            _run_link(found),
+            Mark(RUN_TONES[found.record.status], outcome(found.record)),
+            version(found.record),
+            time(found.record.started_at),
+            duration_s(found.record, now_utc()),
+            _remark(found.record),
+        ]
+        for found in last_runs
+    ]
+    columns: Header = ["Pipeline", "Last run", "Verdict", numbers("Version"), "Started"]
+    columns += [numbers("Duration", format=seconds), "Remark"]
+    return Table("pipelines", "Pipelines", columns, rows)
+
+
+def _remark(record: RunRecord) -> str:
+    """Returns what a run does now, or why it has failed."""
+    if record.error:
+        return shorten(record.error.message.partition("\n")[0], 100)
+    running = [node for node in record.nodes if node.state == "running"]
+    return "; ".join(f"{node.id} {remark(node)}".rstrip() for node in running)
+
+
+def run_index(runs: Sequence[FoundRun]) -> Index:
+    """Returns table and trends of a pipeline's runs, as on the page of all runs."""
+    links = {item.record.run_id: _run_link(item) for item in runs}
+    data = [RunData(item.run_dir, item.record) for item in runs]
+    return make_index(data, lambda run: links[run.record.run_id])
+
+
+def version_table(listed: Sequence[ListedModel], runs: Sequence[FoundRun]) -> Table:
+    """Returns a row for each pushed version, with the metrics of its run."""
+    links = {item.record.run_id: _run_link(item) for item in runs}
+    table = make_run_table(RunData(item.run_dir, item.record) for item in runs)
+    metrics = {row.run_id: row.metrics for row in table.rows}
+    rows = []
+    for item in listed:
+        pushed, flaws = item.version, ", ".join(item.flaws)
+        run_id = str(pushed.facts.get("pipeline_run_id") or "")
+        values = metrics.get(run_id, {})
+        rows.append(
+            [
+                pushed.version,
+                Mark("warn", flaws) if flaws else Mark("good", "ok"),
+                time(pushed.published_at),
+                links.get(run_id, run_id),
+                *(values.get(name) for name in table.metrics),
+                (pushed.digest or "")[:12],
+            ]
+        )
+    columns: Header = [numbers("Version"), "State", "Published", "Run"]
+    columns += map(numbers, table.metrics)
+    columns.append(Column("Digest", code=True))
+    where = os.path.dirname(listed[0].version.uri) if listed else ""
+    return Table("versions", f"Versions in {where}, newest first", columns, rows)
+
+
+def span_table(runs: Sequence[FoundRun]) -> Table | None:
+    """Returns a row for each span that a run has read, the newest first."""
+    readers: dict[tuple[str, int, int | None, str | None], list[FoundRun]] = {}
+    for item in runs:
+        for name, spans in item.record.spans.items():
+            for span in spans:
+                key = (name, span["span"], span["version"], span["date"])
+                readers.setdefault(key, []).append(item)
+    ordered = sorted(readers.items(), key=lambda pair: (pair[0][0], -pair[0][1]))
+    rows = [
+        [*key, len(found), _run_link(found[-1]), _run_link(found[0])]
+        for key, found in ordered
+    ]
+    columns: Header = ["Input", numbers("Span"), numbers("Version"), "Date"]
+    columns += [numbers("Runs"), "First run", "Last run"]
+    return Table("spans", "Spans that were read", columns, rows) if rows else None

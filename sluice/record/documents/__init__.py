@@ -1,1 +1,0 @@
-"""Contents of the documents in ``record/``, one module per kind."""

@@ -1,0 +1,1 @@
+"""A package, since a library installs another one of this name."""

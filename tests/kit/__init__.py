@@ -1,0 +1,1 @@
+"""What tests share: past runs, waiting, compiled jobs, pages in a browser."""

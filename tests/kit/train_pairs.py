@@ -1,0 +1,90 @@
+"""The Trainer's ``run_fn`` on small generated examples, in a process like a node's."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_transform as tft
+
+from pipeline.training.callbacks.step_callback import StepCallback
+from pipeline.training.run_fn import run_fn
+from pipeline.training.strategy.task_process import beat
+from sluice import interrupt
+from tests.kit.transform_output import FEATURES, Output
+
+# The epoch, from 0, in whose middle a training is disturbed.
+EPOCH = 1
+
+
+def train(folder: str, data: str, settings: dict[str, Any]) -> None:
+    """Trains, and writes to ``folder``: the model, its run, and how it ended.
+
+    Args:
+      folder: also tells the callback ``Wait`` when to go on.
+      data: has the files of the splits.
+      settings: the section ``train`` of the config.
+    """
+    interrupt.listen()
+    vars(tft)["TFTransformOutput"] = lambda path: Output()
+    fn_args = SimpleNamespace(
+        custom_config={
+            "train": settings,
+            "feature_set": FEATURES.to_dict(),
+            "model": "tests.kit.train_pairs:build_model",
+            "model_params": {},
+            "own_preprocessing": False,
+        },
+        transform_graph_path="",
+        train_files=[f"{data}/train*"],
+        eval_files=[f"{data}/eval*"],
+        model_run_dir=f"{folder}/run",
+        serving_model_dir=f"{folder}/model",
+        base_model=None,
+    )
+    try:
+        run_fn(fn_args)
+        end = "done"
+    except interrupt.Interrupted:
+        end = "interrupted"
+    Path(folder, "end").write_text(end)
+
+
+def build_model(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
+    """A dense model with batch normalization, whose state each replica has its own."""
+    value = tf.keras.Input((1,), name="a_xf")
+    hidden = tf.keras.layers.Dense(4, activation="tanh")(value)
+    hidden = tf.keras.layers.BatchNormalization()(hidden)
+    output = tf.keras.layers.Dense(1, activation="sigmoid")(hidden)
+    return tf.keras.Model({"a_xf": value}, output)
+
+
+class Wait(StepCallback):
+    """Waits once, in the middle of an epoch, for what the test does meanwhile.
+
+    The watchdog sees progress, as during a long read.
+    """
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = Path(folder)
+        self._epoch = 0
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        waiting = self._folder / "waiting"
+        task = json.loads(os.environ["TF_CONFIG"])["task"]
+        leads = task["index"] == 0
+        if self._epoch < EPOCH or batch < 1 or not leads or waiting.exists():
+            return
+        waiting.touch()
+        while not (self._folder / "go").exists():
+            beat()
+            time.sleep(0.01)

@@ -1,0 +1,70 @@
+"""``sluice models``: damaged, unrecorded and retired versions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from pipeline.config.load import load_config
+from runners.operations.pipeline_request import published_in
+
+pytestmark = pytest.mark.unit
+
+
+def test_versions_are_listed_newest_first(past, sluice):
+    assert (
+        "no version of digits has been pushed yet"
+        in sluice(*("models", "list", "digits"))[1]
+    )
+    runs = [past.run(push=True), past.run(push=True)]
+    listed = json.loads(sluice("models", "list", "digits", "--json")[1])
+    assert [item["facts"]["pipeline_run_id"] for item in listed] == runs[::-1]
+    assert listed[0].keys() == {
+        *("version", "uri", "digest", "published_at", "facts", "damage", "retired")
+    }
+
+
+def test_the_screen_names_flaws(past, sluice):
+    for _ in range(3):
+        past.run(push=True)
+    serving = past.workspace.serving
+    (serving / "2" / "saved_model.pb").write_text("other")
+    shutil.copytree(serving / "1", serving / "7")
+    code, out, err = sluice(
+        "models", "retire", "digits", "v3", "--reason", "bad labels"
+    )
+    assert code == 0 and out.startswith("retired: "), err
+    lines = sluice("models", "list", "digits")[1].splitlines()
+    states = {line.split()[0]: line.split()[-2] for line in lines[1:5]}
+    assert states == {"7": "unrecorded", "3": "retired", "2": "damaged", "1": "ok"}
+    assert lines[5].startswith("version 7 is unrecorded: no record of a push")
+    assert lines[6] == "version 3 is retired: bad labels"
+    assert lines[7].startswith("version 2 is damaged: files with the digest")
+
+
+def test_versions_are_listed_despite_damaged_metadata(past, sluice):
+    past.run(push=True)
+    past.workspace.metadata_db.write_text("no database")
+    code, out, err = sluice("models", "list", "digits")
+    assert code == 0 and len(out.splitlines()) == 2
+    assert "cannot tell which models are retired" in err
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["cloud.root=gs://bucket/r"], "gs://bucket/r/digits/serving"),
+        (
+            ["cloud.root=gs://bucket/r", "push.serving_dir=gs://bucket/s"],
+            "gs://bucket/s",
+        ),
+        (
+            ["cloud.root=gs://bucket/r", "push.serving_dir=here"],
+            "gs://bucket/r/digits/serving",
+        ),
+    ],
+)
+def test_models_of_a_service_are_read_where_it_pushes_them(overrides, expected):
+    assert published_in(load_config("digits", overrides=overrides)) == expected

@@ -1,0 +1,74 @@
+"""``sluice report``: which run's page is drawn, where, and what an error names."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+
+import pytest
+
+from runners.cli.report import draw, draw_all
+from sluice.errors import UsageError, WorkspaceError
+from sluice.storage.storage import Storage
+
+pytestmark = pytest.mark.unit
+
+
+def test_the_last_run_is_the_default(written):
+    first, last = written.fail(written.FIRST), written.fail(written.SECOND)
+    record, page = draw("digits")
+    assert (record.run_id, page) == (written.SECOND, last / "report.html")
+    assert f"run {written.SECOND}" in page.read_text("utf-8")
+    assert not (first / "report.html").exists()
+    assert draw("digits", written.FIRST)[1] == first / "report.html"
+    assert draw() == (record, page)
+
+
+def test_a_run_in_progress(written):
+    with written.workspace.exclusive("sluice run digits"):
+        written.begin()
+        record, page = draw("digits")
+    assert record.status == "running"
+    assert "Running: " in page.read_text("utf-8")
+
+
+def test_all_runs(written):
+    with pytest.raises(UsageError, match="no pipeline has run yet"):
+        draw()
+    run_dir = written.fail(written.FIRST)
+    draw("digits")
+    _, page = draw_all("digits")
+    assert page == run_dir.parents[1] / "index.html"
+    assert f'href="runs/{written.FIRST}/report.html"' in page.read_text("utf-8")
+
+
+def test_a_workspace_that_may_only_be_read(written, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    run_dir = written.fail(written.FIRST)
+    monkeypatch.setattr(Storage, "write_atomically", refuse)
+    with pytest.raises(WorkspaceError, match="cannot be written"):
+        draw("digits")
+    # The page that the run has left.
+    (run_dir / "report.html").touch()
+    assert draw("digits")[1] == run_dir / "report.html"
+
+
+def test_the_verb(written, sluice, monkeypatch):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", lambda uri: opened.append(uri))
+    page = written.fail(written.FIRST) / "report.html"
+    code, out, err = sluice("report", "digits", "--open")
+    assert (code, out) == (0, f"{page}\n")
+    assert opened == [page.as_uri()] and "no browser was found" in err
+    assert json.loads(sluice("report", "--json")[1]) == {
+        "schema_version": 1,
+        "pipeline": "digits",
+        "run_id": written.FIRST,
+        "status": "failed",
+        "report": str(page),
+    }
+    for arguments in (["--all"], ["--run", "2026"]):
+        code, _, err = sluice("report", *arguments)
+        assert code == 2 and "need a NAME" in err

@@ -1,0 +1,193 @@
+"""``sluice status``: choice of the run, damaged records, killed runs, the screen."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from runners.operations.find_run import find_run, last_runs
+from sluice import project
+from sluice.errors import DataError, UsageError, WorkspaceError
+from sluice.record.run_record import RunRecord
+from sluice.workspace import workspaces_in
+
+pytestmark = pytest.mark.unit
+
+
+def test_the_screen_of_a_failed_run(written, sluice):
+    run_dir = written.fail(written.FIRST)
+    code, out, _ = sluice("status", "digits")
+    assert code == 0
+    lines = [line.rstrip() for line in out.splitlines()]
+    assert lines[0] == f"digits  run {written.FIRST}"
+    assert lines[1] == "status    failed"
+    nodes = lines[lines.index("") + 1 :]
+    assert nodes[0].split() == "node state time peak memory tries why".split()
+    assert (
+        nodes[1].split() == "Examples failed 1m01s 3.1 GB Examples failed: boom".split()
+    )
+    assert nodes[2].split() == ["Trainer", "-"]
+    assert lines[-4:] == [
+        "Examples failed: boom",
+        "  | two",
+        f"  log:      {run_dir}/logs/Examples.log",
+        f"resume:  sluice resume digits --run {written.FIRST}   (finished nodes are "
+        "kept; once config or code is corrected: run, which keeps them too)",
+    ]
+    document = json.loads(sluice("status", "digits", "--json")[1])
+    assert document == RunRecord.load(run_dir).to_dict()
+
+
+def test_the_screen_of_all_pipelines(written, sluice):
+    assert sluice("status")[1] == "nothing has run yet; try: sluice run NAME\n"
+    written.fail(written.FIRST)
+    written.fail(written.SECOND)
+    assert [line.split() for line in sluice("status")[1].splitlines()] == [
+        "pipeline last run status served why".split(),
+        f"digits {written.SECOND} failed Examples failed: boom".split(),
+    ]
+    (row,) = json.loads(sluice("status", "--json")[1])
+    assert row["run_id"] == written.SECOND
+
+
+def test_a_running_node_shows_its_progress(written, sluice):
+    record = written.begin(running="Examples")
+    epoch = {"event": "epoch", "epoch": 3, "epochs": 8, "duration_s": 2.0}
+    record.node("Examples").progress = {**epoch, "metrics": {"val_accuracy": 0.5}}
+    written.save(record)
+    with written.workspace.exclusive("sluice run digits"):
+        shown = sluice("status", "digits")[1]
+    said = r"Examples +running +\S+ +epoch 3/8  val_accuracy 0\.5000"
+    assert re.search(said, shown), shown
+
+
+def test_runs_are_found_by_the_beginning_of_their_id(written):
+    written.fail(written.FIRST)
+    written.fail(written.SECOND)
+    assert find_run("digits").record.run_id == written.SECOND
+    assert find_run("digits", "20260101").record.run_id == written.FIRST
+    with pytest.raises(UsageError, match="several runs") as several:
+        find_run("digits", "2026")
+    assert several.value.examples == (written.SECOND, written.FIRST)
+    with pytest.raises(UsageError, match="there is no run '2027'"):
+        find_run("digits", "2027")
+
+
+def test_runs_are_found_despite_a_broken_config(written):
+    written.fail(written.FIRST)
+    (written.root / "configs" / "digits.yaml").write_text("version: [")
+    assert find_run("digits").record.run_id == written.FIRST
+    with pytest.raises(UsageError, match="other"):
+        find_run("other")
+
+
+def test_a_pipeline_without_runs_names_the_command(written):
+    with (
+        workspaces_in("elsewhere"),
+        pytest.raises(UsageError, match="has not run yet") as raised,
+    ):
+        find_run("digits")
+    place = written.root / "elsewhere"
+    assert str(raised.value.hint).endswith(f"run digits --workspace {place}")
+
+
+def test_the_workspace_option_counts_for_one_command(written, sluice, monkeypatch):
+    written.fail(written.FIRST)
+    code, _, err = sluice("status", "digits", "--workspace", "elsewhere")
+    assert code == 2 and f"--workspace {written.root / 'elsewhere'}" in err
+    assert sluice("status", "digits")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [b"", b"{", b"\xff\x00", b'{"schema_version": 1}', b'{"schema_version": 2}'],
+)
+def test_a_damaged_record_is_skipped_with_a_warning(written, sluice, damaged):
+    written.fail(written.FIRST)
+    path = written.fail(written.SECOND) / "run.json"
+    path.write_bytes(damaged)
+    code, out, err = sluice("status", "digits")
+    assert code == 0 and written.FIRST in out
+    assert err.count(f"warning: the record of run {written.SECOND} cannot be read") == 1
+    with pytest.raises(WorkspaceError, match="cannot be read"):
+        find_run("digits", written.SECOND)
+    assert path.read_bytes() == damaged
+
+
+def test_a_killed_run_is_interrupted_and_nothing_is_written(written):
+    written.begin(running="Examples")
+    with written.workspace.exclusive("sluice run digits"):
+        assert find_run("digits").record.status == "running"
+    files = {path: path.stat().st_mtime_ns for path in written.root.rglob("*")}
+    record = find_run("digits").record
+    assert record.status == "interrupted" and record.exit_code is None
+    assert record.node("Examples").state == "interrupted"
+    assert record.error and record.error.message == "the run was killed"
+    assert record.resume_command == f"sluice resume digits --run {written.FIRST}"
+    assert {path: path.stat().st_mtime_ns for path in written.root.rglob("*")} == files
+
+
+def test_no_more_records_are_read_than_shown(written, sluice, monkeypatch):
+    for day in range(1, 6):
+        written.write(f"2026010{day}T000000Z-aaaa")
+    read, load = [], vars(RunRecord)["load"].__func__
+
+    def note(cls, run_dir):
+        read.append(run_dir.name)
+        return load(cls, run_dir)
+
+    monkeypatch.setattr(RunRecord, "load", classmethod(note))
+    for arguments, number in (
+        (["status", "digits"], 1),
+        (["status"], 1),
+        (["status", "digits", "--run", "20260102"], 1),
+        (["runs", "digits", "--limit", "2"], 2),
+    ):
+        assert sluice(*arguments)[0] == 0
+        assert len(read) == number, arguments
+        read.clear()
+
+
+def test_outside_a_project_every_command_works_on_the_checkout(
+    tmp_path_factory, written, monkeypatch
+):
+    written.fail(written.FIRST)
+    monkeypatch.setattr(project, "own_root", lambda: written.root)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert find_run("digits").record.run_id == written.FIRST
+    assert [found.record.run_id for found in last_runs()] == [written.FIRST]
+
+
+def test_control_characters_in_a_record_are_escaped(written, sluice):
+    """Names come from data, files and arguments: of features, of folders, of runs."""
+    run_dir = written.fail(written.FIRST)
+    record = RunRecord.load(run_dir)
+    evil = "x\nerror: forged\x1b[2J\x9b2J"
+    row: dict[str, Any] = dict.fromkeys(("check", "slice", "limit", "baseline"), evil)
+    row |= {"actual": evil, "passed": False, "why": evil, "examples": [evil]}
+    record.gates = [{"gate": "model", "passed": False, "override": None, "rows": [row]}]
+    record.pipeline = record.command = record.started_at = evil
+    record.resume_command, record.tags = evil, {evil: evil}
+    record.notes, record.nodes[0].reason, record.nodes[0].id = [evil], evil, evil
+    record.pushes[0].state, record.pushes[0].uri = "pushed", evil
+    assert record.error
+    record.error.message = str(DataError(f"{evil} is bad", where=evil))
+    record.error.log, record.error.log_tail = evil, [evil]
+    record.save(run_dir)
+    (run_dir / "logs" / "Examples.log").write_text(f"{evil}\ttabs\n")
+    for arguments in (
+        ["status", "digits"],
+        ["status"],
+        ["runs", "digits"],
+        ["logs", "digits", evil],
+        ["validate", evil],
+        [evil],
+    ):
+        _, out, err = sluice(*arguments)
+        text = out + err
+        assert r"\nerror: forged\u001b[2J" in text.replace(r"\x1b", r"\u001b")
+        assert "\x1b" not in text and "\x9b" not in text
+        assert "\nerror: forged" not in text

@@ -1,0 +1,323 @@
+"""What documents say of artifacts that TFDV, TFMA and TensorFlow have written."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from reports.evaluation import read_metrics, read_plots
+from reports.feature_statistics import statistics
+from reports.read_run import RunData
+from runners.documents import images, protos
+from runners.documents.mistakes import mistakes
+from runners.documents.write import write_documents
+from sluice.mlmd_items import Artifact
+from sluice.privacy import Privacy
+from sluice.record.parts import NodeEnd
+from sluice.record.run_record import RunRecord
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.tf_example_pb2 import Example
+
+ROWS = {
+    "fare": [0.0, 2.5, 10.0, 40.0, None, 7.0],
+    "company": ["Flash", "Flash", "Blue", "Flash", "Blue", None],
+    "trips": [1, 2, 3, 4, 5, 6],
+}
+SECRETS = ("40", "Flash", "Blue")
+
+
+@pytest.fixture(scope="module")
+def analyzed(tmp_path_factory):
+    """Statistics, a schema and anomalies, as TFX's nodes write them."""
+    import pandas
+    import tensorflow_data_validation as tfdv
+    from google.protobuf import text_format
+
+    folder = tmp_path_factory.mktemp("artifacts")
+    found = tfdv.generate_statistics_from_dataframe(pandas.DataFrame(ROWS))
+    schema = tfdv.infer_schema(found)
+    (folder / "schema.pbtxt").write_text(text_format.MessageToString(schema))
+    schema.string_domain[0].value.remove("Flash")
+    schema.feature[0].float_domain.max = 8.0
+    anomalies = tfdv.validate_statistics(found, schema)
+    (folder / "Split-train").mkdir()
+    for name, proto in (("FeatureStats", found), ("SchemaDiff", anomalies)):
+        path = folder / "Split-train" / f"{name}.pb"
+        path.write_bytes(proto.SerializeToString())
+    return folder
+
+
+@pytest.mark.tf
+def test_statistics_are_those_of_tfdv(analyzed, monkeypatch):
+    found = protos.statistics(analyzed, ["train"], [])
+    read = {item.name: item for item in _read(found, monkeypatch)}
+    fare, company, trips = (read[name] for name in ROWS)
+    assert (fare.type, fare.present, fare.missing) == ("FLOAT", 5, 1)
+    assert fare.numbers["min"] == 0 and fare.numbers["max"] == 40
+    assert fare.numbers["zeros"] == 1 and fare.numbers["mean"] == pytest.approx(11.9)
+    assert sum(fare.histogram.counts) == pytest.approx(5)
+    assert company.top_values == {"Flash": 3, "Blue": 2}
+    assert company.numbers["unique"] == 2 and company.type == "STRING"
+    assert trips.type == "INT" and trips.numbers["median"] in (3, 4)
+
+
+def _read(document, monkeypatch, **privacy):
+    document = {"node": "S", "privacy": privacy, **json.loads(json.dumps(document))}
+    run = RunData(Path(), RunRecord("r", "p"))
+    monkeypatch.setattr(run, "documents", lambda kind: [document])
+    (split,) = statistics(run)
+    return split.features
+
+
+@pytest.mark.tf
+def test_values_of_sensitive_features_are_nowhere(analyzed, monkeypatch):
+    sensitive = list(ROWS)
+    counted = protos.statistics(analyzed, ["train"], sensitive)
+    found = [
+        counted,
+        protos.anomalies(analyzed, ["train"], sensitive),
+        protos.schema(analyzed, sensitive),
+    ]
+    assert not [text for text in SECRETS if text in json.dumps(found)]
+    company = _read(counted, monkeypatch, sensitive=sensitive)[1]
+    assert (company.sensitive, company.present) == (True, 5)
+    assert company.numbers == {"unique": 2}
+    features = found[2]["schema"]["feature"]
+    assert [item["name"] for item in features] == list(ROWS)
+    known = protos.anomalies(analyzed, ["train"], [])
+    texts = json.dumps(known["splits"]["train"]["anomaly_info"])
+    assert "Flash" in texts and "40" in texts
+
+
+@pytest.mark.tf
+def test_metrics_are_those_of_tfma(tmp_path):
+    import pandas
+    import tensorflow_model_analysis as tfma
+
+    data = pandas.DataFrame(
+        {
+            "label": [0, 1, 1, 0] * 5,
+            "prediction": [0.1, 0.9, 0.4, 0.6] * 5,
+            "company": ["Flash", "Blue"] * 10,
+        }
+    )
+    config = tfma.EvalConfig(
+        model_specs=[tfma.ModelSpec(label_key="label", prediction_key="prediction")],
+        slicing_specs=[
+            tfma.SlicingSpec(),
+            tfma.SlicingSpec(feature_keys=["company"]),
+        ],
+        metrics_specs=[
+            tfma.MetricsSpec(
+                metrics=[
+                    tfma.MetricConfig(class_name=name)
+                    for name in ("AUC", "ExampleCount", "CalibrationPlot")
+                ]
+            )
+        ],
+    )
+    result = tfma.analyze_raw_data(data, config, output_path=str(tmp_path))
+    document = json.loads(json.dumps(protos.metrics(tmp_path)))
+    found = {(x.slice, x.name): x.value for x in read_metrics(document)}
+    expected = {
+        (": ".join(key[0]) if key else "overall", name): value["doubleValue"]
+        for key, outputs in result.slicing_metrics
+        for name, value in outputs[""][""].items()
+    }
+    assert found == pytest.approx(expected)
+    assert found["overall", "example_count"] == 20
+    (plot,) = read_plots(document)
+    assert plot.tables["calibration_histogram_buckets"]["buckets"]
+
+
+@pytest.mark.tf
+def test_what_is_no_evaluation_of_tfma_has_no_metrics(tmp_path):
+    assert protos.metrics(tmp_path) is None
+
+
+def _picture(colour, size=(9, 5), kind="png"):
+    content = io.BytesIO()
+    Image.new("RGB", size, colour).save(content, kind)
+    return content.getvalue()
+
+
+def _example(**values):
+    message = Example()
+    for name, value in values.items():
+        feature = message.features.feature[name]
+        items = value if isinstance(value, list) else [value]
+        if isinstance(items[0], bytes):
+            feature.bytes_list.value.extend(items)
+        elif isinstance(items[0], float):
+            feature.float_list.value.extend(items)
+        else:
+            feature.int64_list.value.extend(items)
+    return message.SerializeToString()
+
+
+def _write(folder, **splits):
+    for split, records in splits.items():
+        (folder / f"Split-{split}").mkdir(parents=True)
+        tfrecord.write(folder / f"Split-{split}" / "data-00000-of-00001.gz", records)
+    return Artifact(1, "Examples", str(folder), {"split_names": json.dumps([*splits])})
+
+
+RED, BLUE = _picture("red"), _picture("blue", (64, 64), "jpeg")
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch):
+    """Reading ends after a second, which a busy machine may take for nothing."""
+    monkeypatch.setattr(images, "MAX_SECONDS", 60.0)
+
+
+@pytest.mark.unit
+def test_images(tmp_path):
+    labelled = Privacy(label="label")
+    train = [_example(image=RED, label=1), _example(image=BLUE, label=0)]
+    train += [_example(image=RED, label=1), _example(image=b"\x89PNG\r\n\x1a\n?")]
+    item = _write(tmp_path, train=train, eval=[_example(image=RED, label=1)])
+    found: Any = images.samples(item, labelled)
+    json.dumps(found)
+    assert (found["records"], found["complete"]) == ({"train": 4, "eval": 1}, True)
+    (feature,) = found["features"]
+    counts = {x["split"]: (x["images"], x["sizes"]) for x in feature["splits"]}
+    sizes = {"PNG 9 x 5": 2, "JPEG 64 x 64": 1}
+    assert counts == {"train": (3, sizes), "eval": (1, {"PNG 9 x 5": 1})}
+    assert [row["class"] for row in feature["gallery"]] == ["0", "1"]
+    (shown,) = feature["gallery"][1]["images"]
+    assert shown["data"].startswith("data:image/png;base64,")
+    assert (shown["record"], shown["width"], shown["split"]) == (1, 9, "train")
+    equal = feature["equal"]
+    assert (equal["images"], equal["groups"], equal["across_splits"]) == (3, 1, 1)
+    assert {x["split"] for x in equal["examples"][0]["images"]} == {"train", "eval"}
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("privacy", "expected"),
+    [
+        (Privacy(private=True), "nothing"),
+        (Privacy(sensitive=["image"]), "counts"),
+        (Privacy(), "all"),
+    ],
+)
+def test_images_that_may_not_be_shown(tmp_path, privacy, expected):
+    item = _write(tmp_path, train=[_example(image=RED)] * 2)
+    found: Any = images.samples(item, privacy)
+    assert ("data:image" in json.dumps(found)) == (expected == "all")
+    assert bool(found["features"]) == (expected != "nothing")
+
+
+@pytest.mark.unit
+def test_examples_without_images_and_reading_within_limits(tmp_path, monkeypatch):
+    item = _write(tmp_path / "a", train=[_example(text=b"BMW", number=1)] * 200)
+    assert images.samples(item, Privacy()) is None
+    monkeypatch.setattr(images, "MAX_RECORDS", 10)
+    item = _write(tmp_path / "b", train=[_example(image=RED)] * 50)
+    found: Any = images.samples(item, Privacy())
+    assert (found["records"], found["complete"]) == ({"train": 10}, False)
+
+
+@pytest.mark.unit
+def test_a_thumbnail_is_small_and_has_nothing_else_of_the_file():
+    secret = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x010E] = "SECRET"
+    Image.effect_noise((900, 600), 90).save(secret, "jpeg", exif=exif)
+    assert b"SECRET" in secret.getvalue()
+    found = images.describe_image(secret.getvalue())
+    assert (found["width"], found["height"], found["format"]) == (900, 600, "JPEG")
+    assert len(found["data"]) < 4100
+    assert images.describe_image(RED[:40])["data"] is None
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model whose predictions are the feature ``scores``, exported as ours are."""
+    import tensorflow as tf
+
+    class Model(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "examples")])
+        def serve(self, examples):
+            spec = {"scores": tf.io.FixedLenFeature([3], tf.float32)}
+            found = tf.io.parse_example(examples, spec)["scores"] * self.one
+            return {"probabilities": found, "label": examples[:, None]}
+
+        def __init__(self):
+            super().__init__()
+            self.one = tf.Variable(tf.ones([1, 3]), name="one")
+
+    folder = tmp_path_factory.mktemp("model")
+    served, saved = folder / "Format-Serving", Model()
+    tf.saved_model.save(saved, str(served), {"serving_default": saved.serve})
+    (served / "assets.extra").mkdir()
+    classes = json.dumps({"classes": ["0", "1", "2"]})
+    (served / "assets.extra" / "classes.json").write_text(classes)
+    return folder
+
+
+EVALUATED = [
+    _example(scores=[0.1, 0.8, 0.1], label=1),
+    _example(scores=[0.5, 0.3, 0.2], label=1, image=RED),
+    _example(scores=[0.0, 0.0, 1.0]),
+    _example(scores=[0.0, 0.25, 0.75], label=1, company=b"Flash", tag=b"\xff"),
+]
+
+
+@pytest.mark.tf
+def test_the_most_confident_mistakes_come_first(tmp_path, model):
+    item = _write(tmp_path, train=[], eval=EVALUATED)
+    found: Any = mistakes(str(model), item, ["eval"], Privacy(label="label"))
+    first, second = found["mistakes"]
+    assert (found["examples"], found["wrong"], found["complete"]) == (3, 2, True)
+    assert (first["true"], first["predicted"], first["record"]) == ("1", "2", 4)
+    assert (first["probability"], first["true_probability"]) == (0.75, 0.25)
+    assert first["values"] == {
+        "company": ["Flash"],
+        "scores": [0.0, 0.25, 0.75],
+        "tag": ["1 bytes that are not text"],
+    }
+    assert [image["feature"] for image in second["images"]] == ["image"]
+    hidden = Privacy(sensitive=["company", "image"], label="label")
+    found = mistakes(str(model), item, ["eval"], hidden)
+    assert not {"Flash", "data:image"} & {*json.dumps(found).split('"')}
+    found = mistakes(str(model), item, ["eval"], Privacy(private=True, label="label"))
+    assert (found["wrong"], found["mistakes"]) == (2, [])
+    assert mistakes(str(model), item, ["eval"], Privacy()) is None, "not our pipeline"
+
+
+@pytest.mark.tf
+def test_a_model_its_training_and_a_request(tmp_path, model):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "history.json").write_text('{"loss": [2.0, null]}')
+    (tmp_path / "run" / "training.json").write_text('{"strategy": "default"}')
+    examples = _write(tmp_path / "examples", eval=EVALUATED)
+    outputs = {
+        "model": [_artifact("Model", model)],
+        "model_run": [_artifact("ModelRun", tmp_path / "run")],
+        "evaluation": [_artifact("ModelEvaluation", tmp_path)],
+    }
+    end = NodeEnd("Node", "ran", inputs={"examples": [examples]}, outputs=outputs)
+    write_documents(end, tmp_path, tmp_path, {})
+    found = {x.kind: json.loads((tmp_path / x.path).read_text()) for x in end.documents}
+    assert set(found) == {"model", "epochs", "request"}
+    assert found["epochs"]["metrics"] == {"loss": [2.0, None]}
+    assert found["epochs"]["training"] == {"strategy": "default"}
+    described = found["model"]
+    (signature,) = described["signatures"]
+    assert signature["inputs"] == [
+        {"name": "examples", "dtype": "string", "shape": [-1]}
+    ]
+    (variable,) = described["variables"]
+    assert variable["shape"] == [1, 3] and described["parameters"] == 3
+    assert "Format-Serving/saved_model.pb" in str(described["files"])
+    (row,) = found["request"]["instances"]
+    assert row["examples"]["b64"]
+
+
+def _artifact(kind, uri):
+    return Artifact(7, kind, str(uri))

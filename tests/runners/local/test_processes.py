@@ -1,0 +1,80 @@
+"""Function calls in processes of their own."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from runners.local.processes import Child, Surroundings, call, wait_until_ready
+from sluice.errors import NodeError
+from tests.kit.wait import is_gone, wait_for
+
+pytestmark = pytest.mark.tf
+
+
+@pytest.fixture
+def around(server, tmp_path):
+    return Surroundings(tmp_path, tmp_path, {"FROM_THE_RUN": "here"})
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "logs" / "child.log"
+
+
+def test_a_call_returns_a_value(around, log, tmp_path):
+    assert call("os:getcwd", log=log, around=around) == str(tmp_path)
+    assert call("os:getenv", "FROM_THE_RUN", log=log, around=around) == "here"
+    assert call("tempfile:gettempdir", log=log, around=around) == str(tmp_path)
+    tfx = call("importlib.util:find_spec", "tfx.components", log=log, around=around)
+    assert tfx.name == "tfx.components"
+
+
+def test_a_call_raises_with_the_traceback_of_its_process(around, log):
+    with pytest.raises(ZeroDivisionError) as raised:
+        call("operator:truediv", 1, 0, log=log, around=around)
+    assert "Traceback" in str(raised.value.__cause__)
+    assert "ZeroDivisionError" in log.read_text()
+
+
+def test_output_goes_to_the_log(around, log):
+    command = "echo native; echo error >&2"
+    call("os:system", command, log=log, around=around)
+    call("builtins:print", "python", log=log, around=around)
+    assert log.read_text().splitlines() == ["native", "error", "python"]
+
+
+def test_a_process_that_dies_is_an_error(around, log):
+    with pytest.raises(NodeError, match=r"was killed by signal 6 \(SIGABRT"):
+        call("os:abort", log=log, around=around)
+    # The server goes on.
+    assert call("os:getpid", log=log, around=around) != os.getpid()
+
+
+def test_a_large_value_is_returned(around, log):
+    value = call("operator:mul", "x" * 1000, 1000, log=log, around=around)
+    assert len(value) == 1_000_000
+
+
+def test_closing_ends_the_whole_group(around, log, tmp_path):
+    assert wait_until_ready(lambda: None, lambda: False)
+    command = "sleep 1000 & echo $! > pid; wait"
+    child = Child("sleeps", log, around, "os:system", command)
+    pid = int(wait_for(lambda: (tmp_path / "pid").exists() and _text(tmp_path / "pid")))
+    assert not child.has_ended
+    child.close()
+    wait_for(lambda: is_gone(pid))
+
+
+def test_a_stopped_process_is_killed_by_sigterm(around, log):
+    assert wait_until_ready(lambda: None, lambda: False)
+    child = Child("sleeps", log, around, "time:sleep", 1000)
+    child.stop()
+    wait_for(lambda: child.has_ended)
+    with pytest.raises(NodeError, match="SIGTERM"):
+        child.result()
+    child.close()
+
+
+def _text(path: Path) -> str:
+    return path.read_text()

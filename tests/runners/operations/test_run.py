@@ -1,0 +1,73 @@
+"""What ``run`` refuses before a run begins, and tags."""
+
+import pytest
+
+from pipeline.config.load import load_config
+from runners.operations.run import run
+from sluice.errors import UsageError
+from sluice.record.run_record import RunOptions, RunRecord
+from tests.runners.memory_engine import MemoryEngine
+
+pytestmark = pytest.mark.unit
+
+
+def run_digits(*overrides, tags=(), **options):
+    config = load_config("digits", overrides=overrides)
+    return run(config, RunOptions(**options), tags=tags, engine=MemoryEngine())
+
+
+def test_a_tpu_on_another_machine_takes_no_local_workspace(written, monkeypatch):
+    monkeypatch.setenv("TPU_NAME", "grpc://10.0.0.1:8470")
+    with pytest.raises(UsageError, match="reads no local files") as info:
+        run_digits()
+    assert info.value.examples == (str(written.workspace.root),)
+    assert written.workspace.run_ids() == []
+    # Without it, the run begins.
+    assert run_digits("train.strategy=one_device").status == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "what"),
+    [("tpu", "no TPU was found"), ("multi_worker", "there are no workers")],
+)
+def test_a_strategy_that_this_machine_lacks_begins_no_run(written, strategy, what):
+    override = f"train.strategy={strategy}"
+    with pytest.raises(UsageError, match=what) as info:
+        run_digits(override)
+    assert info.value.where == f"--set {override}"
+    assert written.workspace.run_ids() == []
+    assert run_digits(override, to_nodes=["Transform"]).status == "succeeded"
+
+
+def test_workers_on_this_machine_need_no_tf_config(written):
+    overrides = ("train.strategy=multi_worker", "train.processes=2")
+    assert run_digits(*overrides).status == "succeeded"
+
+
+def test_an_unknown_node_is_refused(written):
+    for options in ({"forced": ["Trian"]}, {"to_nodes": ["Trian"]}):
+        with pytest.raises(UsageError, match="'Trian'"):
+            run_digits(**options)
+    assert written.workspace.run_ids() == []
+
+
+def test_tags_are_in_the_record(written):
+    record = run_digits(tags=("night", "team=a=b", "note="))
+    assert record.tags == {"night": "", "team": "a=b", "note": ""}
+    run_dir = written.workspace.run_dir(record.run_id)
+    assert RunRecord.load(run_dir).tags == record.tags
+
+
+@pytest.mark.parametrize(
+    "tag", ["", "=a", "a b=c", "-x", "k" * 101, "k=" + "v" * 501, "k=\n", "k=\udcff"]
+)
+def test_tags_of_another_form_begin_no_run(written, tag):
+    with pytest.raises(UsageError, match="this is not a tag") as info:
+        run_digits(tags=(tag,))
+    assert info.value.actual is not None and info.value.actual.startswith(tag[:80])
+    assert written.workspace.run_ids() == []
+
+
+def test_a_tag_has_one_value(written):
+    with pytest.raises(UsageError, match="the tag 'a' is given twice"):
+        run_digits(tags=("a=1", "a=2"))

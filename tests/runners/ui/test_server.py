@@ -1,0 +1,67 @@
+"""``sluice ui`` as a process: it says where it is, and ends cleanly."""
+
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)]
+)
+def test_a_signal_ends_it_while_a_page_is_open(written, start_ui, number, code):
+    written.fail(written.FIRST)
+    with start_ui(written.root) as (process, printed):
+        url, _, token = printed["url"].partition("?token=")
+        assert token == printed["token"]
+        port = int(url.strip("/").rpartition(":")[2])
+        # Other machines cannot connect.
+        listening = Path("/proc/net/tcp").read_text()
+        assert f"0100007F:{port:04X} 00000000:0000 0A" in listening
+        assert f"00000000:{port:04X} 00000000:0000 0A" not in listening
+        with urllib.request.urlopen(printed["url"], timeout=60) as answer:
+            cookie = answer.headers["Set-Cookie"].partition(";")[0]
+        assert cookie == f"sluice_ui_{port}={token}"
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(url, timeout=60)
+        headers = {"Cookie": cookie, "Accept": "text/event-stream"}
+        request = urllib.request.Request(url, headers=headers)
+        with urllib.request.urlopen(request, timeout=60) as stream:
+            assert stream.readline() == b"event: content\n"
+            process.send_signal(number)
+            assert process.wait(30) == code
+            assert "digits" in stream.read().decode()
+        assert process.communicate()[1] == ""
+
+
+def test_no_tensorflow_is_imported():
+    script = (
+        "import sys, runners.cli.ui\n"
+        "print({'tensorflow', 'tfx', 'apache_beam', 'tensorboard', 'ml_metadata'}"
+        " & {*sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=own_root(), capture_output=True, text=True
+    )
+    assert done.stdout == "set()\n", done.stderr
+
+
+def test_a_port_in_use(sluice, written):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        code, out, err = sluice("ui", "--port", str(port))
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        f"error: port {port} of 127.0.0.1 cannot be used",
+        "  found:    Address already in use",
+        "  try:      sluice ui --port 0   (any free port)",
+    ]
