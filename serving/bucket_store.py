@@ -47,7 +47,7 @@ from serving.saved_model_tree import MODEL_FILES, SavedModelTree
 from serving.store_owner import Owner, check_owner, claim
 from sluice.errors import ServingError, UsageError
 from sluice.storage import digest
-from sluice.storage.storage import Entry, storage_for
+from sluice.storage.storage import Entry, PreconditionFailedError, storage_for
 
 _CHUNK_BYTES = 1 << 20
 _ATTEMPTS = 100
@@ -205,7 +205,8 @@ class BucketModelStore(ModelStore):
         for number in sorted(listing.claims, reverse=True):
             later = newest is None or number > newest.version
             if later and number not in listing.records:
-                with contextlib.suppress(FileNotFoundError):
+                # Its publisher may delete it before or while it is read.
+                with contextlib.suppress(FileNotFoundError, PreconditionFailedError):
                     claimed = self._storage.read(listing.claims[number].uri)
                     if claimed.decode(errors="replace").strip() == model_digest:
                         return number

@@ -163,6 +163,23 @@ def test_racing_publishers_of_different_models(bucket, store, make_saved_model):
     assert _objects(bucket) == _names(1) | _names(2) | _names(3)
 
 
+def test_a_claim_may_end_while_it_is_read(
+    bucket, store, make_saved_model, monkeypatch
+):
+    bucket.put("serving/.versions/1.claim", b"another digest")
+    open_ = GcsStorage.open
+
+    def late(self, uri: str, mode: str, **options: Any) -> Any:
+        file = open_(self, uri, mode, **options)
+        if uri.endswith(".claim"):
+            self.delete(uri)
+        return file
+
+    monkeypatch.setattr(GcsStorage, "open", late)
+
+    assert store.publish(make_saved_model(), facts={}).state == "pushed"
+
+
 def test_racing_pipelines_leave_one_owner(store, make_saved_model, monkeypatch):
     """The other pipeline claims the store between our look and our claim."""
     source = make_saved_model()
