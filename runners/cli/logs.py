@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import click
 
+from pipeline.config.serialize import read_stored_config
 from runners.cli.echo import echo_output
 from runners.cli.options import Result, json_result, workspace_option
-from runners.operations.logs import START, find_log
+from runners.cloud.submitted_job import SubmittedJob, is_service_run
+from runners.operations.find_run import FoundRun, find_run, readable_runs
+from runners.operations.pipeline_request import next_command
+from sluice.errors import UsageError, unknown_node
+from sluice.record.run_record import RunRecord
+
+_POLL_S = 0.3
+# Stands for the log of a run's start, instead of a node.
+START = "start"
+
+
+@dataclass(frozen=True)
+class Log:
+    """The log of one node in one run; the file may not exist yet."""
+
+    run: FoundRun
+    node: str
+
+    @property
+    def path(self) -> Path:
+        return self.run.run_dir / "logs" / f"{self.node}.log"
+
+    def read(self, position: int = 0) -> bytes:
+        """Returns the log so far, from a position."""
+        return self.path.read_bytes()[position:] if self.path.exists() else b""
+
+    def follow(self) -> Iterator[bytes]:
+        """Yields whole lines as they are written, until the run ends."""
+        position = 0
+        while is_running(self.run):
+            data = self.read(position)
+            data = data[: data.rfind(b"\n") + 1]
+            position += len(data)
+            yield data
+            time.sleep(_POLL_S)
+        yield self.read(position)
 
 
 @click.command()
@@ -19,7 +58,10 @@ from runners.operations.logs import START, find_log
     "run_id", "--run", metavar="ID", help="The run; default: the last one with a log."
 )
 @click.option(
-    "--follow", "-f", is_flag=True, help="Follow the log until the run has ended."
+    "--follow",
+    "-f",
+    is_flag=True,
+    help="Follow the log until the run on this machine has ended.",
 )
 @workspace_option
 @json_result
@@ -29,16 +71,80 @@ def logs(name: str, node: str, run_id: str | None, follow: bool) -> Result:
     With --json, one object with the log's path and its lines.
     """
     log = find_log(name, node, run_id, follow=follow)
-    text = log.read()
+    parts = log.follow() if follow else iter([log.read()])
     facts = {
         "run_id": log.run.record.run_id,
         "node": node,
         "log": str(log.path),
-        "lines": text.decode(errors="replace").splitlines(),
+        "lines": log.read().decode(errors="replace").splitlines(),
     }
-    return Result(facts, partial(_print_log, log.follow() if follow else [text]))
+    return Result(facts, partial(_print_log, parts))
 
 
-def _print_log(parts: Iterable[bytes]) -> None:
+def _print_log(parts: Iterator[bytes]) -> None:
     for data in parts:
         echo_output(data.decode(errors="backslashreplace"))
+
+
+def find_log(
+    name: str, node: str = START, run_id: str | None = None, *, follow: bool = False
+) -> Log:
+    """Finds the log of a node.
+
+    Args:
+      name: a config's name or path.
+      node: a node of the graph; ``START`` for the log of the run's start.
+      run_id: see ``find_run``; None for the newest run with a log.
+      follow: whether the log of a run in progress need not exist yet.
+
+    Raises:
+      UsageError: there is no such pipeline, run, node or log.
+      WorkspaceError: the run's record cannot be read.
+      RemoteError: the run's service refuses or does not answer.
+    """
+    found = find_run(name, run_id)
+    log, states = Log(found, node), _states(found.record)
+    if is_service_run(found.run_dir):
+        _fetch(log, follow)
+    elif run_id is None and node != START and not is_running(found):
+        # The newest run in which the node was not cached.
+        for record in readable_runs(found.workspace):
+            older = Log(FoundRun(found.workspace, record), node)
+            state = _states(record).get(node, "cached")
+            if state != "cached" and older.path.exists():
+                return older
+    if node not in states:
+        raise unknown_node(node, list(states), found.run_dir)
+    if log.path.exists() or (follow and is_running(found)):
+        return log
+    state = states[node].replace("_", " ")
+    raise UsageError(
+        f"{node} has no log in run {found.record.run_id}: {state}",
+        where=log.path,
+        hint=next_command("runs", found.record.pipeline),
+    )
+
+
+def is_running(found: FoundRun) -> bool:
+    """Whether a run of this machine is in progress, by its record as it is now."""
+    is_open = RunRecord.load(found.run_dir).status == "running"
+    return is_open and found.workspace.is_running()
+
+
+def _states(record: RunRecord) -> dict[str, str]:
+    return {START: record.status, **{item.id: item.state for item in record.nodes}}
+
+
+def _fetch(log: Log, follow: bool) -> None:
+    """Stores the last lines of a task's log in the run's folder."""
+    from runners.cloud.refresh import fetch_log
+    from runners.vertex.client import service_of
+
+    run_dir = log.run.run_dir
+    job = SubmittedJob.load(run_dir)
+    if follow:
+        raise UsageError(
+            "the log of a run in a service is followed on its page", where=job.page
+        )
+    config = read_stored_config(run_dir / "config.json")
+    fetch_log(run_dir, service_of(config), job.name, log.node)

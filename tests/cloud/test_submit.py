@@ -15,7 +15,7 @@ from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock
 from runners.operations import submit as operations
 from runners.operations.lineage import find_lineage
-from runners.operations.logs import find_log
+from runners.cli.logs import find_log
 from runners.vertex.client import VertexService
 from sluice.errors import RemoteError, UsageError
 from sluice.record.run_record import RunOptions, RunRecord

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runners.operations.logs import find_log
+from runners.cli.logs import find_log
 from sluice.errors import UsageError
 
 pytestmark = pytest.mark.unit
