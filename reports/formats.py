@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -72,10 +72,10 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def seconds(value: float | None) -> str:
+def seconds(value: float | None, missing: str = MISSING) -> str:
     """Returns a duration: ``0.4 s``, ``2 min 05 s`` or ``3 h 07 min``."""
     if value is None:
-        return MISSING
+        return missing
     if value < 59.95:
         return f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
@@ -139,15 +139,8 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def progress(
-    facts: Mapping[str, Any], duration: Callable[[float], str] = seconds
-) -> list[str]:
-    """Returns the parts of a node's progress report, such as ``epoch 3/30``.
-
-    Args:
-      facts: as in the record; empty for none.
-      duration: formats the time left.
-    """
+def progress(facts: Mapping[str, Any]) -> list[str]:
+    """Returns the parts of a node's progress report, such as ``epoch 3/30``."""
     if facts.get("event") not in ("epoch", "step"):
         return [str(facts["line"])] if facts.get("line") else []
     parts = [f"epoch {facts['epoch']}/{facts['epochs']}"]
@@ -159,9 +152,8 @@ def progress(
         for name, value in facts.get("metrics", {}).items()
         if name.startswith("val_")
     ]
-    # Runs of earlier versions report neither rate nor time left.
     if "examples_per_second" in facts:
         parts.append(f"{facts['examples_per_second']:,.0f} examples/s")
     if facts.get("eta_s"):
-        parts.append(f"at most {duration(facts['eta_s'])} left")
+        parts.append(f"at most {seconds(facts['eta_s'])} left")
     return parts

@@ -37,8 +37,6 @@ from sluice.storage import digest
 from sluice.storage.storage import is_remote, storage_for
 
 _TRAINING = "pipeline.training.run_fn.run_fn"
-# In the JSON of ABOUT_BASELINE.
-_NONE_SKIPPED = '"skipped": []'
 
 
 class WouldRun(Exception):
@@ -172,7 +170,8 @@ def what_counts(
     is_own = bool(baseline) and baseline == candidate
     if is_own or not baseline:
         inputs.pop(BASELINE, None)
-        if is_own or _NONE_SKIPPED in str(properties.get(ABOUT_BASELINE)):
+        about = json.loads(properties.get(ABOUT_BASELINE) or "{}")
+        if is_own or not about.get("skipped"):
             properties.pop(ABOUT_BASELINE, None)
     return inputs, properties
 

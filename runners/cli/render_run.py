@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from reports.formats import progress
+from reports.formats import progress, seconds
 from reports.run_values import tags_text
 from runners.cli.render_verdict import print_verdict
 from runners.cli.rich_console import make_table, plain, plain_lines, say
@@ -120,10 +119,10 @@ def make_node_table(
         table.add_row(
             node.id,
             plain(look.label, look.style),
-            format_seconds(_elapsed_s(node)),
+            seconds(_elapsed_s(node), ""),
             *(() if is_live else facts),
             plain(
-                why or describe_progress(node.progress or {}) or "",
+                why or "  ".join(progress(node.progress or {})),
                 "dim" if is_live else "",
             ),
         )
@@ -135,18 +134,3 @@ def _elapsed_s(node: NodeRecord) -> float | None:
         return node.duration_s
     started = datetime.fromisoformat(node.started_at)
     return (datetime.now(timezone.utc) - started).total_seconds()
-
-
-def describe_progress(facts: Mapping[str, Any]) -> str | None:
-    """Returns a progress report as one line; None if there is nothing to show."""
-    return "  ".join(progress(facts, format_seconds)) or None
-
-
-def format_seconds(value: float | None) -> str:
-    """Returns a duration such as ``1m05s``; empty for None."""
-    if value is None:
-        return ""
-    if value < 60:
-        return f"{value:.1f}s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes}m{rest:02d}s"

@@ -13,10 +13,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from reports.formats import progress, seconds
 from runners.cli.echo import echo_json
 from runners.cli.render_run import (
-    describe_progress,
-    format_seconds,
     make_node_table,
     print_outcome,
 )
@@ -65,13 +64,13 @@ class RunView(Observer):
 
     def on_node(self, record: RunRecord, node: NodeRecord) -> None:
         if self._live is None and node.state != "running":
-            label, took = NODE_STATES[node.state].label, format_seconds(node.duration_s)
-            self._line(f"{node.id:<20} {label:<12} {took:>7}  {node.reason or ''}")
+            label, took = NODE_STATES[node.state].label, seconds(node.duration_s, "")
+            self._line(f"{node.id:<20} {label:<12} {took:>10}  {node.reason or ''}")
         self._refresh()
 
     def on_progress(self, node: str, facts: dict[str, Any]) -> None:
-        note = describe_progress(facts)
-        if note is None:
+        note = "  ".join(progress(facts))
+        if not note:
             return
         self._notes[node] = note
         now = time.monotonic()

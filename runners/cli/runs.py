@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
+from reports.formats import seconds
 from reports.read_run import RunData
 from reports.run_table import RunTable, make_run_table
 from reports.run_values import tags_text
 from runners.cli.echo import echo, echo_output, echo_warning
 from runners.cli.options import Result, config_options, json_result, workspace_option
-from runners.cli.render_run import format_seconds
 from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.operations.find_run import readable_runs, updated_workspace
 from runners.operations.pipeline_request import next_command
@@ -133,7 +133,7 @@ def _print_table(table: RunTable, total: int) -> None:
             "run": row.run_id,
             "verdict": plain(row.verdict, RUN_STYLES[row.status]),
             "version": _text(row.version),
-            "time": format_seconds(row.duration_s),
+            "time": seconds(row.duration_s, ""),
             "examples": f"{sum(row.examples.values()):,}" if row.examples else "",
             **{name: cell(row.metrics.get(name)) for name in metrics},
             **{_short(x): _cut(_text(row.parameters.get(x))) for x in parameters},

@@ -163,9 +163,7 @@ def test_racing_publishers_of_different_models(bucket, store, make_saved_model):
     assert _objects(bucket) == _names(1) | _names(2) | _names(3)
 
 
-def test_a_claim_may_end_while_it_is_read(
-    bucket, store, make_saved_model, monkeypatch
-):
+def test_a_claim_may_end_while_it_is_read(bucket, store, make_saved_model, monkeypatch):
     bucket.put("serving/.versions/1.claim", b"another digest")
     open_ = GcsStorage.open
 

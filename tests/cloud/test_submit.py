@@ -7,6 +7,7 @@ import pytest
 from fake_vertex import CUT, LOST
 
 from pipeline.config.load import load_config
+from runners.cli.logs import find_log
 from runners.cli.main import main
 from runners.cloud import refresh
 from runners.cloud.cloud_locations import Upload
@@ -15,7 +16,6 @@ from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock
 from runners.operations import submit as operations
 from runners.operations.lineage import find_lineage
-from runners.cli.logs import find_log
 from runners.vertex.client import VertexService
 from sluice.errors import RemoteError, UsageError
 from sluice.record.run_record import RunOptions, RunRecord

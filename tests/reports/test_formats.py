@@ -46,6 +46,22 @@ def test_size(value, text):
     assert formats.size(value) == text
 
 
+def test_progress_of_an_epoch_and_of_a_step():
+    epoch = {"event": "epoch", "epoch": 2, "epochs": 5, "examples_per_second": 5321.4}
+    epoch |= {"metrics": {"loss": 1.0, "val_loss": 0.25}, "eta_s": 90.0}
+    step = {**epoch, "event": "step", "step": 120, "steps": 400, "metrics": {}}
+    last = {**epoch, "epoch": 5, "eta_s": 0.0}
+    assert formats.progress(epoch) == [
+        "epoch 2/5",
+        "val_loss 0.2500",
+        "5,321 examples/s",
+        "at most 1 min 30 s left",
+    ]
+    assert formats.progress(step)[:2] == ["epoch 2/5", "step 120/400"]
+    assert formats.progress(last)[-1] == "5,321 examples/s"
+    assert formats.progress({"event": "something new"}) == []
+
+
 def test_percent():
     values = (0, 0.0001, 0.125, 1)
     assert [formats.percent(value) for value in values] == [
