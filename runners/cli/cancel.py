@@ -1,34 +1,130 @@
-"""``sluice cancel NAME``: stops the run in progress."""
+"""``sluice cancel NAME``: stops the run in progress, as Ctrl-C does."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import os
+import signal
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import click
 
+from pipeline.config.serialize import read_stored_config
 from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, json_result, workspace_option
-from runners.operations import cancel as operations
+from runners.cloud.submitted_job import SubmittedJob, is_service_run
+from runners.operations.find_run import find_workspace, updated_workspace
+from runners.operations.pipeline_request import next_command
+from sluice.errors import UsageError
+from sluice.run_lock import owner_of
+from sluice.workspace import Workspace
 
 
-@click.command()
+@click.command("cancel")
 @click.argument("name")
 @click.option(
     "run_id", "--run", metavar="ID", help="Needed if several run in a service."
 )
 @workspace_option
 @json_result
-def cancel(name: str, run_id: str | None) -> Result:
+def cancel_(name: str, run_id: str | None) -> Result:
     """Stop the run of NAME that is in progress, as Ctrl-C does.
 
     Its nodes may finish their work; a second call kills them. The run can be resumed.
     One in a service is cancelled there.
     """
-    cancelled = operations.cancel(name, run_id)
-    what = f"process {cancelled.pid}" if cancelled.pid else cancelled.job
-    jobs = [f"stopping {job}, which it has started" for job in cancelled.started_jobs]
-    if cancelled.warning:
-        echo_warning(cancelled.warning)
-    show = partial(echo, f"stopping {what}: {cancelled.command}", *jobs)
-    return Result(asdict(cancelled), show)
+    done = cancel(name, run_id)
+    if done["warning"]:
+        echo_warning(done["warning"])
+    what = f"process {done['pid']}" if done["pid"] else done["job"]
+    jobs = [f"stopping {job}, which it has started" for job in done["started_jobs"]]
+    return Result(done, partial(echo, f"stopping {what}: {done['command']}", *jobs))
+
+
+def cancel(name: str, run_id: str | None = None) -> dict[str, Any]:
+    """Sends SIGINT to the process of a run, or cancels its job in the service.
+
+    Args:
+      name: a config's name or path.
+      run_id: of the run, or its beginning; None for the one in progress.
+
+    Returns:
+      The ``command`` of the run; the ``pid`` that was signalled, or the ``job`` that
+      the service was asked to cancel, with ``started_jobs``, those of its tasks, and
+      a ``warning`` of what may go on.
+
+    Raises:
+      UsageError: no such run is in progress, or it is one of another machine, or
+        several are in progress in the service and none is named.
+      RemoteError: the service refuses or does not answer.
+    """
+    workspace = find_workspace(name)
+    owner = owner_of(workspace.lock_file)
+    if owner is None or (run_id and not _newest_local(workspace).startswith(run_id)):
+        return _cancel_job(_find_open(name, run_id))
+    if not owner.is_here:
+        raise UsageError(
+            f"the run of {name} has no process on this machine to stop",
+            where=workspace.lock_file,
+            actual=str(owner),
+            hint=f"the same command on {owner.host}",
+        )
+    os.kill(owner.pid, signal.SIGINT)
+    return _cancelled(owner.command, pid=owner.pid)
+
+
+def _newest_local(workspace: Workspace) -> str:
+    """Returns the id of the newest run of this machine, or ""."""
+    ids = reversed(workspace.run_ids())
+    local = (x for x in ids if not is_service_run(workspace.run_dir(x)))
+    return next(local, "")
+
+
+def _find_open(name: str, run_id: str | None) -> Path:
+    """Returns the folder of the run in a service that is meant."""
+    from runners.cloud.refresh import open_service_runs
+
+    workspace = updated_workspace(name)
+    open_runs = open_service_runs(workspace)
+    found = [run for run in open_runs if run.name.startswith(run_id or "")]
+    if len(found) == 1:
+        return found[0]
+    text, words = f"no run of {name} is in progress", ["runs", name]
+    if found:
+        # Others may be those of a schedule or of another machine.
+        text = f"several runs of {name} are in progress"
+        words = ["cancel", name, "--run", "ID"]
+    elif run_id:
+        text = f"run {run_id!r} of {name} is not in progress"
+    raise UsageError(
+        text,
+        where=workspace.root,
+        examples=[run.name for run in found or open_runs],
+        hint=next_command(*words),
+    )
+
+
+def _cancel_job(run_dir: Path) -> dict[str, Any]:
+    """Asks the service to cancel the job of a run."""
+    # The client takes a second to import.
+    from runners.cloud.refresh import refresh
+    from runners.vertex.client import service_of
+
+    config = read_stored_config(run_dir / "config.json")
+    service, job = service_of(config), SubmittedJob.load(run_dir).name
+    started_jobs, warning = service.cancel(job), None
+    if config.cloud and config.cloud.beam.runner == "dataflow":
+        # Their labels name the pipeline, but not the run.
+        place = f"--project={config.cloud.project} --region={config.cloud.region}"
+        warning = (
+            f"jobs on Dataflow may go on: gcloud dataflow jobs list {place} "
+            f"--status=active; gcloud dataflow jobs cancel JOB_ID {place}"
+        )
+    command = refresh(run_dir, service).command
+    return _cancelled(command, job=job, started_jobs=started_jobs, warning=warning)
+
+
+def _cancelled(command: str, **facts: Any) -> dict[str, Any]:
+    nothing = {"pid": None, "job": None, "started_jobs": [], "warning": None}
+    return {"command": command, **nothing, **facts}

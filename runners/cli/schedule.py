@@ -12,22 +12,16 @@ import click
 from pipeline.config.config import Config
 from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, config_argument, config_options, json_result
-from runners.engine import Observer
-from runners.operations.schedule import set_schedule
-from runners.vertex.client import service_of
+from runners.cloud.check_cloud import check_cloud, cloud_of
+from runners.cloud.compile_spec import compile_checked
+from runners.cloud.image import check_images
+from runners.cloud.job_inputs import explain_storage, upload
+from runners.operations.pipeline_request import validated
+from runners.vertex.client import service_of, vertex_job
 from runners.vertex.schedules import ServiceSchedule, VertexSchedules
+from sluice.errors import UsageError
 
 _LAST_RUNS = 5
-
-
-class _Terminal(Observer):
-    """Prints warnings and notes to stderr."""
-
-    def on_warning(self, text: str) -> None:
-        echo_warning(text)
-
-    def on_note(self, text: str) -> None:
-        echo(text, err=True)
 
 
 @click.group()
@@ -63,7 +57,7 @@ def set_(
     given = {key: value for key, value in asked.items() if value is not None}
     keys = [f"cloud.schedule.{key}={json.dumps(given[key])}" for key in given]
     config = load_config(name, profile=profile, overrides=(*overrides, *keys))
-    return _result(set_schedule(config, _Terminal()))
+    return _result(set_schedule(config))
 
 
 @schedule.command(name="list")
@@ -128,6 +122,40 @@ def delete(config: Config) -> Result:
     return Result(
         asdict(found), partial(echo, f"deleted the schedule of {config.name}")
     )
+
+
+def set_schedule(config: Config) -> ServiceSchedule:
+    """Creates the schedule of a pipeline, or changes it in place.
+
+    The pipeline is compiled as it is now: what is changed later runs after the next
+    call. Takes as long as importing TFX does.
+
+    Args:
+      config: of the pipeline; ``cloud.schedule`` says when.
+
+    Raises:
+      UsageError: the config is wrong.
+      RemoteError: the service or its storage refuses, or does not answer.
+    """
+    check_cloud(config)
+    wanted = cloud_of(config).schedule
+    if wanted is None:
+        raise UsageError(
+            "neither the command nor the config says when runs start",
+            where="cloud.schedule.cron",
+            hint="--cron '0 3 * * *', for three o'clock every night",
+        )
+    schedules = VertexSchedules(service_of(config))
+    config = validated(config)
+    check_images(config)
+    echo("compiling for the service", err=True)
+    compiled = compile_checked(config, scheduled=True)
+    for warning in compiled.warnings:
+        echo_warning(warning)
+    with explain_storage(config):
+        for item in compiled.uploads:
+            upload(item)
+    return schedules.put(config.name, wanted, vertex_job(config, compiled.job, {}))
 
 
 def _result(found: ServiceSchedule) -> Result:

@@ -7,8 +7,8 @@ import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.serialize import stored_config
+from runners.cli.cancel import cancel
 from runners.cloud.submitted_job import SubmittedJob
-from runners.operations.cancel import cancel
 from runners.operations.find_run import updated_workspace
 from runners.vertex.client import VertexService
 from sluice.errors import UsageError
@@ -47,7 +47,7 @@ def test_a_run_of_another_machine_is_followed_and_cancelled(elsewhere, vertex):
     record = status(run_id=RUN[:12])
     assert (record.run_id, record.status) == (RUN, "running")
     assert record.node("DataVerdict").state == "running"
-    assert str(cancel("digits").job).endswith(elsewhere)
+    assert cancel("digits")["job"].endswith(elsewhere)
     vertex.task(elsewhere, "DataVerdict", "CANCELLED")
     vertex.end(elsewhere, "CANCELLED")
     record = status()
@@ -64,7 +64,7 @@ def test_of_several_runs_the_one_that_is_named_is_cancelled(elsewhere, vertex):
     assert {job["state"] for job in vertex.jobs()} == {"PIPELINE_STATE_PENDING"}
     with pytest.raises(UsageError, match="run 'x' of digits is not in progress"):
         cancel("digits", "x")
-    assert str(cancel("digits", RUN[:16]).job).endswith(elsewhere)
+    assert cancel("digits", RUN[:16])["job"].endswith(elsewhere)
 
 
 def test_a_run_that_cannot_be_read_does_not_hide_others(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.operations.cancel import cancel
+from runners.cli.cancel import cancel
 from sluice.errors import UsageError
 from sluice.project import own_root
 from sluice.record.run_record import RunRecord
@@ -56,7 +56,7 @@ def test_the_process_of_the_run_gets_a_sigint(workspace: Workspace, run_id) -> N
         with pytest.raises(UsageError, match="run '2025' of gone is not in progress"):
             cancel("gone", "2025")
         done = cancel("gone", run_id)
-        assert (done.pid, done.command) == (process.pid, "sluice run digits")
+        assert (done["pid"], done["command"]) == (process.pid, "sluice run digits")
         assert process.wait(30) == -signal.SIGINT
     with pytest.raises(UsageError, match="no run of gone"):
         cancel("gone")
