@@ -15,7 +15,7 @@ from pipeline.config.load import load_config
 from runners.cloud.submitted_job import is_service_run
 from runners.operations.lock_workspace import read_record
 from runners.operations.pipeline_request import next_command, workspace_of
-from sluice.errors import ExitCode, UsageError, WorkspaceError
+from sluice.errors import UsageError, WorkspaceError
 from sluice.project import current_project
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace, locate
@@ -172,9 +172,7 @@ def last_runs() -> list[FoundRun]:
 def last_real_run(workspace: Workspace) -> RunRecord | None:
     """Returns the last run that was neither up to date nor refused before any node."""
     for record in readable_runs(workspace):
-        has_run = any(node.attempts for node in record.nodes)
-        refused = record.exit_code == ExitCode.USAGE and not has_run
-        if record.status != "up_to_date" and not refused:
+        if record.status != "up_to_date" and not record.was_refused:
             return record
     return None
 

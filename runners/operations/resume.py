@@ -7,7 +7,6 @@ from runners.engine import Engine, Observer
 from runners.local.engine import LocalEngine
 from runners.metadata.metadata_file import check_metadata
 from runners.operations.find_run import (
-    RESUMABLE,
     find_run,
     find_workspace,
     last_real_run,
@@ -24,6 +23,13 @@ from sluice.record.parts import FINISHED
 from sluice.record.run_record import REHEARSAL, RunRecord
 from sluice.storage.storage import storage_for
 from sluice.workspace import Workspace, private_umask
+
+# Why a run that has ended cannot be resumed, by its status.
+_ENDED = {
+    "succeeded": "it has succeeded",
+    "up_to_date": "it had nothing to do",
+    "blocked": "a gate has stopped it, and would stop the same data and code again",
+}
 
 
 def resume(
@@ -101,22 +107,16 @@ def _find_resumable(name: str, workspace: Workspace, run_id: str | None) -> RunR
                 where=workspace.run_dir(named.run_id),
                 hint=run_again,
             )
+    verb, reason = "run", _ENDED.get(record.status)
     if is_service_run(workspace.run_dir(record.run_id)):
+        verb, reason = "submit", "a service has its finished tasks in its cache"
+    elif REHEARSAL in record.tags:
+        verb, reason = "rehearse", "it is a rehearsal"
+    if reason:
         raise UsageError(
-            f"run {record.run_id} is one of a service, which has its finished tasks in "
-            "its cache",
-            hint=next_command("submit", name),
-        )
-    if REHEARSAL in record.tags:
-        raise UsageError(
-            f"run {record.run_id} is a rehearsal, which cannot be resumed",
-            hint=next_command("rehearse", name),
-        )
-    if record.status not in RESUMABLE:
-        raise UsageError(
-            f"there is no run of {name} to resume: the last one has " + _ended(record),
+            f"run {record.run_id} cannot be resumed: {reason}",
             where=workspace.run_dir(record.run_id),
-            hint=run_again,
+            hint=next_command(verb, name),
         )
     return record
 
@@ -132,11 +132,3 @@ def _check_outputs(record: RunRecord, hint: str) -> None:
                     where=uri,
                     hint=hint,
                 )
-
-
-def _ended(record: RunRecord) -> str:
-    return {
-        "succeeded": "succeeded",
-        "up_to_date": "had nothing to do",
-        "blocked": "been stopped by a gate, which the same data and code stop again",
-    }.get(record.status, record.status)

@@ -181,8 +181,7 @@ def execute(
     except SluiceError as error:
         record.fail(str(error), error.exit_code)
         record.end()
-    refused = record.exit_code == ExitCode.USAGE
-    if record.status in ("failed", "interrupted") and not refused:
+    if record.status in ("failed", "interrupted") and not record.was_refused:
         record.resume_command = resume_command(record)
     record.save(run_dir)
     write_report(record, run_dir)

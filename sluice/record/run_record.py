@@ -132,6 +132,12 @@ class RunRecord:
         is_pushed = any(push.state == "pushed" for push in self.pushes)
         return is_pushed and REHEARSAL not in self.tags
 
+    @property
+    def was_refused(self) -> bool:
+        """Whether it ended, for what the user has given, before any node started."""
+        is_usage = self.exit_code == ExitCode.USAGE
+        return is_usage and not any(node.attempts for node in self.nodes)
+
     def gate_rows(self, gate: str) -> list[dict[str, Any]]:
         """Returns the rows of a gate's verdict; none if it has not decided."""
         return [x for item in self.gates if item["gate"] == gate for x in item["rows"]]

@@ -22,7 +22,7 @@ def test_without_runs_there_is_none_to_resume(written):
 
 def test_a_run_that_succeeded_is_refused(written):
     written.write()
-    assert "there is no run of digits to resume" in refused().what
+    assert "cannot be resumed: it has succeeded" in refused().what
     assert "there is no failed or interrupted run" in refused(name=None).what
 
 
@@ -68,5 +68,5 @@ def test_an_older_run_is_refused(written):
 def test_a_rehearsal_is_started_anew(written):
     written.write(status="failed", exit_code=8, tags={REHEARSAL: ""})
     error = refused(run_id=written.FIRST)
-    assert "is a rehearsal, which cannot be resumed" in error.what
+    assert "cannot be resumed: it is a rehearsal" in error.what
     assert "sluice rehearse digits" in (error.hint or "")
