@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -178,24 +177,6 @@ def test_a_claim_may_end_while_it_is_read(bucket, store, make_saved_model, monke
     assert store.publish(make_saved_model(), facts={}).state == "pushed"
 
 
-def test_racing_pipelines_leave_one_owner(store, make_saved_model, monkeypatch):
-    """The other pipeline claims the store between our look and our claim."""
-    source = make_saved_model()
-    write = GcsStorage.write_if_absent
-
-    def late(self, uri: str, data: bytes) -> bool:
-        monkeypatch.setattr(GcsStorage, "write_if_absent", write)
-        store.publish(source, facts={}, owner=Owner("taxi"))
-        return write(self, uri, data)
-
-    monkeypatch.setattr(GcsStorage, "write_if_absent", late)
-    with pytest.raises(UsageError, match="belongs to another pipeline") as refused:
-        store.publish(make_saved_model("b", b"b"), facts={}, owner=Owner("digits"))
-
-    assert "'taxi'" in str(refused.value.expected)
-    assert len(store.versions()) == 1
-
-
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
@@ -327,18 +308,6 @@ def test_a_publisher_that_was_given_up_takes_another_number(
     assert [version.version for version in store.versions()] == [2]
 
 
-def test_an_undamaged_version_is_recognised_without_reading_it(
-    bucket, store, make_saved_model
-):
-    store.publish(make_saved_model(content=b"x" * 1000), facts={})
-    newest = store.newest()
-    bucket.requests()
-
-    assert newest.is_intact()
-
-    assert not [line for line in bucket.requests() if "alt=media" in line]
-
-
 def test_a_copied_store_is_read_in_full(bucket, store, make_saved_model):
     """Objects have other generations there, and the same content."""
     store.publish(make_saved_model(), facts={})
@@ -352,16 +321,3 @@ def test_a_copied_store_is_read_in_full(bucket, store, make_saved_model):
     name = "copy/1/variables/variables.index"
     bucket.put(name, bucket.get(name).upper())
     assert "files with the digest" in str(version.difference())
-
-
-def test_the_record_has_the_generations(bucket, store, make_saved_model):
-    store.publish(make_saved_model(), facts={"run": "r"})
-
-    record = json.loads(bucket.get("serving/.versions/1.json"))
-
-    assert set(record) == {"digest", "published_at", "facts", "generations"}
-    assert set(record["generations"]) == {
-        "saved_model.pb",
-        "variables/variables.index",
-        "variables/variables.data-00000-of-00001",
-    }

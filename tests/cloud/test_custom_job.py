@@ -71,9 +71,7 @@ def _kill(_: float) -> None:
 
 
 @pytest.mark.parametrize("node", ["Trainer", "Tuner"])
-def test_the_job_is_one_of_vertex_ai_and_names_the_pipeline_job(
-    vertex: FakeVertex, node: str
-) -> None:
+def test_the_job_is_one_of_vertex_ai_and_names_the_pipeline_job(vertex, node):
     """Found: a key that TFX does not know, so it started a job of the old service."""
     _train("digits-1", node)
     (job,) = vertex.resources("customJobs")
@@ -87,9 +85,7 @@ def test_the_job_is_one_of_vertex_ai_and_names_the_pipeline_job(
     assert path.startswith(f"tfx.{'components' if node == 'Trainer' else 'extensions'}")
 
 
-def test_a_repeated_task_cancels_the_job_of_its_former_attempt(
-    vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repeated_task_cancels_the_job_of_its_former_attempt(vertex, monkeypatch):
     """Otherwise two trainings run, are billed, and write the same checkpoints."""
     with monkeypatch.context() as killed:
         killed.setattr("time.sleep", _kill)
@@ -101,9 +97,7 @@ def test_a_repeated_task_cancels_the_job_of_its_former_attempt(
     assert states == [f"JOB_STATE_{s}" for s in ("SUCCEEDED", "CANCELLED", "SUCCEEDED")]
 
 
-def test_cancelling_a_run_cancels_its_custom_jobs(
-    vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cancelling_a_run_cancels_its_custom_jobs(vertex, monkeypatch):
     monkeypatch.setattr("time.sleep", _kill)
     service = VertexService("project", "europe-west4")
     service.submit("digits-1", JOB)

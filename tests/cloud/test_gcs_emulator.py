@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,13 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from google.api_core.exceptions import GoogleAPICallError
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 
-from sluice.errors import WorkspaceError
-from sluice.project import own_root
 from tests.cloud.faulty_gcs import FAULTY_GCS, control
 from tests.kit.gcs.gcs_emulator import GcsEmulator
 
@@ -108,30 +103,6 @@ def test_tensorflow_beam_and_our_client_share_the_objects(server, bucket, tmp_pa
     assert any("GET /bucket/in/large" in one for one in server.requests())
 
 
-def test_object_has_a_generation_and_its_metadata(server, bucket):
-    server.put("bucket", "a/b", b"one", 60, metadata={"key": "value"})
-    first = bucket.get_blob("a/b")
-    assert first.metadata == {"key": "value"}
-    assert 50 < time.time() - first.updated.timestamp() < 600
-    server.put("bucket", "a/b", b"two")
-    assert bucket.get_blob("a/b").generation > first.generation
-
-
-@pytest.mark.parametrize("part", ["root", "secrets"])
-def test_folder_that_cannot_be_written(tmp_path, monkeypatch, part):
-    """Found: a bare OSError, and a traceback of the server's process."""
-    (tmp_path / "file").touch()
-    if part == "secrets":
-        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
-    root = tmp_path / ("file" if part == "root" else "gcs")
-    with pytest.raises(WorkspaceError, match="did not start") as caught:
-        GcsEmulator(root).__enter__()
-    assert caught.value.where == str(root)
-    assert "directory" in str(caught.value.actual) or "exists" in str(
-        caught.value.actual
-    )
-
-
 def test_names_are_free_and_a_page_counts_folders(bucket):
     long = "/".join(["folder"] * 120)
     for name in ("a", "a/b", "a/", long, "ä?#%2F b", "p/1/x", "p/2/x", "p/3", "p/4/x"):
@@ -182,52 +153,3 @@ def test_every_change_heeds_its_precondition(bucket):
         [bucket.blob("a"), bucket.blob("b")], if_generation_match=0
     )
     assert bucket.blob("c").download_as_bytes() == b"12"
-
-
-def test_what_it_does_not_know_is_refused(bucket):
-    bucket.blob("a").upload_from_string("1")
-    with pytest.raises(GoogleAPICallError, match="not emulated: matchGlob"):
-        list(bucket.list_blobs(match_glob="**"))
-    with pytest.raises(GoogleAPICallError, match="not emulated: PATCH|501"):
-        bucket.blob("a").patch(retry=None)
-    with pytest.raises(requests.RequestException, match="403"):
-        requests.get("https://example.com", timeout=9)
-
-
-def test_faults(server, bucket):
-    bucket.blob("a").upload_from_string("a")
-    server.fail("GET", "/o/a", 403)
-    with pytest.raises(GoogleAPICallError, match="403"):
-        bucket.blob("a").reload(retry=None)
-    server.fail("GET", "/o/a", 200, delay_s=0.3)
-    started_s = time.monotonic()
-    bucket.blob("a").reload()
-    assert time.monotonic() - started_s > 0.3
-
-
-def test_it_ends_with_the_process_that_started_it(tmp_path):
-    program = (
-        "import pathlib, sys, time\n"
-        "from tests.kit.gcs.gcs_emulator import GcsEmulator\n"
-        "with GcsEmulator(pathlib.Path(sys.argv[1])) as emulator:\n"
-        "    print(emulator.environment()['STORAGE_EMULATOR_HOST'], flush=True)\n"
-        "    time.sleep(60)\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=own_root(),
-    ) as parent:
-        assert parent.stdout is not None
-        address = parent.stdout.readline().strip()
-        assert requests.get(f"{address}/storage/v1/b/x", timeout=9).status_code == 404
-        os.kill(parent.pid, signal.SIGKILL)
-    deadline_s = time.monotonic() + 20
-    while time.monotonic() < deadline_s:
-        try:
-            requests.get(address, timeout=9)
-        except requests.ConnectionError:
-            return
-        time.sleep(0.1)
-    raise AssertionError("the server is still there")

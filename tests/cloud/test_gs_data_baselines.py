@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from components import artifacts
 from components.accept_data.data_baselines import (
     DataBaseline,
     Identity,
@@ -18,10 +15,6 @@ from components.accept_data.data_baselines import (
     write_entry,
 )
 from components.accept_data.entry import Entry
-from components.artifacts import publish_verdict
-from components.data_gate import executor as data_gate
-from sluice.errors import DataError
-from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.cloud
 
@@ -86,33 +79,3 @@ def test_a_store_that_cannot_be_listed_is_not_an_empty_one(bucket):
     with pytest.raises(Exception, match="403") as caught:
         find_data_baseline(store, Identity("new", "fingerprint"))
     assert store in str(caught.value)
-
-
-def test_two_writers_of_a_store(bucket):
-    store = bucket.uri("accepted")
-    together = threading.Barrier(2)
-
-    def write(arguments: tuple[str, bytes, int]) -> None:
-        together.wait()
-        accept(store, *arguments)
-
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(write, [("1", b"one", 1), ("2", b"two", 2)]))
-        found = find_data_baseline(store, Identity("3", ""))
-        assert found == DataBaseline(f"{store}/2/record.json", ())
-        # Of the same span, but of other data: one of them wins, and is whole.
-        for minute in range(10, 20):
-            list(pool.map(write, [("9", b"%c%d" % (w, minute), minute) for w in b"ab"]))
-            entry, _ = read_entry(f"{store}/9/record.json")
-            assert f":{minute}:" in entry.accepted_at
-
-
-def test_a_verdict_in_a_bucket_stops_the_gate(bucket):
-    artifact = artifacts.DataVerdict()
-    artifact.uri = bucket.uri("verdict/1")
-    row = Check("feature 'fare'", "train", "0 to 9", None, 12, False, "12 is above 9")
-    publish_verdict(Verdict("data", (row,)), artifact)
-    assert artifact.get_int_custom_property("passed") == 0
-    assert b"12 is above 9" in bucket.get("verdict/1/verdict.txt")
-    with pytest.raises(DataError, match="12 is above 9"):
-        data_gate.Executor().Do({"verdict": [artifact]}, {}, {})

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -197,61 +195,6 @@ def test_valid_and_damaged_files_are_ingested(bucket, tmp_path):
     assert files == [bucket.uri(name).encode() for name in names[2:]]
 
 
-def outputs(bucket: Any) -> dict[str, list[Any]]:
-    from tfx.types import standard_artifacts
-
-    from components.artifacts import Quarantine
-
-    found: dict[str, list[Any]] = {
-        "examples": [standard_artifacts.Examples()],
-        "quarantine": [Quarantine()],
-    }
-    for key, (artifact,) in found.items():
-        artifact.uri = bucket.uri(f"out/{key}")
-    return found
-
-
-def test_driver_and_executor_work_on_a_bucket(bucket, tmp_path):
-    from components.tfrecord_gen.component import TFRecordGen
-    from components.tfrecord_gen.driver import Driver
-    from components.tfrecord_gen.executor import Executor
-
-    for span in (1, 2, 3):
-        bucket.put(f"trips/{span}/train-0", framed(records(6, 10 * span)))
-        bucket.put(f"trips/{span}/eval-0", gzip.compress(framed(records(2))))
-        bucket.put(f"trips/{span}/_SUCCESS")
-    bucket.remove("trips/3/_SUCCESS")
-    node = TFRecordGen(
-        bucket.uri("trips"),
-        {"train": "{SPAN}/train-*", "eval": "{SPAN}/eval-*"},
-        window=2,
-        complete_when=MARKED,
-    )
-    asked = {k: v for k, v in node.exec_properties.items() if v is not None}
-    properties = Driver(None).resolve_exec_properties(asked, None, None)
-    assert properties["spans"] == "[[1, null], [2, null]]"
-    again = Driver(None).resolve_exec_properties(asked, None, None)
-    assert again["input_fingerprint"] == properties["input_fingerprint"]
-
-    # Complete now, but the driver has pinned the others.
-    bucket.put("trips/3/_SUCCESS")
-    found = outputs(bucket)
-    Executor(None).Do({}, found, properties)
-    assert found["examples"][0].split_names == '["train", "eval"]'
-    assert found["examples"][0].get_int_custom_property("span") == 2
-    assert found["quarantine"][0].get_int_custom_property("records") == 16
-    written = []
-    for name in shard_names(bucket, "out/examples/Split-train"):
-        content = bucket.get(f"out/examples/Split-train/{name}")
-        written += records_in(content, tmp_path)
-    assert written == records(6, 10) + records(6, 20)
-    report = json.loads(bucket.get("out/quarantine/report.json"))
-    assert report["spans"] == [1, 2]
-    assert report["skipped_spans"] == [
-        {"span": 3, "name": "span 3", "why": "complete only since then"}
-    ]
-
-
 def test_an_object_that_vanishes_before_it_is_read_is_named(bucket):
     for name in ("train-0", "train-1"):
         bucket.put(name, framed(records(3)))
@@ -310,33 +253,6 @@ def test_shards_of_a_failed_attempt_are_removed(bucket):
     assert bucket.names(folder) == [f"{folder}data_tfrecord-00000-of-00001.gz"]
 
 
-def test_several_processes_write_the_same_as_one(bucket):
-    blob = os.urandom(1 << 20)
-    names = [f"in/train-{number}.gz" for number in range(6)]
-    for number, name in enumerate(names):
-        example = encode({"id": [number], "blob": [blob]})
-        bucket.put(name, gzip.compress(framed([example]), 0, mtime=0))
-    bucket.put("in/broken", framed(records(5))[:-3])
-
-    found = []
-    for workers in (1, 3):
-        report = take(bucket, *names, "in/broken", workers=workers)
-        written = {n: bucket.get(n) for n in bucket.names("out/")}
-        found.append((report, written))
-
-    assert found[0] == found[1]
-    assert found[0][0].records == 10
-
-
-def test_a_read_that_keeps_failing_is_named(bucket):
-    bucket.put("train-0", framed(records(3)))
-    bucket.fail("GET", "/train-0.*alt=media", 503, times=999)
-    with pytest.raises(UsageError, match="cannot be read") as caught:
-        take(bucket, "train-0")
-    assert f"where:    {bucket.uri('train-0')}" in str(caught.value)
-    assert "503" in str(caught.value)
-
-
 @pytest.mark.parametrize("status", [503, 403])
 def test_a_listing_that_fails_is_no_empty_directory(bucket, status):
     bucket.put("trips/1/train-0")
@@ -345,20 +261,3 @@ def test_a_listing_that_fails_is_no_empty_directory(bucket, status):
         select(bucket.uri("trips"))
     assert f"where:    {bucket.uri('trips')}" in str(caught.value)
     assert str(status) in str(caught.value)
-
-
-@pytest.mark.parametrize("status", [503, 403])
-def test_an_inaccessible_marker_is_named(bucket, status):
-    bucket.put("1/train-0")
-    bucket.fail("GET", "_SUCCESS", status, times=99)
-    with pytest.raises(UsageError, match="cannot be read") as caught:
-        select(bucket.uri(), complete_when=MARKED)
-    assert f"where:    {bucket.uri('1/_SUCCESS')}" in str(caught.value)
-    assert str(status) in str(caught.value)
-
-
-def test_a_bucket_that_is_not_there_is_named(server):
-    base = "gs://no-such-bucket/trips"
-    with pytest.raises(UsageError, match="there is no such bucket") as caught:
-        select(base, "train-*")
-    assert caught.value.where == base

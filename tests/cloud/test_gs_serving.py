@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +11,7 @@ import pytest
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from runners.cache import up_to_date
-from runners.cache.node_cache import still_served
 from runners.cache.run_inputs import RunInputs
-from runners.operations.models import list_models
 from runners.operations.predict import predict
 from serving.model_store import ModelStore, store_at
 from sluice.errors import ServingError, UsageError
@@ -36,24 +33,6 @@ def store(bucket: Any) -> ModelStore:
 def config(store: ModelStore, tmp_path: Path, monkeypatch: Any) -> Config:
     monkeypatch.setenv("SLUICE_WORKSPACE", str(tmp_path / "workspace"))
     return load_config("digits", overrides=(f"push.serving_dir={store.uri}",))
-
-
-def test_versions_are_listed_and_damage_is_named(
-    bucket, store, config, make_saved_model
-):
-    assert list_models(config) == []
-    store.publish(make_saved_model("a", b"a"), facts={"pipeline_run_id": "r1"})
-    store.publish(make_saved_model("b", b"b"), facts={})
-    bucket.put("serving/digits/1/saved_model.pb", b"other")
-
-    newest, oldest = list_models(config)
-
-    assert newest.to_dict()["uri"] == f"{store.uri}/2"
-    assert newest.flaws == {}
-    assert list(oldest.flaws) == ["damaged"]
-    bucket.fail("GET", "prefix=serving/digits", 403, times=99)
-    with pytest.raises(ServingError, match="cannot be read.*permission denied"):
-        list_models(config)
 
 
 @pytest.mark.tf
@@ -90,30 +69,6 @@ def test_a_version_is_copied_checked_and_loaded(bucket, store, config, tmp_path)
     with pytest.raises(ServingError, match="differs from what was pushed") as refused:
         list(predict(config, files))
     assert refused.value.where == f"{store.uri}/1"
-
-
-def test_a_push_counts_while_it_is_the_newest_and_undamaged(
-    bucket, store, make_saved_model
-):
-    def is_served(uri: str, digest: str) -> bool:
-        texts = {"pushed_destination": uri, "digest": digest}
-        artifact = SimpleNamespace(
-            get_int_custom_property=lambda name: 1,
-            get_string_custom_property=lambda name: texts[name],
-        )
-        return still_served(artifact)
-
-    first = store.publish(make_saved_model("a", b"a"), facts={})
-    bucket.requests()
-    assert is_served(first.uri, first.digest)
-    requests = bucket.requests()
-    # Two listings of names (pages of three), one record, one listing of the version.
-    assert len([line for line in requests if "alt=media" in line]) == 1, requests
-    second = store.publish(make_saved_model("b", b"b"), facts={})
-    assert not is_served(first.uri, first.digest)
-    bucket.put("serving/digits/2/saved_model.pb", b"other")
-    assert not is_served(second.uri, second.digest)
-    assert is_served("gs://elsewhere/1700000000", ""), "pushed by another Pusher"
 
 
 @pytest.mark.parametrize("change", ["damaged", "lost", "another", "record"])

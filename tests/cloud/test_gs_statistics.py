@@ -12,7 +12,6 @@ from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from pipeline.config.origin import Origin
 from runners.operations.compare_schema import from_run
-from sluice.errors import WorkspaceError
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace
@@ -65,11 +64,3 @@ def test_statistics_are_read_from_the_bucket(bucket, trips):
     }
     assert source.observed.splits == {"eval": 20, "train": 20}
     assert source.observed.features["tip"].high == 1
-
-
-@pytest.mark.parametrize("path", ["prefix=StatisticsGen/1", "alt=media"])
-def test_an_unreadable_bucket_is_named(bucket, trips, path):
-    bucket.fail("GET", path, 403, times=99)
-    with pytest.raises(WorkspaceError, match="permission denied") as caught:
-        from_run(trips)
-    assert bucket.uri("StatisticsGen/1") in str(caught.value)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
 from sluice.errors import NodeError
 
 pytestmark = pytest.mark.cloud
@@ -24,61 +23,6 @@ def _model(seed: int, units: int = 2) -> Any:
     tf.keras.utils.set_random_seed(seed)
     inputs = tf.keras.Input((2,), name="x_xf")
     return tf.keras.Model(inputs, tf.keras.layers.Dense(units)(inputs))
-
-
-class Output:
-    """The parts of TFTransformOutput that the export uses."""
-
-    def raw_feature_spec(self) -> dict[str, Any]:
-        import tensorflow as tf
-
-        return {
-            "x": tf.io.FixedLenFeature([2], tf.float32),
-            "y": tf.io.FixedLenFeature([1], tf.string),
-        }
-
-    @property
-    def raw_metadata(self) -> Any:
-        from tensorflow_metadata.proto.v0 import schema_pb2
-
-        return SimpleNamespace(schema=schema_pb2.Schema())
-
-    def transform_features_layer(self) -> Any:
-        return lambda raw: {"x_xf": raw["x"]}
-
-
-def _export(bucket: Any, name: str) -> Any:
-    import tensorflow as tf
-
-    from pipeline.training.export import ExportSettings, export_model
-
-    features = FeatureSet((Feature("x", "numeric"),), Label("y", ("low", "high")))
-    inputs = tf.keras.Input((2,), name="x_xf")
-    model = tf.keras.Model({"x_xf": inputs}, _model(1)(inputs))
-    export_model(model, ExportSettings(bucket.uri(name)), features, Output())
-    return model
-
-
-def test_a_model_is_exported_and_started_from(bucket):
-    import tensorflow as tf
-
-    from pipeline.training.warm_start import warm_start
-
-    model = _export(bucket, "model/7/Format-Serving")
-    folder = "model/7/Format-Serving/"
-    assert {
-        "assets.extra/classes.json",
-        "saved_model.pb",
-        "variables/variables.index",
-    } <= {name.removeprefix(folder) for name in bucket.names(folder)}
-    classes = json.loads(bucket.get(f"{folder}assets.extra/classes.json"))
-    assert classes == {"classes": ["low", "high"]}
-
-    inputs = tf.keras.Input((2,), name="x_xf")
-    other = tf.keras.Model({"x_xf": inputs}, _model(2)(inputs))
-    assert not np.allclose(other({"x_xf": ROWS}), model({"x_xf": ROWS}))
-    warm_start(other, "latest", bucket.uri(folder.rstrip("/")))
-    np.testing.assert_array_equal(other({"x_xf": ROWS}), model({"x_xf": ROWS}))
 
 
 def test_a_model_run_is_written_and_its_weights_are_started_from(bucket):
@@ -134,12 +78,3 @@ def test_published_weights_are_read_from_the_bucket(bucket, tmp_path):
     with pytest.raises(NodeError, match="the file of weights cannot be read") as caught:
         load_published_weights("MobileNet", loaded, uri)
     assert caught.value.where == uri
-
-
-def test_nothing_is_uploaded_of_a_failed_export(bucket):
-    from sluice.storage.local_copy import local_output
-
-    with pytest.raises(OSError, match="full"), local_output(bucket.uri("model")) as out:
-        (out / "saved_model.pb").write_bytes(b"half")
-        raise OSError("the disk is full")
-    assert bucket.names() == []

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_vertex import FakeVertex
 
 from pipeline.config.load import load_config
 from pipeline.config.serialize import stored_config
@@ -40,9 +38,7 @@ def _submit(**labels: str) -> str:
     return service.name_of("digits-1")
 
 
-def test_the_record_of_a_blocked_run_and_its_page(
-    bucket: Any, vertex: FakeVertex, tmp_path: Path
-) -> None:
+def test_the_record_of_a_blocked_run_and_its_page(bucket, vertex, tmp_path):
     row = Check("drift", "all", "<= 0.1", None, 0.2, False, "it has drifted")
     text = json.dumps(Verdict("data", (row,), None).to_dict()).encode()
     uri = bucket.put("v/verdict.json", text).removesuffix("/verdict.json")
@@ -73,9 +69,7 @@ def test_the_record_of_a_blocked_run_and_its_page(
     assert 'href="https://console.cloud.google.com/vertex-ai/' in page and name in page
 
 
-def test_a_secret_in_an_answer_is_not_in_the_record(
-    bucket: Any, vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_in_an_answer_is_not_in_the_record(bucket, vertex, monkeypatch):
     secret = "planted-5ecret-v4lue"
     monkeypatch.setattr(secrets, "_resolved", {})
     monkeypatch.setenv("SLUICE_TEST_TOKEN", secret)
@@ -101,7 +95,7 @@ def test_the_id_of_a_scheduled_run_sorts_by_its_time():
     assert run_id_of({"name": "j", "labels": {"sluice-run": RUN.lower()}}) == RUN
 
 
-def test_jobs_that_the_service_does_not_have(bucket: Any, vertex: FakeVertex) -> None:
+def test_jobs_that_the_service_does_not_have(bucket, vertex):
     place = "projects/project/locations/europe-west4/pipelineJobs/other"
     with pytest.raises(RemoteError, match="does not know the job"):
         write_record({"pipelineJobResourceName": place}, _stored(bucket))

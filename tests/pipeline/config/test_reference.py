@@ -99,13 +99,13 @@ def is_accepted(document: Any) -> bool:
     return True
 
 
-def test_the_reference_page_is_up_to_date() -> None:
+def test_the_reference_page_is_up_to_date():
     assert PAGE.read_text() == reference_page(), (
         "write it anew: python -m pipeline.config.reference --write"
     )
 
 
-def test_every_key_says_what_it_means() -> None:
+def test_every_key_says_what_it_means():
     schema = json_schema()
     for name, section in {"Config": schema, **schema["$defs"]}.items():
         assert section["description"], name
@@ -117,7 +117,7 @@ def test_every_key_says_what_it_means() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_schema_accepts_what_is_accepted(document: Any) -> None:
+def test_the_schema_accepts_what_is_accepted(document):
     assert is_accepted(document)
     assert marks(document) == []
 
@@ -131,7 +131,7 @@ def containers(value: Any) -> Iterator[Any]:
 
 @settings(max_examples=400, deadline=None)
 @given(st.data())
-def test_the_json_schema_accepts_every_valid_config(data: st.DataObject) -> None:
+def test_the_json_schema_accepts_every_valid_config(data):
     document = copy.deepcopy(data.draw(st.sampled_from(DOCUMENTS)))
     places = list(containers(document))
     place = places[data.draw(st.integers(0, len(places) - 1))]
@@ -171,9 +171,7 @@ def test_the_json_schema_accepts_every_valid_config(data: st.DataObject) -> None
         (("validate",), {"min_examples": {"trian": 3}}),
     ],
 )
-def test_the_json_schema_rejects_invalid_values(
-    path: tuple[str, ...], value: Any
-) -> None:
+def test_the_json_schema_rejects_invalid_values(path, value):
     document = copy.deepcopy(BUNDLED[0])
     place = document
     for key in path[:-1]:
@@ -184,7 +182,7 @@ def test_the_json_schema_rejects_invalid_values(
     assert marks(document)
 
 
-def test_a_schedule_without_a_kind_is_constant_in_the_schema_too() -> None:
+def test_a_schedule_without_a_kind_is_constant_in_the_schema_too():
     document = copy.deepcopy(BUNDLED[0])
     document["train"]["learning_rate"] = {"initial": 0.1, "warmup_epochs": 1}
     assert Config.model_validate(document).train.learning_rate.kind == "constant"  # type: ignore[union-attr]
