@@ -16,7 +16,6 @@ class Failure:
       status: of HTTP, or a value of the server's own.
       times: number of requests.
       message: of the error.
-      delay_s: before each answer.
       after: number of matching requests that do not fail yet.
     """
 
@@ -25,7 +24,6 @@ class Failure:
     status: int
     times: int = 1
     message: str = ""
-    delay_s: float = 0
     after: int = 0
 
 

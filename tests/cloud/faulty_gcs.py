@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from dataclasses import replace
 from multiprocessing.managers import BaseManager
 from pathlib import Path
@@ -85,20 +84,17 @@ class FaultyGcs:
         """Returns the names of a bucket's objects, sorted."""
         return [found.name for found in self._store.below(bucket, prefix)]
 
-    def fail(
-        self, method: str, path: str, status: int, times: int = 1, delay_s: float = 0
-    ) -> None:
+    def fail(self, method: str, path: str, status: int, times: int = 1) -> None:
         """Makes the next requests fail whose path matches a regular expression.
 
         Args:
           method: such as "GET".
           path: matched against path and query, unquoted.
-          status: of HTTP, or ``CUT`` or ``LOST``; 200 to be only slow.
+          status: of HTTP, or ``CUT`` or ``LOST``.
           times: number of requests.
-          delay_s: before each answer.
         """
         with self._lock:
-            self._failures.append(Failure(method, path, status, times, delay_s=delay_s))
+            self._failures.append(Failure(method, path, status, times))
 
     def heal(self) -> None:
         """Removes all pending failures."""
@@ -116,8 +112,6 @@ class FaultyGcs:
         shown = unquote(request.url) + _uploaded_name(request)
         with self._lock:
             failure = next_failure(self._failures, request.method, shown)
-        if failure is not None:
-            time.sleep(failure.delay_s)
         if failure is not None and failure.status > 200:
             answer = error_response(failure.status, "made to fail")
         else:

@@ -177,13 +177,6 @@ def test_the_artifact_is_what_import_example_gen_publishes(tmp_path, run):
         assert read.datasets[0].num_examples == len(users) > 50
 
 
-def test_no_complete_span_fails_with_what_each_lacks(tmp_path, run):
-    write_span(tmp_path / "trips", 4, 40, marked=False)
-    missing = r"span 4: no _SUCCESS in \S+/trips/span-4"
-    with pytest.raises(DataError, match=missing):
-        run(marked_gen(tmp_path / "trips"))
-
-
 def test_limits_of_records_reach_the_ingestion(tmp_path):
     from components.tfrecord_gen.executor import Executor
     from components.tfrecord_gen.report import Report
@@ -378,16 +371,3 @@ def test_a_scheduled_run_marks_data_that_is_not_new(tmp_path):
     write_span(base, 2, 20)
     assert run("more")["new_data"] == 1
     assert users_of(tmp_path / "more" / "cloud" / "examples", "train") == [20]
-
-
-def test_tfx_s_driver_sees_the_files_of_plain_patterns(tmp_path):
-    base = tmp_path / "trips"
-    write(base, "train-0", [1, 2])
-    write(base, "eval-0", [3])
-    cloud = Cloud(gen(base, {"train": "train-*", "eval": "eval-*"}), tmp_path)
-    found = cloud.run()
-    assert users_of(tmp_path / "cloud" / "examples", "train") == [1, 2]
-    assert found["span"] == 0
-    task = cloud.job["pipelineSpec"]["root"]["dag"]["tasks"][GEN]
-    config = task["inputs"]["parameters"]["input_config"]["runtimeValue"]["constant"]
-    assert json.loads(config)["splits"][0]["pattern"] == "train-*"

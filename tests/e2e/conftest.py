@@ -12,12 +12,7 @@ from typing import Any
 
 import pytest
 
-from components.tfrecord_gen.ingest import ingest
-from components.tfrecord_gen.ingestion import Ingestion
-from components.tfrecord_gen.report import Report
 from pipeline.config.load import load_config
-from pipeline.graph.arguments import image_checks_of
-from pipeline.graph.choose_spans import choose_data
 from sample_data.tf_example import encode
 from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
@@ -176,26 +171,6 @@ class Trips:
     def run_to_gate(self, *overrides: str, **options: Any) -> RunRecord:
         """Runs the nodes up to the data gate, for data that passes it."""
         return self.run(*overrides, to_nodes=("DataGate",), **options)
-
-    def ingest(self, *overrides: str, workers: int = 1) -> Report:
-        """Ingests the data in this process, without a run."""
-        config = load_config(
-            "trips", cwd=self.root, overrides=[*self.settings, *overrides]
-        )
-        window = choose_data(config)
-        out = self.root / "ingested"
-        return ingest(
-            Ingestion(
-                files=window.files,
-                hash_splits=config.data.hash_splits,
-                images=tuple(image_checks_of(config)),
-                max_record_bytes=config.examples.max_record_bytes,
-                skipped_spans=window.skipped,
-            ),
-            {name: str(out / f"Split-{name}") for name in config.data.split_names},
-            str(out / "quarantine"),
-            workers,
-        )
 
     def stopped(self, record: RunRecord) -> dict[tuple[str, str | None, str], Any]:
         """Returns the failed rows of a blocked run, by split, feature and kind.

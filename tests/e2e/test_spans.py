@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from sluice.errors import DataError
-from sluice.tfrecords import tfrecord
-from sluice.tfrecords.parse_tf_example import parse
 
 pytestmark = pytest.mark.e2e
 
@@ -123,100 +116,6 @@ def test_drift_against_the_last_accepted_span(spans, sluice):
     }
     assert rows["drift since the data accepted last", "train"]["baseline"] == "span 2"
     assert rows["change in examples", "train"]["baseline"] == 31
-
-
-def test_a_span_that_is_written_while_a_run_starts(spans):
-    """The last complete span is used instead, and the record says why."""
-    trips, marked = spans, "examples.complete_when={marker: _SUCCESS}"
-    _fill(trips, 1)
-    trips.write("span-1/_SUCCESS", b"")
-    ended, started = threading.Event(), threading.Event()
-
-    def write_span() -> None:
-        for split in ("train", "eval"):
-            path = trips.write(f"span-2/{split}-0", b"")
-            with path.open("ab") as file:
-                started.set()
-                while not ended.wait(0.005):
-                    file.write(os.urandom(100))
-                    file.flush()
-        _fill(trips, 2)
-        trips.write("span-2/_SUCCESS", b"")
-
-    writer = threading.Thread(target=write_span)
-    writer.start()
-    assert started.wait(10)
-    try:
-        record = trips.run(marked, to_nodes=("TFRecordGen",))
-    finally:
-        ended.set()
-        writer.join()
-    assert record.status == "succeeded", record.error
-    ingestion = trips.ingestion(record)
-    assert (ingestion["spans"], ingestion["records"]) == ([1], 40)
-    (skipped,) = ingestion["skipped_spans"]
-    assert skipped["span"] == 2
-    assert "no _SUCCESS in" in skipped["why"] and "span-2" in skipped["why"]
-
-    report = trips.ingest(marked)
-    assert (report.spans, report.records, report.skipped_spans) == ((2,), 40, ())
-    report = trips.ingest(marked, "examples.window=2")
-    assert (report.spans, report.records) == ((1, 2), 80)
-
-
-def test_an_incomplete_span_without_a_marker_is_detected(spans):
-    trips = spans
-    _fill(trips, 1)
-    quiet = "examples.complete_when={quiet_for_s: 3600}"
-    with pytest.raises(DataError, match="span 1: .* was changed .* not 3600 s ago"):
-        trips.run(quiet)
-
-    # What is only half there does not pass for the whole.
-    whole = (trips.data / "span-1/train-0").read_bytes()
-    (trips.data / "span-1/train-0").write_bytes(whole[: len(whole) // 2 + 3])
-    report = trips.ingest()
-    (error,) = report.first_errors
-    assert (error.kind, error.record) == ("truncated", 11)
-    assert report.splits["train"].records == 10
-
-    (trips.data / "span-1/train-0").write_bytes(whole)
-    assert trips.ingest().splits["train"].records == 20
-
-
-def test_records_of_a_user_are_in_one_split(empty_trips):
-    trips = empty_trips
-    users = {n: f"user-{n % 40}".encode() for n in range(300)}
-    records = [
-        trips.example(n, user=[user], fare=[float(n)]) for n, user in users.items()
-    ]
-    for index in range(3):
-        trips.write(f"all-{index}", records[100 * index : 100 * index + 100])
-    nobody = trips.write("all-3", [trips.example(300, user=None)])
-    trips.settings += [
-        "data.splits=null",
-        "data.files=all*",
-        "data.hash_splits={train: 2, eval: 1, test: 1, by: user}",
-    ]
-    record = trips.run()
-    row = trips.stopped(record)["overall", None, "corrupt"]
-    assert f"{nobody}, record 1 " in row["examples"][0]
-    assert "the record has no feature 'user'" in row["examples"][0]
-
-    record = trips.run_to_gate("examples.max_corrupt_fraction=0.01")
-    assert record.status == "succeeded", record.error
-    (uri,) = record.node("TFRecordGen").outputs["examples"]
-    of = {
-        split: {
-            parse(data).features.feature["user"].bytes_list.value[0]
-            for path in Path(uri, f"Split-{split}").iterdir()
-            for data in tfrecord.read(path)
-        }
-        for split in ("train", "eval", "test")
-    }
-    assert all(of.values())
-    assert sum(map(len, of.values())) == 40
-    assert set().union(*of.values()) == set(users.values())
-    assert trips.ingestion(record)["records"] == 300
 
 
 def test_stale_data_is_rejected_before_any_node_runs(empty_trips, sluice):

@@ -169,12 +169,6 @@ def test_a_damaged_data_set_is_named_and_rewritten(toys, name, damage, words):
     assert contents(toys) == intact
 
 
-def test_a_manifest_without_shards_is_not_intact(toys):
-    made = catalog.make("toys", toys)
-    dataclasses.replace(made, shards=()).save(toys)
-    assert catalog.make("toys", toys) == made
-
-
 def test_what_is_not_of_the_data_set_is_never_replaced(toys, tmp_path):
     with pytest.raises(UsageError, match="ships with a package"):
         catalog.make("toys", toys, source=Source(tmp_path))
@@ -192,18 +186,6 @@ def test_what_is_not_of_the_data_set_is_never_replaced(toys, tmp_path):
         catalog.make("toys", toys)
     assert caught.value.examples == ("notes.txt", "train-of-mine")
     assert contents(toys) == before
-
-
-def test_a_link_stays_a_link(toys, tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    toys.parent.mkdir()
-    toys.symlink_to(disk)
-    catalog.make("toys", toys)
-    cut(-5)(toys / TRAIN)
-    catalog.make("toys", toys)
-    assert toys.is_symlink()
-    catalog.verify(disk)
 
 
 def test_a_failure_leaves_the_old_data(toys, register, monkeypatch):

@@ -4,7 +4,6 @@ Child processes are killed by SIGKILL, so no ``finally`` runs in them.
 """
 
 import signal
-import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from sample_data import catalog
-from tests.kit.wait import wait_for
 
 pytestmark = pytest.mark.fault
 
@@ -74,58 +72,3 @@ def test_killed_while_replacing(tmp_path, step, left):
     assert [child.wait() for child in children] == [0, 0, 0]
     assert catalog.verify(target).seed == 3
     assert {path.name for path in tmp_path.iterdir()} == {".toys.lock", "toys"}
-
-
-# Makes MNIST of a folder with two processes, one of which waits in its first record.
-PARALLEL = """
-import pathlib, sys, time
-from sample_data import catalog, image_array
-from sample_data.data_set import Source
-
-target, source, moment = sys.argv[1:]
-encode = image_array.encode_png
-
-def waiting(pixels):
-    pathlib.Path(moment).touch()
-    time.sleep(1)
-    return encode(pixels)
-
-if moment != "none":
-    image_array.encode_png = waiting
-catalog.make("mnist", target, source=Source(pathlib.Path(source)), workers=2)
-"""
-
-
-def write_mnist(folder, label):
-    folder.mkdir(exist_ok=True)
-    for prefix, count in (("train", 24), ("t10k", 4)):
-        header = struct.pack(">HBBI", 0, 8, 1, count)
-        labels = header + bytes([label]) * count
-        (folder / f"{prefix}-labels-idx1-ubyte").write_bytes(labels)
-        header = struct.pack(">HBBIII", 0, 8, 3, count, 28, 28)
-        images = header + bytes(count * 28 * 28)
-        (folder / f"{prefix}-images-idx3-ubyte").write_bytes(images)
-
-
-def test_killed_while_processes_write_shards(tmp_path):
-    target, source, moment = (tmp_path / name for name in ("mnist", "source", "now"))
-
-    def start_parallel(moment):
-        arguments = [str(target), str(source), str(moment)]
-        return subprocess.Popen([sys.executable, "-c", PARALLEL, *arguments], cwd=ROOT)
-
-    write_mnist(source, 0)
-    assert start_parallel("none").wait() == 0
-    before = catalog.verify(target)
-    write_mnist(source, 1)
-    child = start_parallel(moment)
-    wait_for(moment.exists, "a process that writes a shard")
-    child.kill()
-    assert child.wait() == -signal.SIGKILL
-    assert catalog.verify(target) == before
-    # It waits for the processes that are left, which hold the lock.
-    assert start_parallel("none").wait() == 0
-    assert catalog.verify(target).source_sha256 != before.source_sha256
-    assert {path.name for path in tmp_path.iterdir()} == {
-        *(".mnist.lock", "mnist", "now", "source")
-    }

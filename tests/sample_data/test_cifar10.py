@@ -90,14 +90,6 @@ def test_an_archive_packed_and_unpacked(form, tmp_path):
     check(read_cifar10(Source(tmp_path / "unpacked" / FORMS[form][0])))
 
 
-@pytest.mark.parametrize("protocol", range(5))
-def test_every_protocol_is_read(protocol):
-    pixels, labels = batch(0)
-    content = {"data": pixels, "labels": labels.tolist()}
-    found, numbers = cifar10_pickle.load_batch(pickle.dumps(content, protocol))
-    assert (found, numbers) == (pixels.tobytes(), labels.tolist())
-
-
 def test_a_pickle_of_python_2():
     """As the published archive has them: numpy.core, and strings that are bytes."""
     row = b"\x07" * 3072

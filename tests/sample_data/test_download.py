@@ -133,12 +133,6 @@ def test_other_content_is_refused_and_removed(server, tmp_path, content):
     assert [path.name for path in (tmp_path / "values").iterdir()] == [".lock"]
 
 
-def test_a_server_that_has_less_is_given_up(server, tmp_path):
-    server.content = CONTENT[:100]
-    with pytest.raises(UsageError, match="cannot be downloaded"):
-        download(data_set(server.url), tmp_path)
-
-
 def test_without_a_network_the_way_out_is_named(tmp_path, monkeypatch):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

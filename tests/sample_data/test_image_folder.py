@@ -9,7 +9,7 @@ from PIL import Image
 
 from sample_data import catalog, image_folder
 from sample_data.data_set import ALL, Source
-from sample_data.image_folder import read_flowers, read_image, read_images
+from sample_data.image_folder import read_image, read_images
 from sluice.errors import DataError, UsageError
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
@@ -122,13 +122,6 @@ def test_how_a_photo_becomes_a_flower(tmp_path):
     Image.fromarray(pixels).save(wide)
     with Image.open(io.BytesIO(read_image(wide, 192))) as image:
         assert np.asarray(image)[:, 8:-8].min() > 240
-
-
-def test_an_unknown_and_a_missing_flower(tmp_path):
-    fill(tmp_path, [*FLOWERS[:4], "violets"], count=1)
-    with pytest.raises(DataError, match="not the expected classes") as caught:
-        read_flowers(Source(tmp_path))
-    assert caught.value.actual == "daisy, dandelion, roses, sunflowers, violets"
 
 
 def write(content):

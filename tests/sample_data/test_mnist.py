@@ -73,16 +73,6 @@ def test_the_records_are_the_images_and_labels_of_the_files(folder, tmp_path):
         )
 
 
-def test_without_gz_and_with_a_point_in_the_name(folder):
-    train = folder / "train-images-idx3-ubyte.gz"
-    other = folder / "train-images.idx3-ubyte"
-    other.write_bytes(gzip.decompress(train.read_bytes()))
-    with pytest.raises(UsageError, match="exists more than once"):
-        read_mnist(Source(folder), DIGITS)
-    train.unlink()
-    assert len(read_mnist(Source(folder), DIGITS).parts["train"]) == 120
-
-
 def compressed(change):
     return lambda content: gzip.compress(change(gzip.decompress(content)))
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
-from tensorflow_metadata.proto.v0 import schema_pb2
 
 import schemas
 from schemas import loader
@@ -44,25 +43,6 @@ def test_the_digits_schema():
     assert loader.class_values(schema, "image") is None
 
 
-def test_the_taxi_schema():
-    schema = loader.load(SCHEMAS / "taxi" / "schema.pbtxt")
-
-    assert len(loader.feature_names(schema)) == 18
-    assert "tips" not in loader.feature_names(schema)
-    assert loader.class_values(schema, "big_tip") == [0, 1]
-    assert loader.class_values(schema, "payment_type") == [
-        "Cash",
-        "Credit Card",
-        "Dispute",
-        "No Charge",
-        "Pcard",
-        "Prcard",
-        "Unknown",
-    ]
-    assert loader.class_values(schema, "company") is None
-    assert loader.class_values(schema, "fare") is None
-
-
 # What only training data has.
 LABELS = {
     "digits": {"label"},
@@ -86,14 +66,6 @@ def test_only_the_label_is_not_asked_for_in_serving(name):
     for feature in schema.feature:
         expected = ["SERVING"] if feature.name in LABELS[name] else []
         assert list(feature.not_in_environment) == expected, feature.name
-
-
-@pytest.mark.parametrize("name", LABELS)
-def test_a_feature_is_dense_exactly_where_it_is_always_there(name):
-    for feature in loader.load(SCHEMAS / name / "schema.pbtxt").feature:
-        always = feature.presence.min_fraction == 1
-        assert feature.HasField("shape") == always, feature.name
-        assert feature.HasField("value_count") != always, feature.name
 
 
 def test_classes_of_strings(write):
@@ -193,15 +165,6 @@ def test_arbitrary_bytes_are_a_schema_or_rejected(
 
     with contextlib.suppress(ConfigError):
         loader.class_values(loader.load(path), "a")
-
-
-def test_a_binary_file_is_not_a_schema(write):
-    path = write(schema_pb2.Schema.DESCRIPTOR.file.serialized_pb + b"\xff\xfe")
-
-    with pytest.raises(ConfigError, match="not a schema") as caught:
-        loader.load(path)
-    assert str(path) in str(caught.value)
-    assert "not UTF-8" in str(caught.value)
 
 
 @pytest.mark.parametrize(

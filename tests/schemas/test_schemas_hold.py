@@ -96,30 +96,6 @@ def test_serving_needs_no_label(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("bad", "expected"),
-    [
-        (
-            {"image": [b"png"], "label": [12]},
-            {"label": {"Out-of-range values"}},
-        ),
-        (
-            {"label": [1]},
-            {"image": {"Column dropped", "Feature shape dropped"}},
-        ),
-        (
-            {"image": [b"png", b"png"], "label": [1]},
-            {"image": {"Feature shape dropped"}},
-        ),
-    ],
-)
-def test_a_bad_digit_is_an_anomaly(data, tmp_path, bad, expected):
-    good = records(data / "digits", "test")
-    tfrecord.write(tmp_path / "bad", [*good, tf_example.encode(bad)])
-
-    assert anomalies(load("digits"), tmp_path / "bad") == expected
-
-
 def test_a_bad_trip_is_an_anomaly(data, tmp_path):
     bad: list[dict[str, tf_example.Values]] = [
         {"payment_type": [b"Barter"]},
@@ -188,21 +164,6 @@ def test_a_bad_image_record_is_an_anomaly(tmp_path, name, good, bad, expected):
     tfrecord.write(tmp_path / "bad", records)
 
     assert anomalies(load(name), tmp_path / "bad") == expected
-
-
-def test_too_many_missing_values_are_an_anomaly(data, tmp_path):
-    trip = tf_example.encode(taxi.features(TRIP | {"trip_seconds": ""}))
-    good = records(data / "taxi", "test")
-    tfrecord.write(tmp_path / "bad", [*good, *[trip] * (len(good) // 20)])
-
-    assert anomalies(load("taxi"), tmp_path / "bad") == {
-        "trip_seconds": {"Column dropped"},
-        "pickup_longitude": {"Column dropped"},
-        "pickup_community_area": {"Column dropped"},
-        "dropoff_latitude": {"Column dropped"},
-        "dropoff_longitude": {"Column dropped"},
-        "dropoff_community_area": {"Column dropped"},
-    }
 
 
 def test_tensorflow_parses_the_records_by_the_schema(data, name, schema):

@@ -1,7 +1,6 @@
 """Links, pipes and other foreign files in a model store."""
 
 import os
-import shutil
 
 import pytest
 
@@ -49,45 +48,3 @@ def test_foreign_files_are_kept(tmp_path, make_saved_model):
     LocalModelStore(root).publish(make_saved_model("b", b"b"), facts={})
     assert [(root / name).read_text() for name in names] == list(names)
     assert (root / ".staging-0123456789abcdef").is_symlink() and precious.is_dir()
-
-
-def link_version(root, aside):
-    shutil.move(root / "1", aside)
-    (root / "1").symlink_to(aside)
-
-
-def link_file(root, aside):  # With the very bytes that were pushed.
-    index = root / "1" / "variables" / "variables.index"
-    shutil.move(index, aside)
-    index.symlink_to(aside)
-
-
-def link_folder(root, aside):  # Which no digest looks into.
-    (root / "1" / "variables" / "more").symlink_to(aside.parent)
-
-
-def plant_pipe(root, aside):
-    os.mkfifo(root / "1" / "variables" / "pipe")
-
-
-def link_record(root, aside):
-    path = root / ".versions" / "1.json"
-    shutil.move(path, aside)
-    path.symlink_to(aside)
-
-
-@pytest.mark.parametrize(
-    "plant", [link_version, link_file, link_folder, plant_pipe, link_record]
-)
-def test_a_version_with_a_link_or_pipe_is_not_intact(store, tmp_path, plant):
-    plant(store.root, tmp_path / "aside")
-    (version,) = store.versions()
-    assert not version.is_intact()
-
-
-def test_no_number_is_left_after_the_highest(store, make_saved_model):
-    top = 2**63 - 1
-    (store.root / ".versions" / "next").write_text(f"{top}\n")
-    assert store.publish(make_saved_model("b", b"b"), facts={}).version == top
-    with pytest.raises(UsageError, match="(?i)no version number is left"):
-        store.publish(make_saved_model("c", b"c"), facts={})

@@ -1,7 +1,6 @@
 """Model store in a directory; ``tests/cloud/test_model_stores.py`` has the rest."""
 
 import os
-import shutil
 
 import pytest
 
@@ -36,19 +35,6 @@ def test_lost_counter_goes_on_after_the_newest(store, make_saved_model, content)
     assert store.publish(make_saved_model("c", b"c"), facts={}).version == 3
 
 
-def test_version_made_by_someone_else_counts(store, make_saved_model):
-    source = make_saved_model()
-    shutil.copytree(source, store.root / "1700000000")
-
-    stranger = store.newest()
-    publication = store.publish(source, facts={})
-
-    assert (stranger.version, stranger.digest) == (1700000000, None)
-    assert (stranger.published_at, stranger.facts) == (None, {})
-    assert not stranger.is_intact()
-    assert (publication.version, publication.state) == (1700000001, "pushed")
-
-
 def test_names_that_a_server_ignores_are_no_versions(store, make_saved_model):
     store.publish(make_saved_model(), facts={})
     for name in ("latest", "1.5", "-3", ".7", "²", "9223372036854775808"):
@@ -63,29 +49,6 @@ def test_stray_file_with_a_number_is_no_version_but_keeps_it(store, make_saved_m
 
     assert store.newest().version == 1
     assert store.publish(make_saved_model("b", b"b"), facts={}).version == 6
-
-
-def test_unreadable_record_is_like_none(store, make_saved_model):
-    source = make_saved_model()
-    store.publish(source, facts={})
-    (store.root / ".versions" / "1.json").write_text('{"digest":')
-
-    assert store.newest().digest is None
-    assert store.publish(source, facts={}).version == 2
-
-
-def test_interrupted_copy_leaves_no_staging(store, make_saved_model, monkeypatch):
-    store.publish(make_saved_model("a", b"a"), facts={})
-
-    def interrupt(handle):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        store.publish(make_saved_model("b", b"b"), facts={})
-
-    assert not list(store.root.glob(".staging*"))
-    assert [version.version for version in store.versions()] == [1]
 
 
 def test_file_in_place_of_the_root_is_named(tmp_path, make_saved_model):

@@ -1,7 +1,6 @@
 """Input rows for prediction: detection of formats, errors."""
 
 import io
-import json
 import os
 import sys
 from types import SimpleNamespace
@@ -104,14 +103,6 @@ def test_line_that_is_no_object_is_named(tmp_path, line, actual):
     assert actual in str(caught.value.actual)
 
 
-def test_bad_value_names_file_and_line(tmp_path):
-    path = tmp_path / "in.jsonl"
-    path.write_text('{"miles": 1}\n{"mile": 1}\n')
-
-    with pytest.raises(DataError, match=r"(?s)no feature 'mile'.*line 2.*'miles'\?"):
-        rows(path)
-
-
 def test_stdin_is_json_lines(stdin):
     stdin(b'{"miles": 1}\n{"miles": 2}\n')
 
@@ -127,25 +118,6 @@ def test_empty_stdin_is_refused(stdin, content):
 
     with pytest.raises(DataError, match=r"(?s)no JSON lines.*stdin"):
         rows("-")
-
-
-def test_rows_come_in_the_order_of_the_files(tmp_path, stdin):
-    tfrecord.write(tmp_path / "a", [b"record"])
-    (tmp_path / "b").write_text(json.dumps({"miles": 1}))
-    stdin(b'{"miles": 2}')
-
-    found = rows(tmp_path / "b", "-", tmp_path / "a")
-
-    assert [row.source for row in found] == [
-        str(tmp_path / "b"),
-        "stdin",
-        str(tmp_path / "a"),
-    ]
-
-
-def test_no_path_is_refused():
-    with pytest.raises(UsageError, match="no input to predict"):
-        rows()
 
 
 @pytest.mark.parametrize("kind", ["missing", "directory", "pipe"])

@@ -78,20 +78,6 @@ def test_image_files(image_model, tmp_path):
     assert found[0].probabilities[2] > 0.99
 
 
-def test_images_in_json_lines_and_tfrecords(image_model, tmp_path):
-    import base64
-
-    image = encoded(0)
-    text = base64.b64encode(image).decode()
-    lines = write_lines(tmp_path / "in.jsonl", {"image": {"b64": text}})
-    tfrecord.write(tmp_path / "in.tfrecord", [example(image=image)])
-
-    found = list(image_model.predict_files([lines, tmp_path / "in.tfrecord"]))
-
-    assert [row.label for row in found] == ["dark", "dark"]
-    assert found[0].probabilities == found[1].probabilities
-
-
 @pytest.mark.parametrize("name", ["part", "part.gz"])
 def test_tfrecords_of_a_binary_model(tabular_model, tmp_path, name):
     records = [
@@ -202,15 +188,6 @@ def test_model_that_fails_for_its_own_reasons(tf, tmp_path):
         list(Predictor(tmp_path / "m").predict_files([tmp_path / "records"]))
 
 
-def test_rows_before_a_bad_one_are_predicted(tabular_model, tmp_path):
-    path = write_lines(tmp_path / "a", {"miles": 1}, {"miles": 2}, {"miles": "far"})
-    found = tabular_model.predict_files([path])
-
-    assert [next(found).index, next(found).index] == [0, 1]
-    with pytest.raises(DataError, match=r"(?s)wrong type.*line 3"):
-        next(found)
-
-
 def test_batches_are_bounded_in_bytes(image_model, tmp_path, monkeypatch):
     image = encoded(255)
     sizes = []
@@ -269,13 +246,6 @@ def test_class_names_that_do_not_fit(copy_of, tmp_path, content, message):
     with pytest.raises(ServingError, match=message) as caught:
         list(Predictor(copy_of).predict_files([path]))
     assert str(caught.value.where).endswith("classes.json")
-
-
-def test_whole_number_classes_become_text(copy_of, tmp_path):
-    (copy_of / "assets.extra" / "classes.json").write_text('{"classes": [0, 1]}')
-    path = write_lines(tmp_path / "in.jsonl", {"miles": 1})
-    (found,) = Predictor(copy_of).predict_files([path])
-    assert list(found.probabilities) == ["0", "1"]
 
 
 def save(root: Path, signature, name: str = "serving_default"):

@@ -1,7 +1,6 @@
 """Owner of a model store."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -50,17 +49,6 @@ def test_another_pipeline_is_refused(store, make_saved_model, other):
     assert store.publish(theirs, facts={}, owner=other).version == 2
 
 
-def test_the_owner_is_kept_when_the_store_is_moved(store, make_saved_model, tmp_path):
-    store.publish(make_saved_model("a", b"a"), facts={}, owner=DIGITS)
-    shutil.move(store.root, tmp_path / "moved")
-
-    moved = LocalModelStore(tmp_path / "moved")
-    moved.prepare(DIGITS)
-
-    assert moved.publish(make_saved_model("b", b"b"), facts={}, owner=DIGITS)
-    assert [version.version for version in moved.versions()] == [1, 2]
-
-
 @pytest.mark.parametrize("model", ["new", "already served"])
 def test_a_store_without_an_owner_is_claimed_by_the_next_push(
     store, make_saved_model, model
@@ -72,15 +60,6 @@ def test_a_store_without_an_owner_is_claimed_by_the_next_push(
     assert _owner(store) is None  # It has pushed nothing yet.
     content = b"a" if model == "already served" else b"b"
     store.publish(make_saved_model("again", content), facts={}, owner=DIGITS)
-
-    assert _owner(store) == DIGITS
-
-
-def test_without_a_workspace_id_the_name_decides(store, make_saved_model):
-    """Such as in TFX's own runner; once the workspace is known it counts."""
-    store.publish(make_saved_model("a", b"a"), facts={}, owner=Owner("digits"))
-    store.publish(make_saved_model("b", b"b"), facts={}, owner=DIGITS)
-    store.publish(make_saved_model("c", b"c"), facts={}, owner=Owner("digits"))
 
     assert _owner(store) == DIGITS
 

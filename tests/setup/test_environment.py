@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -85,28 +84,6 @@ def test_a_changed_lock_is_installed_again(ready_machine, changed):
     assert not old.exists()
 
 
-def test_a_copied_project_gets_its_own_environment(ready_machine, tmp_path):
-    assert succeeded(ready_machine.set_up())
-    copy = shutil.copytree(ready_machine.project, tmp_path / "copy", symlinks=True)
-    done = subprocess.run(
-        [copy / "setup" / "environment.sh"],
-        env=ready_machine.environ(),
-        capture_output=True,
-        text=True,
-    )
-    assert succeeded(done)
-    assert len(ready_machine.installs()) == 6
-
-
-def test_the_environment_of_a_missing_python_is_replaced(ready_machine):
-    assert succeeded(ready_machine.set_up())
-    python = ready_machine.project / VENV / "bin" / "python"
-    python.unlink()
-    python.symlink_to("/nonexistent/python")
-    assert succeeded(ready_machine.set_up())
-    assert len(ready_machine.installs()) == 6
-
-
 def test_a_failed_install_leaves_nothing(ready_machine):
     ready_machine.tool(
         "uv",
@@ -134,15 +111,6 @@ def test_the_environment_of_a_killed_setup_is_replaced(ready_machine):
     ready_machine.tool("uv", noting)
     assert succeeded(ready_machine.set_up())
     assert not half_made.exists()
-
-
-def test_an_interrupted_setup_leaves_nothing(ready_machine):
-    ready_machine.tool("uv", HANGING_UV)
-    interrupted = start(ready_machine)
-    wait_for(ready_machine.installs)
-    os.killpg(interrupted.pid, signal.SIGINT)
-    assert interrupted.wait() == 130
-    assert not (ready_machine.project / VENV).exists()
 
 
 def test_two_simultaneous_setups_install_once(ready_machine):

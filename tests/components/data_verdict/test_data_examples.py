@@ -181,19 +181,6 @@ def test_serving_examples_are_searched_in_their_own_files(tmp_path):
     assert trained_on == [[f"{file.path}, record 1: fare -1"]]
 
 
-def test_the_search_has_a_time_limit(tmp_path):
-    file = _file(tmp_path / "train", [GOOD, {**GOOD, "fare": [-1.0]}])
-    row = _row("out_of_range", "fare")
-    assert _find([file], row, max_seconds=-1.0) == [[]]
-    assert len(_find([file], row)[0]) == 1
-
-
-def test_the_name_of_a_feature_cannot_disturb_a_terminal(tmp_path):
-    file = _file(tmp_path / "train", [{**GOOD, "a\x1b[2J": [1]}])
-    (found,) = _find([file], _row("new_feature", "a\x1b[2J"))
-    assert found == [f"{file.path}, record 1: a\\u001b[2J 1"]
-
-
 @pytest.mark.parametrize("kind", ["invalid_text", "invalid_image"])
 def test_a_value_of_another_type_is_no_example(tmp_path, kind):
     file = _file(tmp_path / "train", [{**GOOD, "own": [7]}, {**GOOD, "own": [b"\xff"]}])

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 from google.protobuf import text_format
-from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
 
-from components.data_verdict.drift import Comparison
-from components.data_verdict.finding import Finding
 from components.data_verdict.judge import Evidence, judge
 from components.data_verdict.policy import Policy, Rule
 from components.tfrecord_gen.report import FirstError, Problem, Report
@@ -184,33 +182,6 @@ def test_one_feature_has_a_row_for_each_kind():
     ]
 
 
-@pytest.mark.parametrize(
-    ("most", "kinds"), [(1, ["missing"]), (2, ["wrong_shape", "missing"])]
-)
-def test_a_missing_value_is_not_a_wrong_shape_too(most, kinds):
-    statistics = _statistics(
-        10,
-        'features { path { step: "y" } num_stats { common_stats '
-        f"{{ min_num_values: 1 max_num_values: {most} }} }} }}",
-    )
-    anomalies = _anomalies()
-    _add(
-        anomalies,
-        "y",
-        (TYPES.INVALID_FEATURE_SHAPE, "not always present"),
-        (TYPES.FEATURE_TYPE_LOW_FRACTION_PRESENT, "0.9"),
-    )
-    rows = _judge(
-        splits=["train"],
-        statistics={"train": statistics},
-        anomalies={"train": anomalies},
-        schema=text_format.Parse(
-            'feature { name: "y" shape { dim { size: 1 } } }', schema_pb2.Schema()
-        ),
-    ).failures
-    assert [row.kind for row in rows] == kinds
-
-
 def test_an_anomaly_of_the_whole_data_set_fails():
     anomalies = anomalies_pb2.Anomalies()
     anomalies.dataset_anomaly_info.description = "too few examples"
@@ -226,61 +197,6 @@ def test_a_missing_report_is_not_taken_for_clean_data():
     assert (row.slice, row.why) == (
         "eval",
         "ExampleValidator has left no report on this split",
-    )
-
-
-NOT_FINITE = """features {
-  path { step: "fare" } type: FLOAT
-  num_stats {
-    min: -inf max: 3.0
-    histograms { num_nan: 2 type: STANDARD }
-    histograms { num_nan: 2 type: QUANTILES }
-  }
-}"""
-
-
-def _judge_fare(domain: str) -> Verdict:
-    text = f'feature {{ name: "fare" type: FLOAT {domain} }}'
-    anomalies = _anomalies()
-    if "true" in domain:
-        _add(anomalies, "fare", (TYPES.FLOAT_TYPE_HAS_NAN, "has NaN"))
-    return _judge(
-        splits=["train"],
-        statistics={"train": _statistics(10, NOT_FINITE)},
-        anomalies={"train": anomalies},
-        schema=text_format.Parse(text, schema_pb2.Schema()),
-    )
-
-
-@pytest.mark.parametrize(
-    ("domain", "seen"),
-    [
-        ("", ["2 NaN and -inf"]),
-        ("float_domain { disallow_nan: true }", ["2 NaN and -inf"]),
-        ("float_domain { disallow_nan: false }", ["-inf"]),
-        ("float_domain { disallow_nan: false disallow_inf: false }", []),
-    ],
-)
-def test_nan_and_infinities_fail_unless_allowed(domain, seen):
-    rows = _judge_fare(domain).failures
-    assert [row.actual for row in rows] == seen
-    assert {row.kind for row in rows} <= {"not_finite"}
-
-
-SECRET = "Jane Doe"
-
-
-def test_values_of_a_sensitive_feature_are_in_no_row():
-    anomalies = _anomalies(name=f"new: {SECRET}", city="new: Oslo")
-    verdict = _judge(
-        splits=["train"], anomalies={"train": anomalies}, sensitive=["name"]
-    )
-    assert SECRET not in str(verdict.to_dict())
-    assert "Oslo" in str(verdict.to_dict())
-    (row,) = [row for row in verdict.failures if row.feature == "name"]
-    assert row.why == (
-        "a value that the feature's domain does not list; the values are not shown, "
-        "because the feature is sensitive"
     )
 
 
@@ -331,38 +247,6 @@ def test_inconsistent_files_fail_by_kind():
     assert rows[0].why == "Twice, and 6 more"
     assert rows[0].examples[-1] == "and 2 more"
     assert rows[1].examples == ("c: expected 9 records, found 8",)
-
-
-def test_rules_apply_to_drift_by_feature():
-    finding = Finding("drift", "train", "drift of 'pay'", "0.3 away", feature="pay")
-    comparison = Comparison("drift", "train", "17", 2, "", (finding,))
-    rules = (Rule(action="warn", feature="pay", anomaly="drift"),)
-    assert not _judge(comparisons=[comparison]).passed
-    assert _judge(Policy(rules=rules), comparisons=[comparison]).passed
-
-
-def test_a_passing_comparison_names_the_closest_feature():
-    comparison = Comparison("drift", "train", "17", 2, "'pay' is close", ())
-    (row,) = _rows(
-        _judge(comparisons=[comparison]), "drift since the data accepted last"
-    )
-    assert (row.baseline, row.actual) == ("17", "2 features compared")
-    assert row.why == "'pay' is close"
-
-
-def test_a_damaged_baseline_is_a_warning():
-    verdict = _judge(damaged=["accepted/16 was skipped: not JSON"])
-    assert verdict.passed
-    assert verdict.warnings[0].why == "accepted/16 was skipped: not JSON"
-
-
-def test_serving_examples_are_judged_if_there_are_any():
-    verdict = _judge(
-        splits=["train"],
-        statistics={"train": _statistics(10), "serving": _statistics(3)},
-        anomalies={"train": _anomalies(), "serving": _anomalies(fare="odd")},
-    )
-    assert [row.slice for row in verdict.failures] == ["serving"]
 
 
 def test_an_override_is_recorded_only_if_needed():

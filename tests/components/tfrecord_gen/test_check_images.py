@@ -142,13 +142,6 @@ def test_only_the_formats_that_are_allowed():
 
 
 @pytest.mark.unit
-def test_a_webp():
-    data = b"RIFF\x00\x00\x00\x00WEBPVP8 " + bytes(20)
-
-    assert "a WEBP image, where PNG" in str(check_image(data, ANY))
-
-
-@pytest.mark.unit
 @pytest.mark.parametrize(
     ("data", "first"), [(b"", "it is empty"), (b"text", "74 65 78")]
 )

@@ -11,11 +11,9 @@ import pytest
 
 from components.tfrecord_gen import ingest as ingest_module
 from components.tfrecord_gen.checking.hash_splits import HashSplits
-from components.tfrecord_gen.checking.image_check import ImageCheck
 from components.tfrecord_gen.ingestion import Ingestion
 from components.tfrecord_gen.spans.window import SourceFile
 from components.tfrecord_gen.writing import quarantine as quarantine_module
-from components.tfrecord_gen.writing import shard_writer as shard_writer_module
 from components.tfrecord_gen.writing.ingest_files import Group, ingest_group
 from components.tfrecord_gen.writing.quarantine import QuarantineLimit, write_quarantine
 from sample_data.tf_example import encode
@@ -147,21 +145,6 @@ def test_hashed_by_a_feature_no_user_is_split(room, make):
     assert report.records == report.files[0].records == 1000
 
 
-def test_images_are_checked(room, make):
-    gif = b"GIF89a" + bytes(20)
-    records = [encode({"image": [gif]}), *make.examples(2)]
-    path = room.put("a", make.shard(records))
-
-    report = room.ingest(path, images=(ImageCheck(feature="image"),))
-
-    assert dict(report.errors) == {"image": 1}
-    assert (
-        "a GIF image, where PNG, JPEG or BMP is allowed"
-        in report.first_errors[0].reason
-    )
-    assert room.records() == records[1:]
-
-
 def test_the_quarantine_is_bounded_and_says_so(room, make, monkeypatch):
     defaults = quarantine_module.QuarantineLimit.__init__.__defaults__
     assert defaults == (10_000, 256 << 20)
@@ -173,20 +156,6 @@ def test_the_quarantine_is_bounded_and_says_so(room, make, monkeypatch):
 
     assert (report.quarantined, report.quarantine_cut) == (9, True)
     assert 1 <= len(room.quarantine()) <= 3
-
-
-def test_a_full_quarantine_is_one_file(room, make, monkeypatch):
-    init = shard_writer_module.ShardWriter.__init__
-    monkeypatch.setattr(init, "__defaults__", (500,))
-
-    report = room.ingest(room.put("a", make.framed([b"junk"] * 40)))
-
-    assert (report.quarantined, report.quarantine_cut) == (40, False)
-    assert len(room.quarantine()) == 40
-    assert sorted(path.name for path in (room.out / "quarantine").iterdir()) == [
-        "quarantine.tfrecord.gz",
-        "report.json",
-    ]
 
 
 def test_the_quarantine_does_not_depend_on_who_reads_which_file(
@@ -237,16 +206,6 @@ def test_a_killed_ingestion_leaves_files_only_in_its_output(room, make, monkeypa
 
     assert made == [str(room.out / "quarantine")]
     assert list((room.out / "quarantine").iterdir()) == []
-
-
-def test_a_record_beyond_the_room_is_counted(room, make, monkeypatch):
-    init = quarantine_module.QuarantineLimit.__init__
-    monkeypatch.setattr(init, "__defaults__", (10, 500))
-
-    room.ingest(room.put("a", make.framed([b"x" * 600, b"junk"])))
-
-    (kept,) = room.quarantine()
-    assert parse(kept).features.feature["record"].int64_list.value[0] == 2
 
 
 def test_a_missing_file_ends_the_ingestion(room):

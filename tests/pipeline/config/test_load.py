@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from pipeline.config.config import Config
 from pipeline.config.features import Numeric
 from pipeline.config.load import load_config
 from sluice.errors import ConfigError, UsageError
@@ -32,22 +30,6 @@ def test_a_copied_config_needs_a_name_of_its_own(project, config_text):
     assert load_config("mine", overrides=["name=mine"], cwd=project).name == "mine"
     original.rename(project / "configs" / "old.yaml")
     assert load_config("mine", cwd=project).name == "fares"
-
-
-def test_absolute_paths_stay(project):
-    config = load_config(
-        "fares",
-        overrides=[
-            "data.dir=/data/fares",
-            "schema=/data/schema.pbtxt",
-            "push.serving_dir=/models/fares",
-        ],
-        cwd=project,
-    )
-
-    assert config.data_dir == Path("/data/fares")
-    assert config.schema_path == Path("/data/schema.pbtxt")
-    assert config.serving_dir == "/models/fares"
 
 
 def test_a_profile_is_merged_over_the_config(project, profile):
@@ -184,10 +166,3 @@ def test_loading_imports_no_tensorflow_and_no_tfx(project):
     )
 
     assert result.stdout == "[]\n", result.stderr
-
-
-def test_a_loaded_config_is_frozen(project):
-    config: Config = load_config("fares", cwd=project)
-
-    with pytest.raises(ValueError, match="frozen"):
-        config.train.epochs = 3

@@ -17,45 +17,6 @@ def test_every_metric_fits_a_task():
         assert not (row.pooled and "multiclass" in row.tasks), name
 
 
-@pytest.mark.unit
-@pytest.mark.parametrize(
-    ("class_name", "tasks", "pooled"),
-    [
-        ("AUC", ("binary",), True),
-        ("BinaryAccuracy", ("binary",), True),
-        ("Precision", ("binary",), True),
-        ("BinaryCrossentropy", ("binary",), False),
-        ("RecallAtPrecision", ("binary",), True),
-        ("SparseCategoricalAccuracy", ("multiclass",), False),
-        ("SparseCategoricalCrossentropy", ("multiclass",), False),
-        ("MeanSquaredError", ("binary", "multiclass"), False),
-        ("ExampleCount", ("binary", "multiclass"), False),
-    ],
-)
-def test_tasks_of_common_metrics(class_name, tasks, pooled):
-    row = METRICS[class_name]
-
-    assert (row.tasks, row.pooled) == (tasks, pooled)
-
-
-@pytest.mark.unit
-@pytest.mark.parametrize(
-    "class_name",
-    [
-        "Accuracy",  # Compares probabilities with classes: always 0.
-        "MaxRecall",  # Always 1.
-        "CosineSimilarity",  # Of a single number: its sign.
-        "ConfusionMatrixPlot",
-        "MultiClassConfusionMatrixAtThresholds",
-        "Mean",
-        "Metric",
-        "Rouge",
-    ],
-)
-def test_meaningless_metrics_are_left_out(class_name):
-    assert class_name not in METRICS
-
-
 @pytest.mark.tf
 def test_classes_names_and_parameters_are_those_of_tfma_and_keras():
     from tools.judge_metrics import describe_classes

@@ -9,11 +9,8 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from pipeline.config.config import Config
 from pipeline.config.feature_set import Feature, FeatureSet, Label
 from pipeline.config.features import Hashed, Image, Numeric, Vocabulary
-from pipeline.config.load import load_config
 from pipeline.config.resolve_features import feature_set_of, resolve_features
-from schemas import loader
 from sluice.errors import ConfigError
-from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
 
@@ -104,19 +101,6 @@ def test_a_type_without_a_kind_is_named(kind):
         resolve_features(config(), reviewed)
 
 
-def test_every_feature_that_cannot_be_derived_is_named():
-    reviewed = schema(
-        'feature { name: "a" type: STRUCT } '
-        'feature { name: "b" type: BYTES image_domain {} }'
-    )
-
-    with pytest.raises(ConfigError, match="2 problems") as caught:
-        resolve_features(config(), reviewed)
-
-    assert "'a'" in str(caught.value)
-    assert "'b'" in str(caught.value)
-
-
 def test_the_feature_set_of_the_nodes():
     reviewed = schema(
         'feature { name: "a" type: FLOAT } feature { name: "b" type: BYTES }'
@@ -129,21 +113,3 @@ def test_the_feature_set_of_the_nodes():
         ),
         label=Label("y", (0, 1)),
     )
-
-
-def test_the_feature_sets_of_our_own_configs():
-    digits = load_config("digits", cwd=own_root())
-    taxi = load_config("taxi", cwd=own_root())
-
-    digits_set = feature_set_of(digits, loader.load(digits.schema_path))
-    taxi_set = feature_set_of(taxi, loader.load(taxi.schema_path))
-
-    assert digits_set.label.classes == tuple(range(10))
-    assert [feature.name for feature in digits_set.features] == ["image"]
-    assert taxi_set.label.classes == (0, 1)
-    assert {feature.kind for feature in taxi_set.features} == {
-        "numeric",
-        "bucketized",
-        "vocabulary",
-        "hashed",
-    }

@@ -243,15 +243,14 @@ def test_warns_without_a_test_split(validate):
     assert "no test split" in warning
 
 
-def test_validates_without_tensorflow_in_half_a_second():
+def test_validates_without_tensorflow():
     program = (
-        "import sys, time\n"
+        "import sys\n"
         "from pipeline.config.load import load_config\n"
         "from pipeline.config.validate import validate_config\n"
         "validate_config(load_config('taxi'))\n"
         "print(sorted({'tensorflow', 'tfx', 'apache_beam', 'pandas', 'numpy'}"
         " & set(sys.modules)))\n"
-        "print(time.process_time())\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", program],
@@ -262,9 +261,7 @@ def test_validates_without_tensorflow_in_half_a_second():
     )
 
     assert result.returncode == 0, result.stderr
-    modules, seconds = result.stdout.splitlines()
-    assert modules == "[]"
-    assert float(seconds) < 2.0, "0.4 s on an idle machine"
+    assert result.stdout == "[]\n"
 
 
 def test_every_error_fits_on_one_screen(refused):

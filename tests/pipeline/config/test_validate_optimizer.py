@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.config.keras_classes import LOSSES, METRICS, OPTIMIZERS, mode_of
+from pipeline.config.keras_classes import mode_of
 from pipeline.config.load import load_config
 from pipeline.graph.node_registry import NODES
 from sluice.code_fingerprint import digests_of
@@ -162,8 +162,3 @@ def test_an_edit_of_a_callback_changes_the_trainers_code(project):
 )
 def test_whether_more_of_a_metric_is_better(metric, mode):
     assert mode_of(metric) == mode
-
-
-def test_the_lists_are_in_order():
-    for names in (OPTIMIZERS, LOSSES, METRICS):
-        assert list(names) == sorted(names)

@@ -75,13 +75,6 @@ def test_examples_and_policy_round_trip_and_show(tmp_path):
     assert lines[2:] == ["", "feature 'fare', train:", "  train-0, record 7: fare -1"]
 
 
-def test_a_verdict_from_before_examples_can_be_read():
-    row = dict.fromkeys(("limit", "baseline", "actual", "why"))
-    row |= {"check": "auc", "slice": "overall", "passed": False}
-    verdict = Verdict.from_dict({"gate": "model", "override": None, "rows": [row]})
-    assert verdict.failures[0].examples == ()
-
-
 @pytest.mark.parametrize(
     ("value", "shown"),
     [(1 / 60000, "1.7e-05"), (-0.00002, "-2e-05"), (0.0001, "0.0001"), (0.0, "0.0000")],
