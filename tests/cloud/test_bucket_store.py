@@ -166,7 +166,7 @@ def test_a_claim_may_end_while_it_is_read(bucket, store, make_saved_model, monke
     bucket.put("serving/.versions/1.claim", b"another digest")
     open_ = GcsStorage.open
 
-    def late(self, uri: str, mode: str, **options: Any) -> Any:
+    def late(self, uri: str, mode: Any, **options: Any) -> Any:
         file = open_(self, uri, mode, **options)
         if uri.endswith(".claim"):
             self.delete(uri)
