@@ -126,5 +126,10 @@ def _cancel_job(run_dir: Path) -> dict[str, Any]:
 
 
 def _cancelled(command: str, **facts: Any) -> dict[str, Any]:
-    nothing = {"pid": None, "job": None, "started_jobs": [], "warning": None}
+    nothing: dict[str, Any] = {
+        "pid": None,
+        "job": None,
+        "started_jobs": [],
+        "warning": None,
+    }
     return {"command": command, **nothing, **facts}
