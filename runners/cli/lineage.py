@@ -9,6 +9,7 @@ import click
 from rich.tree import Tree
 
 from pipeline.config.load import load_config
+from reports import formats
 from runners.cli.options import Result, json_result, workspace_option
 from runners.cli.rich_console import make_console, plain, say
 from runners.operations.lineage import find_lineage
@@ -28,7 +29,7 @@ def lineage(name: str, reference: str) -> Result:
     """Trace an artifact or a pushed version to its data, schema, code and run.
 
     ARTIFACT is artifact:ID, an output such as Trainer.model (the newest one), or the
-    path or URI of an artifact or of a file in it. VERSION is v3, or 3.
+    path or URI of an artifact or version. VERSION is v3, or 3.
     """
     config = load_config(name)
     traced = find_lineage(config, reference)
@@ -62,18 +63,20 @@ def _summary_rows(traced: Lineage) -> list[tuple[str, str]]:
             ended = _time(maker["ended_at"])
             rows.append(("made by", f"{maker['node']}, {maker['state']} at {ended}"))
     others = [run_id for run_id in origin["run_ids"] if run_id != origin["run_id"]]
-    for what, run_ids in (("from runs", others), ("reused by", traced["reused_by"])):
-        if run_ids:
-            rows.append((what, ", ".join(bounded(run_ids))))
+    if others:
+        rows.append(("from runs", ", ".join(bounded(others))))
     for data in origin["data"]:
         span = "" if data["span"] is None else f"  span {data['span']}"
         rows.append(("data", f"{data['path']}{span}  {_digest(data['fingerprint'])}"))
     for schema in origin["schemas"]:
         rows.append(("schema", f"{schema['name']}  {_digest(schema['digest'])}"))
-    for what in ("code", "packages"):
-        if values := origin[what]:
-            shown = [f"{key} {_values(items)}" for key, items in values.items()]
-            rows.append((what, ", ".join(shown)))
+    code = [
+        f"{item['node']} {formats.plural(len(item['code']), 'module')}"
+        for item in traced["executions"]
+        if item["code"]
+    ]
+    if code:
+        rows.append(("code", ", ".join(dict.fromkeys(code))))
     for item in traced["served"]:
         at = item["published_at"]
         by = f", by run {item['run_id']}" if item["run_id"] else ""
@@ -139,12 +142,5 @@ def _time(time: str) -> str:
     return f"{time[:19].replace('T', ' ')} UTC"
 
 
-def _values(items: list[Any]) -> str:
-    return " or ".join(map(_digest, items))
-
-
-def _digest(digest: Any) -> str:
-    if isinstance(digest, dict):
-        return f"{len(digest)} module" + ("s" if len(digest) != 1 else "")
-    text = "" if digest is None else str(digest)
-    return text.removeprefix("sha256:")[:_DIGEST_CHARACTERS]
+def _digest(digest: str | None) -> str:
+    return (digest or "").removeprefix("sha256:")[:_DIGEST_CHARACTERS]

@@ -57,10 +57,11 @@ def read_end(
 
 
 def contexts_of(node: Any) -> list[tuple[str, str]]:
-    """Returns type and name of a node's contexts in ML Metadata."""
+    """Returns type and name of a node's contexts, without that of all its pipeline."""
     return [
         (spec.type.name, spec.name.field_value.string_value)
         for spec in node.contexts.contexts
+        if spec.type.name != "pipeline"
     ]
 
 

@@ -158,8 +158,7 @@ def _write_documents(
         with metadata.Metadata(connection_of(ir)) as handle:
             upstream, complete = read_upstream(handle.store, artifact_id)
         traced = trace_lineage(upstream, artifact_id, served_models(upstream, ()))
-        # Later runs use it.
-        del traced["uses"], traced["reused_by"]
+        del traced["uses"]  # Later runs use it.
         return {**traced, "complete": complete}
 
     write_documents(

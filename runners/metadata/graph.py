@@ -5,7 +5,6 @@ It holds the inputs and outputs of all runs, for ``gc`` and ``lineage``, or a pa
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,7 +23,7 @@ class Execution:
       id: in ML Metadata.
       node: the node's id in the pipeline.
       kind: the component's class.
-      run_ids: the runs that it belongs to, usually one.
+      run_id: the run that it belongs to; None if there is none.
       state: ML Metadata's, in lower case.
       started_at: UTC, ISO 8601.
       ended_at: its last update, likewise.
@@ -37,18 +36,13 @@ class Execution:
     id: int
     node: str
     kind: str
-    run_ids: tuple[str, ...]
+    run_id: str | None
     state: str
     started_at: str
     ended_at: str
     properties: Mapping[str, Any] = field(default_factory=dict)
     inputs: Links = field(default_factory=dict)
     outputs: Links = field(default_factory=dict)
-
-    @property
-    def run_id(self) -> str | None:
-        """The first run that it belongs to."""
-        return min(self.run_ids, default=None)
 
 
 @dataclass(frozen=True)
@@ -58,23 +52,18 @@ class MetadataGraph:
     artifacts: Mapping[int, Artifact] = field(default_factory=dict)
     executions: Mapping[int, Execution] = field(default_factory=dict)
 
-    @cached_property
-    def run_ids(self) -> frozenset[str]:
-        """The runs that have an execution."""
-        return frozenset(x for item in self.executions.values() for x in item.run_ids)
-
     def executions_of(self, run_ids: Iterable[str]) -> list[Execution]:
         """Returns the executions of some runs, oldest first."""
         wanted = set(run_ids)
         by_age = sorted(self.executions.items())
-        return [item for _, item in by_age if not wanted.isdisjoint(item.run_ids)]
+        return [item for _, item in by_age if item.run_id in wanted]
 
     def producer(self, artifact_id: int) -> Execution | None:
         """Returns the execution that made an artifact; None if there is none.
 
         It is the first: executions that found it, or took it from the cache, are later.
         """
-        return next(iter(self.writers[artifact_id]), None)
+        return self._producers.get(artifact_id)
 
     def name_of(self, artifact_id: int) -> str:
         """Returns ``Node.output`` of an artifact, its type if no node made it."""
@@ -102,12 +91,10 @@ class MetadataGraph:
         return artifacts, executions
 
     @cached_property
-    def writers(self) -> Mapping[int, list[Execution]]:
-        """By artifact the executions that have put it out, oldest first."""
-        found: dict[int, list[Execution]] = defaultdict(list)
-        for _, execution in sorted(self.executions.items()):
-            for artifact_id in ids_in(execution.outputs):
-                found[artifact_id].append(execution)
+    def _producers(self) -> Mapping[int, Execution]:
+        found: dict[int, Execution] = {}
+        for _, execution in sorted(self.executions.items(), reverse=True):
+            found.update(dict.fromkeys(ids_in(execution.outputs), execution))
         return found
 
 

@@ -10,15 +10,12 @@ import os
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from datetime import datetime, timezone
 from pathlib import Path
 
 from serving.model_store import store_at
+from sluice.clock import utc_now
 from sluice.errors import UsageError, WorkspaceError
 from sluice.workspace import Workspace
-
-_NO_HISTORY = ("is missing", "is empty", "is a link to nothing")
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
 def check_metadata(
@@ -46,15 +43,13 @@ def check_metadata(
     """
     path = workspace.metadata_db
     problem = _problem(path)
-    if problem is None:
-        if without_baseline is not None:
-            raise UsageError(
-                "the pipeline's metadata is there, and its baseline is in it",
-                where=path,
-                hint=f"sluice models retire {workspace.root.name} VERSION --reason ...",
-            )
-        return []
-    if problem in _NO_HISTORY and not any(map(_has_pushes, serving_dirs)):
+    if problem is None and without_baseline is not None:
+        raise UsageError(
+            "the pipeline's metadata is there, and its baseline is in it",
+            where=path,
+            hint=f"sluice models retire {workspace.root.name} VERSION --reason ...",
+        )
+    if problem is None or not any(map(_has_pushes, serving_dirs)):
         return []
     if without_baseline is None:
         raise WorkspaceError(
@@ -66,13 +61,9 @@ def check_metadata(
         )
     note = f"begun without a baseline ({without_baseline}): the metadata {problem}"
     if os.path.lexists(path):
-        stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-        aside = path.with_name(f"{path.name}.lost-{stamp}")
-        path.rename(aside)
+        # SQLite deletes the journal of a file that is gone.
+        aside = path.rename(path.with_name(f"{path.name}.lost-{utc_now()}"))
         note += f"; it is kept as {aside.name}"
-        # A journal must not be applied to the new file.
-        for suffix in ("-journal", "-wal", "-shm"):
-            Path(f"{path}{suffix}").unlink(missing_ok=True)
     return [note]
 
 
@@ -102,23 +93,17 @@ def _problem(path: Path) -> str | None:
       WorkspaceError: it cannot be read, which does not mean that it is lost.
     """
     if not path.exists():
-        return "is a link to nothing" if path.is_symlink() else "is missing"
-    if path.stat().st_size == 0:
-        return "is empty"
+        return "is missing"
     try:
         # Not read-only: a killed run may have left a journal to be rolled back.
         with closing(sqlite3.connect(path, timeout=30)) as database:
-            tables = {name for (name,) in database.execute(_TABLES)}
-            if "MLMDEnv" not in tables:
-                return "is not a database of ML Metadata"
+            tables = database.execute("SELECT name FROM sqlite_master").fetchall()
+            if ("Artifact",) not in tables:
+                return "is empty"
             rows = database.execute("SELECT id FROM Artifact LIMIT 1").fetchall()
     except sqlite3.OperationalError as error:
         raise WorkspaceError(
-            "the pipeline's metadata cannot be read",
-            where=path,
-            actual=str(error),
-            hint="free some space if its disk is full, check that no other process "
-            "has it open and that you may write to it; then run the command again",
+            f"the pipeline's metadata cannot be read: {error}", where=path
         ) from error
     except sqlite3.Error as error:
         return f"is damaged ({error})"

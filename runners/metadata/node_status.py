@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,24 +16,20 @@ _STATES: dict[int, NodeState] = {
 }
 _OPEN = (metadata_store_pb2.Execution.NEW, metadata_store_pb2.Execution.RUNNING)
 _RESULT = "__execution_result__"
-# The class at the beginning of a traceback's last line.
-_EXCEPTION = re.compile(r"^[\w.]+: ")
-_CAUSES = "\nThe above exception was the direct cause of the following exception:\n"
-_FOUND_NOTHING = " returned None."
+_CAUSED = "\nThe above exception was the direct cause of the following exception:\n"
 
 
 def executions_in(store: Any, contexts: Sequence[tuple[str, str]]) -> list[Any]:
     """Returns the executions that are in all contexts (type, name), oldest first."""
-    found: dict[int, Any] | None = None
-    for kind, name in contexts:
-        context = store.get_context_by_type_and_name(kind, name)
-        if context is None:
-            return []
-        executions = store.get_executions_by_context(context.id)
-        found = {
-            item.id: item for item in executions if found is None or item.id in found
-        }
-    return [item for _, item in sorted((found or {}).items())]
+    known = [store.get_context_by_type_and_name(*context) for context in contexts]
+    if None in known:
+        return []
+    found = [
+        {item.id: item for item in store.get_executions_by_context(context.id)}
+        for context in known
+    ]
+    in_all = set.intersection(*map(set, found))
+    return [found[0][number] for number in sorted(in_all)]
 
 
 def state_of(execution: Any | None) -> NodeState:
@@ -50,15 +45,13 @@ def state_of(execution: Any | None) -> NodeState:
 def failure_text(execution: Any) -> str | None:
     """Returns the error that TFX published with a failed execution, if any.
 
-    TFX publishes JSON with the tracebacks of the exception and, before it, its causes.
+    TFX publishes tracebacks; the first is that of the cause.
     """
     value = execution.custom_properties.get(_RESULT)
     if value is None:
         return None
-    tracebacks = json.loads(value.string_value).get("resultMessage", "").split(_CAUSES)
-    ends = [text.strip().rpartition("\n")[2] for text in tracebacks]
-    text = _EXCEPTION.sub("", ends[-1])
-    return text if len(ends) == 1 else f"{text}, because of {ends[0]}"
+    message = json.loads(value.string_value).get("resultMessage", "")
+    return message.split(_CAUSED)[0].strip().rpartition("\n")[2]
 
 
 def found_nothing(execution: Any) -> bool:
@@ -67,8 +60,7 @@ def found_nothing(execution: Any) -> bool:
     Most strategies return None then, which fails; the one for the latest blessed model
     returns empty lists, which succeeds.
     """
-    text = failure_text(execution)
-    return text is not None and text.endswith(_FOUND_NOTHING)
+    return (failure_text(execution) or "").endswith(" returned None.")
 
 
 def close(store: Any, execution: Any) -> None:

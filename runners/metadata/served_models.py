@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from sluice.storage.storage import is_remote
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A version on disk and its origin.
+    """A version on disk and its origin, as the store's record has it.
 
     The run that pushed it and the Model artifact are None if unknown.
     """
@@ -37,17 +37,18 @@ def served_models(
     Raises:
       ServingError: a serving directory cannot be read.
     """
-    pushes = {
-        resolved(str(item.properties["pushed_destination"])): item.id
-        for _, item in sorted(graph.artifacts.items())
-        if str(item.properties.get("pushed_destination")).startswith(("/", "gs://"))
-    }
-    places = [*map(str, serving_dirs), *sorted(map(os.path.dirname, pushes))]
+    pushed = [
+        str(item.properties.get("pushed_destination"))
+        for item in graph.artifacts.values()
+    ]
+    earlier = {os.path.dirname(x) for x in pushed if x.startswith(("/", "gs://"))}
+    places = [*map(str, serving_dirs), *sorted(earlier)]
+    by_uri = {item.uri: number for number, item in sorted(graph.artifacts.items())}
     return [
         ServedModel(
             version,
             version.facts.get("pipeline_run_id"),
-            _model_id(graph, version, pushes),
+            by_uri.get(version.facts.get("model_uri", "")),
         )
         for place in dict.fromkeys(map(resolved, places))
         for version in store_at(place).versions()
@@ -57,14 +58,3 @@ def served_models(
 def resolved(uri: str) -> str:
     """Returns a path with links resolved; an address as it is."""
     return uri.rstrip("/") if is_remote(uri) else str(Path(uri).resolve())
-
-
-def _model_id(
-    graph: MetadataGraph, version: ModelVersion, pushes: Mapping[str, int]
-) -> int | None:
-    """Returns the model by the store's record, or by its push if that is lost."""
-    if uri := version.facts.get("model_uri"):
-        models = [item.id for item in graph.artifacts.values() if item.uri == uri]
-        return max(models, default=None)
-    push = graph.producer(pushes.get(version.uri, 0))
-    return next(iter(push.inputs.get("model", ())), None) if push else None

@@ -61,7 +61,7 @@ def _with_runs(graph: MetadataGraph, records: Sequence[RunRecord]) -> MetadataGr
                 id=number,
                 node=node.id,
                 kind=node.kind,
-                run_ids=(record.run_id,),
+                run_id=record.run_id,
                 state=_STATES.get(node.state, "failed"),
                 started_at=at,
                 ended_at=at,

@@ -47,9 +47,10 @@ def select_kept(
     # Those whose record is unreadable are neither open nor complete.
     status = {key: item.status if item else "" for key, item in records.items()}
     complete = [run_id for run_id in records if status[run_id] in _COMPLETE]
+    ran = {item.run_id for item in graph.executions.values() if item.run_id}
     runs = {
-        *_newest(sorted(graph.run_ids | set(records)), status, keep),
-        *sorted(graph.run_ids.intersection(complete))[-1:],
+        *_newest(sorted(ran | set(records)), status, keep),
+        *sorted(ran.intersection(complete))[-1:],
         *_runs_of(graph, served),
     }
     executions = graph.executions_of(runs)
@@ -91,7 +92,7 @@ def _runs_of(graph: MetadataGraph, served: Iterable[ServedModel]) -> Iterator[st
         if item.run_id is not None:
             yield item.run_id
         if item.model_id is not None and (maker := graph.producer(item.model_id)):
-            yield from maker.run_ids
+            yield maker.run_id
 
 
 def _named_by(

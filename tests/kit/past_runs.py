@@ -72,7 +72,7 @@ class Past:
                 "input_fingerprint": "sha256:da7a",
                 "span": 0,
                 "secret": "hunter2",
-                "fingerprint": json.dumps({"code": "c0de1", "packages": {"tfx": "1"}}),
+                "fingerprint": json.dumps({"code": {"components.ingest": "c0de1"}}),
             },
         )
         model = self._node(
@@ -85,10 +85,7 @@ class Past:
                 "schema_file": str(self.schema),
                 "run_fn": "pipeline.training.run_fn.run_fn",
                 "fingerprint": json.dumps(
-                    {
-                        "code": {"pipeline.training.run_fn": run_id},
-                        "packages": {"tfx": "1"},
-                    }
+                    {"code": {"pipeline.training.run_fn": run_id}}
                 ),
             },
         )["model"]

@@ -36,12 +36,12 @@ def _songs(path):
 
 LOSSES = {
     "is missing": lambda path: path.unlink(),
-    "is a link to nothing": _link_to_nothing,
+    "is missing;": _link_to_nothing,
     "is empty": lambda path: path.write_bytes(b""),
     "is empty;": _without_rows,
     "is damaged": _truncate,
     "is damaged (file is not a database)": lambda path: path.write_text("no" * 1000),
-    "is not a database of ML Metadata": _songs,
+    "is empty; without": _songs,
 }
 
 
@@ -92,7 +92,7 @@ def test_metadata_that_cannot_be_opened_is_not_called_lost(past):
     path.mkdir()
     with pytest.raises(WorkspaceError, match="cannot be read") as raised:
         _check(past, "disk failure")
-    assert raised.value.actual == "unable to open database file"
+    assert "unable to open database file" in str(raised.value)
     assert path.is_dir()
 
 

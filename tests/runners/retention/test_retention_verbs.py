@@ -106,11 +106,11 @@ def test_lineage_of_a_version_as_a_tree(past, call):
     second = past.run(push=True)
     lines = [line.rstrip() for line in call(lineage, "digits", "v1")[0].splitlines()]
     assert lines[0] == "Trainer.model  artifact:6  Model"
-    facts = dict(line.split(maxsplit=1) for line in lines[3:12])
+    facts = dict(line.split(maxsplit=1) for line in lines[3:11])
     assert facts["run"] == second
     assert facts["data"] == "/data/digits  span 0  da7a"
     assert facts["schema"] == "schema.pbtxt  5c5c5c5c5c5c"
-    assert facts["code"] == "TFRecordGen c0de1, Trainer 1 module"
+    assert facts["code"] == "TFRecordGen 1 module, Trainer 1 module"
     assert facts["served"].endswith(f"by run {second}")
     tree = lines[lines.index("made from") + 1 :]
     assert tree[0] == "Trainer.model  artifact:6"
