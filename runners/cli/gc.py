@@ -59,7 +59,6 @@ def gc(name: str, keep: int, dry_run: bool) -> Result:
         "deleted": {
             kind: [item.name for item in items] for kind, items in garbage.items.items()
         },
-        "closed_executions": list(garbage.close),
         "freed_bytes": garbage.freed_bytes,
         "kept_runs": list(garbage.kept_runs),
     }
@@ -78,9 +77,6 @@ def _print_garbage(garbage: Garbage, dry_run: bool) -> None:
         say(console, f"{_KINDS[kind]} {would}deleted: {len(items)}, {size}")
         for line in bounded([f"{x.name}  {decimal(x.size_bytes)}" for x in sized]):
             say(console, f"  {line}", "dim")
-    if garbage.close:
-        ids = ", ".join(bounded([str(item) for item in garbage.close]))
-        say(console, f"executions of killed runs {would}closed as failed: {ids}")
     say(console, f"{would}freed: {decimal(garbage.freed_bytes)}", "bold")
     kept = ", ".join(bounded(garbage.kept_runs[::-1])) or "none"
     say(console, f"kept runs: {kept}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import resource
+import shutil
 import time
 import traceback
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ from runners.local.processes import picklable
 from runners.metadata.read_metadata import read_upstream
 from runners.metadata.served_models import served_models
 from runners.metadata.trace_lineage import trace_lineage
-from runners.retention.training_checkpoints import NodeCheckpoints
+from runners.retention.training_checkpoints import begin_training
 from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
 from sluice.node_kinds import kind_of
@@ -52,11 +53,11 @@ def run_node(
     ir = graph.read_ir()
     cache = NodeCache(graph.roots, use_cache=use_cache)
     owner = Workspace(graph.workspace or graph.run_dir)
-    checkpoints = NodeCheckpoints(owner.checkpoints / node_id)
+    checkpoints = owner.checkpoints / node_id
 
     def choose_checkpoint_dir() -> None:
         assert cache.key is not None
-        folder = checkpoints.begin(cache.key, from_scratch=from_scratch)
+        folder = begin_training(checkpoints, cache.key, from_scratch=from_scratch)
         os.environ[interrupt.CHECKPOINT_DIR] = str(folder)
 
     started = time.monotonic()
@@ -83,7 +84,7 @@ def run_node(
     with suppress(interrupt.Interrupted), interrupt.cooperative():
         end = describe_end(graph, ir, end, stopped)
         if cache.key and end.state in ("ran", "cached"):
-            checkpoints.delete(cache.key)
+            shutil.rmtree(checkpoints / cache.key, ignore_errors=True)
     return end, exception
 
 

@@ -39,7 +39,7 @@ def collect_garbage(
       workspace: of the pipeline; it need not exist.
       serving_dirs: the current serving directories; those of earlier runs are added.
       keep: the number of newest runs to keep, at least 1.
-      dry_run: delete nothing; allowed during a run.
+      dry_run: delete nothing.
       command: shown to other commands while this holds the lock.
 
     Returns:
@@ -52,57 +52,40 @@ def collect_garbage(
         others were deleted then, and the next collection tries again.
       ServingError: a serving directory cannot be read.
     """
-    if dry_run or not workspace.root.exists():
-        return _find(workspace, serving_dirs, keep, running=workspace.is_running())
+    if not workspace.root.exists():
+        return Garbage()
     workspace.prepare()
-    with workspace.exclusive(command), up_to_date.kept(workspace):
-        garbage = _find(workspace, serving_dirs, keep, running=False)
-        _mark_deleted(workspace.metadata_db, garbage)
-        _delete(workspace, garbage)
+    with workspace.exclusive(command):
+        garbage = _find(workspace, serving_dirs, keep)
+        if not dry_run:
+            with up_to_date.kept(workspace):
+                _mark_deleted(workspace.metadata_db, garbage)
+                _delete(workspace, garbage)
         return garbage
 
 
 def _find(
-    workspace: Workspace,
-    serving_dirs: Iterable[str | Path],
-    keep: int,
-    *,
-    running: bool,
+    workspace: Workspace, serving_dirs: Iterable[str | Path], keep: int
 ) -> Garbage:
     graph = read_metadata(workspace.metadata_db)
-    records = _records(workspace)
+    records = {}
+    for run_id in workspace.run_ids():
+        with contextlib.suppress(WorkspaceError):  # It cannot be read.
+            records[run_id] = RunRecord.load(workspace.run_dir(run_id))
     served = served_models(graph, serving_dirs)
-    blessed = blessed_models(graph.artifacts.values())
-    baselines = [model for model, _ in search_baseline(blessed)]
+    blessed = search_baseline(blessed_models(graph.artifacts.values()))
+    baselines = [model for model, _ in blessed if model.retired is None]
     kept = select_kept(graph, records, served, baselines, keep)
     with explain_unreadable(str(workspace.root), "the workspace cannot be read"):
-        return find_garbage(workspace, graph, kept, running=running)
-
-
-def _records(workspace: Workspace) -> dict[str, RunRecord | None]:
-    records: dict[str, RunRecord | None] = {}
-    for run_id in workspace.run_ids():
-        try:
-            records[run_id] = RunRecord.load(workspace.run_dir(run_id))
-        except WorkspaceError:
-            records[run_id] = None
-    return records
+        return find_garbage(workspace, graph, kept)
 
 
 def _mark_deleted(metadata_db: Path, garbage: Garbage) -> None:
-    """Marks artifacts as deleted and closes executions of killed runs."""
-    if not (garbage.mark or garbage.close):
-        return
-    with open_store(metadata_db, writable=True) as store:
-        executions = store.get_executions_by_id(garbage.close)
-        for execution in executions:
-            execution.last_known_state = execution.FAILED
-        artifacts = store.get_artifacts_by_id(garbage.mark)
-        for artifact in artifacts:
-            artifact.state = artifact.DELETED
-        if executions:
-            store.put_executions(executions)
-        if artifacts:
+    if garbage.mark:
+        with open_store(metadata_db, writable=True) as store:
+            artifacts = store.get_artifacts_by_id(garbage.mark)
+            for artifact in artifacts:
+                artifact.state = artifact.DELETED
             store.put_artifacts(artifacts)
 
 

@@ -16,8 +16,6 @@ from sluice.workspace import Workspace
 
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-# States of executions that have not ended.
-_OPEN = ("new", "running", "unknown")
 # TFX's own folder of a node, and in it that of runs, which may be resumed.
 _SYSTEM, _BY_RUN = ".system", "stateful_working_dir"
 
@@ -39,16 +37,13 @@ class Garbage:
       kept_runs: the ids of the kept runs, oldest first.
       items: what to delete, by kind: ``artifacts`` (with their documents, and all else
         in the folders of nodes), ``runs`` (all but their records), ``inputs`` (copies
-        of input files) and ``checkpoints`` (of unfinished trainings that are too old or
-        too many).
+        of input files) and ``checkpoints`` (of unfinished trainings that are too old).
       mark: ids of artifacts to mark as deleted.
-      close: ids of executions to close, whose run was killed.
     """
 
     kept_runs: tuple[str, ...] = ()
     items: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
     mark: tuple[int, ...] = ()
-    close: tuple[int, ...] = ()
 
     @property
     def freed_bytes(self) -> int:
@@ -56,21 +51,13 @@ class Garbage:
         return sum(item.size_bytes for items in self.items.values() for item in items)
 
 
-def find_garbage(
-    workspace: Workspace,
-    graph: MetadataGraph,
-    kept: Kept,
-    *,
-    running: bool = False,
-) -> Garbage:
+def find_garbage(workspace: Workspace, graph: MetadataGraph, kept: Kept) -> Garbage:
     """Returns what is not in ``kept``.
-
-    What a run in progress may write is left out if one is ``running``.
 
     Raises:
       OSError: a folder cannot be listed.
     """
-    outputs = [] if running else list(_outputs(workspace, graph, kept))
+    outputs = tuple(_outputs(workspace, graph, kept))
     deleted = {path for item in outputs for path in item.paths}
     gone = {
         item.id
@@ -78,22 +65,16 @@ def find_garbage(
         if item.state == "deleted"
         or not deleted.isdisjoint((place := _place(item.uri), *place.parents))
     }
-    documents = [] if running else list(_documents(workspace, gone))
-    old = [] if running else expired_checkpoints(workspace.checkpoints)
+    expired = expired_checkpoints(workspace.checkpoints)
     return Garbage(
         kept_runs=tuple(sorted(kept.runs)),
         items={
-            "artifacts": (*outputs, *documents),
+            "artifacts": (*outputs, *_documents(workspace, gone)),
             "runs": tuple(_runs(workspace, kept)),
             "inputs": tuple(_inputs(workspace, graph, kept)),
-            "checkpoints": tuple(_item(str(path), path) for path in old),
+            "checkpoints": tuple(_item(str(path), path) for path in expired),
         },
         mark=tuple(x for x in sorted(gone) if graph.artifacts[x].state != "deleted"),
-        close=tuple(
-            item.id
-            for item in graph.executions.values()
-            if item.state in _OPEN and not running
-        ),
     )
 
 

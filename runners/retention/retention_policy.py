@@ -29,7 +29,7 @@ class Kept:
 
 def select_kept(
     graph: MetadataGraph,
-    records: Mapping[str, RunRecord | None],
+    records: Mapping[str, RunRecord],
     served: Sequence[ServedModel],
     baselines: Iterable[BlessedModel],
     keep: int,
@@ -38,14 +38,13 @@ def select_kept(
 
     Args:
       graph: the pipeline's metadata.
-      records: the record of each run that has a folder; None if it is unreadable.
+      records: the record of each run, without those that cannot be read.
       served: the versions on disk.
-      baselines: the blessed models down to the next run's baseline; a damaged one is
-        kept, since the gate must not pass while it is lost.
+      baselines: the blessed models down to the next run's baseline, without retired
+        ones; a damaged one is kept, since the gate must not pass while it is lost.
       keep: the number of newest runs to keep, not counting those that were up to date.
     """
-    # Those whose record is unreadable are neither open nor complete.
-    status = {key: item.status if item else "" for key, item in records.items()}
+    status = {run_id: record.status for run_id, record in records.items()}
     complete = [run_id for run_id in records if status[run_id] in _COMPLETE]
     ran = {item.run_id for item in graph.executions.values() if item.run_id}
     runs = {
@@ -54,19 +53,20 @@ def select_kept(
         *_runs_of(graph, served),
     }
     executions = graph.executions_of(runs)
+    # A run may have no executions, such as one that was up to date.
+    named = {
+        uri for run_id in runs & records.keys() for uri in records[run_id].artifacts
+    }
     artifacts, made_by = graph.upstream(
         {
             *ids_in(*(item.inputs for item in executions)),
             *ids_in(*(item.outputs for item in executions)),
-            *_named_by(graph, [records.get(run_id) for run_id in runs]),
+            *(item.id for item in graph.artifacts.values() if item.uri in named),
             *(item.model_id for item in served if item.model_id is not None),
         }
     )
     proofs = {
-        artifact
-        for item in baselines
-        if item.retired is None
-        for artifact in (item.model.id, item.blessing_id)
+        artifact for item in baselines for artifact in (item.model.id, item.blessing_id)
     }
     return Kept(
         frozenset(runs),
@@ -93,16 +93,3 @@ def _runs_of(graph: MetadataGraph, served: Iterable[ServedModel]) -> Iterator[st
             yield item.run_id
         if item.model_id is not None and (maker := graph.producer(item.model_id)):
             yield maker.run_id
-
-
-def _named_by(
-    graph: MetadataGraph, records: Iterable[RunRecord | None]
-) -> Iterator[int]:
-    """Yields the artifacts in records of runs, which may have no executions."""
-    uris: set[str] = set()
-    for record in filter(None, records):
-        uris.update(record.artifacts)
-        for node in record.nodes:
-            for links in (node.inputs, node.outputs):
-                uris.update(uri for values in links.values() for uri in values)
-    yield from (item.id for item in graph.artifacts.values() if item.uri in uris)

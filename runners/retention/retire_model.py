@@ -47,12 +47,10 @@ def retire(
       command: shown to other commands while this holds the lock.
 
     Raises:
-      UsageError: the reference is not a blessed model, or there is no reason.
+      UsageError: the reference is not a blessed model.
       LockedError: a run of the pipeline is in progress.
       WorkspaceError: the metadata cannot be written.
     """
-    if not reason.strip():
-        raise UsageError("a reason is needed", hint="--reason 'trained on test data'")
     graph = read_metadata(workspace.metadata_db)
     blessed = {item.model.id: item for item in blessed_models(graph.artifacts.values())}
     served = served_models(graph, serving_dirs)
@@ -71,16 +69,12 @@ def retire(
         (artifact,) = store.get_artifacts_by_id([artifact_id])
         artifact.custom_properties[RETIRED].string_value = reason
         store.put_artifacts([artifact])
-    baseline = find_baseline_name(read_metadata(workspace.metadata_db))
-    return Retired(blessed[artifact_id], _name(graph, blessed[artifact_id]), baseline)
-
-
-def find_baseline_name(graph: MetadataGraph) -> str | None:
-    """Returns the name of the next candidate's baseline; None if there is none."""
-    for item, reason in search_baseline(blessed_models(graph.artifacts.values())):
-        if reason is None:
-            return _name(graph, item)
-    return None
+    retired = blessed.pop(artifact_id)
+    usable = (x for x, reason in search_baseline(blessed.values()) if reason is None)
+    baseline = next(usable, None)
+    return Retired(
+        retired, _name(graph, retired), _name(graph, baseline) if baseline else None
+    )
 
 
 def _name(graph: MetadataGraph, model: BlessedModel) -> str:

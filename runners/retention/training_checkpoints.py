@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 # Unfinished trainings whose checkpoints are kept, per node.
@@ -18,43 +16,27 @@ MAX_UNFINISHED = 3
 MAX_AGE_S = 30 * 24 * 3600.0
 
 
-@dataclass(frozen=True)
-class NodeCheckpoints:
-    """The checkpoint folders of one node; one process at a time may use them."""
+def begin_training(node_dir: Path, key: str, *, from_scratch: bool = False) -> Path:
+    """Returns the folder of a training, and deletes the oldest of too many others.
 
-    directory: Path
+    One process at a time may use the folders of a node. ``from_scratch`` deletes
+    earlier checkpoints of this training too.
+    """
+    if from_scratch:
+        shutil.rmtree(node_dir / key, ignore_errors=True)
+    others = [path for path in folders(node_dir) if path.name != key]
+    # A checkpoint is renamed into its folder, which sets the folder's time.
+    others.sort(key=lambda path: path.stat().st_mtime)
+    for path in others[: 1 - MAX_UNFINISHED]:
+        shutil.rmtree(path, ignore_errors=True)
+    return node_dir / key
 
-    def begin(self, key: str, *, from_scratch: bool = False) -> Path:
-        """Returns the folder of a training, and deletes expired ones of others.
 
-        ``from_scratch`` deletes earlier checkpoints of this training too.
-        """
-        if from_scratch:
-            self.delete(key)
-        for path in self.expired(beside=key):
-            shutil.rmtree(path, ignore_errors=True)
-        return self.directory / key
-
-    def delete(self, key: str) -> None:
-        """Deletes the checkpoints of a training, if there are any."""
-        shutil.rmtree(self.directory / key, ignore_errors=True)
-        with suppress(OSError):
-            self.directory.rmdir()
-
-    def expired(self, *, beside: str | None = None) -> list[Path]:
-        """Returns the folders of trainings that are too old or too many.
-
-        Args:
-          beside: the key of a training that begins; it counts as the newest.
-        """
-        # A checkpoint is renamed into its folder, which sets the folder's time.
-        ages = {path: path.stat().st_mtime for path in folders(self.directory)}
-        if beside is not None:
-            ages.pop(self.directory / beside, None)
-        newest = sorted(ages, key=lambda path: -ages[path])
-        kept = newest[: MAX_UNFINISHED - (beside is not None)]
-        oldest_s = time.time() - MAX_AGE_S
-        return [path for path in newest if path not in kept or ages[path] < oldest_s]
+def expired_checkpoints(root: Path) -> list[Path]:
+    """Returns the folders of trainings that are too old, of all nodes."""
+    oldest_s = time.time() - MAX_AGE_S
+    found = [path for node in folders(root) for path in folders(node)]
+    return [path for path in found if path.stat().st_mtime < oldest_s]
 
 
 def folders(parent: Path) -> list[Path]:
@@ -64,8 +46,3 @@ def folders(parent: Path) -> list[Path]:
     return sorted(
         path for path in parent.iterdir() if path.is_dir() and not path.is_symlink()
     )
-
-
-def expired_checkpoints(root: Path) -> list[Path]:
-    """Returns the folders of trainings that are too old or too many, of all nodes."""
-    return [path for node in folders(root) for path in NodeCheckpoints(node).expired()]

@@ -45,7 +45,6 @@ def test_gc_prints_what_it_deletes(past, call):
 def test_gc_as_json(past, call):
     dropped = past.run(blessed=False)
     kept = past.run(blessed=False)
-    killed = past.execution(kept, "Trainer", state=2)
     out, _ = call(gc, "digits", "--keep", "1", "--json")
     document = json.loads(out)
     kinds = {"artifacts", "runs", "inputs", "checkpoints"}
@@ -58,7 +57,6 @@ def test_gc_as_json(past, call):
         "schema_version": 1,
         "pipeline": "digits",
         "dry_run": False,
-        "closed_executions": [killed],
         "kept_runs": [kept],
     }
 
@@ -71,11 +69,13 @@ def test_gc_keeps_five_runs_unless_told_otherwise(past, call):
 
 def test_gc_during_a_run_exits_with_6(past, call):
     past.run()
-    with past.workspace.exclusive("sluice run digits"):
-        with pytest.raises(LockedError, match="sluice run digits") as raised:
-            call(gc, "digits")
-        assert "would be freed" in call(gc, "digits", "--dry-run")[0]
-    assert raised.value.exit_code == 6
+    for option in ((), ("--dry-run",)):
+        with (
+            past.workspace.exclusive("sluice run digits"),
+            pytest.raises(LockedError, match="sluice run digits") as raised,
+        ):
+            call(gc, "digits", *option)
+        assert raised.value.exit_code == 6
 
 
 def test_gc_before_any_run(past, call):
@@ -94,8 +94,6 @@ def test_gc_deletes_checkpoints_that_will_hardly_be_needed(past, call):
     out, _ = call(gc, "digits", "--dry-run")
     assert "checkpoints of trainings" in out
     assert str(expired) in out and str(kept) not in out
-    with past.workspace.exclusive("sluice run digits"):
-        assert "checkpoints" not in call(gc, "digits", "--dry-run")[0]
     document = json.loads(call(gc, "digits", "--json")[0])
     assert document["deleted"]["checkpoints"] == [str(expired)]
     assert list(past.workspace.checkpoints.iterdir()) == [kept.parent]
