@@ -107,7 +107,7 @@ DOCUMENTS = {
     "ExampleAnomalies": ("anomalies",),
     "ExampleStatistics": ("statistics",),
     "Model": ("model", "lineage"),
-    "ModelEvaluation": ("metrics", "mistakes", "request"),
+    "ModelEvaluation": ("metrics", "mistakes"),
     "ModelRun": ("epochs",),
     "PushedModel": ("lineage",),
     "Schema": ("schema",),

@@ -35,14 +35,6 @@ _MEASURES = {
 
 
 @dataclass(frozen=True)
-class SchemaView:
-    """The reviewed schema, and what the data suggests to change in it."""
-
-    table: Table
-    suggestions: Table | None
-
-
-@dataclass(frozen=True)
 class DataView:
     """What the section shows; None for what the record does not have.
 
@@ -62,7 +54,7 @@ class DataView:
     bad_records: Table | None
     bad_summary: str
     features: FeaturesView | None
-    schema: SchemaView | None
+    schema: Table | None
     images: ImagesView | None
 
 
@@ -240,7 +232,7 @@ def _bad_records(ingestion: Sequence[dict[str, Any]]) -> tuple[Table | None, str
     return table, f"{summary}."
 
 
-def _schema(run: RunData) -> SchemaView | None:
+def _schema(run: RunData) -> Table | None:
     documents = run.documents("schema")
     if not documents:
         return None
@@ -260,8 +252,7 @@ def _schema(run: RunData) -> SchemaView | None:
         for name, feature in _features(schema.get("feature", ()))
     ]
     caption = "The schema that the data was checked against"
-    table = Table("schema", caption, (*columns, "Environments", "Comparators"), rows)
-    return SchemaView(table, _suggestions(run))
+    return Table("schema", caption, (*columns, "Environments", "Comparators"), rows)
 
 
 def _features(features: Any, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -338,20 +329,3 @@ def _comparators(feature: dict[str, Any]) -> str:
         for check in ("drift", "skew")
         for measure, found in feature.get(f"{check}_comparator", {}).items()
     )
-
-
-def _suggestions(run: RunData) -> Table | None:
-    rows = [
-        [
-            item["feature"],
-            item["kind"].replace("_", " "),
-            item["text"],
-            item["refusal"] or "",
-        ]
-        for artifact in run.documents("anomalies")
-        for item in artifact["suggestions"] or []
-    ]
-    if not rows:
-        return None
-    columns = ("Feature", "Anomaly", "The data suggests", "Cannot be accepted, because")
-    return Table("suggestions", "What the data suggests to change", columns, rows)

@@ -1,8 +1,7 @@
-"""Section Serving: what was pushed where, the model's size, and how to ask it."""
+"""Section Serving: what was pushed where, the model's size and signatures."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,20 +10,13 @@ from reports import formats
 from reports.read_run import RunData
 from reports.tables import Column, Header, Table, numbers
 
-_MAX_REQUEST = 4000
-
 
 @dataclass(frozen=True)
 class Signature:
-    """A signature of the model, with a request to TensorFlow Serving if one is known.
-
-    Attributes:
-      request: the body of the request; None if it is unknown or too long.
-    """
+    """A signature of the model: its name, inputs and outputs."""
 
     name: str
     tensors: Table
-    request: str | None
 
 
 @dataclass(frozen=True)
@@ -51,12 +43,11 @@ def build(run: RunData) -> ServingView | None:
     # A pipeline with a tuner or warm start has several models; the last is trained.
     model = models[-1] if models else {}
     signatures = model.get("signatures") or []
-    request = next(iter(run.documents("request")), None)
     return ServingView(
         facts=facts,
         tiles=_tiles(model) if model else [],
         versions=_versions(run),
-        signatures=[_signature(item, i, request) for i, item in enumerate(signatures)],
+        signatures=[_signature(item, i) for i, item in enumerate(signatures)],
         files=_files(model) if model else None,
     )
 
@@ -92,14 +83,7 @@ def _versions(run: RunData) -> Table | None:
     return Table("served", "Versions in the store that are this model", header, rows)
 
 
-def _signature(
-    signature: Mapping[str, Any], number: int, request: Mapping[str, Any] | None
-) -> Signature:
-    body = None
-    names = [item["name"] for item in signature["inputs"]]
-    if request and names == list(request["instances"][0]):
-        named = {"signature_name": signature["name"]}
-        body = json.dumps({**named, "instances": request["instances"]})
+def _signature(signature: Mapping[str, Any], number: int) -> Signature:
     columns = (
         "Direction",
         "Name",
@@ -113,9 +97,7 @@ def _signature(
     ]
     caption = f"Inputs and outputs of {signature['name']}"
     return Signature(
-        name=signature["name"],
-        tensors=Table(f"signature-{number}", caption, columns, rows),
-        request=body if body and len(body) <= _MAX_REQUEST else None,
+        signature["name"], Table(f"signature-{number}", caption, columns, rows)
     )
 
 

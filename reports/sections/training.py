@@ -42,7 +42,7 @@ class Training:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """The layers of a model, or its variables where layers are unknown."""
+    """The layers of a model."""
 
     node: str
     table: Table
@@ -202,30 +202,24 @@ def _rounded(value: float | str | None) -> str:
 def _summary(
     index: int, artifact: dict[str, Any], layers: list[dict[str, Any]] | None
 ) -> ModelSummary | None:
-    items = layers or artifact["variables"]
-    if not items:
+    if not layers:
         return None
-    kind = "layers" if layers else "variables"
-    labels = {
-        "layers": {"name": "Layer", "class": "Class", "output_shape": "Output shape"},
-        "variables": {"name": "Variable", "dtype": "Type", "shape": "Shape"},
-    }[kind]
-    _, type_key, shape_key = labels
     rows = [
         [
-            *(item["name"], item[type_key], _shape(item[shape_key])),
+            *(item["name"], item["class"], _shape(item["output_shape"])),
             *(item["parameters"], _trainable(item)),
         ]
-        for item in items
+        for item in layers
     ]
-    columns: Header = [*labels.values(), numbers("Parameters", bar=True), "Trainable"]
+    columns: Header = ["Layer", "Class", "Output shape"]
+    columns += [numbers("Parameters", bar=True), "Trainable"]
     trainable = artifact["trainable_parameters"]
     frozen = artifact["parameters"] - trainable
     total = f"{artifact['parameters']:,} parameters: {trainable:,} trainable, "
     size = formats.size(artifact["size_bytes"])
     return ModelSummary(
         node=artifact["node"],
-        table=Table(f"model-{index}", kind.capitalize(), columns, rows),
+        table=Table(f"model-{index}", "Layers", columns, rows),
         total=f"{total}{frozen:,} non-trainable, {size}.",
     )
 

@@ -19,10 +19,7 @@ from sluice.storage.storage import storage_for
 from sluice.tfrecords import tf_example_pb2, tfrecord
 
 MAX_TEXT_CHARS = 200
-_OPEN_SHARDS = 16
-_RECORDS_PER_TURN = 32
-# TFX's payload format; artifacts without one hold tf.Examples.
-_TF_EXAMPLE = "FORMAT_TF_EXAMPLE"
+_RECORDS_PER_TURN = 128
 
 
 class ExampleRecord(NamedTuple):
@@ -33,6 +30,11 @@ class ExampleRecord(NamedTuple):
     number: int
     data: bytes
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where it is, as documents have it."""
+        return {"split": self.split, "file": self.file, "record": self.number}
+
     def features(self) -> Mapping[str, Any]:
         """Returns the features by name."""
         message: Any = tf_example_pb2.Example
@@ -42,11 +44,9 @@ class ExampleRecord(NamedTuple):
 def read_examples(uri: str, splits: Collection[str]) -> Iterator[ExampleRecord]:
     """Yields the records of some splits of an artifact, local or remote."""
     by_split = [[(split, file) for file in _files(uri, split)] for split in splits]
-    waiting = deque(filter(None, chain(*zip_longest(*by_split))))
-    shards: deque[Iterator[ExampleRecord]] = deque()
-    while shards or waiting:
-        while waiting and len(shards) < _OPEN_SHARDS:
-            shards.append(_read(uri, *waiting.popleft()))
+    in_turn = filter(None, chain(*zip_longest(*by_split)))
+    shards = deque(_read(uri, *place) for place in in_turn)
+    while shards:
         shard = shards.popleft()
         records = [*islice(shard, _RECORDS_PER_TURN)]
         yield from records
@@ -54,12 +54,9 @@ def read_examples(uri: str, splits: Collection[str]) -> Iterator[ExampleRecord]:
             shards.append(shard)
 
 
-def split_names(examples: Artifact) -> list[str]:
-    """Returns the splits of an artifact of examples that can be read, if any."""
-    properties = examples.properties
-    if properties.get("payload_format", _TF_EXAMPLE) != _TF_EXAMPLE:
-        return []
-    return json.loads(properties.get("split_names") or "[]")
+def split_names(item: Artifact) -> list[str]:
+    """Returns the splits of an artifact, if any."""
+    return json.loads(item.properties.get("split_names") or "[]")
 
 
 def values_of(feature: Any) -> Sequence[Any]:

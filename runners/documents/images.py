@@ -10,10 +10,10 @@ import base64
 import hashlib
 import io
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from PIL import Image
 
@@ -37,63 +37,62 @@ MAX_GROUPS = 10
 _FIRST = 100
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")
 _PIXELS = (64, 64)
-_MAX_PIXELS = 40_000_000
 _THUMBNAIL_BYTES = 3000
-
-
-class _Image(NamedTuple):
-    """An image: the place of its record, its class if known, its format and size."""
-
-    split: str
-    file: str
-    record: int
-    label: Any
-    size: str
-
-    def to_dict(self, described: Mapping[str, Any]) -> dict[str, Any]:
-        where = {"split": self.split, "file": self.file, "record": self.record}
-        return {**where, "class": as_text(self.label), **described}
 
 
 @dataclass
 class _Feature:
-    """The images of a feature by their SHA-256, and what is shown of some of them."""
+    """The images of a feature.
 
-    groups: dict[bytes, list[_Image]] = field(default_factory=dict)
-    equal: dict[bytes, dict[str, Any]] = field(default_factory=dict)
+    Attributes:
+      sizes: by split, how many images there are of each format and size.
+      gallery: what is shown of each class.
+      places: where images are, by their SHA-256.
+      equal: what is shown of images that are in several places, by their SHA-256.
+    """
+
+    sizes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     gallery: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
+    places: dict[bytes, list[dict[str, Any]]] = field(default_factory=dict)
+    equal: dict[bytes, dict[str, Any]] = field(default_factory=dict)
 
-    def add(self, record: ExampleRecord, label: Any, data: bytes) -> None:
-        if (image := open_image(data)) is None:
-            return
+    def add(
+        self, record: ExampleRecord, label: Any, data: bytes, image: Image.Image
+    ) -> None:
         size = f"{image.format} {image.width} x {image.height}"
-        found = _Image(*record[:3], label, size)
+        self.sizes[record.split][size] += 1
+        place = {**record.place, "class": as_text(label)}
         digest = hashlib.sha256(data).digest()
-        group = self.groups.setdefault(digest, [])
-        group.append(found)
+        places = self.places.setdefault(digest, [])
+        places.append(place)
         shown = self.gallery.setdefault(label, [])
-        if len(group) == 1 and len(shown) < IMAGES_PER_CLASS:
-            shown.append(found.to_dict(describe_image(data)))
-        elif len(group) == 2:
-            self.equal[digest] = describe_image(data)
+        if len(places) == 1 and len(shown) < IMAGES_PER_CLASS:
+            shown.append({**place, **describe_image(image)})
+        elif len(places) == 2:
+            self.equal[digest] = describe_image(image)
 
     def to_dict(self, name: str, *, is_shown: bool) -> dict[str, Any]:
-        by_split: dict[str, list[_Image]] = {}
-        for image in (image for group in self.groups.values() for image in group):
-            by_split.setdefault(image.split, []).append(image)
         # Numbers by value, before text; an unknown class comes last.
         classes = sorted(self.gallery, key=lambda x: (x is None, type(x) is bytes, x))
         equal = sorted(self.equal, key=lambda digest: not self._is_across(digest))
         return {
             "name": name,
-            "splits": [_split(*item) for item in by_split.items()],
+            "splits": [
+                {
+                    "split": split,
+                    "images": sum(sizes.values()),
+                    "sizes": dict(sizes.most_common(MAX_SIZES)),
+                    "sizes_left_out": max(0, len(sizes) - MAX_SIZES),
+                }
+                for split, sizes in self.sizes.items()
+            ],
             "gallery": [
                 {"class": as_text(key), "images": self.gallery[key]}
                 for key in classes[: MAX_CLASSES if is_shown else 0]
             ],
             "classes_left_out": max(0, len(classes) - MAX_CLASSES),
             "equal": {
-                "images": sum(len(self.groups[digest]) for digest in equal),
+                "images": sum(len(self.places[digest]) for digest in equal),
                 "groups": len(equal),
                 "across_splits": sum(map(self._is_across, equal)),
                 "examples": [
@@ -104,26 +103,16 @@ class _Feature:
         }
 
     def _is_across(self, digest: bytes) -> bool:
-        return len({image.split for image in self.groups[digest]}) > 1
+        return len({place["split"] for place in self.places[digest]}) > 1
 
     def _group(self, digest: bytes) -> dict[str, Any]:
         """Returns a group of equal images: the first of each split."""
-        group = self.groups[digest]
-        firsts = {image.split: image for image in reversed(group)}.values()
+        places = self.places[digest]
+        firsts = {place["split"]: place for place in reversed(places)}.values()
         return {
-            "images": [image.to_dict(self.equal[digest]) for image in firsts],
-            "images_left_out": len(group) - len(firsts),
+            "images": [{**place, **self.equal[digest]} for place in firsts],
+            "images_left_out": len(places) - len(firsts),
         }
-
-
-def _split(split: str, images: Sequence[_Image]) -> dict[str, Any]:
-    sizes = Counter(image.size for image in images)
-    return {
-        "split": split,
-        "images": len(images),
-        "sizes": dict(sizes.most_common(MAX_SIZES)),
-        "sizes_left_out": max(0, len(sizes) - MAX_SIZES),
-    }
 
 
 def samples(examples: Artifact, privacy: Privacy) -> dict[str, Any] | None:
@@ -148,8 +137,9 @@ def samples(examples: Artifact, privacy: Privacy) -> dict[str, Any] | None:
         label = first_value(values.get(privacy.label or ""))
         for name in values if count < _FIRST else features:
             data = first_value(values.get(name))
-            if isinstance(data, bytes) and (name in features or open_image(data)):
-                features.setdefault(name, _Feature()).add(record, label, data)
+            if image := open_image(data):
+                feature = features.setdefault(name, _Feature())
+                feature.add(record, label, data, image)
     if not features:
         return None
     return {
@@ -162,33 +152,25 @@ def samples(examples: Artifact, privacy: Privacy) -> dict[str, Any] | None:
     }
 
 
-def open_image(data: object) -> Image.Image | None:
+def open_image(data: Any) -> Image.Image | None:
     """Returns an image whose header was read; None if it is none."""
-    if not isinstance(data, bytes):
-        return None
-    try:
+    with suppress(Exception):  # Pillow raises nearly anything for a damaged image.
         return Image.open(io.BytesIO(data), formats=_FORMATS)
-    except Exception:  # Pillow raises nearly anything for a damaged image.
-        return None
+    return None
 
 
-def describe_image(data: bytes) -> dict[str, Any]:
+def describe_image(image: Image.Image) -> dict[str, Any]:
     """Returns format and size, and ``data``: a ``data:`` URI of at most 3 kB.
 
     It is encoded anew, so that what else was in the file, such as a position, is left
     out; None if it cannot be decoded, or not be made so small.
     """
-    image = open_image(data)
-    if image is None:
-        return {"width": 0, "height": 0, "format": "unknown", "data": None}
     size = {"width": image.width, "height": image.height, "format": image.format}
     return {**size, "data": _thumbnail(image)}
 
 
 def _thumbnail(image: Image.Image) -> str | None:
-    if image.width * image.height > _MAX_PIXELS:
-        return None
-    try:
+    with suppress(Exception):
         image.draft("RGB", _PIXELS)
         small = image.convert("L" if image.mode in ("1", "L") else "RGB")
         small.thumbnail(_PIXELS)
@@ -198,6 +180,4 @@ def _thumbnail(image: Image.Image) -> str | None:
             if encoded.tell() <= _THUMBNAIL_BYTES:
                 text = base64.b64encode(encoded.getvalue()).decode()
                 return f"data:image/{kind};base64,{text}"
-    except Exception:
-        return None
     return None

@@ -9,18 +9,16 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from runners.documents.examples import (
-    MAX_TEXT_CHARS,
     ExampleRecord,
     as_text,
     first_value,
     read_examples,
-    split_names,
     values_of,
 )
 from runners.documents.images import describe_image, open_image
@@ -29,7 +27,6 @@ from sluice.privacy import Privacy
 from sluice.record.json_number import json_number
 from sluice.storage.local_copy import local_copy
 
-MAX_EXAMPLES = 5000
 MAX_SECONDS = 1.0
 MAX_MISTAKES = 24
 MAX_FEATURES = 50
@@ -53,8 +50,7 @@ def mistakes(
       splits: those that were evaluated.
       privacy: what may be shown, and which feature is the label.
     """
-    known = split_names(examples)
-    records = read_examples(examples.uri, [x for x in splits if x in known])
+    records = read_examples(examples.uri, splits)
     with local_copy(model_uri) as folder:
         model_dir = folder / _SERVING_DIR
         if not (privacy.label and (model_dir / _CLASSES_FILE).exists()):
@@ -66,7 +62,8 @@ def mistakes(
             if true is not None and true in classes:
                 count += 1
                 by_class = dict(zip(classes, probabilities, strict=True))
-                if (predicted := _predicted(by_class)) != true:
+                predicted = max(by_class, key=by_class.__getitem__)
+                if predicted != true:
                     wrong.append((record, true, predicted, by_class))
     wrong.sort(key=lambda found: -found[3][found[2]])
     shown = [] if privacy.private else wrong[:MAX_MISTAKES]
@@ -78,9 +75,7 @@ def mistakes(
         "wrong": len(wrong),
         "mistakes": [
             {
-                "split": record.split,
-                "file": record.file,
-                "record": record.number,
+                **record.place,
                 "true": true,
                 "predicted": predicted,
                 "probability": json_number(by_class[predicted]),
@@ -95,16 +90,13 @@ def mistakes(
 def _predict(
     model_dir: Path, records: Iterator[ExampleRecord]
 ) -> Iterator[tuple[ExampleRecord, list[float]]]:
-    """Yields records with the probability of each class, up to the limits."""
+    """Yields records with the probability of each class, for ``MAX_SECONDS``."""
     import tensorflow as tf
 
     with tf.device("CPU"):
         model = tf.saved_model.load(str(model_dir))
         predict, ends_at = model.signatures["serving_default"], math.inf
-        for _ in range(MAX_EXAMPLES // _BATCH):
-            batch = [*islice(records, _BATCH)]
-            if not batch or time.monotonic() > ends_at:
-                return
+        while time.monotonic() < ends_at and (batch := [*islice(records, _BATCH)]):
             data = tf.constant([record.data for record in batch])
             rows = predict(examples=data)["probabilities"].numpy().tolist()
             # The first batch takes the longest: TensorFlow prepares the graph.
@@ -113,32 +105,19 @@ def _predict(
                 yield record, [1 - row[0], row[0]] if len(row) == 1 else row
 
 
-def _predicted(by_class: Mapping[str, float]) -> str:
-    """Returns the predicted class, of two the second from 0.5 on, as the model does."""
-    if len(by_class) == 2:
-        return [*by_class][int([*by_class.values()][1] >= 0.5)]
-    return max(by_class, key=by_class.__getitem__)
-
-
 def _features(record: ExampleRecord, hidden: Container[str | None]) -> dict[str, Any]:
     """Returns the images, and the first values of the other features."""
     images: list[dict[str, Any]] = []
     values: dict[str, Any] = {}
     for name, feature in sorted(record.features().items()):
-        found = values_of(feature)
         if name in hidden:
             continue
-        if found and open_image(found[0]):
-            images.append({"feature": name, **describe_image(found[0])})
+        found = values_of(feature)
+        if image := open_image(first_value(feature)):
+            images.append({"feature": name, **describe_image(image)})
         elif len(values) < MAX_FEATURES:
-            values[name] = [_plain(value) for value in found[:MAX_VALUES]]
+            values[name] = [
+                as_text(value) if isinstance(value, bytes) else json_number(value)
+                for value in found[:MAX_VALUES]
+            ]
     return {"images": images, "values": values}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        try:
-            return value.decode()[:MAX_TEXT_CHARS]
-        except UnicodeDecodeError:
-            return f"{len(value):,} bytes that are not text"
-    return json_number(value)

@@ -1,4 +1,4 @@
-"""Model document: files, signatures and variables of a ``Model`` artifact."""
+"""Model document: files, signatures and size of a ``Model`` artifact."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def model(uri: str) -> dict[str, Any] | None:
     paths = [PurePosixPath(entry.name) for entry in entries]
     folders = [str(path.parent) for path in paths if path.name == _SAVED_MODEL]
     if not folders:
-        return {**description, "signatures": [], "variables": []}
+        return {**description, "signatures": []}
     served = _SERVING_DIR if _SERVING_DIR in folders else folders[0]
     with local_copy(os.path.join(uri, served), (_SAVED_MODEL,)) as folder:
         return {**description, **_saved_model(folder / _SAVED_MODEL)}
@@ -46,17 +46,10 @@ def _saved_model(path: Path) -> dict[str, Any]:
 
     graph = saved_model_pb2.SavedModel.FromString(path.read_bytes()).meta_graphs[0]
     variables = [
-        {
-            "name": node.variable.name,
-            "dtype": _dtype(node.variable.dtype),
-            "shape": (shape := _shape(node.variable.shape)),
-            "parameters": math.prod(shape or [1]),
-            "trainable": node.variable.trainable,
-        }
+        node.variable
         for node in graph.object_graph_def.nodes
         if node.WhichOneof("kind") == "variable"
     ]
-    trainable = [item["parameters"] for item in variables if item["trainable"]]
     return {
         "tensorflow_version": graph.meta_info_def.tensorflow_version,
         "signatures": [
@@ -68,23 +61,26 @@ def _saved_model(path: Path) -> dict[str, Any]:
             for name, signature in sorted(graph.signature_def.items())
             if not name.startswith(_HIDDEN)
         ],
-        "variables": variables,
-        "parameters": sum(item["parameters"] for item in variables),
-        "trainable_parameters": sum(trainable),
+        "parameters": sum(map(_size, variables)),
+        "trainable_parameters": sum(_size(x) for x in variables if x.trainable),
     }
 
 
+def _size(variable: Any) -> int:
+    return math.prod(size.size for size in variable.shape.dim)
+
+
 def _tensors(tensors: Any) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "dtype": _dtype(item.dtype), "shape": _shape(item.tensor_shape)}
-        for name, item in sorted(tensors.items())
-    ]
-
-
-def _dtype(number: int) -> str:
     import tensorflow as tf
 
-    return tf.dtypes.as_dtype(number).name
+    return [
+        {
+            "name": name,
+            "dtype": tf.dtypes.as_dtype(item.dtype).name,
+            "shape": _shape(item.tensor_shape),
+        }
+        for name, item in sorted(tensors.items())
+    ]
 
 
 def _shape(shape: Any) -> list[int] | None:

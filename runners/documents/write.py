@@ -9,12 +9,34 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from runners.documents.kinds import LineageOf, Source, content_of
-from sluice.node_kinds import DOCUMENTS
+from runners.documents import protos
+from runners.documents.examples import split_names
+from runners.documents.images import samples
+from runners.documents.mistakes import mistakes
+from runners.documents.model import model
+from sluice.mlmd_items import Artifact
+from sluice.node_kinds import BASELINE, CANDIDATE, DOCUMENTS
 from sluice.privacy import Privacy
-from sluice.record.parts import DocumentRecord, NodeEnd
+from sluice.record.parts import Artifacts, DocumentRecord, NodeEnd
 from sluice.secrets import redact
 from sluice.storage import atomic
+from sluice.storage.local_copy import local_copy
+
+Content = Mapping[str, Any] | None
+# Returns the lineage of an artifact, by its id.
+LineageOf = Callable[[int], Mapping[str, Any]]
+
+# The files that are read for a kind, as patterns.
+_FILES = {
+    "anomalies": ("SchemaDiff.pb",),
+    "baseline_statistics": ("FeatureStats.pb", "record.json"),
+    "distances": ("distances.json",),
+    "epochs": ("history.json", "training.json"),
+    "ingestion": ("report.json",),
+    "metrics": ("metrics*", "plots*"),
+    "schema": ("*.pbtxt",),
+    "statistics": ("FeatureStats.pb",),
+}
 
 
 def write_documents(
@@ -52,10 +74,9 @@ def write_documents(
             head = {"kind": kind, "output": key, "id": item.id, "uri": item.uri}
             head["privacy"] = asdict(privacy)
             if not (end.state == "cached" and _is_same(path, head)):
-                source = Source(
-                    item, end.inputs, properties, run_dir, privacy, lineage_of
+                content = _content(
+                    kind, item, end.inputs, properties, privacy, lineage_of
                 )
-                content = content_of(kind, source)
                 if content is None:
                     continue
                 folder.mkdir(parents=True, exist_ok=True)
@@ -67,6 +88,74 @@ def write_documents(
             continue
         relative = os.path.relpath(path, run_dir)
         end.documents.append(DocumentRecord(kind, end.node, relative))
+
+
+def _content(
+    kind: str,
+    item: Artifact,
+    inputs: Artifacts,
+    properties: Mapping[str, Any],
+    privacy: Privacy,
+    lineage_of: LineageOf | None,
+) -> Content:
+    """Returns what a document says; None if there is nothing to say."""
+    match kind:
+        case "lineage":
+            return lineage_of(item.id) if lineage_of else None
+        case "mistakes":
+            return _mistakes(inputs, properties, privacy)
+        case "model":
+            return model(item.uri)
+        case "samples":
+            given = [x.type for items in inputs.values() for x in items]
+            return None if "Examples" in given else samples(item, privacy)
+    splits = split_names(item)
+    with local_copy(item.uri, _FILES[kind]) as folder:
+        match kind:
+            case "anomalies":
+                return protos.anomalies(folder, splits, privacy.sensitive)
+            case "baseline_statistics":
+                return protos.baseline_statistics(folder, privacy.sensitive)
+            case "distances":
+                return _read(folder / "distances.json")
+            case "epochs":
+                return _epochs(folder)
+            case "ingestion":
+                from components.tfrecord_gen.report import document_ingestion
+
+                return document_ingestion(folder)
+            case "metrics":
+                return protos.metrics(folder)
+            case "schema":
+                return protos.schema(folder, privacy.sensitive)
+            case _:
+                return protos.statistics(folder, splits, privacy.sensitive)
+
+
+def _epochs(folder: Path) -> Content:
+    if (history := _read(folder / "history.json")) is None:
+        return None
+    epochs = range(1, 1 + max(map(len, history.values()), default=0))
+    training = _read(folder / "training.json")
+    return {"epochs": [*epochs], "metrics": history, "training": training}
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_bytes()) if path.exists() else None
+
+
+def _mistakes(
+    inputs: Artifacts, properties: Mapping[str, Any], privacy: Privacy
+) -> Content:
+    # ML Metadata has one event of an artifact: a model that is its own baseline is only
+    # found as such.
+    models = inputs.get(CANDIDATE) or inputs.get(BASELINE)
+    examples = inputs.get("examples")
+    if not (models and examples):
+        return None
+    # TFX evaluates the eval split unless it is told otherwise.
+    splits = json.loads(properties.get("example_splits") or "null") or ["eval"]
+    return mistakes(models[0].uri, examples[0], splits, privacy)
 
 
 def _is_same(path: Path, head: Mapping[str, Any]) -> bool:

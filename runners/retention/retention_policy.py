@@ -91,5 +91,6 @@ def _runs_of(graph: MetadataGraph, served: Iterable[ServedModel]) -> Iterator[st
     for item in served:
         if item.run_id is not None:
             yield item.run_id
-        if item.model_id is not None and (maker := graph.producer(item.model_id)):
+        maker = graph.producer(item.model_id or 0)
+        if maker is not None and maker.run_id is not None:
             yield maker.run_id

@@ -154,7 +154,7 @@ def signals() -> Iterator[None]:
 
 DOCUMENTS = {
     *("anomalies", "distances", "epochs", "ingestion"),
-    *("metrics", "mistakes", "model", "request", "samples", "schema", "statistics"),
+    *("metrics", "mistakes", "model", "samples", "schema", "statistics"),
 }
 
 

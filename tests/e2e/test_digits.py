@@ -126,21 +126,9 @@ def test_documents_of_the_record(project, first):
     assert mistakes["examples"] == metrics["example_count"]
     assert right == pytest.approx(metrics["accuracy"])
     model = documents["model", "Trainer"]
-    weights = sum(item["parameters"] for item in model["variables"])
-    assert weights == model["parameters"] >= model["trainable_parameters"] > 0
+    assert model["parameters"] >= model["trainable_parameters"] > 0
     served = tf.saved_model.load(first["pushes"][0]["uri"])
     assert {item["name"] for item in model["signatures"]} == set(served.signatures)
-    # The example request is one that the served model takes.
-    (row,) = documents["request", "Evaluator"]["instances"]
-    for signature in model["signatures"]:
-        if [item["name"] for item in signature["inputs"]] != ["examples"]:
-            continue
-        given = {
-            name: tf.constant([base64.b64decode(value["b64"])])
-            for name, value in row.items()
-        }
-        returned = served.signatures[signature["name"]](**given)
-        assert set(returned) == {item["name"] for item in signature["outputs"]}
     lineage = documents["lineage", "Pusher"]
     assert lineage["artifact"]["name"] == "Pusher.pushed_model"
     assert [Path(item["path"]).name for item in lineage["origin"]["data"]] == ["digits"]

@@ -39,7 +39,6 @@ MADE_BY = {
     "model": "Trainer",
     "metrics": "Evaluator",
     "mistakes": "Evaluator",
-    "request": "Evaluator",
     "lineage": "Pusher",
 }
 _AT = "2026-01-01T00:{:02}:00+00:00"
@@ -143,7 +142,6 @@ def _documents(features: int, slices: int) -> dict[str, dict[str, Any]]:
     ]
     reason = {"short_description": "unexpected values", "description": "not in it"}
     anomalies = {"feature 1": {"severity": "ERROR", "reason": [reason]}}
-    suggestion = {"feature": "feature 1", "kind": "new_value", "text": "add a value"}
     named = {"name": "span 0", "accepted_at": _AT.format(0), "override": "by hand"}
     return {
         "ingestion": _ingestion(),
@@ -164,10 +162,7 @@ def _documents(features: int, slices: int) -> dict[str, dict[str, Any]]:
                 "string_domain": [{"name": "known", "value": ["value 1"]}],
             }
         },
-        "anomalies": {
-            "splits": {"train": {"anomaly_info": anomalies}},
-            "suggestions": [{**suggestion, "refusal": "it cannot be accepted"}],
-        },
+        "anomalies": {"splits": {"train": {"anomaly_info": anomalies}}},
         "epochs": {
             "epochs": [1, 2, 3],
             "metrics": {"loss": [3.0, 2.0, 1.0], "val_loss": [3.0, 2.5, 2.6]},
@@ -176,7 +171,6 @@ def _documents(features: int, slices: int) -> dict[str, dict[str, Any]]:
         "model": _model(),
         "metrics": protos.evaluation(*_metrics(slices)),
         "mistakes": _mistakes(),
-        "request": {"instances": [{"examples": {"b64": "eA=="}}]},
         "lineage": _lineage(),
     }
 
@@ -355,7 +349,6 @@ def _model() -> dict[str, Any]:
         "files": [{"path": "saved_model.pb", "size_bytes": 2_000_000}],
         "tensorflow_version": "2.16.2",
         "signatures": [signature],
-        "variables": [],
         "parameters": 420,
         "trainable_parameters": 420,
     }

@@ -229,10 +229,16 @@ def test_a_thumbnail_is_small_and_has_nothing_else_of_the_file():
     exif[0x010E] = "SECRET"
     Image.effect_noise((900, 600), 90).save(secret, "jpeg", exif=exif)
     assert b"SECRET" in secret.getvalue()
-    found = images.describe_image(secret.getvalue())
+    found = _described(secret.getvalue())
     assert (found["width"], found["height"], found["format"]) == (900, 600, "JPEG")
     assert len(found["data"]) < 4100
-    assert images.describe_image(RED[:40])["data"] is None
+    assert _described(RED[:-30])["data"] is None
+
+
+def _described(data):
+    image = images.open_image(data)
+    assert image is not None
+    return images.describe_image(image)
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +285,7 @@ def test_the_most_confident_mistakes_come_first(tmp_path, model):
     assert first["values"] == {
         "company": ["Flash"],
         "scores": [0.0, 0.25, 0.75],
-        "tag": ["1 bytes that are not text"],
+        "tag": ["\N{REPLACEMENT CHARACTER}"],
     }
     assert [image["feature"] for image in second["images"]] == ["image"]
     hidden = Privacy(sensitive=["company", "image"], label="label")
@@ -291,20 +297,18 @@ def test_the_most_confident_mistakes_come_first(tmp_path, model):
 
 
 @pytest.mark.tf
-def test_a_model_its_training_and_a_request(tmp_path, model):
+def test_a_model_and_its_training(tmp_path, model):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "history.json").write_text('{"loss": [2.0, null]}')
     (tmp_path / "run" / "training.json").write_text('{"strategy": "default"}')
-    examples = _write(tmp_path / "examples", eval=EVALUATED)
     outputs = {
         "model": [_artifact("Model", model)],
         "model_run": [_artifact("ModelRun", tmp_path / "run")],
-        "evaluation": [_artifact("ModelEvaluation", tmp_path)],
     }
-    end = NodeEnd("Node", "ran", inputs={"examples": [examples]}, outputs=outputs)
+    end = NodeEnd("Node", "ran", outputs=outputs)
     write_documents(end, tmp_path, tmp_path, {})
     found = {x.kind: json.loads((tmp_path / x.path).read_text()) for x in end.documents}
-    assert set(found) == {"model", "epochs", "request"}
+    assert set(found) == {"model", "epochs"}
     assert found["epochs"]["metrics"] == {"loss": [2.0, None]}
     assert found["epochs"]["training"] == {"strategy": "default"}
     described = found["model"]
@@ -312,11 +316,8 @@ def test_a_model_its_training_and_a_request(tmp_path, model):
     assert signature["inputs"] == [
         {"name": "examples", "dtype": "string", "shape": [-1]}
     ]
-    (variable,) = described["variables"]
-    assert variable["shape"] == [1, 3] and described["parameters"] == 3
+    assert (described["parameters"], described["trainable_parameters"]) == (3, 3)
     assert "Format-Serving/saved_model.pb" in str(described["files"])
-    (row,) = found["request"]["instances"]
-    assert row["examples"]["b64"]
 
 
 def _artifact(kind, uri):

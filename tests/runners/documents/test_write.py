@@ -98,28 +98,6 @@ def test_a_damaged_artifact_does_not_cost_the_others(tmp_path, write):
     assert set(write(outputs, notes=1)) == {"statistics"}
 
 
-def test_what_the_data_suggests_is_in_the_anomalies(tmp_path, run_dir, write):
-    (tmp_path / "schema").mkdir()
-    schema = 'feature { name: "label" type: INT }'
-    (tmp_path / "schema" / "schema.pbtxt").write_text(schema)
-    found = tmp_path / "anomalies" / "Split-train"
-    found.mkdir(parents=True)
-    (found / "SchemaDiff.pb").write_bytes(b"")
-    artifact = _artifact("ExampleAnomalies", found.parent, split_names='["train"]')
-    inputs = {
-        "statistics": [_statistics(tmp_path / "statistics", "train")],
-        "schema": [_artifact("Schema", tmp_path / "schema")],
-    }
-    outputs = {"anomalies": [artifact]}
-    assert write(outputs, inputs=inputs)["anomalies"]["suggestions"] is None, (
-        "a foreign pipeline"
-    )
-    config = load_config(str(own_root() / "configs" / "digits.yaml"))
-    write_stored_config(config, run_dir / "config.json")
-    (item,) = write(outputs, inputs=inputs)["anomalies"]["suggestions"]
-    assert (item["feature"], item["kind"]) == ("fare", "new_feature")
-
-
 def test_the_lineage_is_that_of_the_artifact(tmp_path, write):
     outputs = {"pushed_model": [_artifact("PushedModel", tmp_path)]}
     found = write(outputs, lineage_of=lambda item: {"of": item})
