@@ -57,7 +57,7 @@ def gc(name: str, keep: int, dry_run: bool) -> Result:
         "pipeline": config.name,
         "dry_run": dry_run,
         "deleted": {
-            kind: [item.name for item in items] for kind, items in garbage.items.items()
+            kind: [item.name for item in garbage.items.get(kind, ())] for kind in _KINDS
         },
         "freed_bytes": garbage.freed_bytes,
         "kept_runs": list(garbage.kept_runs),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 
 import pytest
@@ -81,6 +82,9 @@ def test_gc_during_a_run_exits_with_6(past, call):
 def test_gc_before_any_run(past, call):
     past.workspace.metadata_db.unlink()
     assert call(gc, "digits")[0].endswith("kept runs: none\n")
+    shutil.rmtree(past.workspace.root)
+    deleted = json.loads(call(gc, "digits", "--json")[0])["deleted"]
+    assert deleted == {"artifacts": [], "runs": [], "inputs": [], "checkpoints": []}
 
 
 def test_gc_deletes_checkpoints_that_will_hardly_be_needed(past, call):
