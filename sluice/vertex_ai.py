@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 from sluice.errors import RemoteError, UsageError
+from sluice.network import require_connection
 from sluice.secrets import redact
 
 REQUEST_TIMEOUT_S = 60.0
@@ -32,6 +32,9 @@ class VertexConnection:
       region: such as ``europe-west4``.
       credentials: None for the platform's own.
       timeout_s: how long a request is repeated, instead of ``REPEATED_S``.
+
+    Raises:
+      RemoteError: there are no credentials, or a command cannot connect.
     """
 
     def __init__(
@@ -43,25 +46,26 @@ class VertexConnection:
         timeout_s: float | None = None,
     ) -> None:
         self.region = region
-        self._project = project
-        self._given = credentials
         self._timeout_s = timeout_s or REPEATED_S
+        named = None
+        if credentials is None:
+            credentials, named = self._find_credentials()
+        self.credentials, self._project = credentials, project or named
 
-    @cached_property
+    @property
     def project(self) -> str:
         """The project's id.
 
         Raises:
           UsageError: neither the config nor the credentials name one.
         """
-        project = self._project or self.credentials[1]
-        if not project:
+        if not self._project:
             raise UsageError(
                 "no Google Cloud project is named",
                 where="cloud.project",
                 hint="--set cloud.project=MY_PROJECT",
             )
-        return project
+        return self._project
 
     @property
     def parent(self) -> str:
@@ -78,7 +82,7 @@ class VertexConnection:
         """Returns a client of google-cloud-aiplatform for the project's region."""
         return kind(
             transport="rest",
-            credentials=self.credentials[0],
+            credentials=self.credentials,
             client_options={"api_endpoint": self.address},
         )
 
@@ -114,24 +118,22 @@ class VertexConnection:
         from google.api_core.exceptions import from_http_response
         from google.auth.transport.requests import AuthorizedSession
 
-        with AuthorizedSession(self.credentials[0]) as session:
+        with AuthorizedSession(self.credentials) as session:
             response = session.post(url, json=json, timeout=timeout)
         if not response.ok:
             raise from_http_response(response)
         return response.json()
 
-    @cached_property
-    def credentials(self) -> tuple[Any, str | None]:
-        """The credentials, and the project that they name."""
+    def _find_credentials(self) -> tuple[Any, str | None]:
+        """Returns the platform's credentials, and the project that they name."""
         from google import auth
         from google.auth.credentials import AnonymousCredentials
 
-        if self._given is not None:
-            return self._given, None
         if self.address.startswith("http://"):
             # No token leaves this machine in clear text.
             return AnonymousCredentials(), None
         with _explained():
+            require_connection(self.address)
             return auth.default(scopes=[_SCOPE])
 
 

@@ -30,6 +30,7 @@ try:
     from runners.cli.exit_on_sigint import exit_on_sigint
     from runners.cli.options import CliState, typed_command
     from sluice.errors import ExitCode, SluiceError
+    from sluice.network import begin_command
     from sluice.printable import printable
     from sluice.version import __version__
 except ModuleNotFoundError as missing:
@@ -109,6 +110,7 @@ def main(arguments: list[str] | None = None, *, engine: Engine | None = None) ->
       engine: executes runs; None for processes of this machine.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    begin_command()
     try:
         with echoed_warnings():
             result = cli.main(

@@ -134,11 +134,14 @@ def refresh_runs(workspace: Workspace) -> Iterator[str]:
     """Refreshes the records of all open runs in a service.
 
     Yields:
-      A warning per run whose service does not answer; its record is as it was.
+      A warning per record that is as it was; one for all if a service does not answer.
     """
     for run_dir in open_service_runs(workspace):
         try:
             refresh(run_dir)
+        except RemoteError as error:
+            yield f"open runs are shown as of their last refresh: {error.what}"
+            return
         except SluiceError as error:
             yield f"run {run_dir.name} is shown as of its last refresh: {error.what}"
 

@@ -36,7 +36,7 @@ Json = Mapping[str, Any]
 
 
 def service_of(config: Config, *, patient: bool = False) -> VertexService:
-    """Returns the client for a config's ``cloud`` section; asks nothing.
+    """Returns the client for a config's ``cloud`` section.
 
     Args:
       config: of a pipeline.
@@ -44,6 +44,7 @@ def service_of(config: Config, *, patient: bool = False) -> VertexService:
 
     Raises:
       UsageError: the section does not name a place on Vertex AI.
+      RemoteError: there are no credentials, or a command cannot connect.
     """
     cloud = cloud_of(config)
     if cloud.engine != "vertex":

@@ -2,7 +2,7 @@
 
 Application default credentials are used if there are any; public buckets need none.
 ``STORAGE_EMULATOR_HOST`` selects another server. Transient failures are retried by the
-client for half a minute.
+client for half a minute; a command looks for a connection first.
 """
 
 from __future__ import annotations
@@ -21,16 +21,22 @@ from uuid import uuid4
 import google.auth
 import requests
 from google.api_core.exceptions import GoogleAPIError
-from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
+from google.auth.exceptions import (
+    DefaultCredentialsError,
+    GoogleAuthError,
+    TransportError,
+)
 from google.cloud.storage import Client
 from google.cloud.storage.fileio import BlobReader
 from google.cloud.storage.retry import DEFAULT_RETRY
 from google.resumable_media import DataCorruption, InvalidResponse
 
+from sluice.network import require_connection
 from sluice.storage.storage import Entry, PreconditionFailedError, Storage
 
 SCHEME = "gs://"
-# The client's own two minutes are long for a command without a network.
+_ADDRESS = "https://storage.googleapis.com"
+# The client's own two minutes are long where somebody waits.
 RETRY = DEFAULT_RETRY.with_timeout(30)
 # A read of a large object is one request for each so many bytes.
 _BLOCK_BYTES = 8 << 20
@@ -197,7 +203,8 @@ class _Upload:
 
 def _blob(uri: str) -> Any:
     bucket, _, name = uri.removeprefix(SCHEME).partition("/")
-    return _client().bucket(bucket).blob(name)
+    with _os_errors(uri):
+        return _client().bucket(bucket).blob(name)
 
 
 def _look(uri: str) -> Any:
@@ -234,6 +241,7 @@ def _client() -> Any:
 def _client_of(process: int, emulator: str | None) -> Any:
     if emulator:
         return Client()
+    require_connection(_ADDRESS)
     try:
         credentials, project = google.auth.default(scopes=[_SCOPE])
     except DefaultCredentialsError:
@@ -260,10 +268,11 @@ def _as_os_error(error: Exception, uri: str) -> OSError:
         is_bucket = "bucket does not exist" in str(error)
         text = "there is no such bucket" if is_bucket else os.strerror(errno.ENOENT)
         return FileNotFoundError(errno.ENOENT, text, uri)
+    # Google's library raises TransportError where no token could be asked for.
+    if isinstance(error, requests.ConnectionError | TransportError):
+        text = "no connection to the storage service: is the network there?"
+        return OSError(errno.EHOSTUNREACH, text, uri)
     if code in (401, 403) or isinstance(error, GoogleAuthError):
         text = f"permission denied ({error}); without valid credentials, {_LOGIN}"
         return PermissionError(errno.EACCES, text, uri)
-    if isinstance(error, requests.ConnectionError):
-        text = "no connection to the storage service: is the network there?"
-        return OSError(errno.EHOSTUNREACH, text, uri)
     return OSError(errno.EIO, f"the storage service failed ({error})", uri)

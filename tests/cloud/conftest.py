@@ -52,6 +52,7 @@ def emulator(gcs: GcsEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     for name, value in gcs.environment().items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sluice.network._is_command", False)
     quick = gcs_storage.RETRY.with_delay(0.001, 0.01, 2).with_timeout(0.5)
     monkeypatch.setattr(gcs_storage, "RETRY", quick)
     # Otherwise each retry of a download or upload waits up to a second more.

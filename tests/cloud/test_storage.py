@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 import google.auth
 import pytest
 from google.auth.credentials import AnonymousCredentials
-from google.auth.exceptions import DefaultCredentialsError, RefreshError
+from google.auth.exceptions import DefaultCredentialsError, RefreshError, TransportError
 
+from sluice import network
 from sluice.errors import UsageError
 from sluice.storage import atomic, gcs_storage
 from sluice.storage.local_copy import local_copy, local_output
@@ -367,6 +368,15 @@ def test_credentials_are_the_default_ones_or_none(bucket, gs, monkeypatch):
         with pytest.raises(PermissionError, match="application-default login"):
             gs.read(bucket.uri("file"))
 
+    def unanswered(*_, **__):
+        raise TransportError("the token service cannot be reached")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AnonymousCredentials, "before_request", unanswered)
+        # Found: "permission denied", and the advice to log in.
+        with pytest.raises(OSError, match="no connection to the storage service"):
+            gs.read(bucket.uri("file"))
+
     def none(**_):
         raise DefaultCredentialsError
 
@@ -381,8 +391,15 @@ def test_credentials_are_the_default_ones_or_none(bucket, gs, monkeypatch):
     gcs_storage._client_of.cache_clear()
 
 
-def test_without_a_network_it_answers_soon(gs, monkeypatch):
-    """Found: validate waited for the client's retries, 107 seconds."""
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
-    with pytest.raises(OSError, match="no connection to the storage service"):
-        gs.list("gs://bucket/x")
+def test_without_a_network_a_command_is_told_at_once(gs, monkeypatch):
+    """Found: it waited for the client's retries, 107 seconds, then 30."""
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST")
+    monkeypatch.setattr(gcs_storage, "_ADDRESS", "https://127.0.0.1:9")
+    monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.RETRY.with_timeout(60))
+    gcs_storage._client_of.cache_clear()
+    network.begin_command()
+    uri, begun = "gs://bucket/x", time.monotonic()
+    for call in (gs.list, gs.exists, gs.read, gs.delete):
+        with pytest.raises(OSError, match="no connection to the storage service"):
+            call(uri)
+    assert time.monotonic() - begun < 10

@@ -4,6 +4,7 @@ import pytest
 from fake_vertex import CUT, LOST, FakeVertex
 
 from runners.vertex.client import VertexService
+from sluice import network
 from sluice.errors import ExitCode, RemoteError
 from tests.cloud.conftest import wait_for_vertex
 from tests.kit.gcs.http_server import Request
@@ -113,6 +114,16 @@ def test_a_service_that_stays_down(vertex, submit):
     with pytest.raises(RemoteError, match=r"does not answer[\s\S]*down") as raised:
         service.get(submit())
     assert raised.value.exit_code == ExitCode.REMOTE
+
+
+def test_without_a_network_a_command_is_told_at_once(monkeypatch):
+    """Found: only after the import of Google's client, and its retries."""
+    address = "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"
+    monkeypatch.setenv(address, "https://127.0.0.1:9")
+    network.begin_command()
+    with pytest.raises(RemoteError, match="no connection to 127.0.0.1") as raised:
+        VertexService("project", "europe-west4")
+    assert raised.value.what == "Google Cloud does not answer"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,57 @@
+"""Whether a server can be reached, asked before the first request of a command.
+
+Clients of services repeat a request for half a minute and longer, as nodes need it.
+Somebody without a network is told at once.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+# For so long a command waits for a connection; also for its host's address.
+CONNECT_S = 4.0
+_is_command = False
+
+
+def begin_command() -> None:
+    """Makes this process check its connections; those of nodes do not."""
+    global _is_command
+    _is_command = True
+    # Without credentials, google-auth looks for a machine of Google's three times.
+    os.environ.setdefault("GCE_METADATA_TIMEOUT", "1")
+
+
+def require_connection(url: str) -> None:
+    """Checks in a command that the server of a URL, or the proxy to it, accepts one.
+
+    Raises:
+      requests.ConnectionError: it does not.
+    """
+    if not _is_command:
+        return
+    import requests
+    from requests.utils import get_environ_proxies, select_proxy
+
+    place = urlsplit(select_proxy(url, get_environ_proxies(url)) or url)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    connected = threading.Event()
+
+    def connect() -> None:
+        with (
+            suppress(OSError),
+            socket.create_connection((place.hostname, port), CONNECT_S),
+        ):
+            connected.set()
+
+    # A name server that does not answer knows no timeout.
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(CONNECT_S)
+    if not connected.is_set():
+        raise requests.ConnectionError(
+            f"no connection to {place.hostname}: is the network there?"
+        )
