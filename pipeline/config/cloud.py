@@ -125,7 +125,7 @@ class NodeResources(Section):
     accelerator: Accelerator | None = None
     machine_type: Text | None = Field(
         default=None,
-        description="Machine type of the custom job of the Trainer or a Tuner, such as "
+        description="Machine type of the custom job of the Trainer, such as "
         "`n1-standard-8`. null: the service chooses one by `cpu` and `memory_gb`.",
     )
     workers: Count | None = Field(

@@ -13,7 +13,7 @@ import click
 from pipeline.config.serialize import read_stored_config
 from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, json_result, workspace_option
-from runners.cloud.submitted_job import SubmittedJob, is_service_run
+from runners.cloud.submitted_job import is_service_run, job_of
 from runners.operations.find_run import find_workspace, updated_workspace
 from runners.operations.pipeline_request import next_command
 from sluice.errors import UsageError
@@ -112,7 +112,7 @@ def _cancel_job(run_dir: Path) -> dict[str, Any]:
     from runners.vertex.client import service_of
 
     config = read_stored_config(run_dir / "config.json")
-    service, job = service_of(config), SubmittedJob.load(run_dir).name
+    service, job = service_of(config), job_of(run_dir)
     started_jobs, warning = service.cancel(job), None
     if config.cloud and config.cloud.beam.runner == "dataflow":
         # Their labels name the pipeline, but not the run.

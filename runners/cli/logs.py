@@ -13,7 +13,7 @@ import click
 from pipeline.config.serialize import read_stored_config
 from runners.cli.echo import echo_output
 from runners.cli.options import Result, json_result, workspace_option
-from runners.cloud.submitted_job import SubmittedJob, is_service_run
+from runners.cloud.submitted_job import is_service_run, job_of
 from runners.operations.find_run import FoundRun, find_run, readable_runs
 from runners.operations.pipeline_request import next_command
 from sluice.errors import UsageError, unknown_node
@@ -141,10 +141,11 @@ def _fetch(log: Log, follow: bool) -> None:
     from runners.vertex.client import service_of
 
     run_dir = log.run.run_dir
-    job = SubmittedJob.load(run_dir)
+    service = service_of(read_stored_config(run_dir / "config.json"))
+    name = job_of(run_dir)
     if follow:
+        page = service.page(name)
         raise UsageError(
-            "the log of a run in a service is followed on its page", where=job.page
+            "the log of a run in a service is followed on its page", where=page
         )
-    config = read_stored_config(run_dir / "config.json")
-    fetch_log(run_dir, service_of(config), job.name, log.node)
+    fetch_log(run_dir, service, name, log.node)

@@ -14,7 +14,7 @@ from pipeline.config.config import Config
 from pipeline.config.origin import KeyPath
 from pipeline.config.problems import Problems
 from pipeline.graph.custom_nodes import node_ids
-from runners.cloud.trainer_job import TRAINER, job_kinds, needs_custom_job
+from runners.cloud.trainer_job import TRAINER, needs_custom_job
 from sluice.errors import ConfigError
 from sluice.secrets import references
 from sluice.storage.storage import is_remote
@@ -56,9 +56,9 @@ def _check_needed(config: Config, cloud: Cloud, problems: Problems) -> None:
     needed = {"root": "gs://BUCKET/FOLDER", "image": "REGISTRY/IMAGE"}
     if cloud.engine == "vertex":
         needed["region"] = "REGION"
-        jobs = any(needs_custom_job(cloud.of_node(name)) for name in job_kinds(config))
+        job = needs_custom_job(cloud.of_node(TRAINER))
         # Otherwise the credentials may name it.
-        if jobs or cloud.beam.runner == "dataflow" or cloud.push.registry:
+        if job or cloud.beam.runner == "dataflow" or cloud.push.registry:
             needed["project"] = "PROJECT"
     for key, example in needed.items():
         if getattr(cloud, key) is None:
@@ -116,11 +116,11 @@ def _check_nodes(config: Config, cloud: Cloud, problems: Problems) -> None:
     for path, name in named:
         if name not in known:
             problems.unknown(path, f"there is no node {name!r}", name, known)
-    for path, jobs in _keys_of_jobs(config, cloud):
+    for path, jobs in _keys_of_others(cloud):
         problems.add(path, f"only {jobs} can have {path[-1]}")
 
 
-def _keys_of_jobs(config: Config, cloud: Cloud) -> Iterator[tuple[KeyPath, str]]:
+def _keys_of_others(cloud: Cloud) -> Iterator[tuple[KeyPath, str]]:
     """Yields keys that the service or the node does not have, and who has them."""
     on_vertex = cloud.engine == "vertex"
     if not on_vertex:
@@ -130,9 +130,8 @@ def _keys_of_jobs(config: Config, cloud: Cloud) -> Iterator[tuple[KeyPath, str]]
         if cloud.network is not None:
             yield ("cloud", "network"), "Vertex AI"
     for name, own in cloud.nodes.items():
-        if on_vertex and name in job_kinds(config):
+        if on_vertex and name == TRAINER:
             continue
         for key in ("machine_type", "workers", "tpu"):
             if getattr(own, key) is not None:
-                jobs = "the Trainer and Tuners on Vertex AI"
-                yield ("cloud", "nodes", name, key), jobs
+                yield ("cloud", "nodes", name, key), "the Trainer on Vertex AI"

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from google.protobuf import json_format
 from tfx.dsl.components.base.base_driver import BaseDriver
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
 from tfx.dsl.placeholder.placeholder import Placeholder
@@ -27,7 +26,6 @@ from runners.cloud.beam_args import beam_args
 from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.image import image_of_node
 from runners.cloud.job_inputs import ACCEPT_DATA, BASELINE, SPANS_OF, TRAINER_CONFIG
-from runners.cloud.spec import read_spec
 from runners.cloud.task_settings import (
     apply_settings,
     set_defaults,
@@ -37,7 +35,6 @@ from runners.cloud.task_settings import (
 from runners.cloud.trainer_job import (
     TRAINER,
     job_arguments,
-    job_kinds,
     needs_custom_job,
 )
 from runners.vertex.exit_handler import make_exit_handler
@@ -66,7 +63,6 @@ def compile_pipeline(
 
     Raises:
       ConfigError: as ``create_pipeline`` does, or a node cannot run in the service.
-      ParseError: the job is not one of KFP's, which would be a mistake here.
     """
     cloud = config.cloud
     assert cloud is not None
@@ -85,10 +81,8 @@ def compile_pipeline(
     for name, node in nodes.items():
         if isinstance(node.executor_spec, BeamExecutorSpec):
             node.executor_spec.beam_pipeline_args = beam_args(config, name)
-    for name in job_kinds(config).keys() & nodes.keys():
-        if needs_custom_job(cloud.of_node(name)):
-            arguments = job_arguments(config, name, images[name])
-            _extend_custom_config(nodes[name], arguments)
+    if needs_custom_job(cloud.of_node(TRAINER)):
+        _extend_custom_config(nodes[TRAINER], job_arguments(config, images[TRAINER]))
     _extend_custom_config(nodes[PUSHER], _push_destinations(config, cloud))
     parameters = _add_parameters(nodes, kinds, scheduled)
     runner = v2.KubeflowV2DagRunner(
@@ -114,7 +108,6 @@ def compile_pipeline(
         skip_without_new_data(spec, INGESTION, "examples", NEW_DATA)
         _name_watermark(spec)
     job["labels"] |= cloud.labels
-    _check(job)
     return job, list(locations.uploads.values())
 
 
@@ -224,12 +217,3 @@ def _push_destinations(config: Config, cloud: Cloud) -> dict[str, Any]:
         endpoint = cloud.push.endpoint.model_dump()
         found["endpoint"] = {**endpoint, "name": endpoint["name"] or config.name}
     return found
-
-
-def _check(job: dict[str, Any]) -> None:
-    """Raises if KFP's protos do not have a field of the job."""
-    from kfp.pipeline_spec import pipeline_spec_pb2 as kfp
-
-    document = {key: value for key, value in job.items() if key != "pipelineSpec"}
-    json_format.ParseDict(document, kfp.PipelineJob())
-    read_spec(job)

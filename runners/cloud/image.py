@@ -36,11 +36,11 @@ _ARGUMENT = re.compile(r"^ARG (\w+)=.*$", re.MULTILINE)
 _TAG = re.compile(r":[\w.-]+$")
 # The folder of the user's packages, where the project is not Sluice's checkout.
 _PROJECT = "project"
-_REFERENCE = re.compile(
-    r"(?P<host>localhost(:\d+)?|[^/]+[.:][^/]+)/(?P<name>[^:@]+)"
-    r"(:(?P<tag>[\w.-]+))?(@(?P<digest>\w+:\w+))?"
+# Vertex AI takes images from Google's registries, which alone get Google's token.
+_GOOGLE = re.compile(
+    r"(?P<host>(?:[^/]+\.)?gcr\.io|[^/]+\.pkg\.dev)/(?P<name>[^:@]+)"
+    r"(?::(?P<tag>[\w.-]+))?(?:@(?P<digest>.+))?"
 )
-_GOOGLE = re.compile(r"(.+\.)?gcr\.io|.+\.pkg\.dev")
 _MANIFESTS = ", ".join(
     (
         "application/vnd.oci.image.manifest.v1+json",
@@ -92,12 +92,8 @@ def image_of(root: Path, tfx: str | None = None, gpu: bool = False) -> Image:
     """
     tfx = tfx or ".".join((installed_version("tfx") or "").split(".")[:2])
     if tfx not in _PLATFORMS:
-        raise UsageError(
-            "there is no image for this version of TFX",
-            expected="one of " + ", ".join(TFX_VERSIONS),
-            actual=tfx or "TFX is not installed",
-            hint="choose one with --tfx",
-        )
+        versions = ", ".join(TFX_VERSIONS)
+        raise UsageError(f"there is an image for TFX {versions}, but not for {tfx!r}")
     locks = ["uv", f"tfx-{tfx}", *([f"gpu-{tfx}"] if gpu else [])]
     fixed = ("LICENSE", *(f"requirements/{name}.txt" for name in locks))
     files = {name: own_root() / name for name in fixed}
@@ -184,18 +180,8 @@ def image_of_beam(config: Config) -> str:
     return with_tag(image, config.root)
 
 
-def images_of(config: Config) -> list[str]:
-    """Returns the images of a pipeline's nodes and of Dataflow's workers, each once."""
-    assert config.cloud is not None
-    # "": the exit handler and the last task of a schedule are no nodes of the config.
-    found = [image_of_node(config, node) for node in (*node_ids(config), "")]
-    if config.cloud.beam.runner == "dataflow":
-        found.append(image_of_beam(config))
-    return list(dict.fromkeys(found))
-
-
 def check_images(config: Config) -> None:
-    """Checks that the images of a pipeline are in their registries.
+    """Checks that the images of a pipeline are in Google's registries.
 
     A registry that cannot be asked from here is taken to have them: the service has
     credentials of its own.
@@ -203,15 +189,18 @@ def check_images(config: Config) -> None:
     Raises:
       ConfigError: one is not there.
     """
-    for image in images_of(config):
+    assert config.cloud is not None
+    # "": the exit handler and the last task of a schedule are no nodes of the config.
+    images = [image_of_node(config, node) for node in (*node_ids(config), "")]
+    if config.cloud.beam.runner == "dataflow":
+        images.append(image_of_beam(config))
+    for image in dict.fromkeys(images):
         if _is_missing(image):
-            repository = repository_of(image)
-            is_gpu = image == image_of(config.root, gpu=True).name(repository)
-            push = f"sluice image push --repository {repository}"
             raise ConfigError(
                 "the registry has no such image",
                 where=image,
-                hint=f"{push} --gpu" if is_gpu else push,
+                hint=f"sluice image push --repository {repository_of(image)}, with "
+                "--gpu for one with accelerators",
             )
 
 
@@ -219,17 +208,13 @@ def _is_missing(image: str) -> bool:
     import requests
     from google.auth.exceptions import GoogleAuthError
 
-    found = _REFERENCE.fullmatch(image)
+    found = _GOOGLE.fullmatch(image)
     if found is None:
         return False
-    host, reference = found["host"], found["digest"] or found["tag"] or "latest"
-    scheme = "http" if re.match(r"localhost|127\.", host) else "https"
+    manifest = f"manifests/{found['digest'] or found['tag']}"
     try:
-        # No other registry gets Google's token.
-        is_google = _GOOGLE.fullmatch(host) is not None
-        session = _authorized_session() if is_google else requests.Session()
-        answer = session.head(
-            f"{scheme}://{host}/v2/{found['name']}/manifests/{reference}",
+        answer = _authorized_session().head(
+            f"https://{found['host']}/v2/{found['name']}/{manifest}",
             headers={"Accept": _MANIFESTS},
             timeout=30,
         )

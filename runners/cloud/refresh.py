@@ -24,7 +24,7 @@ from pipeline.config.serialize import (
 )
 from runners.cloud.cloud_locations import cloud_locations
 from runners.cloud.service_run import Json, ReadLog, record_of, time_of
-from runners.cloud.submitted_job import SubmittedJob, is_service_run, job_lock
+from runners.cloud.submitted_job import is_service_run, job_lock, job_of, save_job
 from runners.engine import Observer
 from runners.vertex.client import RUN_LABEL, VertexService, service_of
 from sluice.clock import utc_now
@@ -64,18 +64,17 @@ def refresh(run_dir: Path, service: VertexService | None = None) -> RunRecord:
 
 
 def _refresh(record: RunRecord, run_dir: Path, service: VertexService | None) -> None:
-    if service is None:
-        service = service_of(read_stored_config(run_dir / "config.json"))
-    submitted = SubmittedJob.load(run_dir)
-    job = service.get(submitted.name)
+    config, name = read_stored_config(run_dir / "config.json"), job_of(run_dir)
+    service = service or service_of(config)
+    job = service.get(name)
     if job is not None:
-        record_of(record, job, log_reader(run_dir, service, submitted.name))
+        record_of(record, job, log_reader(run_dir, service, name))
     else:
-        text = f"there is no job {submitted.name}: it was not taken, or is deleted"
+        text = f"there is no job {name}: it was not taken, or is deleted"
         record.fail(text, ExitCode.REMOTE)
         record.end(reason="has no result")
     if record.status != "running":
-        _add_documents(record, run_dir, submitted.record_uri)
+        _add_documents(record, run_dir, record_uri_of(config, record.run_id))
 
 
 def follow(
@@ -187,7 +186,7 @@ def _import_run(
             begin_run(
                 run_dir, {**(written or stored_config(config)), "root": root}, job
             )
-            submitted_job(config, run_id, service, name).save(run_dir)
+            save_job(run_dir, name)
             # It fails where another process has imported the run.
             with suppress(OSError):
                 run_dir.rename(workspace.run_dir(run_id))
@@ -215,13 +214,6 @@ def begin_run(run_dir: Path, stored: dict[str, Any], job: Json) -> RunRecord:
     )
     record.save(run_dir)
     return record
-
-
-def submitted_job(
-    config: Config, run_id: str, service: VertexService, name: str
-) -> SubmittedJob:
-    """Returns what is stored of a run's job."""
-    return SubmittedJob(name, service.page(name), record_uri_of(config, run_id))
 
 
 def record_uri_of(config: Config, run_id: str) -> str:

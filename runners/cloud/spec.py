@@ -85,15 +85,11 @@ class Spec:
     """A compiled pipeline.
 
     Attributes:
-      name: of the pipeline.
       tasks: in topological order, the exit handler last.
-      parameters: the values of its runtime parameters, given or by default.
       root: folder of its artifacts.
     """
 
-    name: str
     tasks: tuple[Task, ...]
-    parameters: Mapping[str, Any]
     root: str
 
     @property
@@ -136,14 +132,12 @@ def read_spec(job: Mapping[str, Any]) -> Spec:
         }
         order = TopologicalSorter({x.id: x.upstream for x in tasks.values()})
         return Spec(
-            name=spec.pipeline_info.name,
             tasks=tuple(
                 sorted(
                     (tasks[task_id] for task_id in order.static_order()),
                     key=lambda task: task.is_exit_handler,
                 )
             ),
-            parameters=parameters,
             root=runtime.get("gcsOutputDirectory") or spec.default_pipeline_root,
         )
     except (json_format.ParseError, KeyError, ValueError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,14 +29,13 @@ def make_artifact(
     """Returns an artifact of a service in the form that the record has.
 
     Args:
-      name: by which the service knows it; its last part is the id, if it is a number.
+      name: by which the service knows it; its last part is the id, a number.
       title: of its type's schema, such as ``tfx.Model``.
       uri: where it is.
       metadata: its properties; JSON has no integers, so that 1.0 becomes 1.
     """
     last = name.rpartition("/")[2]
-    digest = hashlib.sha256(name.encode()).digest()[:6]
-    number = int(last) if last.isdecimal() else int.from_bytes(digest, "big")
+    number = int(last) if last.isdecimal() else 0
     properties = {
         key.removeprefix(_CUSTOM): int(value)
         if isinstance(value, float) and value.is_integer()

@@ -11,7 +11,7 @@ from typing import Any
 
 from pipeline.config.cloud import Cloud, NodeResources
 from pipeline.config.config import Config
-from runners.cloud.trainer_job import environment, job_kinds, needs_custom_job
+from runners.cloud.trainer_job import EXECUTOR, TRAINER, environment, needs_custom_job
 from sluice.node_kinds import NodeKind
 
 # What TFX compiles starts with it. On Kubeflow Pipelines input artifacts have no type
@@ -51,7 +51,7 @@ def apply_settings(
     """
     cloud = config.cloud
     assert cloud is not None
-    tasks, jobs = tasks_of(spec), job_kinds(config)
+    tasks = tasks_of(spec)
     for name, container in containers_of(spec):
         given = cloud.of_node(name)
         container["env"] = [
@@ -59,9 +59,9 @@ def apply_settings(
         ]
         if cloud.engine == "kubeflow" and _TFX_ENTRYPOINT in container["command"]:
             container["command"] = ["python", "-m", "components.kubeflow_entrypoint"]
-        if name in jobs and needs_custom_job(given):
+        if name == TRAINER and needs_custom_job(given):
             args = container["args"]
-            args[args.index("--executor_class_path") + 1] = jobs[name].executor
+            args[args.index("--executor_class_path") + 1] = EXECUTOR
         elif resources := _resources(given):
             container["resources"] = resources
         if name not in tasks:

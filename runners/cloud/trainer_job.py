@@ -1,13 +1,12 @@
-"""Custom jobs on Vertex AI of the Trainer and of Tuners: worker pools and TPUs.
+"""The Trainer's custom job on Vertex AI: worker pools and TPUs.
 
 A container task has CPUs, memory and GPUs, but no machine type, no TPU topology and no
-second machine. With one of these the node's task runs TFX's executor for Vertex AI,
+second machine. With one of these the Trainer's task runs TFX's executor for Vertex AI,
 which starts a custom job with the same arguments, and waits for it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pipeline.config.cloud import NodeResources
@@ -15,44 +14,9 @@ from pipeline.config.config import Config
 from pipeline.training.strategy.choice import LOCAL_TPU
 
 TRAINER = "Trainer"
-NODE_LABEL = "sluice-node"
-
-
-@dataclass(frozen=True)
-class JobKind:
-    """How TFX runs a kind of node as a custom job.
-
-    Attributes:
-      executor: starts the job, see ``runners.vertex.custom_job``.
-      in_worker: the executor that TFX runs in it.
-      arguments: key of ``custom_config`` that describes the job.
-    """
-
-    executor: str
-    in_worker: str
-    arguments: str
-
-
-TRAINING = JobKind(
-    "runners.vertex.custom_job.TrainerJob",
-    "tfx.components.trainer.executor.GenericExecutor",
-    "ai_platform_training_args",
-)
-TUNING = JobKind(
-    "runners.vertex.custom_job.TunerJob",
-    "tfx.components.tuner.executor.Executor",
-    "ai_platform_tuning_args",
-)
-
-
-def job_kinds(config: Config) -> dict[str, JobKind]:
-    """Returns the nodes that can be custom jobs: the Trainer and custom Tuners."""
-    tuners = [
-        name
-        for name, own in config.nodes.items()
-        if own.component.rpartition(":")[2] == "Tuner"
-    ]
-    return {TRAINER: TRAINING, **dict.fromkeys(tuners, TUNING)}
+# The executor that starts the job, and the one that TFX runs in it.
+EXECUTOR = "runners.vertex.custom_job.TrainerJob"
+IN_WORKER = "tfx.components.trainer.executor.GenericExecutor"
 
 
 def needs_custom_job(resources: NodeResources) -> bool:
@@ -60,17 +24,16 @@ def needs_custom_job(resources: NodeResources) -> bool:
     return bool(resources.machine_type or resources.tpu or (resources.workers or 1) > 1)
 
 
-def job_arguments(config: Config, node: str, image: str) -> dict[str, Any]:
-    """Returns what the executor needs, as keys of the node's ``custom_config``.
+def job_arguments(config: Config, image: str) -> dict[str, Any]:
+    """Returns what the executor needs, as keys of the Trainer's ``custom_config``.
 
     Args:
       config: see ``check_cloud``.
-      node: one of ``job_kinds``.
-      image: the node's.
+      image: the Trainer's.
     """
     cloud = config.cloud
     assert cloud is not None
-    given = cloud.of_node(node)
+    given = cloud.of_node(TRAINER)
     workers = given.workers or 1
     pools = [_pool(given, image, 1)]
     if workers > 1:
@@ -80,15 +43,15 @@ def job_arguments(config: Config, node: str, image: str) -> dict[str, Any]:
         job_spec["service_account"] = cloud.service_account
     if cloud.network:
         job_spec["network"] = cloud.network
-    labels = {**cloud.labels, "sluice-pipeline": config.name, NODE_LABEL: node.lower()}
+    labels = {**cloud.labels, "sluice-pipeline": config.name}
     if given.tpu is not None:
         labels["tpu-runtime"] = given.tpu.runtime_version.replace(".", "-")
     return {
         "ai_platform_enable_vertex": True,
         "ai_platform_vertex_region": cloud.region,
-        job_kinds(config)[node].arguments: {
+        "ai_platform_training_args": {
             "project": cloud.project,
-            "display_name": f"{config.name}-{node.lower()}",
+            "display_name": f"{config.name}-trainer",
             "labels": labels,
             "job_spec": job_spec,
         },

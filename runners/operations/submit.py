@@ -11,9 +11,9 @@ from runners.cloud.cloud_locations import cloud_locations
 from runners.cloud.compile_spec import CompiledSpec, compile_checked
 from runners.cloud.image import check_images
 from runners.cloud.job_inputs import explain_storage, job_parameters, upload
-from runners.cloud.refresh import follow, record_uri_of, submitted_job
+from runners.cloud.refresh import follow, record_uri_of
 from runners.cloud.spec import read_spec
-from runners.cloud.submitted_job import job_id_of, job_lock
+from runners.cloud.submitted_job import job_lock, save_job
 from runners.cloud.task_settings import tasks_of
 from runners.engine import Observer
 from runners.operations.prepared_run import PreparedRun
@@ -87,10 +87,9 @@ def _submit(
 ) -> None:
     """Submits a run that has begun; a refusal ends its record."""
     config, job = prepared.config, compiled.job
-    job_id = job_id_of(config.name, record.run_id)
+    job_id = f"run-{config.name[:100]}-{record.run_id}".lower()
     # First: if this process is killed, the service is asked for the job of this name.
-    stored = submitted_job(config, record.run_id, service, service.name_of(job_id))
-    stored.save(run_dir)
+    save_job(run_dir, service.name_of(job_id))
     record.set_graph(read_spec(job).graph())
     prepared.save(record)
     observer.on_begin(record)
@@ -103,7 +102,7 @@ def _submit(
             content = (run_dir / "config.json").read_bytes()
             storage_for(uri).write_atomically(uri, content)
         service.submit(job_id, vertex_job(config, job, labels))
-        observer.on_note(f"submitted: {stored.page}")
+        observer.on_note(f"submitted: {service.page(job_id)}")
     except SluiceError as error:
         record.fail(str(error), error.exit_code)
         record.end()

@@ -15,7 +15,7 @@ from pipeline.graph.node_registry import PUSHER
 from runners.cloud.beam_args import DATAFLOW
 from runners.cloud.job_inputs import TRAINER_CONFIG
 from runners.cloud.task_settings import containers_of, tasks_of
-from runners.cloud.trainer_job import TRAINING, TUNING
+from runners.cloud.trainer_job import EXECUTOR, IN_WORKER
 
 _OF_OTHER_MACHINES = ("tpu", "multi_worker", "parameter_server")
 
@@ -27,11 +27,10 @@ def replace_services(job: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
       job: a compiled job, with the values of its parameters.
     """
     text, notes = json.dumps(job), []
-    for kind, name in ((TRAINING, "Trainer"), (TUNING, "Tuner")):
-        if kind.executor in text:
-            text = text.replace(kind.executor, kind.in_worker)
-            what = f"the {name}'s custom job is not rehearsed: it runs in its own task"
-            notes.append(f"{what}, once")
+    if EXECUTOR in text:
+        text = text.replace(EXECUTOR, IN_WORKER)
+        what = "the Trainer's custom job is not rehearsed: it runs in its own task"
+        notes.append(f"{what}, once")
     job = json.loads(text)
     spec = job["pipelineSpec"]
     in_dataflow, with_accelerator = [], []

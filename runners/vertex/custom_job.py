@@ -1,9 +1,9 @@
-"""Executors of nodes that run as a custom job of Vertex AI, and label it.
+"""The Trainer's executor where it runs as a custom job of Vertex AI, and labels it.
 
-TFX's executors start the job from within the node's task, and wait for it. They do not
-end it with the task. The labels name the pipeline job and the node, so that
-``VertexService.cancel`` finds the custom jobs of a run, and a repeated task the one of
-its former attempt: two trainings would write the same checkpoints.
+TFX's executor starts the job from within the node's task, and waits for it. It does not
+end it with the task. The label names the pipeline job, so that ``VertexService.cancel``
+finds the custom job of a run, and a repeated task that of its former attempt: two
+trainings would write the same checkpoints.
 """
 
 from __future__ import annotations
@@ -13,22 +13,17 @@ import time
 import uuid
 from typing import Any
 
-from tfx.dsl.components.base import base_executor
 from tfx.extensions.google_cloud_ai_platform import constants
 from tfx.extensions.google_cloud_ai_platform.trainer import executor as trainer
-from tfx.extensions.google_cloud_ai_platform.tuner import executor as tuner
 
 from components.run_id import run_id_of
-from runners.cloud.trainer_job import NODE_LABEL
 from runners.vertex.client import JOB_LABEL, VertexService, job_label
 
 _POLL_S = 10.0
 
 
-class _LabelledJob(base_executor.BaseExecutor):
+class TrainerJob(trainer.GenericExecutor):
     """Adds the label of the pipeline job, and cancels what a former attempt started."""
-
-    _ARGUMENTS: str
 
     def Do(
         self,
@@ -37,26 +32,13 @@ class _LabelledJob(base_executor.BaseExecutor):
         exec_properties: dict[str, Any],
     ) -> None:
         config = json.loads(exec_properties["custom_config"])
-        arguments = config[self._ARGUMENTS]
-        labels = arguments["labels"]
-        labels[JOB_LABEL] = job_label(run_id_of(self._context) or uuid.uuid4().hex)
+        arguments = config[trainer.TRAINING_ARGS_KEY]
+        label = {JOB_LABEL: job_label(run_id_of(self._context) or uuid.uuid4().hex)}
+        arguments["labels"].update(label)
         service = VertexService(
             arguments["project"], config[constants.VERTEX_REGION_KEY]
         )
-        former = {key: labels[key] for key in (JOB_LABEL, NODE_LABEL)}
-        while service.cancel_custom_jobs(former):
+        while service.cancel_custom_jobs(label):
             time.sleep(_POLL_S)
         properties = {**exec_properties, "custom_config": json.dumps(config)}
         super().Do(input_dict, output_dict, properties)
-
-
-class TrainerJob(_LabelledJob, trainer.GenericExecutor):
-    """Executor of TFX's Trainer."""
-
-    _ARGUMENTS = trainer.TRAINING_ARGS_KEY
-
-
-class TunerJob(_LabelledJob, tuner.Executor):
-    """Executor of TFX's Tuner."""
-
-    _ARGUMENTS = tuner.TUNING_ARGS_KEY

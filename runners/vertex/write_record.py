@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config.serialize import read_stored_config
-from runners.cloud.refresh import begin_run, log_reader, run_id_of, submitted_job
+from runners.cloud.refresh import begin_run, log_reader, record_uri_of, run_id_of
 from runners.cloud.service_run import record_of
 from runners.cloud.spec import Task
+from runners.cloud.submitted_job import save_job
 from runners.documents.write import write_documents
 from runners.local.write_report import write_report
 from runners.vertex.client import VertexService
@@ -57,8 +58,7 @@ def write_record(final_status: dict[str, Any], stored: dict[str, Any]) -> str:
         run_dir = Path(folder) / run_id_of(job)
         record = begin_run(run_dir, stored, job)
         config = read_stored_config(run_dir / "config.json")
-        submitted = submitted_job(config, record.run_id, service, name)
-        submitted.save(run_dir)
+        save_job(run_dir, name)
 
         def describe(task: Task, end: NodeEnd) -> None:
             if not task.kind.resolver:
@@ -67,7 +67,8 @@ def write_record(final_status: dict[str, Any], stored: dict[str, Any]) -> str:
         record_of(record, job, log_reader(run_dir, service, name), describe)
         record.save(run_dir)
         write_report(record, run_dir)
-        storage, target = storage_for(submitted.record_uri), submitted.record_uri
+        target = record_uri_of(config, record.run_id)
+        storage = storage_for(target)
         files = [path for path in run_dir.rglob("*") if path.is_file()]
         for path in sorted(files, key=lambda path: (path.name == RECORD_FILE, path)):
             name = path.relative_to(run_dir).as_posix()

@@ -15,10 +15,6 @@ from tests.pipeline.graph.compiled import cloud_config, config_of
 
 pytestmark = [pytest.mark.cloud, pytest.mark.tf]
 
-TUNER = (
-    "{component: 'tfx.components:Tuner', parameters: {tuner_fn: own.tune}, "
-    "inputs: {examples: Transform.transformed_examples}}"
-)
 MACHINES = {"machine_type": "n1-standard-8", "workers": 2}
 
 
@@ -43,55 +39,52 @@ def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVertex]:
     fake.close()
 
 
-def _train(job: str, node: str = "Trainer") -> None:
-    """Runs a node's task in a pipeline job, as the service does."""
+def _train(job: str) -> None:
+    """Runs the Trainer's task in a pipeline job, as the service does."""
     from tfx.dsl.components.base.base_executor import BaseExecutor
 
-    from runners.cloud.trainer_job import job_arguments, job_kinds
+    from runners.cloud.trainer_job import job_arguments
+    from runners.vertex.custom_job import TrainerJob
     from sluice.project import own_root
 
     config = cloud_config(
-        config_of(own_root(), "digits", overrides=[f"nodes.Tuner={TUNER}"]),
+        config_of(own_root(), "digits"),
         project="project",
         region="europe-west4",
-        nodes={node: MACHINES},
+        nodes={"Trainer": MACHINES},
     )
-    kind = job_kinds(config)[node]
-    given = {"model": "x", **job_arguments(config, node, "image:1")}
-    folder = f"gs://b/root/123/{job}/{node}_1/.temp/{node}_1"
+    given = {"model": "x", **job_arguments(config, "image:1")}
+    folder = f"gs://b/root/123/{job}/Trainer_1/.temp/Trainer_1"
     context = BaseExecutor.Context(tmp_dir=folder, unique_id="1")
     context.get_tmp_path = lambda: f"{folder}/"
-    module, _, name = kind.executor.rpartition(".")
-    executor = getattr(__import__(module, fromlist=[name]), name)
-    executor(context).Do({}, {}, {"custom_config": json.dumps(given)})
+    TrainerJob(context).Do({}, {}, {"custom_config": json.dumps(given)})
 
 
 def _kill(_: float) -> None:
     raise RuntimeError("killed")
 
 
-@pytest.mark.parametrize("node", ["Trainer", "Tuner"])
-def test_the_job_is_one_of_vertex_ai_and_names_the_pipeline_job(vertex, node):
+def test_the_job_is_one_of_vertex_ai_and_names_the_pipeline_job(vertex):
     """Found: a key that TFX does not know, so it started a job of the old service."""
-    _train("digits-1", node)
+    _train("digits-1")
     (job,) = vertex.resources("customJobs")
     assert job["labels"]["sluice-job"] == "digits-1"
     assert job["labels"]["sluice-pipeline"] == "digits"
-    assert job["displayName"] == f"digits-{node.lower()}"
+    assert job["displayName"] == "digits-trainer"
     first, others = job["jobSpec"]["workerPoolSpecs"]
     assert (first["replicaCount"], others["replicaCount"]) == ("1", "1")
     command = first["containerSpec"]["command"]
     path = command[command.index("--executor_class_path") + 1]
-    assert path.startswith(f"tfx.{'components' if node == 'Trainer' else 'extensions'}")
+    assert path.startswith("tfx.components")
 
 
 def test_a_repeated_task_cancels_the_job_of_its_former_attempt(vertex, monkeypatch):
     """Otherwise two trainings run, are billed, and write the same checkpoints."""
     with monkeypatch.context() as killed:
         killed.setattr("time.sleep", _kill)
-        for node in ("Tuner", "Trainer"):
+        for pipeline_job in ("digits-2", "digits-1"):
             with pytest.raises(RuntimeError, match="killed"):
-                _train("digits-1", node)
+                _train(pipeline_job)
     _train("digits-1")
     states = [job["state"] for job in vertex.resources("customJobs")]
     assert states == [f"JOB_STATE_{s}" for s in ("SUCCEEDED", "CANCELLED", "SUCCEEDED")]

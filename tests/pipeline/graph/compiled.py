@@ -78,4 +78,4 @@ def parameters_of(job: Any) -> Any:
 
 
 def trainer_config(job: Any) -> Any:
-    return json.loads(read_spec(job).parameters["trainer_config"])
+    return json.loads(parameters_of(job)["trainer_config"]["defaultValue"])

@@ -35,10 +35,6 @@ PLACE = (
     "cloud.image=host/sluice",
 )
 VERTEX = (*PLACE, "cloud.project=my-project", "cloud.region=europe-west4")
-TUNER = (
-    "{component: 'tfx.components:Tuner', parameters: {tuner_fn: own.tune}, "
-    "inputs: {examples: Transform.transformed_examples}}"
-)
 # Of each file the profile, and keys beside those of the profile.
 SPECS = {
     "vertex": (
@@ -56,8 +52,6 @@ SPECS = {
         "cloud.service_account=nodes@my-project.iam.gserviceaccount.com",
         "cloud.nodes.Trainer.machine_type=n1-standard-8",
         "cloud.nodes.Trainer.workers=3",
-        f"nodes.Search={TUNER}",
-        "cloud.nodes.Search={machine_type: n1-standard-8}",
     ),
     "vertex-tpu": VERTEX,
     "vertex-dataflow": (*VERTEX, "cloud.network=projects/1/global/networks/mine"),
@@ -121,7 +115,7 @@ def described(job: dict[str, Any]) -> dict[str, Any]:
 
 
 TRAIN = ("strategy", "batch_size", "batch_per_replica", "precision")
-_SHOWN = "gs://|^<|registry|ai_platform"
+_SHOWN = "gs://|^<|registry"
 _INPUTS = "--json_serialized_inputs_spec_args"
 COMMON = ("kind", "image", "command", "env", "resources", "cached", "retries")
 

@@ -91,9 +91,8 @@ def test_the_image_has_the_environment_of_local_runs(project, monkeypatch):
 
 
 def test_an_unknown_version_is_refused(project):
-    with pytest.raises(UsageError, match="no image for this version of TFX") as caught:
+    with pytest.raises(UsageError, match=r"for TFX 1.16, 1.21, but not for '1.15'"):
         image_of(project, "1.15")
-    assert caught.value.expected == "one of 1.16, 1.21"
 
 
 def test_a_tag_is_added_where_there_is_none(project):
@@ -141,7 +140,7 @@ def registry(monkeypatch):
 def test_every_image_of_a_run_is_looked_for(registry):
     """Found: of a GPU's, a node's own and Dataflow's images nothing was known."""
     gpu = "accelerator: {type: NVIDIA_TESLA_T4}"
-    other = "image: 'ghcr.io/missing:v1'"
+    other = "image: 'gcr.io/missing:v1'"
     for override in (
         f"cloud.nodes.Trainer={{{other}}}",
         f"cloud.nodes.Trainer={{{gpu}, {other}}}",
@@ -149,29 +148,31 @@ def test_every_image_of_a_run_is_looked_for(registry):
         f"cloud.beam={{runner: dataflow, {other}}}",
     ):
         with pytest.raises(ConfigError, match="no such image") as caught:
-            check_images(config_of("ghcr.io/me", override))
-        assert caught.value.where == "ghcr.io/missing:v1"
+            check_images(config_of("gcr.io/me", override))
+        assert caught.value.where == "gcr.io/missing:v1"
     assert {request.method for request in registry} == {"HEAD"}
-    check_images(config_of("ghcr.io/me", f"cloud.beam={{{other}}}"))
-    check_images(config_of("ghcr.io/down"))
+    check_images(config_of("gcr.io/me", f"cloud.beam={{{other}}}"))
+    check_images(config_of("gcr.io/down"))
     check_images(config_of("sluice:local"))
-    # Without a tag it is the one for GPUs.
     with pytest.raises(ConfigError) as caught:
-        given = f"cloud.nodes.Trainer={{{gpu}, image: ghcr.io/missing}}"
-        check_images(config_of("ghcr.io/me", given))
-    assert caught.value.hint == "sluice image push --repository ghcr.io/missing --gpu"
+        given = f"cloud.nodes.Trainer={{{gpu}, image: gcr.io/missing}}"
+        check_images(config_of("gcr.io/me", given))
+    assert str(caught.value.hint).startswith(
+        "sluice image push --repository gcr.io/missing, with --gpu"
+    )
 
 
-def test_google_s_token_is_sent_to_google_s_registries_only(registry):
+def test_google_s_registries_alone_are_asked_with_google_s_token(registry):
     """Found: the registry of any image got it, also those of others."""
     for name, is_google in {
         "europe-west4-docker.pkg.dev/p/r/one": True,
         "eu.gcr.io/p/one": True,
-        "gcr.io/p/one": True,
+        "gcr.io/p/one:v1@sha256:12": True,
         "ghcr.io/me/one": False,
         "notgcr.io/me/one": False,
         "gcr.io.example.com/me/one": False,
         "localhost:5000/p/r/one": False,
     }.items():
+        registry.clear()
         check_images(config_of(name))
-        assert ("Authorization" in registry[-1].headers) == is_google, name
+        assert bool(registry) == is_google, name
