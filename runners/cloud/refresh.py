@@ -186,7 +186,7 @@ def _import_run(
             begin_run(
                 run_dir, {**(written or stored_config(config)), "root": root}, job
             )
-            save_job(run_dir, name)
+            save_job(run_dir, name, service.page(name))
             # It fails where another process has imported the run.
             with suppress(OSError):
                 run_dir.rename(workspace.run_dir(run_id))

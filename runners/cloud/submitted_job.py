@@ -1,4 +1,4 @@
-"""``job.json`` of a run in a service: the name of its job."""
+"""``job.json`` of a run in a service: the name and page of its job."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sluice.storage import atomic
 _JOB_FILE = "job.json"
 
 
-def save_job(run_dir: Path, name: str) -> None:
-    """Writes the name; before the job is submitted, so that none is lost."""
-    atomic.write_json(run_dir / _JOB_FILE, {"name": name})
+def save_job(run_dir: Path, name: str, page: str) -> None:
+    """Writes both; before the job is submitted, so that none is lost."""
+    atomic.write_json(run_dir / _JOB_FILE, {"name": name, "page": page})
 
 
 def job_of(run_dir: Path) -> str:

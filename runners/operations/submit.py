@@ -89,7 +89,8 @@ def _submit(
     config, job = prepared.config, compiled.job
     job_id = f"run-{config.name[:100]}-{record.run_id}".lower()
     # First: if this process is killed, the service is asked for the job of this name.
-    save_job(run_dir, service.name_of(job_id))
+    page = service.page(job_id)
+    save_job(run_dir, service.name_of(job_id), page)
     record.set_graph(read_spec(job).graph())
     prepared.save(record)
     observer.on_begin(record)
@@ -102,7 +103,7 @@ def _submit(
             content = (run_dir / "config.json").read_bytes()
             storage_for(uri).write_atomically(uri, content)
         service.submit(job_id, vertex_job(config, job, labels))
-        observer.on_note(f"submitted: {service.page(job_id)}")
+        observer.on_note(f"submitted: {page}")
     except SluiceError as error:
         record.fail(str(error), error.exit_code)
         record.end()

@@ -58,7 +58,7 @@ def write_record(final_status: dict[str, Any], stored: dict[str, Any]) -> str:
         run_dir = Path(folder) / run_id_of(job)
         record = begin_run(run_dir, stored, job)
         config = read_stored_config(run_dir / "config.json")
-        save_job(run_dir, name)
+        save_job(run_dir, name, service.page(name))
 
         def describe(task: Task, end: NodeEnd) -> None:
             if not task.kind.resolver:

@@ -65,7 +65,7 @@ def test_a_run_is_submitted_and_followed(submit, project, bucket, vertex):
     assert (record.status, record.error) == ("running", None)
     (job,) = vertex.jobs()
     job_id = last_id(vertex)
-    assert job_id == f"digits-{record.run_id.lower()}"
+    assert job_id == f"run-digits-{record.run_id.lower()}"
     assert job["labels"]["sluice-run"] == record.run_id.lower()
     assert job["labels"]["tfx_version"] == "1-16-0"
     assert job["runtimeConfig"]["parameterValues"] == {"accept_data": "checked by hand"}
@@ -281,7 +281,7 @@ def test_from_config_to_status(digits, bucket, vertex):
     (job,) = vertex.jobs()
     spec = read_spec(job)
     assert [node.id for node in record.nodes] == [task.id for task in spec.nodes]
-    pinned = json.loads(spec.parameters["spans"])
+    pinned = json.loads(job["runtimeConfig"]["parameterValues"]["spans"])
     assert (pinned["spans"], pinned["files"]) == ([], 3)
     text = json.dumps(job)
     uploaded = bucket.names("sluice/digits/inputs/")
