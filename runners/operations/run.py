@@ -194,20 +194,17 @@ def execute(
 
 
 def parse_tags(tags: Sequence[str]) -> dict[str, str]:
-    """Returns tags by key."""
+    """Returns tags by key; of two with the same key the last."""
     found: dict[str, str] = {}
     for tag in tags:
         key, _, value = tag.partition("=")
         is_text = len(value) <= _MAX_TAG_VALUE and value.isprintable()
         if not (_TAG_KEY.fullmatch(key) and is_text):
             raise UsageError(
-                "this is not a tag",
+                f"{tag[:80]!r} is not a tag",
                 expected="KEY or KEY=VALUE; a key of at most 100 letters, digits and "
                 f"_ . / -, a value of at most {_MAX_TAG_VALUE} printable ones",
-                actual=tag if len(tag) <= _MAX_TAG_VALUE else f"{tag[:80]}...",
             )
-        if key in found:
-            raise UsageError(f"the tag {key!r} is given twice", actual=", ".join(tags))
         found[key] = value
     return found
 
