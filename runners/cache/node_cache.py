@@ -170,8 +170,8 @@ def what_counts(
     is_own = bool(baseline) and baseline == candidate
     if is_own or not baseline:
         inputs.pop(BASELINE, None)
-        about = json.loads(properties.get(ABOUT_BASELINE) or "{}")
-        if is_own or not about.get("skipped"):
+        about = properties.get(ABOUT_BASELINE) or "{}"
+        if is_own or not json.loads(about).get("skipped"):
             properties.pop(ABOUT_BASELINE, None)
     return inputs, properties
 
