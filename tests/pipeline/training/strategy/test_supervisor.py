@@ -74,6 +74,7 @@ def test_after_a_killed_worker_all_are_restarted(supervised):
             with open(task(), "a") as file:
                 file.write("started\\n")
             if task() == "worker1" and first("killed"):
+                wait_for("waited")
                 kill()
             if task() == "worker0" and first("waited"):
                 serve()
@@ -334,6 +335,7 @@ def test_after_a_killed_parameter_server_all_are_restarted(supervised):
             with open("starts", "a") as file:
                 file.write(task() + "\\n")
             if task() == "ps0" and first("killed"):
+                wait_for("waited")
                 kill()
             if task() != "chief0" or first("waited"):
                 serve()
