@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,11 @@ class Log:
 
     def read(self, position: int = 0) -> bytes:
         """Returns the log so far, from a position."""
-        return self.path.read_bytes()[position:] if self.path.exists() else b""
+        if not self.path.exists():
+            return b""
+        with open(self.path, "rb") as file:
+            file.seek(position)
+            return file.read()
 
     def follow(self) -> Iterator[bytes]:
         """Yields whole lines as they are written, until the run ends."""
@@ -71,17 +75,17 @@ def logs(name: str, node: str, run_id: str | None, follow: bool) -> Result:
     With --json, one object with the log's path and its lines.
     """
     log = find_log(name, node, run_id, follow=follow)
-    parts = log.follow() if follow else iter([log.read()])
+    text = log.read()
     facts = {
         "run_id": log.run.record.run_id,
         "node": node,
         "log": str(log.path),
-        "lines": log.read().decode(errors="replace").splitlines(),
+        "lines": text.decode(errors="replace").splitlines(),
     }
-    return Result(facts, partial(_print_log, parts))
+    return Result(facts, partial(_print_log, log.follow() if follow else [text]))
 
 
-def _print_log(parts: Iterator[bytes]) -> None:
+def _print_log(parts: Iterable[bytes]) -> None:
     for data in parts:
         echo_output(data.decode(errors="backslashreplace"))
 
