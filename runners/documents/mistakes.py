@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -62,8 +62,7 @@ def mistakes(
             if true is not None and true in classes:
                 count += 1
                 by_class = dict(zip(classes, probabilities, strict=True))
-                predicted = max(by_class, key=by_class.__getitem__)
-                if predicted != true:
+                if (predicted := predicted_class(by_class)) != true:
                     wrong.append((record, true, predicted, by_class))
     wrong.sort(key=lambda found: -found[3][found[2]])
     shown = [] if privacy.private else wrong[:MAX_MISTAKES]
@@ -85,6 +84,13 @@ def mistakes(
             for record, true, predicted, by_class in shown
         ],
     }
+
+
+def predicted_class(by_class: Mapping[str, float]) -> str:
+    """Returns the class that the served model names: of two the second from 0.5 on."""
+    if len(by_class) == 2:
+        return [*by_class][int([*by_class.values()][1] >= 0.5)]
+    return max(by_class, key=by_class.__getitem__)
 
 
 def _predict(

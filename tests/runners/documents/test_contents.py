@@ -12,7 +12,7 @@ from reports.evaluation import read_metrics, read_plots
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from runners.documents import images, protos
-from runners.documents.mistakes import mistakes
+from runners.documents.mistakes import mistakes, predicted_class
 from runners.documents.write import write_documents
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
@@ -294,6 +294,16 @@ def test_the_most_confident_mistakes_come_first(tmp_path, model):
     found = mistakes(str(model), item, ["eval"], Privacy(private=True, label="label"))
     assert (found["wrong"], found["mistakes"]) == (2, [])
     assert mistakes(str(model), item, ["eval"], Privacy()) is None, "not our pipeline"
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "index"),
+    [((0.6, 0.4), 0), ((0.5, 0.5), 1), ((0.2, 0.4, 0.4), 1)],
+)
+def test_the_predicted_class_is_that_of_the_served_model(probabilities, index):
+    """Of two classes the export takes the second from 0.5 on, of more the first."""
+    by_class = dict(zip("abc", probabilities, strict=False))
+    assert predicted_class(by_class) == "abc"[index]
 
 
 @pytest.mark.tf
