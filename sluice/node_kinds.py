@@ -90,15 +90,6 @@ def find_kind(module: str) -> NodeKind | None:
 GATES = frozenset(kind.name for kind in _KINDS.values() if kind.gate)
 PUSHERS = frozenset(kind.name for kind in _KINDS.values() if kind.pushes)
 
-# Artifact types that say whether something is good enough to go on with.
-JUDGEMENTS = frozenset(
-    {
-        "ModelBlessing",
-        "InfraBlessing",
-        "components.DataVerdict",
-        "components.ModelVerdict",
-    }
-)
 # Artifact types that hold a verdict of ours, with its rows.
 VERDICTS = frozenset({"components.DataVerdict", "components.ModelVerdict"})
 # Which documents describe an artifact type.

@@ -38,20 +38,19 @@ def kill_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def describe_end(status: int | None, peak_memory_bytes: int | None = None) -> str:
+def describe_end(status: int | None) -> str:
     """Returns how a process ended, as the predicate of a sentence.
 
     The status is as in ``subprocess``: negative after a signal; None if unknown.
     """
-    peak = f": peak {peak_memory_bytes / 1e9:.1f} GB" if peak_memory_bytes else ""
     if status is None:
         return "is gone"
     if status == -signal.SIGKILL:
         why = "by hand or since the machine was out of memory"
-        return f"was killed by signal 9, {why}{peak}"
+        return f"was killed by signal 9, {why}"
     if status < 0:
         what = (signal.strsignal(-status) or "no description").lower()
         with suppress(ValueError):  # the real-time signals have no names
             what = f"{signal.Signals(-status).name}, {what}"
-        return f"was killed by signal {-status} ({what}){peak}"
-    return f"ended its process with status {status}{peak}"
+        return f"was killed by signal {-status} ({what})"
+    return f"ended its process with status {status}"

@@ -44,7 +44,7 @@ def check_cloud(config: Config) -> list[str]:
       ConfigError: the config is wrong; names all problems.
     """
     cloud, problems = cloud_of(config), Problems(config.origin)
-    _check_needed(config, cloud, problems)
+    _check_needed(cloud, problems)
     _check_places(config, cloud, problems)
     _check_references(config, cloud, problems)
     _check_nodes(config, cloud, problems)
@@ -52,7 +52,7 @@ def check_cloud(config: Config) -> list[str]:
     return problems.warnings
 
 
-def _check_needed(config: Config, cloud: Cloud, problems: Problems) -> None:
+def _check_needed(cloud: Cloud, problems: Problems) -> None:
     needed = {"root": "gs://BUCKET/FOLDER", "image": "REGISTRY/IMAGE"}
     if cloud.engine == "vertex":
         needed["region"] = "REGION"

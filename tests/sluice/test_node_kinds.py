@@ -6,7 +6,7 @@ import pytest
 
 import components
 from sluice import node_kinds
-from sluice.node_kinds import DOCUMENTS, JUDGEMENTS, VERDICTS, kind_of
+from sluice.node_kinds import DOCUMENTS, VERDICTS, kind_of
 from sluice.project import find_user_code, own_root
 
 pytestmark = pytest.mark.unit
@@ -21,7 +21,7 @@ def test_each_kind_is_an_existing_class(class_path):
 
 def test_artifact_types_exist():
     ours = {f"components.{name}" for name in components.ARTIFACT_TYPES}
-    named = {*JUDGEMENTS, *VERDICTS, *DOCUMENTS}
+    named = {*VERDICTS, *DOCUMENTS}
     assert {name for name in named if "." in name} == ours
 
 
