@@ -12,12 +12,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import google.auth
 import pytest
-from google.auth.credentials import AnonymousCredentials
-from google.auth.exceptions import DefaultCredentialsError, RefreshError, TransportError
 
-from sluice import network
 from sluice.errors import UsageError
 from sluice.storage import atomic, gcs_storage
 from sluice.storage.local_copy import local_copy, local_output
@@ -357,49 +353,3 @@ def test_a_bucket_that_is_not_there_is_named(server, gs):
         with pytest.raises(FileNotFoundError, match="no such bucket") as caught:
             call(uri)
         assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, uri)
-
-
-def test_credentials_are_the_default_ones_or_none(bucket, gs, monkeypatch):
-    def ended(*_, **__):
-        raise RefreshError("invalid_grant")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(AnonymousCredentials, "before_request", ended)
-        with pytest.raises(PermissionError, match="application-default login"):
-            gs.read(bucket.uri("file"))
-
-    def unanswered(*_, **__):
-        raise TransportError("the token service cannot be reached")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(AnonymousCredentials, "before_request", unanswered)
-        # Found: "permission denied", and the advice to log in.
-        with pytest.raises(OSError, match="no connection to the storage service"):
-            gs.read(bucket.uri("file"))
-
-    def none(**_):
-        raise DefaultCredentialsError
-
-    monkeypatch.delenv("STORAGE_EMULATOR_HOST")
-    found = AnonymousCredentials()
-    for default, expected in ((lambda **_: (found, None), found), (none, None)):
-        monkeypatch.setattr(google.auth, "default", default)
-        gcs_storage._client_of.cache_clear()
-        credentials = gcs_storage._client()._credentials
-        assert credentials is expected or expected is None
-        assert isinstance(credentials, AnonymousCredentials)
-    gcs_storage._client_of.cache_clear()
-
-
-def test_without_a_network_a_command_is_told_at_once(gs, monkeypatch):
-    """Found: it waited for the client's retries, 107 seconds, then 30."""
-    monkeypatch.delenv("STORAGE_EMULATOR_HOST")
-    monkeypatch.setattr(gcs_storage, "_ADDRESS", "https://127.0.0.1:9")
-    monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.RETRY.with_timeout(60))
-    gcs_storage._client_of.cache_clear()
-    network.begin_command()
-    uri, begun = "gs://bucket/x", time.monotonic()
-    for call in (gs.list, gs.exists, gs.read, gs.delete):
-        with pytest.raises(OSError, match="no connection to the storage service"):
-            call(uri)
-    assert time.monotonic() - begun < 10
