@@ -1,5 +1,5 @@
 # All targets but help, lock, protos and clean first install the environment, if needed.
-# TFX=1.21 uses the second lock file; see setup/environment.sh.
+# TFX=1.16 or 1.21 chooses the lock file; see setup/environment.sh.
 # Two test processes: each starts one server, which imports TFX for all nodes and commands
 # of its tests, and runs whole test modules (tests/conftest.py).
 TFX ?=
@@ -19,7 +19,7 @@ help:
 	@echo "make lock       resolve requirements/*.in into the lock files"
 	@echo "make protos     regenerate sluice/tfrecords/tf_example_pb2.py"
 	@echo "make clean      remove environments and caches; data/ and workspace/ stay"
-	@echo "make TFX=1.21 TARGET   the same on TFX 1.21 (Python 3.12, glibc 2.39)"
+	@echo "make TFX=1.16 TARGET   on TFX 1.16 (Python 3.10); 1.21 needs 3.12 and glibc 2.39"
 
 demo:
 	@$(environment) $$venv/bin/sluice data make digits && \
@@ -56,6 +56,6 @@ protos:
 	@setup/protos.sh
 
 clean:
-	rm -rf .venv .venv-1.21 build dist *.egg-info
+	rm -rf .venv .uv build dist *.egg-info
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,18 +5,9 @@
 # newer ones write refuses an older protobuf.
 set -eu
 CDPATH='' cd -- "$(dirname -- "$0")/.."
-. setup/interpreters.sh
-. setup/installer.sh
+. setup/uv.sh
 
-find_python 3.10 || {
-    echo "sluice: grpcio-tools 1.49 wants a Python 3.10 (try: pyenv install 3.10)" >&2
-    exit 2
-}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-provide_uv "$PYTHON" "$scratch/uv" || exit 2
-"$UV" run --no-project --python "$PYTHON" --with grpcio-tools==1.49.1 \
+provide_uv
+"$UV" run --no-project --python 3.10 --with grpcio-tools==1.49.1 \
     --with 'setuptools<70' python -m grpc_tools.protoc --proto_path=. --python_out=. \
     sluice/tfrecords/tf_example.proto
