@@ -1,29 +1,52 @@
 """Renders a graph as SVG, for a file or inline in an HTML page.
 
-It contains no scripts, fonts, links or ids, so it opens offline, and a page may contain
-several.
+A layered layout: the layer of a node is the longest path to it, its place there the
+mean of the nodes above it. A line that crosses a layer has a place there as a node has,
+and bends only between layers, so that none crosses a node. The SVG contains no scripts,
+fonts, links or ids, so it opens offline, and a page may contain several.
 """
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
 
+from markupsafe import Markup
 from rich.cells import cell_len
 
+from reports.charts.svg import number, tag
 from reports.environment import inline
-from reports.graph import GraphNode, topological_order
-from reports.graph_layout import LAYER_GAP, MARGIN, NODE_HEIGHT, Link, Slot, lay_out
-from sluice.record.states import NODE_STATES
+from reports.graph import GraphNode, direct_upstream, layers, topological_order
 
+_NODE_HEIGHT = 44.0
+_LAYER_GAP = 52.0
+_SLOT_GAP = 22.0
+_MARGIN = 20.0
 _ARROW = 7.0
-_GATE_POINT = 12.0
+_POINT = 12.0
+_PADDING = 14.0
+_SWEEPS = 4
 # Monospaced fonts are 0.55 to 0.602 em wide; a little more, so that no text is clipped.
 _CELL_WIDTH = 0.62
-_ID_SIZE = 13
-_FACT_SIZE = 11
-_TEXT_PADDING = 14.0
-_LEGEND = "faint lines: implied by the others"
+_ID_SIZE, _FACT_SIZE = 13, 11
+
+
+@dataclass(eq=False)
+class _Slot:
+    """The place of a node, or of a line that passes a layer: ``node`` is None."""
+
+    node: GraphNode | None
+    layer: int
+    width: float = 2.0
+    facts: str = ""
+    x: float = 0.0
+    above: list[_Slot] = field(default_factory=list)
+    below: list[_Slot] = field(default_factory=list)
+
+    @property
+    def top(self) -> float:
+        return _MARGIN + self.layer * (_NODE_HEIGHT + _LAYER_GAP)
 
 
 def as_svg(
@@ -34,118 +57,144 @@ def as_svg(
 ) -> str:
     """Returns one ``<svg>`` element, with a light and a dark colour scheme.
 
-    Gates are hexagons. Edges implied by a longer path are faint, with a note below the
-    graph. The ``<title>`` of a node has its kind and its upstream nodes.
+    Gates are hexagons. Edges that a longer path implies are not drawn; the ``<title>``
+    of a node has all that it waits for.
 
     Args:
       nodes: of the graph, in any order.
       states: by node id, as ``sluice.record.parts.NodeState``: named and coloured.
       styled: whether it has its own style sheet. A page whose content-security policy
         forbids that has the rules for ``.sluice-graph`` in its own.
-
-    Raises:
-      ValueError: the nodes are not a graph; see ``topological_order``.
     """
-    ordered = topological_order(nodes)
     states = states or {}
-    facts = {node.id: _facts(node, states.get(node.id)) for node in ordered}
-    rows = lay_out(
-        ordered, {node.id: _node_width(node, facts[node.id]) for node in ordered}
-    )
-    links = [link for row in rows for slot in row for link in slot.below]
-    legend = "" if all(link.direct for link in links) else _LEGEND
-    width = max(
-        [slot.x + slot.width / 2 for row in rows for slot in row]
-        + [_text_width(legend, _FACT_SIZE) + MARGIN]
-    )
-    height = 2 * MARGIN + len(rows) * (NODE_HEIGHT + LAYER_GAP) - LAYER_GAP
-    height += 2 * _FACT_SIZE if legend else 0
-    svg = _canvas(round(width + MARGIN), round(height), len(ordered), styled)
-    for link in sorted(links, key=lambda link: link.direct):
-        _draw_link(svg, link)
-    for slot in (slot for row in rows for slot in row if not slot.is_lane):
-        _draw_node(svg, slot, facts[slot.source.id], states.get(slot.source.id))
-    if legend:
-        place = {"x": _number(MARGIN), "y": _number(height - MARGIN)}
-        ET.SubElement(svg, "text", place | {"class": "fact"}).text = legend
-    ET.indent(svg)
-    return ET.tostring(svg, encoding="unicode")
-
-
-def _canvas(width: int, height: int, count: int, styled: bool) -> ET.Element:
-    name = f"Graph of {count} node{'' if count == 1 else 's'}"
-    svg = ET.Element(
+    rows = _lay_out(nodes, states)
+    slots = [slot for row in rows for slot in row]
+    width = max((slot.x + slot.width / 2 for slot in slots), default=0.0) + _MARGIN
+    height = 2 * _MARGIN + len(rows) * (_NODE_HEIGHT + _LAYER_GAP) - _LAYER_GAP
+    name = f"Graph of {len(nodes)} node{'' if len(nodes) == 1 else 's'}"
+    page = [
+        tag("style", Markup(inline("graph.css.j2"))),
+        tag("rect", class_="page", width=width, height=height),
+    ]
+    lines = (_line(slot, lower) for slot in slots for lower in slot.below)
+    drawn = (_node(slot, slot.node, states) for slot in slots if slot.node)
+    return tag(
         "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "class": "sluice-graph",
-            "width": str(width),
-            "height": str(height),
-            "viewBox": f"0 0 {width} {height}",
-            "role": "graphics-document",
-            "aria-label": name,
-        },
+        tag("title", name),
+        *(page if styled else ()),
+        *lines,
+        *drawn,
+        xmlns="http://www.w3.org/2000/svg",
+        class_="sluice-graph",
+        width=width,
+        height=height,
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        role="graphics-document",
+        aria_label=name,
     )
-    ET.SubElement(svg, "title").text = name
-    if styled:
-        ET.SubElement(svg, "style").text = inline("graph.css.j2")
-        ET.SubElement(
-            svg, "rect", {"class": "page", "width": str(width), "height": str(height)}
-        )
-    return svg
 
 
-def _draw_link(svg: ET.Element, link: Link) -> None:
-    upper, lower = link.upper, link.lower
-    start, end = upper.top + NODE_HEIGHT, lower.top
-    path = f"M{_number(upper.x)} {_number(start)}"
-    tip = end if lower.is_lane else end - _ARROW
-    bend = _number((start + end) / 2)
-    path += f"C{_number(upper.x)} {bend} {_number(lower.x)} {bend} "
-    path += f"{_number(lower.x)} {_number(tip)}"
-    if lower.is_lane:
-        path += f"V{_number(end + NODE_HEIGHT)}"
-    kind = "direct" if link.direct else "implied"
-    ET.SubElement(svg, "path", {"class": f"edge {kind}", "d": path})
-    if not lower.is_lane:
-        half = _ARROW / 2
-        arrow = f"M{_number(lower.x)} {_number(end)}l{-half} {-_ARROW}h{_ARROW}z"
-        ET.SubElement(svg, "path", {"class": f"arrow {kind}", "d": arrow})
+def _lay_out(
+    nodes: Sequence[GraphNode], states: Mapping[str, str]
+) -> list[list[_Slot]]:
+    """Returns the slots of each layer from left to right, linked and placed."""
+    ordered = topological_order(nodes)
+    layer, slots = layers(ordered), {}
+    rows: list[list[_Slot]] = [[] for _ in range(1 + max(layer.values(), default=-1))]
+
+    def add(slot: _Slot, *above: _Slot) -> _Slot:
+        rows[slot.layer].append(slot)
+        _link(slot, *above)
+        return slot
+
+    for node in ordered:
+        facts = _facts(node, states.get(node.id))
+        width = max(_text_width(node.id, _ID_SIZE), _text_width(facts, _FACT_SIZE))
+        width = round(width + 2 * _PADDING + (_POINT if node.gate else 0))
+        slots[node.id] = add(_Slot(node, layer[node.id], width, facts))
+    for node_id, upstream in direct_upstream(ordered).items():
+        for last in (slots[other] for other in upstream):
+            for passed in range(last.layer + 1, layer[node_id]):
+                last = add(_Slot(None, passed), last)
+            _link(slots[node_id], last)
+    _place(rows)
+    return rows
 
 
-def _draw_node(svg: ET.Element, slot: Slot, facts: str, state: str | None) -> None:
-    node = slot.source
-    group = ET.SubElement(
-        svg,
-        "g",
-        {
-            "class": f"node {state}" if state in NODE_STATES else "node",
-            "role": "graphics-symbol",
-        },
-    )
+def _link(slot: _Slot, *above: _Slot) -> None:
+    for upper in above:
+        slot.above.append(upper)
+        upper.below.append(slot)
+
+
+def _place(rows: Sequence[list[_Slot]]) -> None:
+    """Sorts each layer by the mean of the nodes above, and sets ``x`` of each slot."""
+    for row in rows:
+        row.sort(key=lambda slot: fmean(x.x for x in slot.above or [slot]))
+        _spread(row, [fmean(x.x for x in slot.above or [slot]) for slot in row])
+    for _ in range(_SWEEPS):
+        for row in reversed(rows):
+            _spread(row, [fmean(x.x for x in slot.below or [slot]) for slot in row])
+        for row in rows:
+            _spread(row, [fmean(x.x for x in slot.above or [slot]) for slot in row])
+    slots = [slot for row in rows for slot in row]
+    left = min((slot.x - slot.width / 2 for slot in slots), default=0.0) - _MARGIN
+    for slot in slots:
+        slot.x = round(slot.x - left)
+
+
+def _spread(row: Sequence[_Slot], wanted: Sequence[float]) -> None:
+    """Places slots close to where they are wanted, in their order, with gaps."""
+    right = float("-inf")
+    for slot, x in zip(row, wanted, strict=True):
+        slot.x = max(x, right + slot.width / 2)
+        right = slot.x + slot.width / 2 + _SLOT_GAP
+    beyond = fmean(slot.x for slot in row) - fmean(wanted)
+    for slot in row:
+        slot.x -= beyond
+
+
+def _line(upper: _Slot, lower: _Slot) -> Markup:
+    start, end = upper.top + _NODE_HEIGHT, lower.top
+    bend, tip = (start + end) / 2, end if lower.node is None else end - _ARROW
+    path = f"M{upper.x:g} {start:g}C{upper.x:g} {bend:g} {lower.x:g} {bend:g} "
+    path += f"{lower.x:g} {tip:g}"
+    if lower.node is None:
+        return tag("path", class_="edge", d=f"{path}V{end + _NODE_HEIGHT:g}")
+    half = _ARROW / 2
+    arrow = f"M{lower.x:g} {end:g}l{-half:g} {-_ARROW:g}h{_ARROW:g}z"
+    edge = tag("path", class_="edge", d=path)
+    return edge + tag("path", class_="arrow", d=arrow)
+
+
+def _node(slot: _Slot, node: GraphNode, states: Mapping[str, str]) -> Markup:
+    state = states.get(node.id, "")
     kind = f" ({node.kind})" if node.kind != node.id else ""
-    waits = ", ".join(dict.fromkeys(node.upstream)) or "nothing"
     title = f"{node.id}{kind}{', a gate' if node.gate else ''}"
     title += f": {state.replace('_', ' ')}" if state else ""
-    ET.SubElement(group, "title").text = f"{title}; waits for {waits}"
+    waits = ", ".join(dict.fromkeys(node.upstream)) or "nothing"
     left, right = slot.x - slot.width / 2, slot.x + slot.width / 2
-    top, bottom = slot.top, slot.top + NODE_HEIGHT
+    top, bottom = slot.top, slot.top + _NODE_HEIGHT
     if node.gate:
-        point, middle = _GATE_POINT, top + NODE_HEIGHT / 2
+        point, middle = _POINT, top + _NODE_HEIGHT / 2
         corners = [(left, middle), (left + point, top), (right - point, top)]
         corners += [(right, middle), (right - point, bottom), (left + point, bottom)]
-        points = " ".join(f"{_number(x)},{_number(y)}" for x, y in corners)
-        ET.SubElement(group, "polygon", {"points": points})
+        shape = tag("polygon", points=" ".join(f"{x:g},{y:g}" for x, y in corners))
     else:
-        box = {"x": left, "y": top, "width": slot.width, "height": NODE_HEIGHT}
-        attributes = {name: _number(value) for name, value in box.items()}
-        ET.SubElement(group, "rect", attributes | {"rx": "6"})
-    centre = {"x": _number(slot.x), "text-anchor": "middle"}
-    place = {"y": _number(top + (19 if facts else 27)), "class": "id"}
-    ET.SubElement(group, "text", centre | place).text = node.id
-    if facts:
-        place = {"y": _number(top + 34), "class": "fact"}
-        ET.SubElement(group, "text", centre | place).text = facts
+        size = {"width": slot.width, "height": _NODE_HEIGHT, "rx": 6}
+        shape = tag("rect", x=left, y=top, **size)
+    place = {"x": slot.x, "text_anchor": "middle"}
+    return tag(
+        "g",
+        tag("title", f"{title}; waits for {waits}"),
+        shape,
+        tag("text", node.id, class_="id", y=top + (19 if slot.facts else 27), **place),
+        tag("text", slot.facts, class_="fact", y=top + 34, **place)
+        if slot.facts
+        else None,
+        class_=f"node {state}".strip(),
+        role="graphics-symbol",
+    )
 
 
 def _facts(node: GraphNode, state: str | None) -> str:
@@ -155,14 +204,5 @@ def _facts(node: GraphNode, state: str | None) -> str:
     return ", ".join(facts)
 
 
-def _node_width(node: GraphNode, facts: str) -> float:
-    text = max(_text_width(node.id, _ID_SIZE), _text_width(facts, _FACT_SIZE))
-    return round(text + 2 * _TEXT_PADDING + (_GATE_POINT if node.gate else 0))
-
-
 def _text_width(text: str, size: int) -> float:
     return cell_len(text) * size * _CELL_WIDTH
-
-
-def _number(value: float) -> str:
-    return f"{value:g}"

@@ -27,7 +27,6 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,6 @@ class _Rendered:
 
 def prewarm() -> None:
     """Imports and compiles what the first page needs, and takes half of its time."""
-    import_module("scipy.optimize")
     for name in environment().list_templates(extensions=["j2", "js", "css"]):
         environment().get_template(name)
 

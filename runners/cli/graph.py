@@ -12,12 +12,10 @@ import click
 from pipeline.config.config import Config
 from pipeline.graph.locations import local_locations
 from reports.graph import GraphNode
-from reports.graph_mermaid import as_mermaid
 from reports.graph_svg import as_svg
-from reports.graph_text import as_text
+from reports.graph_text import as_mermaid, as_text
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, json_result, workspace_option
-from runners.cli.rich_console import make_console
 from runners.operations.pipeline_request import validated, workspace_of
 from sluice.compat import hidden_native_logs, prepare_environment
 from sluice.node_kinds import GATES
@@ -42,12 +40,8 @@ def graph(config: Config, form: str | None, output: str | None) -> Result:
     file = resolve_output_path(output, Path.cwd(), "--output") if output else None
     form = form or _FORMATS.get(file.suffix if file else ".txt", "text")
     nodes = compile_graph(config)
-    if form == "svg":
-        text = as_svg(nodes)
-    elif form == "mermaid":
-        text = as_mermaid(nodes)
-    else:
-        text = as_text(nodes, width=make_console().width if file is None else None)
+    draw = as_svg if form == "svg" else as_mermaid if form == "mermaid" else as_text
+    text = draw(nodes)
     show = partial(echo, *text.split("\n"))
     if file is not None:
         write_output(file, f"{text}\n", "graph")

@@ -1,0 +1,215 @@
+"""Graphs of pipelines: order, layout, and the three forms of a drawing."""
+
+import random
+import re
+import xml.etree.ElementTree as ET
+from collections import namedtuple
+
+import pytest
+
+from reports.graph import GraphNode, direct_upstream, layers, topological_order
+from reports.graph_svg import as_svg
+from reports.graph_text import as_mermaid, as_text
+from sluice.record.states import NODE_STATES
+
+pytestmark = pytest.mark.unit
+
+SVG = "{http://www.w3.org/2000/svg}"
+CURVE = re.compile(r"M(\S+) (\S+)C(\S+) (\S+) (\S+) (\S+) (\S+) ([\d.]+)(?:V(\S+))?")
+PIPELINE = [
+    GraphNode("Gen", "CsvExampleGen", ()),
+    GraphNode("Schema", "Schema", ()),
+    GraphNode("my.gate", "my.gate", ("Gen",), gate=True),
+    GraphNode("Trainer", "Trainer", ("Gen", "my.gate")),
+    GraphNode("Evaluator", "Evaluator", ("Schema", "Trainer")),
+]
+Box = namedtuple("Box", "left top right bottom")
+
+
+def chain(count):
+    return [
+        GraphNode(f"n{i}", "Kind", (f"n{i - 1}",) if i else ()) for i in range(count)
+    ]
+
+
+def fan(count):
+    """One source, that many trainers, one node that waits for all of them."""
+    ids = tuple(f"Trainer.variant-{i}" for i in range(count))
+    return [
+        GraphNode("Source", "Source", ()),
+        *(GraphNode(node_id, "Trainer", ("Source",)) for node_id in ids),
+        GraphNode("Collect", "Collect", ids),
+    ]
+
+
+def any_graph(count, seed):
+    chance = random.Random(seed)
+    nodes: list[GraphNode] = []
+    for i in range(count):
+        upstream = chance.sample(nodes, min(i, chance.choice([0, 1, 1, 2, 2, 3])))
+        ids = tuple(node.id for node in upstream)
+        name = f"N{i}" + ".x" * chance.randint(0, 12)
+        nodes.append(GraphNode(name, "K", ids, gate=chance.random() < 0.1))
+    chance.shuffle(nodes)
+    return nodes
+
+
+GRAPHS = [chain(1), chain(13), fan(20), *(any_graph(30, seed) for seed in range(5))]
+
+
+def boxes(svg):
+    """Returns each node's box by its id."""
+    found = {}
+    for group in svg.findall(f"{SVG}g"):
+        name, rect = group.findall(f"{SVG}text")[0].text, group.find(f"{SVG}rect")
+        if rect is not None:
+            keys = ("x", "y", "width", "height")
+            x, y, width, height = (float(rect.attrib[key]) for key in keys)
+            found[name] = Box(x, y, x + width, y + height)
+        else:
+            corners = group.find(f"{SVG}polygon").attrib["points"].split()
+            xs, ys = zip(*(map(float, x.split(",")) for x in corners), strict=True)
+            found[name] = Box(min(xs), min(ys), max(xs), max(ys))
+    return found
+
+
+def lines(svg):
+    """Returns points along each edge's path."""
+    found = []
+    for path in svg.findall(f"{SVG}path[@class='edge']"):
+        match = CURVE.fullmatch(path.attrib["d"])
+        assert match
+        x0, y0, x1, y1, x2, y2, x3, y3 = (float(match[i]) for i in range(1, 9))
+        points = []
+        for t in (step / 40 for step in range(41)):
+            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+            curve = (x0, x1, x2, x3), (y0, y1, y2, y3)
+            points.append(
+                tuple(sum(map(float.__mul__, weights, places)) for places in curve)
+            )
+        if match[9]:
+            end = float(match[9])
+            points += [(x3, y3 + (end - y3) * step / 10) for step in range(11)]
+        found.append(points)
+    return found
+
+
+@pytest.mark.parametrize("nodes", GRAPHS)
+def test_order_and_layers_follow_the_edges(nodes):
+    ordered = topological_order(nodes)
+    assert sorted(x.id for x in ordered) == sorted(x.id for x in nodes)
+    place, layer = [x.id for x in ordered], layers(ordered)
+    for item in nodes:
+        for upstream in item.upstream:
+            assert place.index(upstream) < place.index(item.id)
+            assert layer[upstream] < layer[item.id]
+
+
+@pytest.mark.parametrize("nodes", GRAPHS)
+def test_direct_edges_are_the_transitive_reduction(nodes):
+    ordered = topological_order(nodes)
+    direct = direct_upstream(ordered)
+
+    def reach(edges):
+        above: dict[str, set[str]] = {}
+        for item in ordered:
+            found = (above[upstream] for upstream in edges[item.id])
+            above[item.id] = set(edges[item.id]).union(*found)
+        return above
+
+    everything = reach({item.id: item.upstream for item in ordered})
+    assert reach(direct) == everything
+    for target, upstream in direct.items():
+        for leaving_out in upstream:
+            fewer = [other for other in upstream if other != leaving_out]
+            assert reach(direct | {target: fewer}) != everything
+
+
+@pytest.mark.parametrize("nodes", GRAPHS)
+def test_a_drawing_has_no_overlaps_and_every_direct_edge(nodes):
+    svg = ET.fromstring(as_svg(nodes))
+    width, height = float(svg.attrib["width"]), float(svg.attrib["height"])
+    placed, edges = boxes(svg), lines(svg)
+    assert len(placed) == len(nodes)
+    for i, box in enumerate(placed.values()):
+        assert 0 <= box.left < box.right <= width
+        assert 0 <= box.top < box.bottom <= height
+        for other in list(placed.values())[:i]:
+            apart_x = box.right < other.left or other.right < box.left
+            assert apart_x or box.bottom < other.top or other.bottom < box.top
+        for x, y in (point for points in edges for point in points):
+            assert not (box.left < x < box.right and box.top < y < box.bottom)
+    following: dict[tuple, set[tuple]] = {}
+    for points in edges:
+        following.setdefault(points[0], set()).add(points[-1])
+    for node_id, upstream in direct_upstream(topological_order(nodes)).items():
+        box = placed[node_id]
+        middle = round((box.left + box.right) / 2)
+        for above in map(placed.get, upstream):
+            reached: set[tuple] = set()
+            new = {((above.left + above.right) / 2, above.bottom)}
+            while new := new - reached:
+                reached |= new
+                new = set().union(*(following.get(at, ()) for at in new))
+            assert (middle, box.top - 7) in reached
+
+
+@pytest.mark.parametrize("name", ["x" * 200, "\u65e5" * 40, "i"])
+def test_a_box_is_wide_enough_for_any_monospaced_font(name):
+    box = boxes(ET.fromstring(as_svg([GraphNode(name, "k" * 5, ())])))[name]
+    em = 13 * (1 if name[0] == "\u65e5" else 0.602)
+    assert box.right - box.left >= len(name) * em + 10
+
+
+def test_nodes_have_a_title_and_the_colour_of_their_state():
+    svg = ET.fromstring(as_svg(PIPELINE, {"Gen": "ran", "my.gate": "not_reached"}))
+    assert svg.attrib["aria-label"] == "Graph of 5 nodes"
+    groups = {x.findtext(f"{SVG}title"): x for x in svg.findall(f"{SVG}g")}
+    gen = groups["Gen (CsvExampleGen): ran; waits for nothing"]
+    gate = groups["my.gate, a gate: not reached; waits for Gen"]
+    assert "Trainer; waits for Gen, my.gate" in groups
+    assert gen.attrib["class"] == "node ran"
+    assert gen.findall(f"{SVG}text")[1].text == "CsvExampleGen, ran"
+    assert gate.find(f"{SVG}polygon") is not None
+    light, dark = (svg.findtext(f"{SVG}style") or "").split(
+        "@media (prefers-color-scheme: dark)"
+    )
+    assert all(
+        f".{state} rect" in light and f".{state} rect" in dark for state in NODE_STATES
+    )
+
+
+def test_a_drawing_is_safe_and_does_not_depend_on_chance():
+    hostile = '"><script>alert(1)</script>&'
+    text = as_svg([GraphNode(hostile, "K", ())])
+    assert hostile in boxes(ET.fromstring(text))
+    assert not re.search(r"<script|url\(|href|@import|@font-face|\son\w+=|\sid=", text)
+    assert text.count("http") == 1  # the namespace
+    assert as_svg(any_graph(30, 3)) == as_svg(any_graph(30, 3))
+    assert "<svg" in as_svg([])
+
+
+def test_a_graph_as_text():
+    assert as_text(PIPELINE).splitlines() == [
+        "Gen [CsvExampleGen]",
+        "Schema",
+        "my.gate [gate]       after Gen",
+        "Trainer              after my.gate (Gen)",
+        "Evaluator            after Schema, Trainer",
+    ]
+    assert as_text([]) == ""
+
+
+def test_a_graph_in_mermaid():
+    assert as_mermaid(PIPELINE[:1] + PIPELINE[2:4]).splitlines() == [
+        "flowchart TD",
+        '    n0["Gen<br/>CsvExampleGen"]',
+        '    n1{{"my.gate"}}',
+        '    n2["Trainer"]',
+        "    n0 --> n1",
+        "    n1 --> n2",
+    ]
+    hostile = [GraphNode("end", "end", ()), GraphNode('a"]; x', "<b>\n", ("end",))]
+    assert as_mermaid(hostile).splitlines()[2] == (
+        '    n1["a#34;#93;#59; x<br/>#60;b#62;#10;"]'
+    )
