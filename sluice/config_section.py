@@ -10,13 +10,19 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, NoReturn, TypeVar
 
+from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import (
     AfterValidator,
+    AllowInfNan,
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     PlainValidator,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    WithJsonSchema,
 )
 from pydantic_core import PydanticCustomError
 
@@ -32,7 +38,10 @@ _CHANNELS = [1, 3, 4]
 
 
 class Section(BaseModel):
-    """Base class of the config's mappings: frozen, and without unknown keys."""
+    """Base class of the config's mappings: frozen, and without unknown keys.
+
+    The string below a key is its description, in the reference and the JSON schema.
+    """
 
     # Built at first use, as parts of Config; building each by itself takes 0.1 s.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -45,14 +54,20 @@ def expect(wanted: str) -> NoReturn:
     )
 
 
+def refuse(message: str, *key: str | int) -> NoReturn:
+    """Rejects keys that do not fit together, in a validator of the section they are in.
+
+    Args:
+      message: one sentence, shown as it is.
+      key: the path, below the section, of the key that it speaks of.
+    """
+    raise PydanticCustomError("refused", message, {"key": key})
+
+
 def _not_empty(value: Any) -> Any:
     if not value:
         expect("at least one")
     return value
-
-
-def _at_least_one(schema: dict[str, Any]) -> None:
-    schema["minItems" if schema["type"] == "array" else "minProperties"] = 1
 
 
 def matching(regex: str, wanted: str) -> AfterValidator:
@@ -130,36 +145,36 @@ def _json(value: Any) -> Any:
     return value
 
 
+# No ``Field`` in a named type: pydantic 2.10 stores the default of an attribute of that
+# type in the ``Field``, and gives it to the others.
 _Value = TypeVar("_Value")
-# Not min_length, which adds a second error if an item is invalid.
-NotEmpty = Annotated[
-    _Value, AfterValidator(_not_empty), Field(json_schema_extra=_at_least_one)
-]
-Text = Annotated[str, Field(strict=True, min_length=1)]
+# Not MinLen, which adds a second error if an item is invalid.
+NotEmpty = Annotated[_Value, AfterValidator(_not_empty)]
+Text = Annotated[StrictStr, MinLen(1)]
 ProjectPath = Annotated[Text, AfterValidator(_project_path)]
-Flag = Annotated[bool, Field(strict=True)]
-Count = Annotated[int, Field(strict=True, ge=1)]
-WholeNumber = Annotated[int, Field(strict=True, ge=0)]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-PositiveNumber = Annotated[Number, Field(gt=0)]
-NotNegative = Annotated[Number, Field(ge=0)]
-Fraction = Annotated[Number, Field(ge=0, le=1)]
+Flag = StrictBool
+Count = Annotated[StrictInt, Ge(1)]
+WholeNumber = Annotated[StrictInt, Ge(0)]
+Number = Annotated[StrictFloat, AllowInfNan(False)]
+PositiveNumber = Annotated[Number, Gt(0)]
+NotNegative = Annotated[Number, Ge(0)]
+Fraction = Annotated[Number, Ge(0), Le(1)]
 Params = dict[str, Annotated[Any, AfterValidator(_json)]]
 PipelineName = Annotated[
-    str,
-    Field(strict=True, json_schema_extra={"pattern": f"^{_NAME}$"}),
+    StrictStr,
+    WithJsonSchema({"type": "string", "pattern": f"^{_NAME}$"}),
     matching(
         _NAME,
         "1 to 128 lower-case letters, digits and hyphens, the first not a hyphen "
         "(Kubeflow's rule)",
     ),
 ]
-Pattern = Annotated[str, Field(strict=True), AfterValidator(_pattern)]
+Pattern = Annotated[StrictStr, AfterValidator(_pattern)]
 Directory = Annotated[Text, AfterValidator(_directory)]
-Pixels = Annotated[int, Field(strict=True, ge=1, le=4096)]
+Pixels = Annotated[StrictInt, Ge(1), Le(4096)]
 Channels = Annotated[
-    int,
-    Field(strict=True, json_schema_extra={"enum": _CHANNELS}),
+    StrictInt,
+    WithJsonSchema({"type": "integer", "enum": _CHANNELS}),
     AfterValidator(_channels),
 ]
 ClassList = Annotated[

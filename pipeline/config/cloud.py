@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, Field, model_validator
+from annotated_types import Ge, Le
+from pydantic import AfterValidator, StrictInt, StrictStr, model_validator
 
 from sluice.config_section import (
     BUCKET_ADDRESS,
@@ -22,6 +23,7 @@ from sluice.config_section import (
     Text,
     expect,
     matching,
+    refuse,
 )
 
 DEFAULT = "default"
@@ -58,7 +60,7 @@ Environment = dict[
     Annotated[
         Text, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable")
     ],
-    Annotated[str, Field(strict=True)],
+    StrictStr,
 ]
 _LABEL = "at most 63 lower-case letters, digits, hyphens and underscores"
 # https://cloud.google.com/resource-manager/docs/labels-overview
@@ -66,7 +68,7 @@ Labels = dict[
     Annotated[
         Text, matching(r"[a-z][a-z0-9_-]{0,62}", f"{_LABEL}, the first a letter")
     ],
-    Annotated[str, Field(strict=True), matching(r"[a-z0-9_-]{0,63}", _LABEL)],
+    Annotated[StrictStr, matching(r"[a-z0-9_-]{0,63}", _LABEL)],
 ]
 # https://cloud.google.com/resource-manager/docs/creating-managing-projects
 _Project = Annotated[
@@ -91,128 +93,107 @@ _Network = Annotated[
         "such as projects/PROJECT_NUMBER/global/networks/NAME",
     ),
 ]
-_Attempts = Annotated[int, Field(strict=True, ge=0, le=20)]
-_Percent = Annotated[int, Field(strict=True, ge=0, le=100)]
+_Attempts = Annotated[StrictInt, Ge(0), Le(20)]
+_Percent = Annotated[StrictInt, Ge(0), Le(100)]
 
 
 class Accelerator(Section):
     """GPUs of each machine."""
 
-    type: Text = Field(description="By the service's name, such as `NVIDIA_TESLA_T4`.")
-    count: Count = Field(default=1, description="How many of them each machine has.")
+    type: Text
+    """By the service's name, such as `NVIDIA_TESLA_T4`."""
+    count: Count = 1
+    """How many of them each machine has."""
 
 
 class Tpu(Section):
     """A TPU, on Vertex AI with a `machine_type` such as `ct5lp-hightpu-4t`."""
 
-    topology: Text = Field(description="Arrangement of its chips, such as `2x2`.")
-    runtime_version: Text = Field(
-        description="Version of the TPU software that the image holds, such as "
-        "`2.16.1`: that of its TensorFlow. It labels the job."
-    )
+    topology: Text
+    """Arrangement of its chips, such as `2x2`."""
+    runtime_version: Text
+    """Version of the TPU software that the image holds, such as `2.16.1`: that of its
+    TensorFlow. It labels the job."""
 
 
 class NodeResources(Section):
     """What a node is given, and how the service runs it."""
 
-    cpu: PositiveNumber | None = Field(
-        default=None, description="CPU cores. null: the service's default."
-    )
-    memory_gb: PositiveNumber | None = Field(
-        default=None,
-        description="Memory, in GB (10^9 bytes). null: the service's default.",
-    )
+    cpu: PositiveNumber | None = None
+    """CPU cores. null: the service's default."""
+    memory_gb: PositiveNumber | None = None
+    """Memory, in GB (10^9 bytes). null: the service's default."""
     accelerator: Accelerator | None = None
-    machine_type: Text | None = Field(
-        default=None,
-        description="Machine type of the custom job of the Trainer, such as "
-        "`n1-standard-8`. null: the service chooses one by `cpu` and `memory_gb`.",
-    )
-    workers: Count | None = Field(
-        default=None,
-        description="Machines of the Trainer, for `strategy: multi_worker`. null: one.",
-    )
+    machine_type: Text | None = None
+    """Machine type of the custom job of the Trainer, such as `n1-standard-8`. null: the
+    service chooses one by `cpu` and `memory_gb`."""
+    workers: Count | None = None
+    """Machines of the Trainer, for `strategy: multi_worker`. null: one."""
     tpu: Tpu | None = None
-    retries: _Attempts | None = Field(
-        default=None,
-        description="Further attempts of the service after any failure; `default` is "
-        "not for gates. null: none.",
-    )
-    cache: Flag | None = Field(
-        default=None,
-        description="Whether the service may reuse the outputs of an earlier run. "
-        "null: for all nodes whose result depends on their inputs only.",
-    )
-    image: Text | None = Field(
-        default=None, description="Image of the node. null: `cloud.image`."
-    )
-    env: Environment = Field(
-        default={}, description="Environment variables, added to `cloud.env`."
-    )
+    retries: _Attempts | None = None
+    """Further attempts of the service after any failure; `default` is not for gates.
+    null: none."""
+    cache: Flag | None = None
+    """Whether the service may reuse the outputs of an earlier run. null: for all nodes
+    whose result depends on their inputs only."""
+    image: Text | None = None
+    """Image of the node. null: `cloud.image`."""
+    env: Environment = {}
+    """Environment variables, added to `cloud.env`."""
 
 
 class CloudBeam(Section):
     """Where the Beam pipelines inside the nodes run."""
 
-    runner: Literal["direct", "dataflow"] = Field(
-        default="direct",
-        description="In the node's own process, or on Dataflow.",
-    )
-    nodes: tuple[Text, ...] | None = Field(
-        default=None,
-        description="The nodes that use Dataflow. null: all nodes that run Beam.",
-    )
-    machine_type: Text | None = Field(
-        default=None, description="Machine type of Dataflow's workers."
-    )
-    workers: Count | None = Field(
-        default=None, description="Dataflow's workers at the start."
-    )
-    max_workers: Count | None = Field(
-        default=None, description="Dataflow's workers, at most."
-    )
-    disk_gb: Count | None = Field(default=None, description="Disk of each worker.")
-    image: Text | None = Field(
-        default=None, description="Image of the workers. null: `cloud.image`."
-    )
-    args: tuple[Text, ...] = Field(
-        default=(), description="Further Beam options, such as `--streaming=false`."
-    )
+    runner: Literal["direct", "dataflow"] = "direct"
+    """In the node's own process, or on Dataflow."""
+    nodes: tuple[Text, ...] | None = None
+    """The nodes that use Dataflow. null: all nodes that run Beam."""
+    machine_type: Text | None = None
+    """Machine type of Dataflow's workers."""
+    workers: Count | None = None
+    """Dataflow's workers at the start."""
+    max_workers: Count | None = None
+    """Dataflow's workers, at most."""
+    disk_gb: Count | None = None
+    """Disk of each worker."""
+    image: Text | None = None
+    """Image of the workers. null: `cloud.image`."""
+    args: tuple[Text, ...] = ()
+    """Further Beam options, such as `--streaming=false`."""
 
 
 class Registry(Section):
     """A model of Vertex AI's registry, of which each push is a version."""
 
-    model: Text | None = Field(
-        default=None, description="Its display name. null: the pipeline's name."
-    )
-    serving_image: Text = Field(
-        description="Container that serves the SavedModel, such as "
-        "`us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest`."
-    )
-    labels: Labels = Field(default={}, description="Labels of each version.")
+    model: Text | None = None
+    """Its display name. null: the pipeline's name."""
+    serving_image: Text
+    """Container that serves the SavedModel, such as
+    `us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest`."""
+    labels: Labels = {}
+    """Labels of each version."""
 
 
 class Endpoint(Section):
     """An endpoint of Vertex AI that each registered version is deployed to."""
 
-    name: Text | None = Field(
-        default=None, description="Its display name. null: the pipeline's name."
-    )
-    machine_type: Text = Field(
-        default="n1-standard-2", description="Machine type of each replica."
-    )
+    name: Text | None = None
+    """Its display name. null: the pipeline's name."""
+    machine_type: Text = "n1-standard-2"
+    """Machine type of each replica."""
     accelerator: Accelerator | None = None
-    min_replicas: Count = Field(default=1, description="Replicas, at least.")
-    max_replicas: Count = Field(default=1, description="Replicas, at most.")
-    traffic_percent: _Percent = Field(
-        default=100, description="Share of the requests that a new version gets."
-    )
+    min_replicas: Count = 1
+    """Replicas, at least."""
+    max_replicas: Count = 1
+    """Replicas, at most."""
+    traffic_percent: _Percent = 100
+    """Share of the requests that a new version gets."""
 
     @model_validator(mode="after")
     def _check_replicas(self) -> Endpoint:
         if self.min_replicas > self.max_replicas:
-            expect("max_replicas of at least min_replicas")
+            refuse("max_replicas is less than min_replicas", "max_replicas")
         return self
 
 
@@ -220,73 +201,54 @@ class CloudPush(Section):
     """Where the model goes, apart from the serving directory (Vertex AI only)."""
 
     registry: Registry | None = None
-    endpoint: Endpoint | None = Field(
-        default=None,
-        description="The endpoint to deploy to; needs `registry`. null: none.",
-    )
+    endpoint: Endpoint | None = None
+    """The endpoint to deploy to; needs `registry`. null: none."""
 
     @model_validator(mode="after")
     def _check_endpoint(self) -> CloudPush:
         if self.endpoint is not None and self.registry is None:
-            expect("a registry, whose model the endpoint serves")
+            refuse("endpoint serves a model of the registry: give registry too")
         return self
 
 
 class Schedule(Section):
     """When the service starts runs by itself."""
 
-    cron: Annotated[Text, AfterValidator(_cron)] = Field(
-        description="Five fields, such as `0 3 * * *`."
-    )
-    timezone: Annotated[Text, AfterValidator(_timezone)] = Field(
-        default="UTC", description="Such as `Europe/Berlin`."
-    )
-    max_concurrent: Count = Field(
-        default=1, description="Runs of the schedule at the same time, at most."
-    )
-    catch_up: Flag = Field(
-        default=False, description="Whether missed runs are made up for."
-    )
+    cron: Annotated[Text, AfterValidator(_cron)]
+    """Five fields, such as `0 3 * * *`."""
+    timezone: Annotated[Text, AfterValidator(_timezone)] = "UTC"
+    """Such as `Europe/Berlin`."""
+    max_concurrent: Count = 1
+    """Runs of the schedule at the same time, at most."""
+    catch_up: Flag = False
+    """Whether missed runs are made up for."""
 
 
 class Cloud(Section):
     """Where and how a service runs the pipeline."""
 
-    engine: Literal["vertex", "kubeflow"] = Field(
-        default="vertex", description="Vertex AI Pipelines or Kubeflow Pipelines."
-    )
-    root: BucketUri | None = Field(
-        default=None,
-        description="Folder in a bucket, such as `gs://my-bucket/sluice`; artifacts, "
-        "accepted data, inputs and records are in `<root>/<name>/`. Needed to run.",
-    )
-    image: Text | None = Field(
-        default=None,
-        description="Image of every node.",
-    )
-    project: _Project | None = Field(
-        default=None, description="Google Cloud project, by its id."
-    )
-    region: _Region | None = Field(default=None, description="Such as `europe-west4`.")
-    service_account: _Account | None = Field(
-        default=None,
-        description="Account that the nodes run as. null: the service's default.",
-    )
-    network: _Network | None = Field(
-        default=None,
-        description="Network, such as `projects/12345/global/networks/mine`.",
-    )
-    labels: Labels = Field(
-        default={}, description="Labels of jobs and of what they create."
-    )
-    env: Environment = Field(
-        default={}, description="Environment variables of every node; no secrets."
-    )
-    nodes: dict[Text, NodeResources] = Field(
-        default={},
-        description="By node, such as `{Trainer: {memory_gb: 32}}`. What `default` "
-        "says is for every node; a node's own keys replace it.",
-    )
+    engine: Literal["vertex", "kubeflow"] = "vertex"
+    """Vertex AI Pipelines or Kubeflow Pipelines."""
+    root: BucketUri | None = None
+    """Folder in a bucket, such as `gs://my-bucket/sluice`; artifacts, accepted data,
+    inputs and records are in `<root>/<name>/`. Needed to run."""
+    image: Text | None = None
+    """Image of every node."""
+    project: _Project | None = None
+    """Google Cloud project, by its id."""
+    region: _Region | None = None
+    """Such as `europe-west4`."""
+    service_account: _Account | None = None
+    """Account that the nodes run as. null: the service's default."""
+    network: _Network | None = None
+    """Network, such as `projects/12345/global/networks/mine`."""
+    labels: Labels = {}
+    """Labels of jobs and of what they create."""
+    env: Environment = {}
+    """Environment variables of every node; no secrets."""
+    nodes: dict[Text, NodeResources] = {}
+    """By node, such as `{Trainer: {memory_gb: 32}}`. What `default` says is for every
+    node; a node's own keys replace it."""
     beam: CloudBeam = CloudBeam.model_construct()
     push: CloudPush = CloudPush.model_construct()
     schedule: Schedule | None = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, StrictStr
 
 from pipeline.config.applications import APPLICATIONS
 from pipeline.config.cloud import Cloud
@@ -23,6 +23,7 @@ from pipeline.config.origin import Origin
 from pipeline.config.train import TRAINED_BEFORE, Train
 from sluice.config_section import (
     Directory,
+    Flag,
     NotEmpty,
     Params,
     PipelineName,
@@ -47,70 +48,53 @@ BUNDLED_MODELS = {
 class Push(Section):
     """Where the model is pushed."""
 
-    serving_dir: Directory | None = Field(
-        default=None,
-        description="Relative to the project root, absolute, below `~`, or a `gs://` "
-        "address; of one pipeline only. null: `serving/` in the workspace.",
-    )
+    serving_dir: Directory | None = None
+    """Relative to the project root, absolute, below `~`, or a `gs://` address; of one
+    pipeline only. null: `serving/` in the workspace."""
 
 
 class Config(Section):
     """One pipeline."""
 
-    version: Literal[1] = Field(description="Version of the config's format.")
-    name: PipelineName = Field(
-        description="Name of the pipeline, its workspace and its metadata: lower-case "
-        "letters, digits and hyphens."
-    )
-    description: Annotated[str, Field(strict=True)] = Field(
-        default="", description="What the pipeline is for, in one line."
-    )
+    version: Literal[1]
+    """Version of the config's format."""
+    name: PipelineName
+    """Name of the pipeline, its workspace and its metadata: lower-case letters, digits
+    and hyphens."""
+    description: StrictStr = ""
+    """What the pipeline is for, in one line."""
     data: Data
     examples: Examples = Examples()
     validate_data: Annotated[Validate, Field(alias="validate")] = Validate()
-    sensitive: Sensitive = Field(
-        default=(),
-        description="Features whose values are never printed, logged, stored in ML "
-        "Metadata or drawn, only counted.",
-    )
-    schema_file: Annotated[ProjectPath | None, Field(alias="schema")] = Field(
-        default=None,
-        description="The reviewed schema, relative to the project root or absolute. "
-        "null: `schemas/<name>/schema.pbtxt`.",
-    )
+    sensitive: Sensitive = ()
+    """Features whose values are never printed, logged, stored in ML Metadata or drawn,
+    only counted."""
+    schema_file: Annotated[ProjectPath | None, Field(alias="schema")] = None
+    """The reviewed schema, relative to the project root or absolute. null:
+    `schemas/<name>/schema.pbtxt`."""
     label: Label
-    features: NotEmpty[dict[str, FeatureSpec]] | None = Field(
-        default=None,
-        description="What the model is given, by feature. null: every feature of the "
-        "schema but the label, by its type; vectors are left to `preprocessing`.",
-    )
-    preprocessing: Text | None = Field(
-        default=None,
-        description="A function of your own, `package.module:preprocessing_fn`. null: "
-        "what `features` says.",
-    )
-    model: Text = Field(
-        description="`dense`, `cnn`, `wide_deep`, a model of `tf.keras.applications` "
-        "such as `VGG16`, or a function of your own, `package.module:build_model`."
-    )
-    model_params: Params = Field(
-        default={}, description="Arguments of the model function."
-    )
+    features: NotEmpty[dict[str, FeatureSpec]] | None = None
+    """What the model is given, by feature. null: every feature of the schema but the
+    label, by its type; vectors are left to `preprocessing`."""
+    preprocessing: Text | None = None
+    """A function of your own, `package.module:preprocessing_fn`. null: what `features`
+    says."""
+    model: Text
+    """`dense`, `cnn`, `wide_deep`, a model of `tf.keras.applications` such as `VGG16`,
+    or a function of your own, `package.module:build_model`."""
+    model_params: Params = {}
+    """Arguments of the model function."""
     train: Train = Train()
     evaluate: Evaluate
     push: Push = Push()
-    nodes: OwnNodes = Field(default={}, description="Nodes to add to the graph, by id.")
-    cloud: Cloud | None = Field(
-        default=None,
-        description="Where and how a service runs the pipeline; profiles such as "
-        "`vertex` set it. null: nowhere.",
-    )
-    private: Annotated[bool, Field(strict=True)] = Field(
-        default=False,
-        description="Whether only this user may read what a run writes into the "
-        "workspace, all but the served model. The record then has no sample of records "
-        "or images.",
-    )
+    nodes: OwnNodes = {}
+    """Nodes to add to the graph, by id."""
+    cloud: Cloud | None = None
+    """Where and how a service runs the pipeline; profiles such as `vertex` set it.
+    null: nowhere."""
+    private: Flag = False
+    """Whether only this user may read what a run writes into the workspace, all but the
+    served model. The record then has no sample of records or images."""
 
     _origin: Origin = PrivateAttr(default=Origin(root=Path("/"), file="<config>"))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from annotated_types import Ge, Le
+from pydantic import AfterValidator, BeforeValidator, StrictInt, model_validator
 
 from components.data_verdict.policy import SPLITS, DataPolicy
 from components.tfrecord_gen.checking.hash_splits import HashSplits
@@ -22,7 +23,7 @@ from sluice.config_section import (
 )
 from sluice.tfrecords.frame_encoding import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
 
-_RecordBytes = Annotated[int, Field(strict=True, ge=1, le=MAX_MESSAGE_BYTES)]
+_RecordBytes = Annotated[StrictInt, Ge(1), Le(MAX_MESSAGE_BYTES)]
 
 
 class Splits(Section):
@@ -31,32 +32,26 @@ class Splits(Section):
     They may hold `{SPAN}`, or `{YYYY}{MM}{DD}`, and `{VERSION}`.
     """
 
-    train: Pattern = Field(description="Training data of the model and of Transform.")
-    eval: Pattern = Field(description="Validation data of early stopping.")
-    test: Pattern | None = Field(
-        default=None,
-        description="Data that the model gate is measured on. null: `eval`, with a "
-        "warning.",
-    )
+    train: Pattern
+    """Training data of the model and of Transform."""
+    eval: Pattern
+    """Validation data of early stopping."""
+    test: Pattern | None = None
+    """Data that the model gate is measured on. null: `eval`, with a warning."""
 
 
 class Data(Section):
     """Where the TFRecords are: `splits`, or else `files` with `hash_splits`."""
 
-    dir: Directory = Field(
-        description="Relative to the project root, absolute, or `gs://BUCKET/PATH`."
-    )
+    dir: Directory
+    """Relative to the project root, absolute, or `gs://BUCKET/PATH`."""
     splits: Splits | None = None
-    files: Pattern | None = Field(
-        default=None,
-        description="A pattern of all files below `dir`; their records are assigned by "
-        "`hash_splits`.",
-    )
+    files: Pattern | None = None
+    """A pattern of all files below `dir`; their records are assigned by
+    `hash_splits`."""
     hash_splits: HashSplits | None = None
-    serving: Pattern | None = Field(
-        default=None,
-        description="A pattern of serving requests, to measure skew against.",
-    )
+    serving: Pattern | None = None
+    """A pattern of serving requests, to measure skew against."""
 
     @model_validator(mode="after")
     def _has_splits(self) -> Data:
@@ -94,38 +89,30 @@ def _complete_when(value: Any) -> Any:
 class Examples(Section):
     """Which records are ingested, and how many may be bad."""
 
-    window: Count = Field(
-        default=1, description="Number of spans to use: the newest complete ones."
-    )
+    window: Count = 1
+    """Number of spans to use: the newest complete ones."""
     complete_when: Annotated[
         CompleteWhen,
         BeforeValidator(
             _complete_when, json_schema_input_type=Literal["always"] | CompleteWhen
         ),
     ] = CompleteWhen()
-    max_corrupt_fraction: Fraction = Field(
-        default=0.0,
-        description="Maximum fraction of bad records, bytes or files, which are "
-        "quarantined. Above it the data gate fails.",
-    )
-    max_record_bytes: _RecordBytes = Field(
-        default=MAX_RECORD_BYTES,
-        description="Maximum length of a record. Longer ones are quarantined without "
-        "being read, so that a small compressed file cannot fill the memory.",
-    )
-    images: ImageLimits | None = Field(
-        default=None, description="Limits on images. null: images are not checked."
-    )
+    max_corrupt_fraction: Fraction = 0.0
+    """Maximum fraction of bad records, bytes or files, which are quarantined. Above it
+    the data gate fails."""
+    max_record_bytes: _RecordBytes = MAX_RECORD_BYTES
+    """Maximum length of a record. Longer ones are quarantined without being read, so
+    that a small compressed file cannot fill the memory."""
+    images: ImageLimits | None = None
+    """Limits on images. null: images are not checked."""
 
 
 class Validate(DataPolicy):
     """What the data gate accepts."""
 
-    stale_after_h: PositiveNumber | None = Field(
-        default=None,
-        description="Maximum age of the newest span, in hours; older data stops the "
-        "run before it begins.",
-    )
+    stale_after_h: PositiveNumber | None = None
+    """Maximum age of the newest span, in hours; older data stops the run before it
+    begins."""
 
 
 def _once(names: Any) -> Any:

@@ -144,6 +144,12 @@ class Problems:
                     [name for name in kinds if name != "number"] or FEATURE_KINDS,
                 )
                 return
+            case "refused":
+                self.add((*path, *details["ctx"]["key"]), details["msg"])
+                return
+            case "value_error":
+                self.add(path, str(details["ctx"]["error"]))
+                return
             case kind if kind in _TYPES:
                 types = _TYPES[kind]
                 expected = one_of(types)

@@ -149,3 +149,15 @@ def test_numbers_that_json_does_not_know_are_refused(project, override, words):
         load_config("fares", overrides=[override], cwd=project)
     assert f"--set {override}" in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+def test_a_check_across_keys_names_the_key_that_it_speaks_of(project):
+    endpoint = "{machine_type: n1-standard-4, min_replicas: 3}"
+    override = (
+        f"cloud={{push: {{registry: {{serving_image: a}}, endpoint: {endpoint}}}}}"
+    )
+
+    with pytest.raises(ConfigError, match="max_replicas is less than") as caught:
+        load_config("fares", overrides=[override], cwd=project)
+
+    assert "cloud.push.endpoint.max_replicas" in str(caught.value)
