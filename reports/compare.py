@@ -295,7 +295,7 @@ def _by_check(record: RunRecord) -> dict[tuple[str, str, str], dict[str, Any]]:
                 key = (gate["gate"], f"{row.check} ({number})", row.slice)
             rows[key] = {
                 "result": row.result,
-                "limit": row.limit,
+                "limit": row.limit_text,
                 "value": row.baseline if row.actual is None else row.actual,
                 "why": row.why,
             }

@@ -7,7 +7,6 @@ from typing import Any
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
-from components.data_verdict.anomaly_kind import SCHEMA_KINDS
 from sluice.errors import GateError
 from sluice.record.verdict import Check, Verdict, cell
 from sluice.splits import SERVING
@@ -41,36 +40,26 @@ def stop_unless_passed(verdict: Verdict, pipeline: str) -> None:
     if verdict.passed:
         return
     count = len(verdict.failures)
-    ways_out = dict.fromkeys(_way_out(row, pipeline) for row in verdict.failures)
+    remedies = dict.fromkeys((row.remedy, row.command) for row in verdict.failures)
+    ways_out = [
+        f"{remedy}: `sluice {command} {pipeline}`" if command else remedy
+        for remedy, command in remedies
+        if remedy
+    ]
     raise GateError(
         f"the data gate has not passed: {count} "
         f"{'check' if count == 1 else 'checks'} failed; nothing was trained",
         examples=[_describe(row) for row in verdict.failures],
-        hint=f"{'; '.join(ways_out)}; then run again. "
+        hint=f"{'; '.join([*ways_out, 'then run again'])}. "
         'Or override the gate once, with a reason: --accept-data "..."',
     )
-
-
-def _way_out(row: Check, pipeline: str) -> str:
-    """Returns a hint for a failed row."""
-    kind = row.kind
-    if kind == "corrupt":
-        return "write or copy the files again, or raise examples.max_corrupt_fraction"
-    if kind in ("duplicate_shard", "missing_shard", "manifest"):
-        return "make the files and their manifest agree"
-    if kind in SCHEMA_KINDS:
-        return (
-            "correct the data; or, if the data is right, the schema: "
-            f"`sluice schema diff {pipeline}` lists the changes"
-        )
-    return "correct the data, or the limits in the config's `validate`"
 
 
 def _describe(row: Check) -> str:
     place = _PLACES.get(row.slice, f"split {row.slice}")
     reason = row.why.rstrip(" .") or f"found {cell(row.actual)}"
-    if row.limit not in (None, *_TRIVIAL_LIMITS):
-        reason += f"; expected {row.limit}"
+    if row.limit_text not in (None, *_TRIVIAL_LIMITS):
+        reason += f"; expected {row.limit_text}"
     policy = f" ({row.policy})" if row.policy else ""
     example = f"; {row.examples[0]}" if row.examples else ""
     return f"{row.check}, {place}: {reason}{policy}{example}"

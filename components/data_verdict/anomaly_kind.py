@@ -110,6 +110,19 @@ _TYPES = {
 _KIND_OF = {name: kind for kind, names in _TYPES.items() for name in names.split()}
 
 
+def remedy(kind: str) -> tuple[str, str | None]:
+    """Returns what a person can do about a kind, and the verb that helps."""
+    if kind == "corrupt":
+        text = "write or copy the files again, or raise examples.max_corrupt_fraction"
+        return text, None
+    if kind in ("duplicate_shard", "missing_shard", "manifest"):
+        return "make the files and their manifest agree", None
+    if kind in SCHEMA_KINDS:
+        text = "correct the data; or, if the data is right, the schema"
+        return text, "schema diff"
+    return "correct the data, or the limits in the config's `validate`", None
+
+
 def anomaly_kind(reason_type: int) -> str:
     """Returns the kind of one of TFDV's types (``AnomalyInfo.Type``)."""
     known = anomalies_pb2.AnomalyInfo.Type.DESCRIPTOR.values_by_number.get(reason_type)

@@ -156,7 +156,9 @@ def _over_limit(
                     check=pair.label(name),
                     why=_why(pair, reason, item, name in sensitive),
                     feature=name,
-                    limit=f"{item.measure} <= {item.limit:g}" if item else "measured",
+                    limit=item.limit if item else "measured",
+                    comparison="<=" if item else None,
+                    measure=item.measure if item else None,
                     baseline=pair.against,
                     actual=item.value if item and math.isfinite(item.value) else None,
                 )

@@ -19,6 +19,7 @@ class Finding:
       baseline: value or data that it was compared with.
       actual: actual value.
       examples: places in the files, where known.
+      comparison, measure: see ``Check``.
     """
 
     kind: str
@@ -26,7 +27,9 @@ class Finding:
     check: str
     why: str
     feature: str | None = None
-    limit: str | None = None
+    limit: float | str | None = None
     baseline: float | str | None = None
     actual: float | str | None = "anomaly"
     examples: tuple[str, ...] = ()
+    comparison: str | None = None
+    measure: str | None = None

@@ -33,7 +33,8 @@ def ingestion_findings(
             split=split,
             check=CORRUPT,
             why=damage(report),
-            limit=corrupt_limit(max_corrupt_fraction),
+            limit=max_corrupt_fraction,
+            comparison="<=",
             actual=report.corrupt_fraction,
             examples=describe_errors(report.first_errors),
         )
@@ -52,11 +53,6 @@ def ingestion_findings(
         )
         found.append(finding)
     return found
-
-
-def corrupt_limit(max_corrupt_fraction: float) -> str:
-    """Returns the limit as shown in the verdict."""
-    return f"<= {max_corrupt_fraction:g}"
 
 
 def damage(report: Report) -> str:

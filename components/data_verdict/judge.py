@@ -8,16 +8,15 @@ nothing could be trained.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
-from components.data_verdict.anomaly_kind import COMPARISON_NAMES
+from components.data_verdict.anomaly_kind import COMPARISON_NAMES, remedy
 from components.data_verdict.drift import Comparison
 from components.data_verdict.finding import Finding
 from components.data_verdict.ingestion_findings import (
     CORRUPT,
-    corrupt_limit,
     damage,
     describe_errors,
     ingestion_findings,
@@ -92,7 +91,9 @@ def judge(evidence: Evidence, policy: Policy, override: str | None = None) -> Ve
             rows += _schema_rows(SERVING, evidence, policy)
         else:
             why = "the files of data.serving hold no examples"
-            empty = Finding("count", SERVING, _EXAMPLES, why, limit=">= 1", actual=0)
+            empty = Finding(
+                "count", SERVING, _EXAMPLES, why, limit=1, actual=0, comparison=">="
+            )
             rows += _rule([empty], policy)
     for comparison in evidence.comparisons:
         rows += _comparison_rows(comparison, policy)
@@ -115,7 +116,8 @@ def _ingestion_rows(report: Report | None, split: str, policy: Policy) -> list[C
         row = Check(
             check=CORRUPT,
             slice=split,
-            limit=corrupt_limit(policy.max_corrupt_fraction),
+            limit=policy.max_corrupt_fraction,
+            comparison="<=",
             baseline=None,
             actual=report.corrupt_fraction or 0,
             passed=True,
@@ -129,17 +131,29 @@ def _ingestion_rows(report: Report | None, split: str, policy: Policy) -> list[C
 def _split_rows(split: str, evidence: Evidence, policy: Policy) -> list[Check]:
     count = number_of_examples(evidence.statistics.get(split))
     least, most = policy.count_range(split)
-    limit = f">= {least}" if most is None else f"{least} to {most}"
-    passing = Check(_EXAMPLES, split, limit, None, count, True)
     if not count:
         # An empty split is one failure, not one per feature that is missing from it.
         why = f"the split {split!r} holds no examples"
-        return [_always(_EXAMPLES, split, limit, 0, why)]
-    findings = []
-    if not least <= count <= (count if most is None else most):
+        return [replace(_always(_EXAMPLES, split, least, 0, why), comparison=">=")]
+    rows = []
+    for comparison, limit in ((">=", least), ("<=", most)):
+        if limit is None:
+            continue
+        row = Check(_EXAMPLES, split, limit, None, count, True, comparison=comparison)
+        if (row.margin or 0) >= 0:
+            rows.append(row)
+            continue
         why = f"the split {split!r} holds {count:,} examples"
-        findings = [Finding("count", split, _EXAMPLES, why, limit=limit, actual=count)]
-    rows = _rule(findings, policy) or [passing]
+        finding = Finding(
+            "count",
+            split,
+            _EXAMPLES,
+            why,
+            limit=limit,
+            actual=count,
+            comparison=comparison,
+        )
+        rows += _rule([finding], policy)
     rows += _count_change_rows(split, count, evidence, policy)
     return rows + _schema_rows(split, evidence, policy)
 
@@ -150,13 +164,21 @@ def _count_change_rows(
     last = evidence.baseline_counts.get(split)
     if policy.max_count_change is None or not last:
         return []
-    check, limit = "change in examples", f"<= {policy.max_count_change:g}"
+    check, limit = "change in examples", policy.max_count_change
     change = (count - last) / last
     why = f"{count:,} examples, {last:,} in {evidence.baseline}"
     if abs(change) <= policy.max_count_change:
-        return [Check(check, split, limit, last, change, True, why)]
+        row = Check(check, split, limit, last, abs(change), True, why, comparison="<=")
+        return [row]
     finding = Finding(
-        "count_change", split, check, why, limit=limit, baseline=last, actual=change
+        "count_change",
+        split,
+        check,
+        why,
+        limit=limit,
+        baseline=last,
+        actual=abs(change),
+        comparison="<=",
     )
     return _rule([finding], policy)
 
@@ -210,6 +232,7 @@ def _rule(findings: Sequence[Finding], policy: Policy) -> list[Check]:
     rows = []
     for finding in findings:
         ruling = policy.ruling(finding.kind, finding.feature)
+        text, command = remedy(finding.kind)
         found = dict(vars(finding))
         row = Check(
             slice=found.pop("split"),
@@ -217,12 +240,14 @@ def _rule(findings: Sequence[Finding], policy: Policy) -> list[Check]:
             passed=ruling.action != "fail",
             severity=ruling.action,
             policy=ruling.line,
+            remedy=text,
+            command=command,
         )
         rows.append(row)
     return rows
 
 
 def _always(
-    check: str, split: str, limit: str, actual: float | str | None, why: str
+    check: str, split: str, limit: float | str, actual: float | str | None, why: str
 ) -> Check:
     return Check(check, split, limit, None, actual, False, why, "fail", _ALWAYS)

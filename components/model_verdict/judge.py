@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from components.model_verdict.baseline_summary import BaselineSummary
 from components.model_verdict.threshold import Threshold
@@ -99,15 +99,10 @@ def _rows(threshold: Threshold, models: _Compared) -> Iterator[Check]:
             yield _unmeasured(threshold, name, "no example has these features")
         for key in keys:
             if small := _too_small(threshold, candidate, key):
-                yield Check(
-                    check=threshold.metric,
-                    slice=slice_name(key),
-                    limit=_limit(threshold),
-                    baseline=None,
-                    actual=candidate.metrics[key].get(threshold.metric),
-                    passed=True,
-                    why=f"not judged: {small}",
-                )
+                actual = candidate.metrics[key].get(threshold.metric)
+                why = f"not judged: {small}"
+                limit, name = _limits(threshold), slice_name(key)
+                yield Check(threshold.metric, name, limit, None, actual, True, why)
             else:
                 yield from _judge_slice(threshold, key, models)
         return
@@ -138,7 +133,7 @@ def _too_small(
 
 
 def _unmeasured(threshold: Threshold, name: str, why: str) -> Check:
-    limit = _limit(threshold)
+    limit = _limits(threshold)
     return Check(threshold.metric, name, limit, None, None, False, why)
 
 
@@ -155,59 +150,59 @@ def _judge_slice(
     before = None
     if models.baseline is not None:
         before = models.baseline.metrics.get(key, {}).get(threshold.metric)
-    for limit, margin in _bounds(threshold, actual):
+    for bound in _bounds(threshold):
+        row = replace(bound, slice=name, baseline=before, actual=actual)
+        margin = row.margin or 0.0
         why = "" if margin >= 0 else f"misses the limit by {-margin:.4f}"
-        yield Check(threshold.metric, name, limit, before, actual, margin >= 0, why)
-    yield from _changes(threshold, name, actual, before, models)
-
-
-def _bounds(threshold: Threshold, actual: float) -> Iterator[tuple[str, float]]:
-    """Yields each bound and its margin, negative if the bound is missed."""
-    if threshold.lower_bound is not None:
-        yield f">= {threshold.lower_bound:g}", actual - threshold.lower_bound
-    if threshold.upper_bound is not None:
-        yield f"<= {threshold.upper_bound:g}", threshold.upper_bound - actual
-
-
-def _changes(
-    threshold: Threshold,
-    name: str,
-    actual: float,
-    before: float | None,
-    models: _Compared,
-) -> Iterator[Check]:
-    check = f"{threshold.metric} change"
-    for kind, sign, limit_value in _change_limits(threshold):
-        limit = f"{kind} {sign} {limit_value:g}"
+        yield replace(row, passed=margin >= 0, why=why)
+    for bound in _change_limits(threshold):
+        row = replace(bound, slice=name, actual=actual)
         if before is None or math.isnan(before):
             is_lost = models.baseline is None and models.compared_with.is_lost
-            why = models.why_none
-            yield Check(check, name, limit, None, actual, not is_lost, why)
+            yield replace(row, passed=not is_lost, why=models.why_none)
             continue
-        change = actual - before
-        if kind == "relative":
-            # A baseline of zero has no relative change, except for no change at all.
-            infinite = math.copysign(math.inf, change)
-            change = change / abs(before) if before else (infinite if change else 0.0)
-        better = sign == ">="
-        holds = change >= limit_value if better else change <= limit_value
-        why = f"{kind} change {change:+.4f}"
-        yield Check(check, name, limit, before, actual, holds, why)
+        row = replace(row, baseline=before)
+        why = f"{row.measure} change {row.compared:+.4f}"
+        yield replace(row, passed=(row.margin or 0.0) >= 0, why=why)
 
 
-def _limit(threshold: Threshold) -> str:
-    parts = [limit for limit, _ in _bounds(threshold, 0.0)]
-    for kind, sign, value in _change_limits(threshold):
-        parts.append(f"{kind} change {sign} {value:g}")
-    return ", ".join(parts)
+def _limits(threshold: Threshold) -> str:
+    """Returns all limits of a threshold that is not judged."""
+    texts = [row.limit_text or "" for row in _bounds(threshold)]
+    for row in _change_limits(threshold):
+        texts.append(f"{row.measure} change {row.comparison} {row.limit:g}")
+    return ", ".join(texts)
 
 
-def _change_limits(threshold: Threshold) -> Iterator[tuple[str, str, float]]:
-    """Yields kind, sign and value of each limit on the change."""
+def _bounds(threshold: Threshold) -> Iterator[Check]:
+    """Yields a row for each bound, without values."""
+    bounds: tuple[tuple[float | None, str], ...] = (
+        (threshold.lower_bound, ">="),
+        (threshold.upper_bound, "<="),
+    )
+    for limit, comparison in bounds:
+        if limit is not None:
+            yield Check(
+                threshold.metric, "", limit, None, None, True, comparison=comparison
+            )
+
+
+def _change_limits(threshold: Threshold) -> Iterator[Check]:
+    """Yields a row for each limit on the change, without values."""
     if (change := threshold.change) is None:
         return
-    sign = ">=" if change.direction == "higher_is_better" else "<="
-    if change.absolute is not None:
-        yield "absolute", sign, change.absolute
-    if change.relative is not None:
-        yield "relative", sign, change.relative
+    for measure, limit in (
+        ("absolute", change.absolute),
+        ("relative", change.relative),
+    ):
+        if limit is not None:
+            yield Check(
+                check=f"{threshold.metric} change",
+                slice="",
+                limit=limit,
+                baseline=None,
+                actual=None,
+                passed=True,
+                comparison=">=" if change.direction == "higher_is_better" else "<=",
+                measure=measure,
+            )

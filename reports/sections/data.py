@@ -16,6 +16,7 @@ from reports.sections import features, images
 from reports.sections.features import FeaturesView
 from reports.sections.images import ImagesView
 from reports.tables import Column, Header, Mark, Table, folded_examples, numbers
+from sluice.record.verdict import Check
 
 _SEVERITIES = {
     "fail": Mark("bad", "fail"),
@@ -155,16 +156,16 @@ def _anomalies(run: RunData) -> Table | None:
     if any(gate["gate"] == "data" for gate in run.record.gates):
         rows = [
             [
-                _SEVERITIES[row["severity"]],
-                row.get("feature"),
-                row["slice"],
-                (row.get("kind") or row["check"]).replace("_", " "),
-                row["limit"] and formats.limit_text(row["limit"]),
-                row["actual"],
+                _SEVERITIES[row.severity],
+                row.feature,
+                row.slice,
+                (row.kind or row.check).replace("_", " "),
+                row.limit_text and formats.limit_text(row.limit_text),
+                row.actual,
                 _with_examples(row),
             ]
             for row in run.record.gate_rows("data")
-            if row.get("severity")
+            if row.severity
         ]
     else:
         rows = [
@@ -176,7 +177,7 @@ def _anomalies(run: RunData) -> Table | None:
     if not rows:
         return None
     order = list(_SEVERITIES.values())
-    rows.sort(key=lambda row: order.index(row[0]) if row[0] else len(order))
+    rows.sort(key=lambda row: order.index(row[0]) if row[0] else len(order))  # type: ignore[arg-type]
     columns = ("Result", "Feature", "Split", "Anomaly", "Expected", numbers("Actual"))
     caption = "Anomalies, the worst first"
     return Table("anomalies", caption, (*columns, "Explanation"), rows)
@@ -194,10 +195,10 @@ def _reasons(found: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
             yield severity, feature, short, reason.get("description", "")
 
 
-def _with_examples(row: dict[str, Any]) -> str | Markup:
-    if not row.get("examples"):
-        return row["why"]
-    return escape(formats.shorten(row["why"], 600)) + folded_examples(row["examples"])
+def _with_examples(row: Check) -> str | Markup:
+    if not row.examples:
+        return row.why
+    return escape(formats.shorten(row.why, 600)) + folded_examples(row.examples)
 
 
 def _bad_records(ingestion: Sequence[dict[str, Any]]) -> tuple[Table | None, str]:

@@ -28,6 +28,7 @@ from reports.charts.svg import is_finite
 from reports.feature_statistics import Buckets, FeatureStatistics, statistics
 from reports.read_run import RunData
 from reports.tables import Header, Mark, Table, numbers
+from sluice.record.verdict import Check
 
 BASELINE = "accepted data"
 COMPARISONS = {
@@ -81,7 +82,7 @@ class Feature:
     name: str
     statistics: dict[str, FeatureStatistics] = field(default_factory=dict)
     distances: list[Distance] = field(default_factory=list)
-    misses: list[dict[str, Any]] = field(default_factory=list)
+    misses: list[Check] = field(default_factory=list)
 
     @property
     def reference(self) -> FeatureStatistics:
@@ -91,7 +92,7 @@ class Feature:
     @property
     def mark(self) -> Mark | None:
         """The worst result of the data gate."""
-        severities = [row["severity"] for row in self.misses]
+        severities = [row.severity for row in self.misses]
         for severity, tone in _RESULTS:
             if severity in severities:
                 word = "ignored" if severity == "ignore" else severity
@@ -102,7 +103,7 @@ class Feature:
     def interest(self) -> tuple[float, float]:
         """Sorts what a reader should see first to the front."""
         severities = [severity for severity, _ in _RESULTS]
-        ranks = [severities.index(row["severity"]) for row in self.misses]
+        ranks = [severities.index(row.severity or "") for row in self.misses]
         share = self.distances[0].share if self.distances else 0.0
         return min(ranks, default=len(severities)), -share
 
@@ -162,7 +163,7 @@ def read_features(run: RunData) -> list[Feature]:
                     distance = Distance(*compared, moved["measure"], value, limit)
                     known.distances.append(distance)
     for row in run.record.gate_rows("data"):
-        if row.get("severity") and (known := features.get(row.get("feature") or "")):
+        if row.severity and (known := features.get(row.feature or "")):
             known.misses.append(row)
     for feature in features.values():
         feature.distances.sort(key=lambda distance: -distance.share)
@@ -260,8 +261,7 @@ def _anchor(index: int) -> str:
 def _card(index: int, feature: Feature) -> Card:
     chart, remark = _chart(feature)
     remarks = [
-        f"{row['kind'] or row['check']} in {row['slice']}: {row['why']}"
-        for row in feature.misses
+        f"{row.kind or row.check} in {row.slice}: {row.why}" for row in feature.misses
     ]
     return Card(
         anchor=_anchor(index),

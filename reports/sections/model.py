@@ -15,6 +15,7 @@ from reports.sections import classification, mistakes
 from reports.sections.classification import HISTOGRAM, ClassificationView
 from reports.sections.mistakes import MistakesView
 from reports.tables import Header, Mark, Table, decimals, numbers
+from sluice.record.verdict import Check
 
 EXAMPLES = "example_count"
 _MAX_METRICS = 12
@@ -145,8 +146,8 @@ def _evaluation(
     if len(classes) != counted:
         classes = [str(i) for i in range(counted)]
     names = [name for name in overall.candidate if name != EXAMPLES]
-    rows = [row for row in run.record.gate_rows("model") if row["limit"]]
-    judged = [row["check"].removesuffix(" change") for row in rows]
+    rows = [row for row in run.record.gate_rows("model") if row.limit_text]
+    judged = [row.check.removesuffix(" change") for row in rows]
     primary = next((name for name in judged if name in names), None)
     if primary is None:
         usable = [name for name in names if overall.candidate[name].value is not None]
@@ -201,22 +202,20 @@ def _split(run: RunData) -> str:
     return next((str(item["split"]) for item in run.documents("mistakes")), "")
 
 
-def _limit(row: dict[str, Any]) -> str:
-    limit = formats.limit_text(row["limit"])
-    if not row["check"].endswith(" change"):
+def _limit(row: Check) -> str:
+    limit = formats.limit_text(row.limit_text or "")
+    if not row.check.endswith(" change"):
         return limit
     return f"change {limit}".replace("change absolute", "change")
 
 
-def _overall(
-    index: int, overall: Slice, rows: Sequence[dict[str, Any]], split: str
-) -> Table:
+def _overall(index: int, overall: Slice, rows: Sequence[Check], split: str) -> Table:
     baseline = overall.models.get("baseline")
     has_interval = any(value.interval for value in overall.candidate.values())
-    limits: dict[str, list[dict[str, Any]]] = {name: [] for name in overall.candidate}
+    limits: dict[str, list[Check]] = {name: [] for name in overall.candidate}
     for row in rows:
-        name = row["check"].removesuffix(" change")
-        if row["slice"] == OVERALL and name in limits:
+        name = row.check.removesuffix(" change")
+        if row.slice == OVERALL and name in limits:
             limits[name].append(row)
     has_limits = any(limits.values())
     columns: Header = ["Metric", numbers("Value")]
@@ -239,10 +238,10 @@ def _overall(
     return Table(f"metrics-{index}", caption, columns, table)
 
 
-def _result(rows: Sequence[dict[str, Any]]) -> Mark | None:
+def _result(rows: Sequence[Check]) -> Mark | None:
     if not rows:
         return None
-    passed = all(row["passed"] for row in rows)
+    passed = all(row.passed for row in rows)
     return Mark("good", "pass") if passed else Mark("bad", "fail")
 
 

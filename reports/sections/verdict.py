@@ -22,9 +22,6 @@ from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
 from sluice.record.verdict import Check, Verdict
 
-_LIMIT = re.compile(r"(absolute |relative )?([<>]=?) (-?[\d.]+(?:e-?\d+)?)")
-# The gate's own remedies; the last is the override, which has a step of its own.
-_HINT = re.compile(r"^  try: +(.*?)(?:\. Or override the gate.*)?$", re.MULTILINE)
 _WORKSPACE = re.compile(r" --workspace[ =]('[^']*'|\S+)")
 _RESULTS: dict[str, Mark] = {
     "FAIL": Mark("bad", "fail"),
@@ -191,9 +188,9 @@ def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
         if item.override is not None
     ]
     measured = [
-        (margin, row)
+        (abs(margin) / (abs(float(row.limit or 0)) or 1.0), row)
         for row in (verdicts[-1].rows if verdicts else ())
-        if row.passed and (margin := _margin(row)) is not None
+        if row.passed and (margin := row.margin) is not None
     ]
     if measured:
         _, closest = min(measured, key=lambda item: item[0])
@@ -203,35 +200,13 @@ def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
 
 def _sentence(row: Check) -> str:
     where = "" if row.slice == "overall" else f" on {row.slice}"
-    value = measured[0] if (measured := _measured(row)) else row.actual
+    value = row.actual if row.compared is None else row.compared
     text = f"{row.check}{where} is {formats.number(value)}"
-    if row.limit:
-        text += f", limit {formats.limit_text(row.limit)}"
+    if row.limit_text:
+        text += f", limit {formats.limit_text(row.limit_text)}"
     if row.baseline is not None:
         text += f", baseline {formats.number(row.baseline)}"
     return f"{text}: {row.why}" if row.why and not row.passed else text
-
-
-def _measured(row: Check) -> tuple[float, float] | None:
-    """Returns what is compared with the limit, such as a change, and the limit."""
-    found = _LIMIT.fullmatch(row.limit or "")
-    if not found or not isinstance(row.actual, int | float):
-        return None
-    value = float(row.actual)
-    if found[1]:
-        if not isinstance(row.baseline, int | float):
-            return None
-        value -= row.baseline
-        if found[1] == "relative ":
-            value /= abs(row.baseline) or 1.0
-    return value, float(found[3])
-
-
-def _margin(row: Check) -> float | None:
-    """Returns how far a value is from its limit, as a fraction of the limit."""
-    if found := _measured(row):
-        return abs(found[0] - found[1]) / (abs(found[1]) or 1.0)
-    return None
 
 
 def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
@@ -241,11 +216,11 @@ def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, st
     if push and push.version is not None:
         tiles.append(("Version", str(push.version), push.state.replace("_", " ")))
     model = next((item for item in verdicts if item.gate == "model"), None)
-    measured = [(row, _measured(row)) for row in (model.rows if model else ())]
-    for row, (value, _) in [(row, x) for row, x in measured if x][:_MAX_METRICS]:
+    rows = [row for row in (model.rows if model else ()) if row.compared is not None]
+    for row in rows[:_MAX_METRICS]:
         name = row.check if row.slice == "overall" else f"{row.check}, {row.slice}"
-        limit = f"limit {formats.limit_text(row.limit or '')}"
-        tiles.append((name, formats.number(value), limit))
+        limit = f"limit {formats.limit_text(row.limit_text or '')}"
+        tiles.append((name, formats.number(row.compared), limit))
     ingested = [item.get("records") for item in run.documents("ingestion")]
     records = sum(item for item in ingested if isinstance(item, int))
     if records:
@@ -286,7 +261,7 @@ def _gate(verdict: Verdict) -> Gate:
                     _RESULTS[row.result],
                     _check(row),
                     row.slice,
-                    formats.limit_text(row.limit) if row.limit else None,
+                    row.limit_text and formats.limit_text(row.limit_text),
                     row.baseline,
                     row.actual,
                 )
@@ -325,11 +300,15 @@ def _steps(record: RunRecord, verdicts: Sequence[Verdict]) -> list[Step]:
         return steps
     failed = _failed(verdicts)
     if failed and failed.gate == "data":
-        hint = _HINT.search(record.error.message) if record.error else None
-        steps = [Step(hint[1][:1].upper() + hint[1][1:])] if hint else []
-        if hint and "sluice schema diff" in hint[1]:
-            text = "What the data suggests to change in the schema"
-            steps.append(Step(text, _command(record, "schema", "diff")))
+        remedies = dict.fromkeys((row.remedy, row.command) for row in failed.failures)
+        steps = [
+            Step(
+                remedy[:1].upper() + remedy[1:],
+                _command(record, *command.split()) if command else None,
+            )
+            for remedy, command in remedies
+            if remedy
+        ]
         text = "Or override the gate once, with a reason that is recorded"
         return [*steps, Step(text, f"{record.command} --accept-data 'REASON'")]
     if record.status in ("blocked", "failed"):

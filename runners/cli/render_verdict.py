@@ -33,7 +33,7 @@ def print_verdict(console: Console, gate: dict[str, Any]) -> None:
     say(console, f"{verdict.gate} gate: {result}", "bold")
     table = make_table(*_COLUMNS, folded=_FOLDED)
     for row in rows:
-        numbers = (cell(value) for value in (row.limit, row.baseline, row.actual))
+        numbers = (cell(value) for value in (row.limit_text, row.baseline, row.actual))
         outcome = plain(row.result, _STYLES[row.result])
         # With examples, the policy is printed beside them.
         why = row.why if row.examples else f"{row.why}{_policy(row)}"

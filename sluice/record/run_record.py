@@ -30,6 +30,7 @@ from sluice.record.parts import (
     PushRecord,
     RunStatus,
 )
+from sluice.record.verdict import Check, Verdict
 from sluice.storage import atomic
 
 SCHEMA_VERSION = 1
@@ -138,9 +139,10 @@ class RunRecord:
         is_usage = self.exit_code == ExitCode.USAGE
         return is_usage and not any(node.attempts for node in self.nodes)
 
-    def gate_rows(self, gate: str) -> list[dict[str, Any]]:
+    def gate_rows(self, gate: str) -> list[Check]:
         """Returns the rows of a gate's verdict; none if it has not decided."""
-        return [x for item in self.gates if item["gate"] == gate for x in item["rows"]]
+        decided = [Verdict.from_dict(x) for x in self.gates if x["gate"] == gate]
+        return [row for verdict in decided for row in verdict.rows]
 
     def node(self, node_id: str) -> NodeRecord:
         """Returns the record of a node; KeyError if the graph has none."""

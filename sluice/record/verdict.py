@@ -7,6 +7,7 @@ run record and the report show all of them alike.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +26,7 @@ class Check:
     Attributes:
       check: what was checked, such as ``auc`` or ``feature 'fare'``.
       slice: the slice or split, ``overall`` for all of it.
-      limit: the limit as a reader would write it, such as ``>= 0.97``.
+      limit: a number to compare with, or in words, such as ``in all examples``.
       baseline: the baseline's value; None where there is none.
       actual: what was seen.
       passed: false for what stops the run; true where the check holds, and where a
@@ -38,11 +39,17 @@ class Check:
         ``components.data_verdict.anomaly_kind``.
       feature: the feature that it is about.
       examples: where it was seen, such as a file and a record's number; at most five.
+      comparison: ``>=`` or ``<=``, of a number as limit; None for a limit in words.
+      measure: what is compared with it: the ``absolute`` or ``relative`` change from
+        the baseline, or the kind of distance that ``actual`` is; else None.
+      remedy: what a person can do about a miss.
+      command: the verb of ``sluice`` that shows or repairs it, such as ``schema diff``;
+        the pipeline's name follows it.
     """
 
     check: str
     slice: str
-    limit: str | None
+    limit: float | str | None
     baseline: float | str | None
     actual: float | str | None
     passed: bool
@@ -52,6 +59,42 @@ class Check:
     kind: str | None = None
     feature: str | None = None
     examples: tuple[str, ...] = ()
+    comparison: str | None = None
+    measure: str | None = None
+    remedy: str | None = None
+    command: str | None = None
+
+    @property
+    def limit_text(self) -> str | None:
+        """The limit as a reader would write it, such as ``absolute >= -0.01``."""
+        if self.comparison is None:
+            return None if self.limit is None else str(self.limit)
+        text = f"{self.comparison} {self.limit:g}"
+        return f"{self.measure} {text}" if self.measure else text
+
+    @property
+    def compared(self) -> float | None:
+        """The number that is compared with the limit: ``actual``, or its change."""
+        if self.comparison is None or not isinstance(self.actual, int | float):
+            return None
+        if self.measure not in ("absolute", "relative"):
+            return self.actual
+        if not isinstance(self.baseline, int | float):
+            return None
+        change = self.actual - self.baseline
+        if self.measure == "absolute" or not change:
+            return change
+        # A baseline of zero has no relative change, except for no change at all.
+        infinite = math.copysign(math.inf, change)
+        return change / abs(self.baseline) if self.baseline else infinite
+
+    @property
+    def margin(self) -> float | None:
+        """How far the number is within its limit; negative if it misses it."""
+        number, limit = self.compared, self.limit
+        if number is None or isinstance(limit, str | None):
+            return None
+        return number - limit if self.comparison == ">=" else limit - number
 
     @property
     def result(self) -> str:
@@ -100,10 +143,7 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, data: dict) -> Verdict:
-        """Reads what ``to_dict`` wrote, also before rows had examples.
-
-        ``passed`` is derived again.
-        """
+        """Reads what ``to_dict`` wrote; ``passed`` is derived again."""
         rows = (
             Check(**{**row, "examples": tuple(row.get("examples", ()))})
             for row in data["rows"]
@@ -131,7 +171,7 @@ def as_text(rows: Sequence[Check]) -> str:
         (
             row.check,
             row.slice,
-            cell(row.limit),
+            cell(row.limit_text),
             cell(row.baseline),
             cell(row.actual),
             row.result,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,8 @@ def _message(**fields: Any) -> str:
     known: dict[str, Any] = {
         "check": "number of examples",
         "slice": "train",
-        "limit": ">= 100",
+        "limit": 100,
+        "comparison": ">=",
         "baseline": None,
         "actual": 9,
         "passed": False,
@@ -46,13 +48,13 @@ def test_serving_examples_are_named_as_such():
 
 
 def test_a_trivial_limit_is_left_out():
-    assert "expected" not in _message(limit="measured")
-    assert "; expected" not in _message(limit=None)
+    for limit in ("measured", None):
+        assert "expected" not in _message(limit=limit, comparison=None)
 
 
 def test_a_final_period_is_dropped_before_the_expected_value():
     assert ": too large: 7; expected 0 to 1 (" in _message(
-        why="too large: 7. ", limit="0 to 1"
+        why="too large: 7. ", limit="0 to 1", comparison=None
     )
 
 
@@ -67,5 +69,8 @@ def test_at_most_five_failures_are_listed():
 def test_the_hint_names_the_pipeline_of_a_schema_difference():
     (kind, *_) = SCHEMA_KINDS
     row = Check("x", "train", None, None, None, False, "new", "fail", kind=kind)
-    with pytest.raises(DataError, match="`sluice schema diff taxi` lists the changes"):
+    row = replace(row, remedy="correct the schema", command="schema diff")
+    with pytest.raises(
+        DataError, match="correct the schema: `sluice schema diff taxi`"
+    ):
         stop_unless_passed(Verdict("data", (row,)), "taxi")

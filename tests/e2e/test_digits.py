@@ -78,7 +78,7 @@ def test_the_first_run_pushes_a_model_that_reaches_its_target(first):
     gates = {gate["gate"]: gate for gate in first["gates"]}
     assert gates["data"]["passed"] and gates["model"]["passed"]
     row = gates["model"]["rows"][0]
-    assert (row["check"], row["limit"]) == ("accuracy", ">= 0.97")
+    assert (row["check"], row["comparison"], row["limit"]) == ("accuracy", ">=", 0.97)
     assert row["actual"] >= 0.97
 
 

@@ -69,7 +69,7 @@ def test_drift_against_the_last_accepted_span(spans, sluice):
     }
     drift = rows["train", "payment", "drift"]
     assert (drift["baseline"], drift["actual"]) == ("span 1", 0.5)
-    assert drift["limit"] == "L-infinity <= 0.2"
+    assert (drift["measure"], drift["limit"]) == ("L-infinity", 0.2)
     assert "L-infinity distance 0.5" in drift["why"]
     change = rows["train", None, "count_change"]
     assert (change["baseline"], change["actual"]) == (20, 0.55)

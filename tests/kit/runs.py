@@ -28,7 +28,8 @@ def a_check(check: str = "accuracy", **changes: Any) -> Check:
     """Returns a row of a verdict that has passed."""
     values: dict[str, Any] = {
         "slice": "overall",
-        "limit": ">= 0.97",
+        "limit": 0.97,
+        "comparison": ">=",
         "baseline": None,
         "actual": 0.98,
         "passed": True,

@@ -127,7 +127,7 @@ def test_a_histogram_in_one_bucket_shows_the_middle_of_the_values(run_with):
 
 
 def test_metrics_with_interval_baseline_and_limit(run_with, documents):
-    gate = a_gate("model", a_check("auc", limit=">= 0.4"))
+    gate = a_gate("model", a_check("auc", limit=0.4))
     view = _build(model, run_with(documents, gates=[gate]))
     (evaluation,) = view.evaluations
     auc, *_ = _rows(evaluation.overall)

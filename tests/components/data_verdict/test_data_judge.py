@@ -136,16 +136,16 @@ def test_an_ignored_anomaly_is_still_a_row():
 
 @pytest.mark.parametrize(
     ("count", "limit", "passed"),
-    [(99, ">= 100", False), (100, ">= 100", True), (101, "100 to 100", False)],
+    [(99, ">= 100", False), (100, ">= 100", True), (101, "<= 100", False)],
 )
 def test_bounds_on_the_number_of_examples(count, limit, passed):
     policy = Policy(
         min_examples={"train": 100},
-        max_examples={"train": 100} if "to" in limit else {},
+        max_examples={"train": 100} if "<" in limit else {},
     )
     verdict = _judge(policy, splits=["train"], statistics={"train": _statistics(count)})
-    (row,) = _rows(verdict, "number of examples")
-    assert (row.limit, row.actual, row.passed) == (limit, count, passed)
+    *_, row = _rows(verdict, "number of examples")
+    assert (row.limit_text, row.actual, row.passed) == (limit, count, passed)
     assert verdict.passed == passed
 
 
@@ -217,7 +217,7 @@ def test_damage_within_the_limit_passes_and_is_reported():
     verdict = _judge(Policy(max_corrupt_fraction=0.01), report=_damaged(0.01))
     (row,) = _rows(verdict, "damaged records")
     assert verdict.passed
-    assert (row.limit, row.actual, row.result) == ("<= 0.01", 0.01, "pass")
+    assert (row.limit_text, row.actual, row.result) == ("<= 0.01", 0.01, "pass")
     assert row.why == (
         "3 of 103 records quarantined (2 checksum, 1 length), 1,200 bytes cannot be "
         "read"

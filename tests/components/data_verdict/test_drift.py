@@ -85,7 +85,7 @@ def _compare_as(
 def test_of_two_limits_the_missed_one_is_reported(bench):
     comparison = _compare_as(bench, TWO_LIMITS, bench.records(cash=0.9))
     (finding,) = comparison.findings
-    assert finding.limit == "L-infinity <= 0.1"
+    assert (finding.measure, finding.limit) == ("L-infinity", 0.1)
     assert finding.actual == pytest.approx(0.4)
 
 

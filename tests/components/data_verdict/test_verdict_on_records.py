@@ -120,7 +120,7 @@ def test_drift_against_the_data_that_was_accepted_last(bench):
         "drift",
     )
     assert evaluation.slice == "eval"
-    assert (train.baseline, train.limit) == ("span 1", "L-infinity <= 0.1")
+    assert (train.baseline, train.limit_text) == ("span 1", "L-infinity <= 0.1")
     assert train.actual == pytest.approx(0.4)
     assert train.why == "L-infinity distance 0.4, largest for the value 'Cash'"
     warn = Policy(rules=(Rule(action="warn", feature="pay", anomaly="drift"),))

@@ -59,7 +59,7 @@ def test_a_lower_bound_is_inclusive(bound, passed):
 @pytest.mark.parametrize(("bound", "passed"), [(0.2, True), (0.19, False)])
 def test_an_upper_bound_is_inclusive(bound, passed):
     row = _only(_judge(Threshold(metric="loss", upper_bound=bound)))
-    assert (row.passed, row.limit) == (passed, f"<= {bound:g}")
+    assert (row.passed, row.limit_text) == (passed, f"<= {bound:g}")
 
 
 def test_a_missed_bound_has_its_margin():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,21 +19,17 @@ pytestmark = pytest.mark.unit
 RunWith = Callable[..., RunData]
 BLOCKED = [PushRecord("/serving", "blocked")]
 NOT_REACHED = [PushRecord("/serving", "not_reached")]
-SCHEMA_MESSAGE = """\
-the data gate has not passed: 1 check failed; nothing was trained
-  try:      correct the data; or, if the data is right, the schema: \
-`sluice schema diff digits` lists the changes; then run again. Or override the gate once
-"""
 GATE_MESSAGE = """\
 the data gate has not passed: 1 check failed; nothing was trained
   - damaged records, all splits
-  try:      write or copy the files again; then run again. Or override the gate once, \
-with a reason: --accept-data "..."
 """
 
 
 def check(name: str, actual: float, limit: str, passed: bool = True) -> Check:
-    return Check(name, "overall", limit, None, actual, passed)
+    comparison, number = limit.split()
+    return Check(
+        *(name, "overall", float(number), None, actual, passed), comparison=comparison
+    )
 
 
 def gate(name: str, *rows: Check, override: str | None = None) -> dict[str, Any]:
@@ -71,6 +68,7 @@ def test_blocked_by_the_model_gate(run_with):
 
 def test_blocked_by_the_data_gate(run_with):
     row = check("damaged records", 3, "<= 0", passed=False)
+    row = replace(row, remedy="write or copy the files again")
     run = run_with(
         status="blocked",
         pushes=NOT_REACHED,
@@ -81,7 +79,7 @@ def test_blocked_by_the_data_gate(run_with):
     assert view.headline == "Not pushed: the data gate stopped the run"
     assert view.error is None
     assert [(step.text, step.command) for step in view.steps] == [
-        ("Write or copy the files again; then run again", None),
+        ("Write or copy the files again", None),
         (
             "Or override the gate once, with a reason that is recorded",
             "sluice run digits --accept-data 'REASON'",
@@ -91,10 +89,11 @@ def test_blocked_by_the_data_gate(run_with):
 
 def test_an_anomaly_leads_to_the_schema(run_with):
     row = check("feature 'label'", 11, "<= 9", passed=False)
-    error = ErrorRecord("DataGate", SCHEMA_MESSAGE, None)
+    row = replace(row, remedy="correct the schema", command="schema diff")
+    error = ErrorRecord("DataGate", GATE_MESSAGE, None)
     run = run_with(status="blocked", pushes=[], gates=[gate("data", row)], error=error)
     commands = [step.command for step in build(run).steps]
-    assert commands[1] == "sluice schema diff digits"
+    assert commands[0] == "sluice schema diff digits"
 
 
 def test_a_data_gate_that_a_person_overrode(run_with):
@@ -170,7 +169,8 @@ def test_up_to_date(run_with):
 
 def test_the_closest_row_of_a_change(run_with):
     far = check("accuracy", 0.99, ">= 0.5")
-    near = Check("loss change", "day: Mon", "relative <= 0.1", 0.5, 0.549, True)
+    near = Check("loss change", "day: Mon", 0.1, 0.5, 0.549, True)
+    near = replace(near, comparison="<=", measure="relative")
     view = build(run_with(gates=[gate("model", far, near)]))
     assert view.decisive == [
         "Closest to its limit: loss change on day: Mon is 0.09800, "

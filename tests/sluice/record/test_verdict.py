@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 
 import pytest
 
@@ -10,8 +12,15 @@ from sluice.record.verdict import VERDICT_FILE, Check, Verdict, as_text, cell
 
 pytestmark = pytest.mark.unit
 
-GOOD = Check("auc", "overall", ">= 0.9", 0.91, 0.95, True)
-BAD = Check("auc", "x: 1", ">= 0.9", None, 0.5, False, "misses the limit by 0.4000")
+GOOD = Check("auc", "overall", 0.9, 0.91, 0.95, True, comparison=">=")
+BAD = replace(
+    GOOD,
+    slice="x: 1",
+    baseline=None,
+    actual=0.5,
+    passed=False,
+    why="misses the limit by 0.4000",
+)
 
 
 def test_one_failed_row_fails_the_verdict():
@@ -43,11 +52,33 @@ def test_text_shows_every_row_aligned():
     assert lines[0].index("limit") == lines[1].index(">=") == lines[2].index(">=")
 
 
+@pytest.mark.parametrize(
+    ("changes", "text", "compared", "margin"),
+    [
+        ({}, ">= 0.9", 0.95, 0.05),
+        ({"comparison": "<=", "limit": 0.5}, "<= 0.5", 0.95, -0.45),
+        ({"measure": "L-infinity", "limit": 0.2}, "L-infinity >= 0.2", 0.95, 0.75),
+        ({"measure": "absolute", "limit": -0.1}, "absolute >= -0.1", 0.04, 0.14),
+        ({"measure": "relative", "limit": 0.1}, "relative >= 0.1", 4 / 91, None),
+        ({"measure": "relative", "baseline": 0}, "relative >= 0.9", math.inf, None),
+        ({"measure": "absolute", "baseline": None}, "absolute >= 0.9", None, None),
+        ({"limit": "none", "comparison": None}, "none", None, None),
+        ({"limit": None, "comparison": None}, None, None, None),
+    ],
+)
+def test_what_is_compared_with_the_limit(changes, text, compared, margin):
+    row = replace(GOOD, **changes)
+    assert row.limit_text == text
+    assert row.compared == (compared and pytest.approx(compared))
+    if margin is not None:
+        assert row.margin == pytest.approx(margin)
+
+
 def _ruled(severity: str, passed: bool) -> Check:
     return Check(
         check="feature 'fare'",
         slice="train",
-        limit=">= 0",
+        limit="in all examples",
         baseline=None,
         actual="anomaly",
         passed=passed,
