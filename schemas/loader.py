@@ -33,6 +33,7 @@ _FRACTIONS = {
 _LEAST = {("ValueCount", "min"): 0, ("ValueCount", "max"): 0, ("Dim", "size"): 1}
 _NAMED = {"Feature", "SparseFeature", "WeightedFeature"}
 _LISTS = {"domain", "string_domain"}
+_NUMBERS = (schema_pb2.INT, schema_pb2.FLOAT)
 
 
 def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
@@ -44,11 +45,8 @@ def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
     """
     if message.DESCRIPTOR.name in _NAMED and not getattr(message, "name", ""):
         yield f"{path} has no name"
-    if isinstance(message, schema_pb2.Feature) and (
-        message.HasField("distribution_constraints")
-        and message.WhichOneof("domain_info") not in _LISTS
-    ):
-        yield f"{path}.distribution_constraints needs a string_domain or domain"
+    if isinstance(message, schema_pb2.Feature):
+        yield from _unmeasured(message, path)
     for field, value in message.ListFields():
         place = f"{path}.{field.name}".removeprefix(".")
         if field.message_type is None:
@@ -61,6 +59,29 @@ def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
                 name = getattr(item, "name", "")
                 which = repr(name) if name else f"number {number}"
                 yield from invalid_entries(item, f"{place} {which}")
+
+
+def _unmeasured(feature: schema_pb2.Feature, path: str) -> Iterator[str]:
+    """Yields limits that TFDV would not measure, which would look like a pass."""
+    domain = feature.WhichOneof("domain_info")
+    if feature.HasField("distribution_constraints") and domain not in _LISTS:
+        yield f"{path}.distribution_constraints needs a string_domain or domain"
+    for key in ("drift_comparator", "skew_comparator"):
+        comparator = getattr(feature, key)
+        limits = [limit for _, limit in comparator.ListFields()]
+        if feature.HasField(key) and not any(x.HasField("threshold") for x in limits):
+            yield f"{path}.{key} has no threshold"
+        if feature.type in _NUMBERS and comparator.HasField("infinity_norm"):
+            yield (
+                f"{path}.{key}.infinity_norm is not measured on numbers: write "
+                "jensen_shannon_divergence"
+            )
+    for key in ("minimum_supported_image_fraction", "max_image_byte_size"):
+        if getattr(feature.image_domain, key):
+            yield (
+                f"{path}.image_domain.{key} is not measured: let examples.images in "
+                "the config check every image"
+            )
 
 
 def _invalid_limit(message: Message, name: str, value: Any) -> str | None:

@@ -64,6 +64,21 @@ def faults(text: str) -> list[str]:
             'int_domain { name: "shared" min: 1 max: 0 }',
             "int_domain 'shared'.max is 0, less than min, which is 1",
         ),
+        (
+            'feature { name: "a" drift_comparator { infinity_norm { } } }',
+            "feature 'a'.drift_comparator has no threshold",
+        ),
+        (
+            'feature { name: "a" type: FLOAT skew_comparator { infinity_norm {'
+            " threshold: 0.1 } } }",
+            "feature 'a'.skew_comparator.infinity_norm is not measured on numbers: "
+            "write jensen_shannon_divergence",
+        ),
+        (
+            'feature { name: "a" image_domain { max_image_byte_size: 9 } }',
+            "feature 'a'.image_domain.max_image_byte_size is not measured: let "
+            "examples.images in the config check every image",
+        ),
     ],
 )
 def test_an_entry_that_cannot_work_is_named(text, fault):
