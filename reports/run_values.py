@@ -17,21 +17,13 @@ from reports.evaluation import PER_CLASS, read_metrics
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from sluice.json_paths import flatten
+from sluice.metric_names import direction_of, result_name
 from sluice.record.run_record import RunRecord
 
 # Metrics that have no meaning where all examples are of one class.
 _OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
 
 Better = Literal["higher", "lower"]
-
-# Parts of names of metrics, and of Keras's and TFMA's classes.
-_LOWER_IS_BETTER = re.compile(
-    "loss|error|crossentropy|divergence|hinge|poisson|perplexity|false|fallout|missrate"
-)
-_HIGHER_IS_BETTER = re.compile(
-    "accuracy|auc|precision|recall|sensitivity|specificity|f1|fbeta|iou|ndcg|"
-    "cosinesimilarity|r2score"
-)
 
 
 @dataclass(frozen=True)
@@ -155,7 +147,7 @@ def is_measured(metric: str, per_class: Sequence[float]) -> bool:
 def better(metric: str, config: Mapping[str, Any]) -> Better | None:
     """Returns the direction in which a metric improves; None if it is unknown.
 
-    It follows from the thresholds of the config, else from the metric's name and class.
+    It follows from the thresholds of the config, else from the metric's name or class.
 
     Args:
       metric: its name, as ``metrics`` returns it.
@@ -175,10 +167,9 @@ def better(metric: str, config: Mapping[str, Any]) -> Better | None:
         for item in evaluate.get("metrics", ())
         if isinstance(item, Mapping) and item.get("name") == name
     ]
-    text = "".join((name, *kinds)).replace("_", "").lower()
-    if _LOWER_IS_BETTER.search(text):
-        return "lower"
-    return "higher" if _HIGHER_IS_BETTER.search(text) else None
+    names = [name, *map(result_name, kinds)]
+    found = {direction_of(item) for item in names}
+    return "higher" if "max" in found else "lower" if "min" in found else None
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:

@@ -13,7 +13,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr, StrictStr
 
-from pipeline.config.applications import APPLICATIONS
 from pipeline.config.cloud import Cloud
 from pipeline.config.custom_node import OwnNodes
 from pipeline.config.data import Data, Examples, Sensitive, Validate
@@ -119,9 +118,14 @@ class Config(Section):
         return self.data.dir if is_remote(self.data.dir) else str(self.data_dir)
 
     @property
+    def is_application(self) -> bool:
+        """Whether the model is one of ``tf.keras.applications``."""
+        return not (self.model in BUNDLED_MODELS or {*self.model} & {*".:"})
+
+    @property
     def model_path(self) -> str:
         """The model's function, ``package.module:function``."""
-        if self.model in APPLICATIONS:
+        if self.is_application:
             return f"pipeline.training.models.application:{self.model}"
         return BUNDLED_MODELS.get(self.model, self.model)
 
@@ -129,7 +133,7 @@ class Config(Section):
     def weights_file(self) -> Path | None:
         """The weights of a model of ``tf.keras.applications``, absolute."""
         given = self.model_params.get("weights")
-        return self.root / given if self.model in APPLICATIONS and given else None
+        return self.root / given if self.is_application and given else None
 
     @property
     def warm_start_path(self) -> Path | None:

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from components.model_verdict.threshold import Threshold
-from sluice.config_section import NotEmpty, Params, Section, Text, shorthand
+from components.model_verdict.threshold import EXAMPLES_PER_CLASS, Threshold
+from sluice.config_section import (
+    Flag,
+    NotEmpty,
+    Params,
+    Section,
+    Text,
+    refuse,
+    shorthand,
+)
+from sluice.errors import did_you_mean
+from sluice.metric_names import SHARES, direction_of, result_name
 
 
 class Metric(Section):
     """A metric that TFMA computes. `AUC` is short for `{class: AUC}`."""
 
-    class_name: Annotated[Text, Field(alias="class")] = Field(
-        description="A class of TFMA or of `tf_keras.metrics`."
-    )
-    name: Text | None = Field(
-        default=None, description="Name of the result. null: the class's own name."
-    )
-    params: Params = Field(default={}, description="Arguments of the class.")
+    class_name: Annotated[Text, Field(alias="class")]
+    """A class of TFMA or of `tf_keras.metrics`."""
+    name: Text | None = None
+    """Name of the result. null: the class's own name."""
+    params: Params = {}
+    """Arguments of the class."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_name(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(given.get("class"), str):
+            named = {"name": result_name(given["class"])}
+            return {**given, **(named if given.get("name") is None else {})}
+        return given
+
+    @model_validator(mode="after")
+    def _is_named_once(self) -> Metric:
+        if "name" in self.params:
+            refuse("a metric's name stands beside its params", "params", "name")
+        return self
 
 
 MetricSpec = Annotated[Metric, shorthand("class", Metric)]
@@ -28,21 +51,67 @@ MetricSpec = Annotated[Metric, shorthand("class", Metric)]
 class Evaluate(Section):
     """What is measured, on which slices, and what gates the push."""
 
-    metrics: NotEmpty[tuple[MetricSpec, ...]] = Field(
-        description="The metrics; at least one."
-    )
-    slices: tuple[NotEmpty[tuple[Text, ...]], ...] = Field(
-        default=(),
-        description="Each a list of features, whose values are crossed; all examples "
-        "together are always measured.",
-    )
-    confidence_intervals: Annotated[bool, Field(strict=True)] = Field(
-        default=False,
-        description="Whether TFMA estimates 95 % confidence intervals of the metrics, "
-        "by jackknife, which the page of the run shows. Evaluation takes longer: each "
-        "metric is also computed without each twentieth of the examples.",
-    )
-    thresholds: tuple[Threshold, ...] = Field(
-        default=(),
-        description="Thresholds that must all be met before the model is pushed.",
-    )
+    metrics: NotEmpty[tuple[MetricSpec, ...]]
+    """The metrics; at least one."""
+    slices: tuple[NotEmpty[tuple[Text, ...]], ...] = ()
+    """Each a list of features, whose values are crossed; all examples together are
+    always measured."""
+    confidence_intervals: Flag = False
+    """Whether TFMA estimates 95 % confidence intervals of the metrics, by jackknife,
+    which the page of the run shows. Evaluation takes longer: each metric is also
+    computed without each twentieth of the examples."""
+    thresholds: tuple[Threshold, ...] = ()
+    """Thresholds that must all be met before the model is pushed."""
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Evaluate:
+        names = [EXAMPLES_PER_CLASS, *(metric.name for metric in self.metrics)]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                taken = f"there is a metric {name!r} already: give this one a 'name'"
+                refuse(taken, "metrics", index - 1)
+        return self
+
+    @model_validator(mode="after")
+    def _thresholds_can_be_met(self) -> Evaluate:
+        metrics = {str(metric.name): metric for metric in self.metrics}
+        limits = []
+        for index, threshold in enumerate(self.thresholds):
+            path = ("thresholds", index)
+            metric = metrics.get(threshold.metric)
+            if metric is None:
+                hint = did_you_mean(threshold.metric, metrics) or ""
+                what = f"no metric of this config is called {threshold.metric!r}"
+                refuse(f"{what}; {hint}".rstrip("; "), *path, "metric")
+            _check_limits(threshold, metric, *path)
+            for key in ("lower_bound", "upper_bound", "change"):
+                if getattr(threshold, key) is not None:
+                    limit = (threshold.metric, repr(threshold.slice), key)
+                    if limit in limits:
+                        refuse(f"there is another limit of the same {key}", *path, key)
+                    limits.append(limit)
+        return self
+
+
+def _check_limits(threshold: Threshold, metric: Metric, *path: str | int) -> None:
+    """Refuses limits that no model can meet, or that a worse model meets."""
+    if "class_id" in metric.params:
+        refuse(
+            f"{metric.name!r} is of one class (class_id), which takes no limits: slice "
+            "by the label instead",
+            *path,
+            "metric",
+        )
+    kind = result_name(metric.class_name)
+    low, high, change = threshold.lower_bound, threshold.upper_bound, threshold.change
+    if kind in SHARES and low is not None and low > 1:
+        refuse(f"{metric.name!r} never exceeds 1", *path, "lower_bound")
+    if kind in SHARES and high is not None and high < 0:
+        refuse(f"{metric.name!r} is never below 0", *path, "upper_bound")
+    wrong = {"max": "lower_is_better", "min": "higher_is_better"}
+    if change and change.direction == wrong.get(direction_of(kind) or ""):
+        opposite = "higher" if direction_of(kind) == "max" else "lower"
+        what = f"a {opposite} {metric.name!r} is better"
+        refuse(what, *path, "change", "direction")
+    if kind in SHARES and change and abs(change.absolute or 0) > 1:
+        refuse(f"{metric.name!r} cannot change by more than 1", *path, "change")

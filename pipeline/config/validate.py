@@ -1,8 +1,8 @@
 """Validates a config against itself, the schema, the metrics and the user's code.
 
 Finds everything that would make a run fail later and can be known without data.
-TensorFlow is not imported and user code is not run: ``metrics`` lists the metrics, and
-functions are looked up in source files.
+TensorFlow is not imported and user code is not run: ``pipeline.graph.check_objects``
+does both.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.applications import APPLICATIONS
-from pipeline.config.config import BUNDLED_MODELS, Config
+from pipeline.config.config import Config
 from pipeline.config.problems import Problems
 from pipeline.config.resolve_features import (
     is_left_to_preprocessing,
@@ -24,7 +23,6 @@ from pipeline.config.validate_data import check_data, warn_of_data
 from pipeline.config.validate_evaluate import check_evaluate
 from pipeline.config.validate_input import check_augment, check_weights
 from pipeline.config.validate_model import check_model
-from pipeline.config.validate_optimizer import check_callbacks, check_optimizer
 from pipeline.config.validate_secrets import check_secrets
 from pipeline.config.validate_train import (
     check_fine_tune,
@@ -34,7 +32,7 @@ from pipeline.config.validate_train import (
 from pipeline.config.yaml_values import describe
 from schemas import loader
 from sluice.config_section import Classes
-from sluice.errors import ConfigError, did_you_mean
+from sluice.errors import ConfigError
 from sluice.project import check_names, find_user_code
 
 _VECTOR = {
@@ -51,7 +49,7 @@ _KINDS_OF_TYPE = {
 
 @dataclass(frozen=True)
 class ValidConfig:
-    """A validated config, with classes, features and the metrics' names filled in.
+    """A validated config, with classes and features filled in.
 
     Warnings are about values that are valid but probably not intended.
     """
@@ -76,12 +74,10 @@ def validate_config(config: Config) -> ValidConfig:
     check_secrets(config, problems)
     check_data(config, schema, problems)
     check_strategy(config.train, problems)
-    check_optimizer(config.train, len(classes), problems)
-    check_callbacks(config, len(classes), problems)
     check_weights(config, schema, classes, problems)
     check_warm_start(config.train, config.warm_start_path, problems)
     check_fine_tune(config.train, problems)
-    metrics = check_evaluate(config.evaluate, schema, len(classes), problems)
+    check_evaluate(config.evaluate, schema, len(classes), problems)
     problems.raise_if_any()
     features = resolve_features(config, schema)
     resolved = config.model_copy(
@@ -89,7 +85,6 @@ def validate_config(config: Config) -> ValidConfig:
             "label": config.label.model_copy(update={"classes": classes}),
             # With the user's own preprocessing there may be no feature with a kind.
             "features": features or None,
-            "evaluate": config.evaluate.model_copy(update={"metrics": metrics}),
         }
     )
     check_model(resolved, problems)
@@ -252,14 +247,6 @@ def _check_code(config: Config, problems: Problems) -> None:
         _check_reference(config, "preprocessing", config.preprocessing, problems)
     if ":" in config.model or "." in config.model:
         _check_reference(config, "model", config.model, problems)
-    elif config.model not in (*BUNDLED_MODELS, *APPLICATIONS):
-        problems.add(
-            ("model",),
-            f"there is no model {config.model!r}",
-            expected=f"one of {', '.join(BUNDLED_MODELS)}, a model of "
-            "tf.keras.applications, or your own package.module:build_model",
-            hint=did_you_mean(config.model, (*BUNDLED_MODELS, *APPLICATIONS)),
-        )
 
 
 def _check_reference(

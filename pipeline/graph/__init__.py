@@ -1,7 +1,7 @@
 """Graph of a pipeline: its nodes, validated and built as TFX components.
 
 ``node_registry`` lists the nodes, ``arguments`` builds their arguments from the config,
-``custom_nodes`` adds the user's own. ``validate_graph`` checks the graph without TFX;
-``component_source`` and ``parameter_type`` read the user's components for it.
-``choose_spans`` selects the data of a run. ``create_pipeline`` builds it.
+``custom_nodes`` adds the user's own. ``validate_graph`` checks the graph without TFX,
+``check_objects`` what the config names with Keras and TFMA. ``choose_spans`` selects
+the data of a run. ``create_pipeline`` builds it.
 """

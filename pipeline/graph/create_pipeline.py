@@ -24,7 +24,6 @@ from tfx.orchestration.pipeline import Pipeline
 from pipeline.config.config import Config
 from pipeline.config.resolve_features import feature_set_of
 from pipeline.graph.arguments import GraphContext
-from pipeline.graph.check_metrics import check_metrics
 from pipeline.graph.custom_nodes import named_files, sort_nodes
 from pipeline.graph.locations import Locations, local_locations
 from pipeline.graph.node_registry import Node
@@ -61,10 +60,9 @@ def create_pipeline(
       more: returns further components, given those of the config by node id.
 
     Raises:
-      ConfigError: the schema is invalid, a metric does not exist, user code is not
-        valid Python, or the component of a custom node cannot be created.
+      ConfigError: the schema is invalid, user code is not valid Python, or the
+        component of a custom node cannot be created.
     """
-    check_metrics(config)
     locations = locations or local_locations(config, locate(config.root, config.name))
     feature_set = feature_set_of(config, load(config.schema_path))
     context = GraphContext(config, locations, feature_set, accept_data)

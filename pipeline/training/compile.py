@@ -13,11 +13,10 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.config.feature_set import Label
-from pipeline.config.keras_classes import DEFAULT_METRICS, metric_name
-from pipeline.config.metrics import Task
 from pipeline.training.learning_rate import Schedule, make_learning_rate, scale_of
 from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError
+from sluice.metric_names import result_name
 
 # As `exclude_from_weight_decay` matches them in the names of variables.
 NOT_DECAYED = r"\b(bias|gamma|beta)(_\d+)?\b"
@@ -123,12 +122,13 @@ def make_metrics(
       NodeError: Keras refuses a parameter.
     """
     if specs is None:
-        task: Task = "binary" if classes == 2 else "multiclass"
-        specs = [_named(name) for name in DEFAULT_METRICS[task]]
+        many = ("SparseCategoricalAccuracy",)
+        names = ("BinaryAccuracy", "AUC") if classes == 2 else many
+        specs = [_named(name) for name in names]
     metrics = []
     for index, spec in enumerate(specs):
         # Without a name Keras numbers them: auc_1 when a model is compiled again.
-        params = {"name": metric_name(spec["class_name"]), **spec["params"]}
+        params = {"name": result_name(spec["class_name"]), **spec["params"]}
         if classes == 2 and spec["class_name"] in ("F1Score", "FBetaScore"):
             # Otherwise the argmax over one output: always the same class.
             params.setdefault("threshold", 0.5)

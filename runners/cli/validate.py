@@ -28,7 +28,7 @@ def validate(config: Config, accelerator: Literal["tpu", "gpu"] | None) -> Resul
 
     Missing data is only a warning, since it may not have arrived yet. With a profile
     that has a section cloud, such as vertex, the pipeline is compiled for
-    the service. Without one and without --accelerator, TensorFlow is not imported.
+    the service.
     """
     found = operation.validate(config, accelerator)
     for warning in found.warnings:

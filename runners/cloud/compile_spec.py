@@ -51,8 +51,10 @@ def compile_checked(config: Config, *, scheduled: bool = False) -> CompiledSpec:
     prepare_environment()
     try:
         with hidden_native_logs():
+            from pipeline.graph.check_objects import check_objects
             from runners.cloud.compile_job import compile_pipeline
 
+            check_objects(config)
             job, uploads = compile_pipeline(config, scheduled=scheduled)
     except Exception as error:
         raise as_error(explain_failure("the pipeline", error)) from error

@@ -66,26 +66,20 @@ def prepare(
 
 
 def compile_config(graph: Graph, workspace: Path, options: RunOptions) -> Any:
-    """Returns the IR of the stored config's pipeline; checks its training."""
+    """Returns the IR of the stored config's pipeline; checks what it names."""
     from pipeline.config.serialize import read_stored_config
     from pipeline.graph.create_pipeline import create_pipeline
+    from pipeline.graph.custom_nodes import selected_nodes
     from pipeline.graph.locations import local_locations
 
     config = read_stored_config(graph.config_file)
     places = local_locations(config, Workspace(workspace))
+    if "Trainer" in selected_nodes(config, options.to_nodes):
+        from pipeline.graph.check_objects import check_objects
+
+        check_objects(config, trains_here=True)
     pipeline = create_pipeline(config, places, options.accept_data)
-    ir = compiler.Compiler().compile(pipeline)
-    nodes = nodes_of(ir)
-    _mark(nodes, options.to_nodes)
-    if any(node.id == "Trainer" and node.state != "skipped" for node in nodes):
-        import tensorflow as tf
-
-        from pipeline.training.check_training import check_training
-
-        # A GPU's memory is for the Trainer's process.
-        tf.config.set_visible_devices([], "GPU")
-        check_training(config)
-    return ir
+    return compiler.Compiler().compile(pipeline)
 
 
 def substitute_run_id(ir: Any, run_id: str) -> None:

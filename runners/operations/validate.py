@@ -1,7 +1,7 @@
 """Validates a config with schema and code, without running anything.
 
-TensorFlow is imported only for a rehearsal on an accelerator, and TFX only for a config
-with a ``cloud`` section.
+What needs no TensorFlow is checked first; then Keras and TFMA make what the config
+names, and TFX the components of custom nodes, or all of them for a ``cloud`` section.
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.config.config import Config
 from pipeline.config.problems import Problems
 from pipeline.config.validate import ValidConfig
 from pipeline.graph.choose_spans import choose_data
+from pipeline.graph.locations import local_locations
 from pipeline.graph.validate_graph import validate_pipeline
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
 from sluice.compat import hidden_native_logs, prepare_environment
 from sluice.errors import ConfigError, UsageError
 from sluice.project import activate
+from sluice.workspace import locate
 
 if TYPE_CHECKING:
     from pipeline.training.rehearsal.result import Rehearsal
@@ -52,8 +54,7 @@ def validate(
 ) -> Validated:
     """Checks a config with its schema and code.
 
-    A config with a ``cloud`` section is also compiled, which imports TFX; no service is
-    asked.
+    A config with a ``cloud`` section is also compiled; no service is asked.
 
     Args:
       config: as it was loaded.
@@ -67,7 +68,9 @@ def validate(
     activate(config.root)
     valid = validate_pipeline(config)
     warnings = list(valid.warnings)
-    if config.cloud is not None:
+    if config.cloud is None:
+        _make(valid.config)
+    else:
         from runners.cloud.compile_spec import compile_checked
 
         forms = [False, True] if config.cloud.schedule else [False]
@@ -90,6 +93,20 @@ def validate(
             raise _refused(rehearsal, file)
         warnings += map(str, rehearsal.warnings)
     return Validated(config.name, file, tuple(warnings), rehearsal)
+
+
+def _make(config: Config) -> None:
+    """Makes what the config names, as a run will; writes nothing."""
+    prepare_environment()
+    with hidden_native_logs():
+        from pipeline.graph.check_objects import check_objects
+
+        check_objects(config)
+        if config.nodes:
+            from pipeline.graph.create_pipeline import create_pipeline
+
+            places = local_locations(config, locate(config.root, config.name))
+            create_pipeline(config, replace(places, copies_inputs=False))
 
 
 def check_strategy(config: Config) -> None:

@@ -243,7 +243,8 @@ def test_direction_in_which_a_metric_improves(metric, expected):
         {"metric": "auc_pr", "lower_bound": 0.1, "upper_bound": 0.9},
     ]
     named = {"class": "SparseCategoricalCrossentropy", "name": "named"}
-    config = {"evaluate": {"thresholds": thresholds, "metrics": [named]}}
+    area = {"class": "AUC", "name": "auc_pr"}
+    config = {"evaluate": {"thresholds": thresholds, "metrics": [named, area]}}
     assert better(metric, config) == expected
 
 

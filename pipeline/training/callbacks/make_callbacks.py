@@ -20,7 +20,6 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.config.feature_set import FeatureSet
-from pipeline.config.keras_classes import mode_of
 from pipeline.training.build import load_function
 from pipeline.training.callbacks.metrics import (
     CheckOwnCallbacks,
@@ -37,6 +36,7 @@ from pipeline.training.callbacks.tensorboard import ImageLog, make_tensorboard
 from pipeline.training.input.training_input import TrainingInput
 from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError
+from sluice.metric_names import direction_of
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _watch(settings: Mapping[str, Any]) -> dict[str, Any]:
     mode, metric = settings["mode"], settings["metric"]
     return {
         "monitor": metric,
-        "mode": mode_of(metric) or "min" if mode == "auto" else mode,
+        "mode": direction_of(metric) or "min" if mode == "auto" else mode,
         "patience": settings["patience"],
         "min_delta": settings["min_delta"],
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline.config.model_params import CnnParams
 from pipeline.training.models import ModelInputs
 
 
@@ -14,13 +15,13 @@ def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
 
     Args:
       inputs: the transformed features; exactly one is an image.
-      params: ``filters`` (list, one block of two convolutions and a pooling each),
-        ``dense_units`` and ``dropout`` (fraction).
+      params: ``CnnParams``.
     """
+    given = CnnParams.model_validate(params)
     layers = tf.keras.layers
     keras_inputs = inputs.keras_inputs()
     x = keras_inputs[next(iter(inputs.feature_set.images))]
-    for filters in params.get("filters", [32, 64]):
+    for filters in given.filters:
         for _ in range(2):
             x = layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
             # Keras' default of 0.99 needs hundreds of steps before it holds.
@@ -28,6 +29,6 @@ def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
             x = layers.Activation("relu")(x)
         x = layers.MaxPooling2D()(x)
     x = layers.Flatten()(x)
-    x = layers.Dense(params.get("dense_units", 128), activation="relu")(x)
-    x = layers.Dropout(params.get("dropout", 0.3))(x)
+    x = layers.Dense(given.dense_units, activation="relu")(x)
+    x = layers.Dropout(given.dropout)(x)
     return tf.keras.Model(keras_inputs, inputs.output_layer()(x))

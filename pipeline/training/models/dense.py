@@ -6,13 +6,14 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline.config.model_params import DenseParams
 from pipeline.training.models import ModelInputs
 
 MAX_EMBEDDING = 16
 
 
 def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
-    """Returns the model; ``params`` are those of ``hidden_layers``."""
+    """Returns the model; ``params`` are ``DenseParams``."""
     keras_inputs = inputs.keras_inputs()
     deep = hidden_layers(inputs, keras_inputs, params)
     return tf.keras.Model(keras_inputs, inputs.output_layer()(deep))
@@ -24,9 +25,9 @@ def hidden_layers(
     """Returns a float tensor ``[batch, units of the last layer]``.
 
     Numeric features are taken as they are, images flattened, and each categorical
-    feature is embedded in ``ids ** 0.5 + 1`` dimensions, 16 at most. ``params`` are
-    ``hidden_units`` (list of layer widths) and ``dropout`` (fraction).
+    feature is embedded in ``ids ** 0.5 + 1`` dimensions, 16 at most.
     """
+    given = DenseParams.model_validate(params)
     layers = tf.keras.layers
     columns = []
     for name, tensor in keras_inputs.items():
@@ -36,7 +37,7 @@ def hidden_layers(
             tensor = layers.Embedding(ids, width)(tensor)
         columns.append(layers.Flatten()(tensor))
     x = columns[0] if len(columns) == 1 else layers.Concatenate()(columns)
-    for units in params.get("hidden_units", [128, 64]):
+    for units in given.hidden_units:
         x = layers.Dense(units, activation="relu")(x)
-        x = layers.Dropout(params.get("dropout", 0.1))(x)
+        x = layers.Dropout(given.dropout)(x)
     return x

@@ -18,7 +18,7 @@ def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
     """Returns the model.
 
     Categorical features feed both sides, numeric ones the deep side. ``params`` are
-    those of ``hidden_layers``.
+    ``DenseParams``.
     """
     layers = tf.keras.layers
     keras_inputs = inputs.keras_inputs()

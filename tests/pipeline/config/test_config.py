@@ -165,7 +165,7 @@ def test_a_metric_is_a_class_or_a_mapping():
     config = Config.model_validate(document(evaluate={"metrics": metrics}))
 
     short, long = config.evaluate.metrics
-    assert (short.class_name, short.name, short.params) == ("AUC", None, {})
+    assert (short.class_name, short.name, short.params) == ("AUC", "auc", {})
     assert (long.class_name, long.name, long.params) == ("AUC", "pr", {"c": 1})
 
 

@@ -33,12 +33,15 @@ def test_a_copied_config_needs_a_name_of_its_own(project, config_text):
 
 
 def test_a_profile_is_merged_over_the_config(project, profile):
-    profile("train: {batch_size: 512}\nevaluate: {metrics: [Recall]}\n")
+    profile("train: {batch_size: 512}\nevaluate: {metrics: [Recall, AUC]}\n")
 
     config = load_config("fares", profile="gpu", cwd=project)
 
     assert (config.train.epochs, config.train.batch_size) == (7, 512)
-    assert [metric.class_name for metric in config.evaluate.metrics] == ["Recall"]
+    assert [metric.class_name for metric in config.evaluate.metrics] == [
+        "Recall",
+        "AUC",
+    ]
     assert config.origin.profile == "configs/profiles/gpu.yaml"
 
 

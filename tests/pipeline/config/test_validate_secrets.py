@@ -25,7 +25,9 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def validate(override: str):
-    return validate_config(load_config("digits", overrides=[override], cwd=ROOT))
+    # A model of the user's own has parameters of its own.
+    overrides = ["model=pipeline.training.models.cnn:build_model", override]
+    return validate_config(load_config("digits", overrides=overrides, cwd=ROOT))
 
 
 def test_a_reference_stays_one_wherever_the_config_is_written(tmp_path):
@@ -60,7 +62,8 @@ def test_a_variable_that_is_not_set_is_refused_by_file_and_line(tmp_path):
     [
         "data.dir=${env:TOKEN}/digits",
         "data.dir=$env:TOKEN/digits",
-        "evaluate.metrics=[{class: SparseCategoricalAccuracy, name: '${env:TOKEN}'}]",
+        "evaluate={metrics: [{class: ExampleCount, name: '${env:TOKEN}'}], "
+        "thresholds: []}",
         "description=reads ${env:TOKEN}",
         "model_params={'${env:TOKEN}': 1}",
         "model_params={a: {'x ${env:TOKEN}': 1}}",

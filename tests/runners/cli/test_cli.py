@@ -41,6 +41,7 @@ def test_an_invalid_command_line_exits_with_2(root, sluice, arguments):
     assert "Usage: sluice" in err
 
 
+@pytest.mark.tf
 def test_validate_prints_valid(root, sluice):
     assert sluice("validate", "digits") == (0, "configs/digits.yaml: valid\n", "")
 
@@ -128,6 +129,7 @@ def test_a_file_that_is_not_a_config(root, sluice, text, words):
     assert _one_screen(err)
 
 
+@pytest.mark.tf
 def test_validate_warns_of_a_strategy_that_is_not_here(root, sluice):
     code, out, err = sluice("validate", "digits", "--set", "train.strategy=tpu")
     assert (code, out) == (0, "configs/digits.yaml: valid\n")
@@ -138,6 +140,10 @@ def test_missing_sample_data_names_the_command(root, sluice):
     code, _, err = sluice("run", "taxi")
     assert code == 2
     assert "sluice data make taxi" in err
+
+
+@pytest.mark.tf
+def test_missing_data_is_a_warning_to_validate(root, sluice):
     code, _, err = sluice("validate", "taxi")
     assert code == 0
     assert "sluice data make taxi" in err
@@ -199,7 +205,9 @@ def test_every_error_has_the_same_json_form(root, sluice, arguments):
 @pytest.mark.parametrize(
     ("arguments", "keys"),
     [
-        ("validate taxi", "pipeline file warnings rehearsal"),
+        pytest.param(
+            *("validate taxi", "pipeline file warnings rehearsal"), marks=pytest.mark.tf
+        ),
         ("config digits --set train.epochs=3", "pipeline config"),
         ("data list", "data_sets"),
         ("data make taxi", "name path records"),

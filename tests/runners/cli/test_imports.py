@@ -21,7 +21,7 @@ def check(modules, *arguments):
 
 heavy = {"tensorflow", "tfx", "apache_beam"}
 check(heavy | {"ml_metadata", "pydantic"}, "--help")
-for verb in "validate", "config", "status", "runs", "logs":
+for verb in "config", "status", "runs", "logs":
     check(heavy | {"ml_metadata"}, verb, "digits")
 for verb in "models list", "lineage", "gc":
     check(heavy | {"numpy"}, *verb.split(), "digits", *["v1"] * (verb == "lineage"))

@@ -63,10 +63,10 @@ def test_a_config_without_faults(name, profile, overrides):
         (["cloud.nodes={Trainr: {cpu: 4}}"], "no node 'Trainr'.*mean 'Trainer'"),
         (["cloud.beam.nodes=[Transfrm]"], "no node 'Transfrm'.*mean 'Transform'"),
         ([f"cloud.nodes={{Transform: {TPU}}}"], "only the Trainer.*can have tpu"),
-        (["cloud.push.endpoint={}"], "give registry too"),
+        (["cloud.push.endpoint={}"], "expected: a registry"),
         (
             [f"cloud.push={{registry: {REGISTRY}, endpoint: {{min_replicas: 2}}}}"],
-            "max_replicas is less than min_replicas",
+            "max_replicas of at least min_replicas",
         ),
         (["cloud.schedule={cron: 0 3 * *}"], "expected: five fields"),
         (["cloud.schedule={cron: 0 3 * * *, timezone: X}"], "expected: a time zone"),

@@ -1,0 +1,200 @@
+"""What Keras, TFMA and the user's code refuse of a config before any node runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.config.load import load_config
+from pipeline.config.validate import validate_config
+from sluice.errors import ConfigError, ExitCode
+
+pytestmark = pytest.mark.tf
+
+OWN_CODE = """\
+import tensorflow as tf
+
+class Good(tf.keras.callbacks.Callback):
+    def __init__(self, every=1):
+        raise RuntimeError("called before the run")
+
+class NoCallback:
+    pass
+
+def make(path):
+    raise RuntimeError("called before the run")
+
+def build_model(inputs, params):
+    raise RuntimeError("called before the run")
+
+number = 3
+"""
+
+
+@pytest.fixture
+def check(project, monkeypatch):
+    (project / "own_training_code.py").write_text(OWN_CODE)
+    (project / "broken_training_code.py").write_text("import nowhere\ndef make(): ...")
+    monkeypatch.syspath_prepend(str(project))
+
+    def check(name, *overrides):
+        from pipeline.graph.check_objects import check_objects
+
+        config = load_config(name, cwd=project, overrides=overrides)
+        check_objects(validate_config(config).config, trains_here=True)
+
+    return check
+
+
+def _params(key, name, params):
+    return f"{key}={{class: {name}, params: {{{params}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("train.optimizer=Adm", "did you mean 'Adam'?"),
+        ("train.optimizer=Optimizer", "no class 'Optimizer'"),
+        (_params("train.optimizer", "SGD", "momentun: 0.9"), "momentun"),
+        (_params("train.optimizer", "SGD", "momentum: high"), "string to float is not"),
+        (_params("train.optimizer", "SGD", "lr: 0.9"), "write train.learning_rate"),
+        (_params("train.optimizer", "Adam", "clipnorm: 1"), "train.clip_gradients"),
+        (_params("train.optimizer", "Adam", "epsilon: small"), "small"),
+        ("train.loss=BinaryCrossentropi", "did you mean 'BinaryCrossentropy'?"),
+        ("train.loss=CosineSimilarities", "did you mean 'CosineSimilarity'?"),
+        (
+            _params("train.loss", "CategoricalCrossentropy", "from_logits: true"),
+            "models return probabilities",
+        ),
+        (_params("train.loss", "Huber", "delta: wide"), "wide"),
+        ("train.metrics=[Hinge, AUCC]", "did you mean 'AUC'?"),
+        ("train.metrics=[AUC, AUC]", "two metrics are named 'auc'"),
+        ("train.metrics=[F1Score]", "the shape [10]"),
+        (_params("train.metrics.0", "AUC", "curve: round"), "round"),
+        ("train.metrics=[MeanRelativeError]", "normalizer"),
+        ("train.devices.visible=[70]", "there is no GPU 70"),
+        ("train.early_stopping={metric: val_acu}", "there is no metric 'val_acu'"),
+        (
+            "train.reduce_on_plateau={metric: sparse_categorical_acuracy}",
+            "did you mean 'sparse_categorical_accuracy'?",
+        ),
+        ("train.callbacks=[own_training_code:NoCallback]", "no subclass of"),
+        ("train.callbacks=[own_training_code:number]", "not a callable"),
+        ("train.callbacks=[own_training_code:Missing]", "has no attribute 'Missing'"),
+        (
+            "train.callbacks=[{function: own_training_code:Good, params: {evry: 2}}]",
+            "unexpected keyword argument 'evry'",
+        ),
+        ("train.callbacks=[broken_training_code:make]", "No module named 'nowhere'"),
+        ("model=own_training_code:make", "too many positional arguments"),
+        ("model=os:system", "too many positional arguments"),
+        ("evaluate.metrics=[DiagnosticOdsRatio]", "did you mean 'DiagnosticOddsRatio'"),
+        (
+            "evaluate.metrics=[{class: ExampleCount, params: {x: 1}}]",
+            "unexpected keyword argument 'x'",
+        ),
+        ("evaluate.metrics=[CategoricalAccuracy]", "for right and for wrong"),
+        ("evaluate.metrics=[KLDivergence]", "it is not for 10 classes"),
+    ],
+)
+def test_what_is_refused(check, override, message):
+    key = override.partition("=")[0]
+    overrides = [override]
+    if key == "train.metrics.0":
+        overrides = [override.replace("metrics.0=", "metrics=[") + "]"]
+        key = "train.metrics[0]"
+    with pytest.raises(ConfigError) as caught:
+        check("digits", "evaluate.thresholds=[]", *overrides)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert message in str(caught.value)
+    assert key in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        # Of one probability these are 0 or 1 whatever it is.
+        "train.loss=CategoricalCrossentropy",
+        "train.loss=SparseCategoricalCrossentropy",
+        "train.loss=KLDivergence",
+        "train.metrics=[CategoricalAccuracy]",
+        "evaluate.metrics=[SparseCategoricalAccuracy]",
+    ],
+)
+def test_what_is_not_for_two_classes(check, override):
+    with pytest.raises(ConfigError, match="not for 2 classes"):
+        check("taxi", "evaluate.thresholds=[]", override)
+
+
+def test_a_metric_that_its_name_does_not_tell_the_direction_of(check):
+    """``val_cost`` was maximised: its name contains that of the cosine similarity."""
+    watched = "train.early_stopping={metric: val_cost}"
+    metrics = "train.metrics=[{class: Hinge, params: {name: cost}}]"
+
+    with pytest.raises(ConfigError, match="'val_cost' is better: write min or max"):
+        check("digits", metrics, watched)
+    check("digits", metrics, watched.replace("cost}", "cost, mode: min}"))
+
+
+def test_what_keras_and_tfma_take(check):
+    check(
+        "digits",
+        _params("train.optimizer", "SGD", "momentum: 0.9, nesterov: true"),
+        _params("train.loss", "CategoricalFocalCrossentropy", "gamma: 1.0"),
+        "train.metrics=[{class: F1Score, params: {average: macro}}, "
+        "{class: TopKCategoricalAccuracy, params: {k: 3}}]",
+        "train.early_stopping={metric: val_f1_score}",
+        "train.learning_rate={kind: cosine, warmup_epochs: 1}",
+        "train.clip_gradients={norm: 1}",
+        "evaluate.metrics=[SparseCategoricalAccuracy, MultiClassConfusionMatrixPlot, "
+        "SparseTopKCategoricalAccuracy, MeanSquaredError, ExampleCount]",
+        "evaluate.thresholds=[]",
+    )
+    check(
+        "taxi",
+        "train.metrics=[]",
+        "evaluate.metrics=[AUC, DiagnosticOddsRatio, ConfusionMatrixPlot, Hinge, "
+        "{class: FBetaScore, params: {beta: 2.0, threshold: 0.5, average: micro}}]",
+        "evaluate.thresholds=[]",
+    )
+
+
+def test_the_users_code_is_imported_and_not_called(check):
+    check(
+        "digits",
+        "train.callbacks=[own_training_code:Good, "
+        "{function: own_training_code:make, params: {path: logs}}]",
+        "model=own_training_code:build_model",
+    )
+
+
+IMAGE = "features={image: {kind: image, height: 32, width: 32, channels: 1}}"
+
+
+def test_a_misspelt_application(check):
+    with pytest.raises(ConfigError, match="has a model 'VGG-16'") as caught:
+        check("digits", "model=VGG-16", IMAGE)
+    assert caught.value.hint == "did you mean 'VGG16'?"
+
+
+@pytest.mark.parametrize("given", ["imagenet", "weights/missing.h5"])
+def test_a_missing_file_of_weights_names_what_to_download(check, project, given):
+    from tf_keras.src.applications import vgg16
+
+    with pytest.raises(ConfigError) as caught:
+        check("digits", "model=VGG16", IMAGE, f"model_params={{weights: {given}}}")
+    assert f"there is no file {project / given}" in str(caught.value)
+    assert f"download {vgg16.WEIGHTS_PATH_NO_TOP} (MD5 " in str(caught.value)
+
+
+def test_validate_makes_the_components_of_custom_nodes(project, monkeypatch):
+    from runners.operations.validate import validate
+
+    node = {"component": "os:system", "inputs": {"examples": "TFRecordGen.examples"}}
+    config = load_config("digits", cwd=project, overrides=[f"nodes.Own={node}"])
+    monkeypatch.syspath_prepend(str(project))
+    with pytest.raises(
+        ConfigError, match="'os:system' is not a TFX component"
+    ) as error:
+        validate(config)
+    assert "nodes.Own" in str(error.value.where)
+    assert not (project / ".sluice").exists()
