@@ -47,6 +47,13 @@ def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
         yield f"{path} has no name"
     if isinstance(message, schema_pb2.Feature):
         yield from _unmeasured(message, path)
+    if isinstance(message, schema_pb2.DatasetConstraints):
+        for key in ("num_examples_drift_comparator", "num_examples_version_comparator"):
+            if message.HasField(key):
+                yield (
+                    f"{path}.{key} is not measured: set validate.max_count_change in "
+                    "the config"
+                )
     for field, value in message.ListFields():
         place = f"{path}.{field.name}".removeprefix(".")
         if field.message_type is None:

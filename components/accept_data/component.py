@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-
 from tfx import types
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import component_spec, standard_artifacts
@@ -16,10 +13,7 @@ from components.accept_data import executor
 class AcceptDataSpec(component_spec.ComponentSpec):
     """Statistics, the ingestion's report and a verdict in, nothing out."""
 
-    PARAMETERS = {
-        "splits": component_spec.ExecutionParameter(type=str),
-        "baseline_store": component_spec.ExecutionParameter(type=str),
-    }
+    PARAMETERS = {"baseline_store": component_spec.ExecutionParameter(type=str)}
     INPUTS = {
         "statistics": component_spec.ChannelParameter(
             type=standard_artifacts.ExampleStatistics
@@ -41,7 +35,6 @@ class AcceptData(base_component.BaseComponent):
             statistics=statistics_gen.outputs["statistics"],
             quarantine=tfrecord_gen.outputs["quarantine"],
             verdict=data_verdict.outputs["verdict"],
-            splits=["train", "eval", "test"],
             baseline_store="/srv/trips/state/accepted",
         )
         accept_data.add_upstream_node(data_gate)
@@ -50,30 +43,11 @@ class AcceptData(base_component.BaseComponent):
     SPEC_CLASS = AcceptDataSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
-    def __init__(
-        self,
-        *,
-        statistics: types.BaseChannel,
-        quarantine: types.BaseChannel,
-        verdict: types.BaseChannel,
-        splits: Sequence[str],
-        baseline_store: str,
-    ) -> None:
+    def __init__(self, *, baseline_store: str, **inputs: types.BaseChannel) -> None:
         """Declares the node.
 
         Args:
-          statistics: output of StatisticsGen.
-          quarantine: of the ingestion; its report says which data it is.
-          verdict: of the data.
-          splits: the splits that the pipeline declares, in order.
           baseline_store: a directory or an address such as ``gs://bucket/accepted``.
+          **inputs: the artifacts, as the spec names them.
         """
-        super().__init__(
-            AcceptDataSpec(
-                statistics=statistics,
-                quarantine=quarantine,
-                verdict=verdict,
-                splits=json.dumps(list(splits)),
-                baseline_store=baseline_store,
-            )
-        )
+        super().__init__(AcceptDataSpec(baseline_store=baseline_store, **inputs))

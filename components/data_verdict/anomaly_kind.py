@@ -1,4 +1,4 @@
-"""Kinds of data anomalies, as named in a policy.
+"""Kinds of data anomalies, as named in a policy, and their rows in the verdict.
 
 TFDV has nearly ninety anomaly types, many of them the same for different value types.
 Each is mapped to one of the kinds that ``KINDS`` explains; a type that a newer TFDV
@@ -7,7 +7,11 @@ adds is ``other`` until it is listed here.
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorflow_metadata.proto.v0 import anomalies_pb2
+
+from sluice.record.verdict import Check
 
 KINDS = {
     "new_value": "a value that the feature's domain does not list",
@@ -19,9 +23,6 @@ KINDS = {
     "wrong_type": "values of another type than the schema's",
     "wrong_shape": "more or fewer values in an example than the schema says",
     "not_unique": "more or fewer different values than the schema says",
-    "sequence": "tokens of a sequence that break the schema's limits",
-    "invalid_image": "an image that cannot be read, or is too large",
-    "schema": "a schema that contradicts itself",
     "drift": "values distributed otherwise than in the data that was accepted last",
     "split_drift": "values distributed otherwise in train than in eval",
     "skew": "values distributed otherwise than in what clients have sent",
@@ -32,7 +33,6 @@ KINDS = {
     "duplicate_shard": "the same file content more than once",
     "missing_shard": "a file that its set's numbering announces, but is not there",
     "manifest": "files that are not what their manifest says",
-    "custom": "a validation of the user's own",
     "other": "an anomaly of TFDV that has no name here",
 }
 OF_NO_FEATURE = (
@@ -48,7 +48,6 @@ COMPARISON_NAMES = {
     "split_drift": "train against eval",
     "skew": "training-serving skew",
 }
-COMPARISONS = tuple(COMPARISON_NAMES)
 # What `sluice schema diff` shows, and `accept` can write into the schema.
 SCHEMA_KINDS = (
     "new_value",
@@ -86,16 +85,6 @@ _TYPES = {
         EMBEDDING_SHAPE_INVALID INVALID_FEATURE_SHAPE""",
     "not_unique": """FEATURE_TYPE_HIGH_UNIQUE FEATURE_TYPE_LOW_UNIQUE
         FEATURE_TYPE_NO_UNIQUE""",
-    "sequence": """SEQUENCE_VALUE_TOO_FEW_OCCURRENCES
-        SEQUENCE_VALUE_TOO_MANY_OCCURRENCES SEQUENCE_VALUE_TOO_SMALL_FRACTION
-        SEQUENCE_VALUE_TOO_LARGE_FRACTION FEATURE_COVERAGE_TOO_LOW
-        FEATURE_COVERAGE_TOO_SHORT_AVG_TOKEN_LENGTH NLP_WRONG_LOCATION""",
-    "invalid_image": "LOW_SUPPORTED_IMAGE_FRACTION MAX_IMAGE_BYTE_SIZE_EXCEEDED",
-    "schema": """BOOL_TYPE_INVALID_CONFIG SPARSE_FEATURE_NAME_COLLISION
-        WEIGHTED_FEATURE_NAME_COLLISION DOMAIN_INVALID_FOR_TYPE FEATURE_MISSING_NAME
-        FEATURE_MISSING_TYPE INVALID_SCHEMA_SPECIFICATION
-        INVALID_DOMAIN_SPECIFICATION DERIVED_FEATURE_BAD_LIFECYCLE
-        DERIVED_FEATURE_INVALID_SOURCE""",
     # Only the caller of TFDV knows which of the comparisons it was.
     "drift": """COMPARATOR_L_INFTY_HIGH COMPARATOR_JENSEN_SHANNON_DIVERGENCE_HIGH
         COMPARATOR_NORMALIZED_ABSOLUTE_DIFFERENCE_HIGH
@@ -104,10 +93,22 @@ _TYPES = {
     "not_compared": "COMPARATOR_CONTROL_DATA_MISSING STATS_NOT_AVAILABLE",
     "count": "NO_DATA_IN_SPAN DATASET_LOW_NUM_EXAMPLES DATASET_HIGH_NUM_EXAMPLES",
     "count_change": "COMPARATOR_LOW_NUM_EXAMPLES COMPARATOR_HIGH_NUM_EXAMPLES",
-    "custom": "CUSTOM_VALIDATION",
-    "other": "UNKNOWN_TYPE MULTIPLE_REASONS",
 }
 _KIND_OF = {name: kind for kind, names in _TYPES.items() for name in names.split()}
+
+
+def anomaly(kind: str, split: str, check: str, why: str, **fields: Any) -> Check:
+    """Returns the row of an anomaly, to which the policy is not applied yet.
+
+    Args:
+      kind: one of ``KINDS``.
+      split: the split, ``serving``, or ``overall``.
+      check: what was checked.
+      why: one sentence, without values of sensitive features.
+      **fields: further fields of the row.
+    """
+    known: dict[str, Any] = {"limit": None, "baseline": None, "actual": "anomaly"}
+    return Check(check, split, passed=False, why=why, kind=kind, **known | fields)
 
 
 def remedy(kind: str) -> tuple[str, str | None]:

@@ -1,15 +1,12 @@
 """Driver of ``DataVerdict``: selects the data baseline before the cache lookup.
 
 The baseline is not an input of the node in the graph, and it changes between runs.
-Selected here, it is part of the cache key, as the path of its ``record.json``, whose
-content is hashed. Cloud engines run no custom drivers: there the executor selects it,
-and the node must not be cached.
+Selected here, it is part of the cache key. Cloud engines run no custom drivers: there
+the executor selects it, and the node must not be cached.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from typing import Any
 
 from tfx.dsl.components.base import base_driver
@@ -31,8 +28,8 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
     def run(self, execution_info: Any) -> driver_output_pb2.DriverOutput:
         quarantine = execution_info.input_dict["quarantine"]
         report = Report.load(artifact_utils.get_single_uri(quarantine))
-        baseline_store = execution_info.exec_properties["baseline_store"]
-        found = find_data_baseline(baseline_store, identify(report))
+        store = execution_info.exec_properties["baseline_store"]
+        found = find_data_baseline(store, identify(report))
         result = driver_output_pb2.DriverOutput()
-        result.exec_properties["baseline"].string_value = json.dumps(asdict(found))
+        result.exec_properties["baseline"].string_value = found
         return result

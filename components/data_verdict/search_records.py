@@ -1,7 +1,8 @@
 """Searches the ingested files for example records of the verdict's failed rows.
 
 TFDV validates statistics and names no record. So the source files are read once more,
-until each row has its examples.
+until each row has its examples. Some kinds of anomalies, such as a split with too few
+examples, are not visible in any one record.
 """
 
 from __future__ import annotations
@@ -9,184 +10,175 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.record_check import RecordCheck, record_check
+from components.data_verdict.schema_rows import number_of_values
+from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.scan import valid_records
-from components.tfrecord_gen.report import FileReport
+from components.tfrecord_gen.report import Report
+from schemas.features import number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
-from sluice.record.verdict import Verdict
+from sluice.record.verdict import Check
 from sluice.splits import SERVING
-from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
-from sluice.tfrecords.frame_reader import Record
 from sluice.tfrecords.parse_tf_example import parse
 
-MAX_RECORDS = 2_000_000
 MAX_SECONDS = 60.0
+MAX_SHOWN = 60
+
+# Takes a record's feature, None if it is missing; returns what is wrong, or None.
+RecordCheck = Callable[[Any], str | None]
 
 
 def add_examples(
-    verdict: Verdict,
-    source: Source,
+    rows: Sequence[Check],
+    reports: Sequence[Report],
     schema: schema_pb2.Schema,
     *,
+    hash_splits: HashSplits | None = None,
     sensitive: Collection[str] = (),
-    max_records: int = MAX_RECORDS,
     max_seconds: float = MAX_SECONDS,
-) -> Verdict:
-    """Returns the verdict with example records in its rows, as far as any are found.
+) -> list[Check]:
+    """Returns the rows with example records, as far as any are found.
 
     Args:
-      verdict: its rows about a feature that fail or warn get examples.
-      source: the files of the verdict's data.
+      rows: those about a feature that fail or warn get examples.
+      reports: of the ingestions, with the files.
       schema: to check records against.
+      hash_splits: how records are divided into splits; None if files are.
       sensitive: features whose values are withheld.
-      max_records: limit of records to read.
       max_seconds: limit of the search.
     """
-    searches = dict(_searches(verdict, schema, sensitive))
-    search_records([*searches.values()], source, max_records, max_seconds)
-    rows = [
-        replace(row, examples=tuple(searches[index].found))
-        if index in searches and searches[index].found
-        else row
-        for index, row in enumerate(verdict.rows)
+    declared = {feature.name: feature for feature in schema.feature}
+    checks = {
+        index: check
+        for index, row in enumerate(rows)
+        if row.severity in ("fail", "warn") and row.feature and row.kind
+        if (check := _record_check(row.kind, declared.get(row.feature), schema))
+    }
+    found: dict[int, list[str]] = defaultdict(list)
+    end = time.monotonic() + max_seconds
+    for file, limit in [(x, y.max_record_bytes) for y in reports for x in y.files]:
+        searched = [i for i in checks if _may_be_in(file.split, rows[i])]
+        for record in valid_records(file.path, limit) if searched else ():
+            searched = [i for i in searched if len(found[i]) < MAX_EXAMPLES]
+            if not searched or time.monotonic() > end:
+                break
+            split = file.split
+            if split is None and hash_splits:
+                try:
+                    split = hash_splits.split_of(record.data)
+                except LookupError:
+                    continue  # The record is in quarantine.
+            features = parse(record.data).features.feature
+            for i in searched:
+                name = rows[i].feature or ""
+                # Not features[name], which would add it.
+                wrong = checks[i](features.get(name))
+                if wrong is not None and _may_be_in(split, rows[i]):
+                    shown = "" if name in sensitive else f": {printable(name)} {wrong}"
+                    found[i].append(f"{file.path}, record {record.number:,}{shown}")
+    return [
+        replace(row, examples=(*row.examples, *found[i])) for i, row in enumerate(rows)
     ]
-    return replace(verdict, rows=tuple(rows))
 
 
-def _searches(
-    verdict: Verdict, schema: schema_pb2.Schema, sensitive: Collection[str]
-) -> Iterator[tuple[int, Search]]:
-    """Yields the search for each row, with the row's index."""
-    alike: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for index, row in enumerate(verdict.rows):
-        if row.severity in ("fail", "warn") and row.feature and row.kind:
-            alike[row.kind, row.feature].append(index)
-    for (kind, feature), indices in alike.items():
-        breaks = record_check(kind, feature, schema)
-        if breaks is None:
-            continue
-        for place, index in enumerate(indices):
-            # MAX_EXAMPLES is divided among the rows, larger shares first.
-            most = (MAX_EXAMPLES + len(indices) - 1 - place) // len(indices)
-            split = verdict.rows[index].slice
-            search = Search(split, feature, breaks, feature in sensitive, most)
-            yield index, search
+def _may_be_in(split: str | None, row: Check) -> bool:
+    """Whether a row is about a split; None (hashed records) is any but serving."""
+    return split == row.slice or (split is None and row.slice != SERVING)
 
 
-@dataclass
-class Search:
-    """Search for records of one split that violate a check of one feature.
-
-    Attributes:
-      split: to search; ``serving`` has files of its own.
-      feature: its name.
-      breaks: the check; returns the violation.
-      is_sensitive: whether the value is withheld.
-      most: number of records to find.
-      found: the violations, each with file, record number and value.
-      read: number of records of the split that were checked.
-    """
-
-    split: str
-    feature: str
-    breaks: RecordCheck
-    is_sensitive: bool = False
-    most: int = MAX_EXAMPLES
-    found: list[str] = field(default_factory=list)
-    read: int = 0
-
-    @property
-    def is_done(self) -> bool:
-        return len(self.found) >= self.most
-
-    def may_be_in(self, split: str | None) -> bool:
-        """Whether a split is searched; None (hashed records) is any but serving."""
-        return split == self.split or (split is None and self.split != SERVING)
-
-    def look(self, features: Mapping[str, Any], place: str) -> None:
-        self.read += 1
-        if (value := self.breaks(features.get(self.feature))) is not None:
-            shown = (
-                place
-                if self.is_sensitive
-                else f"{place}: {printable(self.feature)} {value}"
-            )
-            self.found.append(shown)
+_KIND_OF_TYPE = {
+    schema_pb2.BYTES: "bytes_list",
+    schema_pb2.INT: "int64_list",
+    schema_pb2.FLOAT: "float_list",
+}
 
 
-@dataclass(frozen=True)
-class Source:
-    """The files of an ingestion, and how their records are read.
-
-    Attributes:
-      files: with their splits, serving examples included.
-      split_of: returns the split of a hashed record; None searches hashed records for
-        every split.
-      max_record_bytes: longer records are skipped, as in the ingestion.
-    """
-
-    files: Sequence[FileReport]
-    split_of: Callable[[bytes], str] | None = None
-    max_record_bytes: int = MAX_RECORD_BYTES
-
-
-def search_records(
-    searches: Sequence[Search],
-    source: Source,
-    max_records: int | None = None,
-    max_seconds: float = math.inf,
-) -> None:
-    """Reads records until all searches are done, and fills in their results.
+def _record_check(
+    kind: str, declared: schema_pb2.Feature | None, schema: schema_pb2.Schema
+) -> RecordCheck | None:
+    """Returns the check of a record; None for kinds not visible in one record.
 
     Args:
-      searches: to run.
-      source: files to read.
-      max_records: limit of records to read.
-      max_seconds: limit of the search.
+      kind: of the anomaly.
+      declared: the feature in the schema; None for a new one.
+      schema: with its domains.
     """
-    end = time.monotonic() + max_seconds
-    for file, record in islice(_records(searches, source), max_records):
-        _look(file, record, searches, source.split_of)
-        if time.monotonic() > end:
-            break
+    if kind == "new_feature":
+        return lambda found: None if found is None else _shown(_values(found))
+    if declared is None:
+        return None
+    if kind == "missing":
+        return lambda found: None if _values(found) else "missing"
+    if kind == "wrong_shape":
+        least, most = number_of_values(declared)
+        return lambda found: (
+            f"{len(values)} values"
+            if (values := _values(found))
+            and not least <= len(values) <= (most or math.inf)
+            else None
+        )
+    if kind == "wrong_type":
+        expected = _KIND_OF_TYPE.get(declared.type)
+        return lambda found: (
+            f"{found.WhichOneof('kind')} {_shown(_values(found))}"
+            if _values(found) and found.WhichOneof("kind") != expected
+            else None
+        )
+    if is_bad := _bad_value(kind, declared, schema):
+        return lambda found: (
+            _shown(bad) if (bad := [*filter(is_bad, _values(found))]) else None
+        )
+    return None
 
 
-def _records(
-    searches: Sequence[Search], source: Source
-) -> Iterator[tuple[FileReport, Record]]:
-    """Yields the records of the files that a search needs."""
-    for file in source.files:
-        wanted = [item for item in searches if item.may_be_in(file.split)]
-        if all(item.is_done for item in wanted):
-            continue
-        for record in valid_records(file.path, source.max_record_bytes):
-            yield file, record
-            if all(item.is_done for item in wanted):
-                break
+def _bad_value(
+    kind: str, declared: schema_pb2.Feature, schema: schema_pb2.Schema
+) -> Callable[[Any], bool] | None:
+    """Returns what tells a bad value; None for kinds without one."""
+    if kind == "out_of_range" and (bounds := number_bounds(declared)):
+        low, high = bounds
+        least = -math.inf if low is None else low
+        most = math.inf if high is None else high
+        return lambda x: isinstance(x, int | float) and (x < least or x > most)
+    if kind == "new_value" and (domain := string_domain(declared, schema)):
+        known = {value.encode() for value in domain.value}
+        return lambda x: isinstance(x, bytes) and x not in known
+    if kind == "not_finite":
+        return lambda x: isinstance(x, float) and not math.isfinite(x)
+    if kind == "invalid_text":
+        return lambda x: isinstance(x, bytes) and _as_text(x) is None
+    return None
 
 
-def _look(
-    file: FileReport,
-    record: Record,
-    searches: Sequence[Search],
-    split_of: Callable[[bytes], str] | None,
-) -> None:
-    split = file.split
-    if split is None and split_of is not None:
-        try:
-            split = split_of(record.data)
-        except LookupError:
-            return  # The record is in quarantine.
-    features = parse(record.data).features.feature
-    place = f"{file.path}, record {record.number:,}"
-    for item in searches:
-        if not item.is_done and item.may_be_in(split):
-            item.look(features, place)
+def _values(feature: Any) -> Sequence[Any]:
+    kind = feature.WhichOneof("kind") if feature is not None else None
+    return getattr(feature, kind).value if kind else ()
+
+
+def _as_text(value: bytes) -> str | None:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _shown(values: Sequence[Any]) -> str:
+    """Returns the first value, readable, and the number of further values."""
+    if not values:
+        return "no values"
+    more = f" and {len(values) - 1} more values" if len(values) > 1 else ""
+    value = values[0]
+    if isinstance(value, float):
+        return f"{value:g}{more}"
+    if not isinstance(value, bytes):
+        return f"{value}{more}"
+    if (text := _as_text(value)) is None:
+        return f"{len(value):,} bytes that are not text{more}"
+    quoted = repr(text)
+    return (quoted if len(quoted) <= MAX_SHOWN else f"{quoted[:MAX_SHOWN]}...") + more

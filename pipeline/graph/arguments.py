@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.data_verdict.policy import DataPolicy, Policy
+from components.data_verdict.policy import DataPolicy, Policy, Settings
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from pipeline.config.config import Config
@@ -89,20 +89,23 @@ def of_import_schema_gen(context: GraphContext) -> Arguments:
 def of_data_verdict(context: GraphContext) -> Arguments:
     """The policy of the data gate."""
     config = context.config
+    settings = Settings(
+        splits=tuple(context.splits),
+        policy=policy_of(config),
+        sensitive=tuple(sorted(config.sensitive)),
+        hash_splits=config.data.hash_splits,
+    )
+    store = context.locations.baseline_store
     return {
-        "splits": context.splits,
-        "policy": policy_of(config),
-        "baseline_store": context.locations.baseline_store,
-        "sensitive": list(config.sensitive),
-        "hash_splits": config.data.hash_splits,
+        "settings": settings,
+        "baseline_store": store,
         "override": context.accept_data,
     }
 
 
 def of_accept_data(context: GraphContext) -> Arguments:
     """The baseline store that records accepted data."""
-    store = context.locations.baseline_store
-    return {"splits": context.splits, "baseline_store": store}
+    return {"baseline_store": context.locations.baseline_store}
 
 
 def of_transform(context: GraphContext) -> Arguments:

@@ -1,174 +1,115 @@
-"""Data baselines: writing, selection of the newest other one, damaged entries."""
+"""Data baselines: which entry new data is compared with."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from components.accept_data.data_baselines import (
     RECORD_FILE,
-    DataBaseline,
+    Entry,
     Identity,
-    SplitStatistics,
     find_data_baseline,
+    holds,
     identify,
     read_entry,
     write_entry,
 )
-from components.accept_data.entry import Entry
-from components.tfrecord_gen.report import FileReport, Report
-from sluice.storage import atomic
+from components.tfrecord_gen.report import FileReport, Report, SplitReport
+from sluice.errors import DataError
 from sluice.storage.storage import Storage
 
 pytestmark = pytest.mark.unit
 
-ONE, TWO, THREE = (Identity(str(n), f"fingerprint-{n}") for n in (1, 2, 3))
+ONE, TWO, THREE = (Identity(str(n), f"fingerprint {n}") for n in (1, 2, 3))
+STATISTICS = statistics_pb2.DatasetFeatureStatisticsList()
+STATISTICS.datasets.add(num_examples=12)
 
 
-def _entry(identity: Identity, minute: int, **changes: Any) -> Entry:
-    at = f"2026-11-21T15:{minute:02}:00+00:00"
-    facts = {"run_id": "run", "spans": (), "splits": {}, "accepted_at": at, **changes}
-    return Entry(identity.name, identity.fingerprint, **facts)
-
-
-def _write(store: Path, identity: Identity, minute: int, **changes: Any) -> Entry:
-    statistics = changes.pop("statistics", identity.fingerprint.encode())
-    return write_entry(
-        str(store),
-        _entry(identity, minute, **changes),
-        {"train": SplitStatistics(12, statistics)},
+def _accept(store: Path, identity: Identity, splits: dict | None = None) -> Entry:
+    entry = Entry(
+        name=f"span {identity.span}",
+        accepted_at="2026-11-21T15:00:00+00:00",
+        run_id="run",
+        spans=(0, 1),
+        splits=splits or {"train": 12},
+        override="known outage",
     )
+    content = STATISTICS.SerializeToString()
+    write_entry(str(store), identity, entry, dict.fromkeys(entry.splits, content))
+    return entry
 
 
 def _baseline(store: Path, identity: Identity) -> str:
-    return Path(find_data_baseline(str(store), identity).record).parent.name
+    folder = find_data_baseline(str(store), identity)
+    return Path(folder).name.split("-")[1] if folder else ""
 
 
 def test_an_entry_is_read_back_with_its_statistics(tmp_path):
-    entry = _write(tmp_path, ONE, 1, spans=(0, 1), override="known outage")
-    record = str(tmp_path / "1" / RECORD_FILE)
-    assert read_entry(record) == (entry, {"train": b"fingerprint-1"})
-    assert entry.override == "known outage" and entry.spans == (0, 1)
-    assert entry.splits["train"].examples == 12
+    entry = _accept(tmp_path, ONE)
+    folder = find_data_baseline(str(tmp_path), TWO)
+    assert read_entry(folder) == (entry, {"train": STATISTICS})
 
 
-def test_the_baseline_is_the_newest_that_is_not_this_data(tmp_path):
-    assert find_data_baseline(str(tmp_path / "none"), ONE).record == ""
-    _write(tmp_path, TWO, 1)
-    _write(tmp_path, ONE, 2)
-    _write(tmp_path, THREE, 3)
+def test_the_baseline_is_the_newest_other_data(tmp_path):
+    assert _baseline(tmp_path / "none", ONE) == ""
+    for identity in (TWO, ONE, THREE):
+        _accept(tmp_path, identity)
     assert _baseline(tmp_path, Identity("4", "new")) == "3"
+    assert _baseline(tmp_path, THREE) == "1"
+    assert _baseline(tmp_path, Identity("3", "second version")) == "1"
+    assert _baseline(tmp_path, Identity("9", THREE.fingerprint)) == "1"
+    # Data without spans is told apart by its content alone.
+    _accept(tmp_path, Identity("data", "a"))
+    assert _baseline(tmp_path, Identity("data", "b")) == "data"
+    assert _baseline(tmp_path, Identity("data", "a")) == "3"
+
+
+def test_an_entry_whose_writer_was_killed_is_none(tmp_path, monkeypatch):
+    write = Storage.write_atomically
+    _accept(tmp_path, ONE)
+
+    def killed(storage, path, data, **options):
+        if path.endswith(RECORD_FILE):
+            raise OSError(28, "No space left on device")
+        write(storage, path, data, **options)
+
+    monkeypatch.setattr(Storage, "write_atomically", killed)
+    with pytest.raises(OSError, match="No space left"):
+        _accept(tmp_path, TWO)
     assert _baseline(tmp_path, THREE) == "1"
 
 
-def test_neither_an_earlier_version_of_a_span_nor_renamed_data_counts(tmp_path):
-    _write(tmp_path, ONE, 1)
-    _write(tmp_path, TWO, 2)
-    assert _baseline(tmp_path, Identity("2", "second version")) == "1"
-    assert _baseline(tmp_path, Identity("9", TWO.fingerprint)) == "1"
+def test_only_the_folder_of_the_baseline_is_read(tmp_path, monkeypatch):
+    """Found: each run read the record of each acceptance, on gs:// one request each."""
+    for number in range(20):
+        _accept(tmp_path, Identity(str(number), f"fingerprint {number}"))
+    asked = set()
+    stat = Storage.stat
+
+    def count(storage, uri):
+        asked.add(uri)
+        return stat(storage, uri)
+
+    monkeypatch.setattr(Storage, "stat", count)
+    monkeypatch.setattr(Storage, "read", lambda self, uri: pytest.fail(uri))
+    assert _baseline(tmp_path, Identity("20", "new")) == "19"
+    assert len(asked) == 1
 
 
-def test_data_that_is_accepted_again_does_not_become_the_newest(tmp_path):
-    first = _write(tmp_path, ONE, 1)
-    _write(tmp_path, TWO, 2)
-    assert _write(tmp_path, ONE, 3) == first
-    assert _baseline(tmp_path, THREE) == "2"
+@pytest.mark.parametrize("damaged", [RECORD_FILE, "train.pb"])
+def test_a_damaged_entry_is_named(tmp_path, damaged):
+    _accept(tmp_path, ONE)
+    folder = find_data_baseline(str(tmp_path), TWO)
+    (Path(folder) / damaged).write_bytes(b"\xff{")
+    with pytest.raises(DataError, match="delete the folder") as caught:
+        read_entry(folder)
+    assert caught.value.where == f"{folder}/{damaged}"
 
 
-def test_the_same_files_in_other_splits_rewrite_the_entry(tmp_path):
-    first = _write(tmp_path, ONE, 1)
-    _write(tmp_path, TWO, 2)
-    again = write_entry(
-        str(tmp_path),
-        _entry(ONE, 3, run_id="other"),
-        {"train": SplitStatistics(9, b"nine"), "eval": SplitStatistics(3, b"three")},
-    )
-    assert {split: item.examples for split, item in again.splits.items()} == {
-        "train": 9,
-        "eval": 3,
-    }
-    assert again.accepted_at == first.accepted_at
-    assert _baseline(tmp_path, THREE) == "2"
-
-
-def test_entries_of_the_same_second_are_ordered_by_span(tmp_path):
-    nine, ten = Identity("9", "nine"), Identity("10", "ten")
-    _write(tmp_path, nine, 1, spans=(9,))
-    _write(tmp_path, ten, 1, spans=(10,))
-    assert _baseline(tmp_path, THREE) == "10"
-
-
-def test_two_concurrent_writers_leave_a_complete_entry(tmp_path):
-    """The second replaces the entry while the first has not yet named its files."""
-    real = Storage.write_atomically
-    _write(tmp_path, ONE, 1)
-    newer = Identity("1", "third version")
-
-    def slow(storage: Any, path: str, data: bytes, **options: Any) -> None:
-        if path.endswith(RECORD_FILE) and b"second version" in data and not calls:
-            calls.append(path)
-            _write(tmp_path, newer, 3)
-        real(storage, path, data, **options)
-
-    calls: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Storage, "write_atomically", slow)
-        _write(tmp_path, Identity("1", "second version"), 2)
-    found = find_data_baseline(str(tmp_path), TWO)
-    assert found.damaged == ()
-    assert read_entry(found.record)[0].fingerprint == "second version"
-    # Nothing is left of the two that were replaced.
-    assert len(list((tmp_path / "1").iterdir())) == 2
-
-
-def _change(folder: Path, key: str, value: Any) -> None:
-    path = folder / RECORD_FILE
-    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
-
-
-@pytest.mark.parametrize(
-    ("damage", "reason"),
-    [
-        (lambda folder: (folder / RECORD_FILE).write_text("{"), "Expecting property"),
-        (lambda folder: _change(folder, "accepted_at", None), "not a record"),
-        (lambda folder: _change(folder, "spans", ["one"]), "not a record"),
-        (lambda folder: _change(folder, "splits", {"train": {}}), "not a record"),
-        (lambda folder: (folder / RECORD_FILE).write_bytes(b"\xff"), "codec"),
-        (lambda folder: next(folder.glob("*.pb")).unlink(), "No such file"),
-        (
-            lambda folder: next(folder.glob("*.pb")).write_bytes(b"other"),
-            "has changed since it was written",
-        ),
-    ],
-)
-def test_a_damaged_entry_is_named_and_skipped(tmp_path, damage, reason):
-    _write(tmp_path, ONE, 1)
-    _write(tmp_path, TWO, 2)
-    damage(tmp_path / "2")
-    found = find_data_baseline(str(tmp_path), THREE)
-    assert Path(found.record).parent.name == "1"
-    (line,) = found.damaged
-    assert line.startswith(f"{tmp_path / '2'} was skipped: ") and reason in line
-    _write(tmp_path, TWO, 4)
-    assert find_data_baseline(str(tmp_path), THREE).damaged == ()
-
-
-def test_an_interrupted_writer_leaves_no_entry(tmp_path, monkeypatch):
-    def full(path: str, data: bytes) -> bool:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(atomic, "create", full)
-    with pytest.raises(OSError, match="No space left"):
-        _write(tmp_path, ONE, 1)
-    found = find_data_baseline(str(tmp_path), TWO)
-    # It warns of no damage: there is no entry yet.
-    assert found == DataBaseline("", ())
-
-
-def _report(*digests: str, spans: tuple[int, ...] = ()) -> Report:
+def _report(*digests: str, spans: tuple[int, ...] = (), train: int = 12) -> Report:
     files = tuple(
         FileReport(
             path=f"/somewhere/{index}",
@@ -184,12 +125,22 @@ def _report(*digests: str, spans: tuple[int, ...] = ()) -> Report:
         )
         for index, sha256 in enumerate(digests)
     )
-    return Report(files, {}, 1, 0, 0, 1, 0.0, spans=spans)
+    splits = {"train": SplitReport(train, 1)}
+    return Report(files, splits, 1, 0, 0, 1, 0.0, spans=spans)
 
 
 def test_the_identity_is_the_content():
     identity = identify(_report("a", "b"))
     assert identity == identify(_report("b", "a"))
     assert identity.fingerprint != identify(_report("a", "c")).fingerprint
-    assert identity.name == f"data-{identity.fingerprint[:12]}"
-    assert identify(_report("a", spans=(6, 7))).name == "7"
+    assert identity.span == "data"
+    assert identify(_report("a", spans=(6, 7))).span == "7"
+
+
+def test_a_store_holds_data_with_the_same_splits(tmp_path):
+    report = _report("a")
+    assert not holds(str(tmp_path), report)
+    _accept(tmp_path, identify(report))
+    assert holds(str(tmp_path), report)
+    assert not holds(str(tmp_path), _report("b"))
+    assert not holds(str(tmp_path), _report("a", train=11))

@@ -11,7 +11,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
-from components.data_verdict.policy import Policy
+from components.data_verdict.policy import Policy, Settings
 from components.tfrecord_gen.report import FileReport, Report, SplitReport
 from sample_data.tf_example import encode
 from sluice.record.verdict import Verdict
@@ -109,7 +109,8 @@ class Workbench:
         schema: str = SCHEMA,
         spans: tuple[int, ...] = (),
         policy: Policy | None = None,
-        **properties: Any,
+        sensitive: tuple[str, ...] = (),
+        override: str | None = None,
     ) -> Verdict:
         """Returns the verdict; a split that is not given is good."""
         from tfx.orchestration.portable import data_types
@@ -126,12 +127,16 @@ class Workbench:
         inputs = self._inputs(records, _schema(schema), spans)
         if serving is not None:
             inputs["serving_statistics"] = self._statistics({"serving": serving})
+        settings = Settings(
+            splits=SPLITS,
+            policy=policy or Policy(),
+            sensitive=sensitive,
+        )
         self.properties = {
-            "splits": json.dumps(SPLITS),
-            "policy": (policy or Policy()).to_json(),
+            "settings": settings.model_dump_json(),
             "baseline_store": str(self.baseline_store),
-            "sensitive": "[]",
-        } | properties
+            "override": override,
+        }
         info = data_types.ExecutionInfo(
             input_dict=inputs, exec_properties=self.properties
         )

@@ -10,11 +10,11 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.search_records import Source, add_examples
+from components.data_verdict.search_records import add_examples
 from components.tfrecord_gen.checking.hash_splits import HashSplits
-from components.tfrecord_gen.report import FileReport
+from components.tfrecord_gen.report import FileReport, Report
 from sample_data.tf_example import encode
-from sluice.record.verdict import Check, Verdict
+from sluice.record.verdict import Check
 from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
@@ -26,7 +26,6 @@ SCHEMA = text_format.Parse(
     feature { name: "own" type: BYTES string_domain { value: "a" } }
     feature { name: "label" type: INT shape { dim { size: 1 } } int_domain { max: 1 } }
     feature { name: "tags" type: INT value_count { min: 1 max: 2 } }
-    feature { name: "image" type: BYTES image_domain {} }
     string_domain { name: "pay" value: "Cash" value: "Card" }
     """,
     schema_pb2.Schema(),
@@ -37,8 +36,8 @@ GOOD = {
     "own": [b"a"],
     "label": [1],
     "tags": [1, 2],
-    "image": [b"\x89PNG\r\n\x1a\n..."],
 }
+BAD = {**GOOD, "fare": [-1.0]}
 
 
 def _file(path: Path, records: list[dict], split: str | None = "train") -> FileReport:
@@ -57,7 +56,7 @@ def _file(path: Path, records: list[dict], split: str | None = "train") -> FileR
     )
 
 
-def _row(kind: str, feature: str, **changes: Any) -> Check:
+def _row(kind: str = "out_of_range", feature: str = "fare", **changes: Any) -> Check:
     fields: dict[str, Any] = {
         "check": f"feature {feature!r}",
         "slice": "train",
@@ -72,12 +71,11 @@ def _row(kind: str, feature: str, **changes: Any) -> Check:
     return Check(**(fields | changes))
 
 
-def _find(
-    files: list[FileReport], *rows: Check, split_of: Any = None, **options: Any
-) -> list[list[str]]:
-    source = Source(files, split_of)
-    verdict = add_examples(Verdict("data", rows), source, SCHEMA, **options)
-    return [list(row.examples) for row in verdict.rows]
+def _find(files: list[FileReport], *rows: Check, **options: Any) -> list[list[str]]:
+    reports = [Report(tuple(files), {}, 1, 0, 0, 1, 0.0)]
+    return [
+        list(row.examples) for row in add_examples(rows, reports, SCHEMA, **options)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -99,32 +97,28 @@ def _find(
         ("wrong_shape", "tags", [0, 1, 2], "tags 3 values"),
         ("missing", "label", None, "label missing"),
         ("new_feature", "extra", [3], "extra 3"),
-        ("invalid_image", "image", [b"no"], "image 'no'"),
     ],
 )
 def test_a_record_that_breaks_the_schema_is_found(
     tmp_path, kind, feature, values, shown
 ):
-    bad = {**GOOD, feature: values} if values else GOOD.copy()
-    if not values:
-        del bad[feature]
+    bad = {key: x for key, x in {**GOOD, feature: values}.items() if x}
     file = _file(tmp_path / "with space.tfrecord", [GOOD, bad, GOOD])
-    (found,) = _find([file], _row(kind, feature))
-    assert found == [f"{file.path}, record 2: {shown}"]
+    assert _find([file], _row(kind, feature)) == [[f"{file.path}, record 2: {shown}"]]
 
 
-def test_the_search_ends_after_five_examples(tmp_path):
-    bad = {**GOOD, "fare": [-1.0]}
+def test_the_search_ends_after_five_examples_of_the_split(tmp_path):
     files = [
-        _file(tmp_path / "eval", [bad] * 3, "eval"),
-        _file(tmp_path / "train-0", [GOOD, *[bad] * 4]),
-        _file(tmp_path / "train-1", [bad] * 4),
+        _file(tmp_path / "eval", [BAD] * 3, "eval"),
+        _file(tmp_path / "train-0", [GOOD, *[BAD] * 4]),
+        _file(tmp_path / "train-1", [BAD] * 4),
     ]
-    (found,) = _find(files, _row("out_of_range", "fare"))
+    (found,) = _find(files, _row())
     assert [line.split(": ")[0] for line in found] == [
         *(f"{files[1].path}, record {number}" for number in (2, 3, 4, 5)),
         f"{files[2].path}, record 1",
     ]
+    assert _find(files, _row(), max_seconds=-1) == [[]]
 
 
 def test_values_of_a_sensitive_feature_are_withheld(tmp_path):
@@ -134,70 +128,44 @@ def test_values_of_a_sensitive_feature_are_withheld(tmp_path):
 
 
 def test_passing_rows_and_kinds_without_records_are_not_searched(tmp_path):
-    file = _file(tmp_path / "a", [{**GOOD, "fare": [-1.0]}])
     rows = [
-        _row("out_of_range", "fare", severity="ignore", passed=True),
-        _row("out_of_range", "fare", severity=None, passed=True),
-        _row("drift", "fare"),
-        _row("out_of_range", "fare", severity="warn", passed=True),
+        _row(severity="ignore", passed=True),
+        _row(severity=None, passed=True),
+        _row("drift"),
+        _row(severity="warn", passed=True),
     ]
-    assert [len(found) for found in _find([file], *rows)] == [0, 0, 0, 1]
-
-
-def test_the_search_is_bounded(tmp_path):
-    file = _file(tmp_path / "a", [GOOD] * 9 + [{**GOOD, "fare": [-1.0]}])
-    row = _row("out_of_range", "fare")
-    assert _find([file], row, max_records=9) == [[]]
-    assert len(_find([file], row, max_records=10)[0]) == 1
+    found = _find([_file(tmp_path / "a", [BAD])], *rows)
+    assert [len(examples) for examples in found] == [0, 0, 0, 1]
 
 
 def test_missing_and_damaged_files_are_skipped(tmp_path):
     gone = _file(tmp_path / "gone", [GOOD])
     Path(gone.path).unlink()
-    cut = _file(tmp_path / "cut", [{**GOOD, "fare": [-1.0]}, GOOD])
+    cut = _file(tmp_path / "cut", [BAD, GOOD])
     Path(cut.path).write_bytes(Path(cut.path).read_bytes()[:-5])
-    (found,) = _find([gone, cut], _row("out_of_range", "fare"))
+    (found,) = _find([gone, cut], _row())
     assert found == [f"{cut.path}, record 1: fare -1"]
 
 
 def test_hashed_records_are_searched_by_split(tmp_path):
     bad: list[Any] = [{**GOOD, "fare": [-1.0 - n]} for n in range(40)]
     file = _file(tmp_path / "a", bad, None)
-    split_of = HashSplits(train=1, eval=1).split_of
-    (found,) = _find([file], _row("out_of_range", "fare"), split_of=split_of)
-    mine = [n for n, one in enumerate(bad, 1) if split_of(encode(one)) == "train"]
+    splits = HashSplits(train=1, eval=1)
+    (found,) = _find([file], _row(), hash_splits=splits)
+    mine = [
+        n for n, one in enumerate(bad, 1) if splits.split_of(encode(one)) == "train"
+    ]
     assert [line.split(": ")[0] for line in found] == [
         f"{file.path}, record {number}" for number in mine[:5]
     ]
 
 
 def test_serving_examples_are_searched_in_their_own_files(tmp_path):
-    file = _file(tmp_path / "a", [{**GOOD, "fare": [-1.0]}], None)
-    row = _row("out_of_range", "fare", slice="serving")
-    assert _find([file], row) == [[]]
-    sent = _file(tmp_path / "sent", [GOOD, {**GOOD, "fare": [-2.0]}], "serving")
-    assert _find([file, sent], row) == [[f"{sent.path}, record 2: fare -2"]]
-    trained_on = _find([file, sent], _row("out_of_range", "fare"))
-    assert trained_on == [[f"{file.path}, record 1: fare -1"]]
-
-
-@pytest.mark.parametrize("kind", ["invalid_text", "invalid_image"])
-def test_a_value_of_another_type_is_no_example(tmp_path, kind):
-    file = _file(tmp_path / "train", [{**GOOD, "own": [7]}, {**GOOD, "own": [b"\xff"]}])
-    (found,) = _find([file], _row(kind, "own"))
-    assert found == [f"{file.path}, record 2: own 1 bytes that are not text"]
-
-
-def test_rows_of_one_finding_share_five_examples(tmp_path):
-    splits = ("train", "eval", "test")
-    bad = [GOOD | {"label": [7]}] * 9
-    files = [_file(tmp_path / split, bad, split) for split in splits]
-    rows = [_row("out_of_range", "label", slice=split) for split in splits]
-    other = _row("wrong_shape", "label")
-
-    *found, alone = _find(files, *rows, other)
-
-    assert [len(examples) for examples in found] == [2, 2, 1]
-    for split, examples in zip(splits, found, strict=True):
-        assert examples[0] == f"{tmp_path / split}, record 1: label 7"
-    assert alone == []
+    files = [
+        _file(tmp_path / "a", [BAD], None),
+        _file(tmp_path / "sent", [GOOD, {**GOOD, "fare": [-2.0]}], "serving"),
+    ]
+    assert _find(files, _row(slice="serving"), _row()) == [
+        [f"{files[1].path}, record 2: fare -2"],
+        [f"{files[0].path}, record 1: fare -1"],
+    ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
-from components.data_verdict.anomaly_kind import COMPARISONS, KINDS, anomaly_kind
-from components.data_verdict.policy import Policy, Rule, Ruling
+from components.data_verdict.anomaly_kind import KINDS, anomaly_kind
+from components.data_verdict.policy import Policy, Rule
 
 pytestmark = pytest.mark.unit
 
-TYPE = anomalies_pb2.AnomalyInfo.Type
 POLICY = Policy(
     default="warn",
     rules=(
@@ -19,21 +18,16 @@ POLICY = Policy(
         Rule(action="warn", feature="fare", anomaly="drift"),
         Rule(action="fail", feature="tip"),
     ),
-    min_examples={"train": 100},
-    max_count_change=0.5,
 )
 
 
-def test_every_type_of_tfdv_has_a_kind():
-    unnamed = {"UNKNOWN_TYPE", "MULTIPLE_REASONS"}
-    kinds = {name: anomaly_kind(number) for name, number in TYPE.items()}
-    assert set(kinds.values()) <= set(KINDS)
-    assert {name for name, kind in kinds.items() if kind == "other"} == unnamed
-
-
-def test_a_type_of_a_newer_tfdv_is_other():
+def test_types_of_tfdv_have_a_kind():
+    types = anomalies_pb2.AnomalyInfo.Type
+    assert {anomaly_kind(number) for number in types.values()} <= set(KINDS)
+    assert anomaly_kind(types.Value("ENUM_TYPE_UNEXPECTED_STRING_VALUES")) == (
+        "new_value"
+    )
     assert anomaly_kind(9999) == "other"
-    assert set(COMPARISONS) <= set(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +43,4 @@ def test_a_type_of_a_newer_tfdv_is_other():
     ],
 )
 def test_the_last_rule_that_matches_applies(kind, feature, action, line):
-    assert POLICY.ruling(kind, feature) == Ruling(action, line)
-
-
-def test_json_round_trip():
-    assert Policy.from_json(POLICY.to_json()) == POLICY
-    assert Policy.from_json(Policy().to_json()) == Policy()
+    assert POLICY.ruling(kind, feature) == (action, line)

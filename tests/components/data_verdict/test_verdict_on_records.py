@@ -1,18 +1,27 @@
-"""DataVerdict on real records: failures, examples, withheld values."""
+"""DataVerdict, DataGate and AcceptData on real records and TFDV's statistics."""
 
 from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from components.accept_data.data_baselines import RECORD_FILE
 from components.data_verdict.policy import Policy, Rule
 from runners.documents.protos import baseline_statistics
+from sluice.errors import DataError, ExitCode
 from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.tf
+
+LARGEST = 2**63 - 1
+
+
+def _ignoring(*kinds: str) -> Policy:
+    return Policy(rules=tuple(Rule(action="ignore", anomaly=kind) for kind in kinds))
 
 
 def _only(verdict: Verdict) -> Check:
@@ -25,16 +34,19 @@ def _row(verdict: Verdict, check: str) -> Check:
     return row
 
 
+def _entry(bench: Any) -> Path:
+    (folder,) = bench.baseline_store.iterdir()
+    return folder
+
+
 def test_good_data_passes_and_the_splits_are_compared(bench):
     verdict = bench.judge()
     assert verdict.passed and not verdict.warnings
     row = _row(verdict, "train against eval")
     assert (row.slice, row.baseline) == ("train", "split eval")
     assert row.actual == "2 features compared"
-    assert "is closest to its limit" in row.why
-    assert "drift since the data accepted last" not in {
-        row.check for row in verdict.rows
-    }
+    checks = {row.check for row in verdict.rows}
+    assert "drift since the data accepted last" not in checks
     found = json.loads((bench.folder / "verdict" / "distances.json").read_text())
     (comparison,) = found["comparisons"]
     assert (comparison["check"], comparison["split"]) == ("split_drift", "train")
@@ -46,40 +58,60 @@ def test_good_data_passes_and_the_splits_are_compared(bench):
 
 
 @pytest.mark.parametrize(
-    ("values", "kind", "feature", "shown"),
+    ("values", "kind", "limit", "shown"),
     [
-        ({"label": [7]}, "out_of_range", "label", "label 7"),
-        ({"label": None}, "missing", "label", "label missing"),
-        ({"pay": [b"Zed"]}, "new_value", "pay", "pay 'Zed'"),
-        ({"fare": [math.nan]}, "not_finite", "fare", "fare nan"),
-        ({"fare": [math.inf]}, "not_finite", "fare", "fare inf"),
-        ({"fare": [1.0, 2.0]}, "wrong_shape", "fare", "fare 2 values"),
-        ({"new one": [1]}, "new_feature", "new one", "new one 1"),
+        ({"label": [7]}, "out_of_range", "0 to 1", "label 7"),
+        ({"label": [LARGEST]}, "out_of_range", "0 to 1", f"label {LARGEST}"),
+        ({"label": [-(2**63)]}, "out_of_range", "0 to 1", f"label {-(2**63)}"),
+        ({"label": [2**53 + 1]}, "out_of_range", "0 to 1", f"label {2**53 + 1}"),
+        ({"label": None}, "missing", "in all examples", "label missing"),
+        ({"pay": [b"Zed"]}, "new_value", "the domain's 3 values", "pay 'Zed'"),
+        ({"fare": [math.nan]}, "not_finite", "finite numbers", "fare nan"),
+        ({"fare": [math.inf]}, "not_finite", "finite numbers", "fare inf"),
+        ({"fare": [1.0, 2.0]}, "wrong_shape", "1 value", "fare 2 values"),
+        ({"new one": [1]}, "new_feature", "a feature of the schema", "new one 1"),
     ],
 )
-def test_one_bad_record_is_named(bench, values, kind, feature, shown):
-    rules = (Rule(action="ignore", anomaly="split_drift"),)
-    verdict = bench.judge(bench.changed(17, **values), policy=Policy(rules=rules))
+def test_one_bad_record_is_named(bench, values, kind, limit, shown):
+    verdict = bench.judge(bench.changed(17, **values), policy=_ignoring("split_drift"))
     row = _only(verdict)
-    assert (row.kind, row.feature, row.slice) == (kind, feature, "train")
+    assert (row.kind, row.feature, row.slice) == (kind, *values, "train")
+    assert row.limit == limit
     path = bench.folder / "train 0.tfrecord"
     assert row.examples == (f"{path}, record 17: {shown}",)
     assert f"{path}, record 17: {shown}" in bench.text()
 
 
 @pytest.mark.parametrize(
-    ("domain", "passed"), [("", False), ("float_domain { disallow_nan: false }", True)]
+    ("domain", "value", "kind"),
+    [
+        (f"min: 0 max: {LARGEST}", LARGEST, None),
+        (f"min: 0 max: {LARGEST - 1}", LARGEST, "not_compared"),
+        (f"min: 0 max: {LARGEST - 1}", 2**62, None),
+        (f"min: {-LARGEST} max: 1", -(2**63), "not_compared"),
+        (f"min: 0 max: {2**53}", 2**53 + 2, "out_of_range"),
+        ("", LARGEST, None),
+    ],
 )
-def test_nan_fails_unless_the_schema_allows_it(bench, domain, passed):
-    schema = bench.schema.replace("type: FLOAT", f"type: FLOAT {domain}")
-    verdict = bench.judge(bench.changed(17, fare=[math.nan]), schema=schema)
-    assert verdict.passed == passed
+def test_integers_that_statistics_round(bench, domain, value, kind):
+    schema = bench.schema.replace(
+        "int_domain { min: 0 max: 1", f"int_domain {{ {domain}"
+    )
+    train = bench.changed(17, label=[value])
+    verdict = bench.judge(train, schema=schema, policy=_ignoring("split_drift"))
+    assert [row.kind for row in verdict.failures] == ([kind] if kind else [])
+
+
+def test_nan_passes_where_the_schema_allows_it(bench):
+    allowed = "type: FLOAT float_domain { disallow_nan: false }"
+    schema = bench.schema.replace("type: FLOAT", allowed)
+    assert bench.judge(bench.changed(17, fare=[math.nan]), schema=schema).passed
 
 
 def test_a_label_of_another_type_is_one_row(bench):
     train = [{**record, "label": [b"one"]} for record in bench.records()]
     row = _only(bench.judge(train))
-    assert (row.kind, row.check) == ("wrong_type", "feature 'label'")
+    assert (row.kind, row.check, row.limit) == ("wrong_type", "feature 'label'", "INT")
     assert "Expected data of type: INT but got STRING" in row.why
     assert len(row.examples) == 5
     assert row.examples[4].endswith("record 5: label bytes_list 'one'")
@@ -87,33 +119,46 @@ def test_a_label_of_another_type_is_one_row(bench):
 
 def test_a_feature_that_is_missing_everywhere(bench):
     train = [{"pay": r["pay"], "label": r["label"]} for r in bench.records()]
-    rows = bench.judge(train).failures
-    assert [(row.kind, row.feature) for row in rows] == [
-        ("missing", "fare"),
-        ("not_compared", "fare"),
+    missing, not_compared = bench.judge(train).failures
+    assert (missing.kind, missing.feature) == ("missing", "fare")
+    assert len(missing.examples) == 5
+    assert (not_compared.kind, not_compared.feature) == ("not_compared", "fare")
+    assert not_compared.why == "the feature is missing from this data"
+
+
+def test_a_wrong_shape_is_reported_even_with_missing_values(bench):
+    """All that have the feature have two values: that they are as many says nothing."""
+    train = [{**record, "fare": [1.0, 2.0]} for record in bench.records()]
+    del train[0]["fare"]
+    policy = _ignoring("split_drift", "not_compared", "missing")
+    row = _only(bench.judge(train, policy=policy))
+    assert (row.kind, row.feature) == ("wrong_shape", "fare")
+
+
+def test_many_new_values_are_cut_and_cannot_disturb_a_terminal(bench):
+    train = [
+        {**record, "pay": [b"value \x1b[2J %d" % number]}
+        for number, record in enumerate(bench.records(2000))
     ]
-    assert len(rows[0].examples) == 5
+    row = _only(bench.judge(train, policy=_ignoring("split_drift")))
+    assert len(row.why) < 400 and "more characters" in row.why
+    assert "\x1b" not in bench.text()
 
 
 def test_drift_against_the_data_that_was_accepted_last(bench):
     assert bench.judge(spans=(1,)).passed
     bench.accept()
-    assert (bench.baseline_store / "1" / RECORD_FILE).is_file()
-
+    assert "-1-" in _entry(bench).name
     unchanged = bench.judge(bench.records(220), bench.records(180), spans=(2,))
     assert unchanged.passed
-    drifts = [
-        row
+    assert [
+        (row.slice, row.baseline)
         for row in unchanged.rows
         if row.check == "drift since the data accepted last"
-    ]
-    assert [(row.slice, row.baseline) for row in drifts] == [
-        ("train", "span 1"),
-        ("eval", "span 1"),
-    ]
+    ] == [("train", "span 1"), ("eval", "span 1")]
+
     drifted = bench.records(cash=0.9)
-    verdict = bench.judge(drifted, drifted, spans=(2,))
-    train, evaluation = verdict.failures
+    train, evaluation = bench.judge(drifted, drifted, spans=(2,)).failures
     assert (train.check, train.slice, train.kind) == (
         "drift since the data accepted last: 'pay'",
         "train",
@@ -129,11 +174,11 @@ def test_drift_against_the_data_that_was_accepted_last(bench):
 
 def test_the_data_itself_is_not_its_baseline(bench):
     bench.judge(spans=(1,))
-    first = bench.properties["baseline"]
     bench.accept()
-    bench.judge(spans=(1,))
-    assert bench.properties["baseline"] == first
-    assert json.loads(first) == {"record": "", "damaged": []}
+    assert bench.judge(spans=(1,)).passed
+    assert bench.properties["baseline"] == ""
+    bench.accept()
+    assert len([*bench.baseline_store.iterdir()]) == 1
 
 
 def test_without_a_driver_the_executor_finds_the_baseline(bench):
@@ -144,7 +189,8 @@ def test_without_a_driver_the_executor_finds_the_baseline(bench):
     bench.accept()
     bench.judge(bench.records(220), spans=(2,))
     verdict = bench.artifact(artifacts.DataVerdict, bench.folder / "again")
-    properties = bench.properties | {"baseline": ""}
+    properties = {**bench.properties}
+    assert properties.pop("baseline")
     Executor().Do(bench.inputs, {"verdict": [verdict]}, properties)
     assert Verdict.load(verdict.uri) == Verdict.load(bench.folder / "verdict")
 
@@ -153,6 +199,41 @@ def test_train_is_compared_with_eval(bench):
     row = _only(bench.judge(bench.records(cash=0.9)))
     assert (row.kind, row.check) == ("split_drift", "train against eval: 'pay'")
     assert row.baseline == "split eval"
+
+
+TWO_LIMITS = (
+    "infinity_norm { threshold: 0.1 } jensen_shannon_divergence { threshold: 0.9 }"
+)
+
+
+def test_of_two_limits_the_missed_one_is_reported(bench):
+    schema = bench.schema.replace("infinity_norm { threshold: 0.1 }", TWO_LIMITS, 1)
+    row = _only(bench.judge(bench.records(cash=0.9), schema=schema))
+    assert (row.measure, row.limit) == ("L-infinity", 0.1)
+
+
+def test_a_distance_that_cannot_be_measured_is_an_anomaly(bench):
+    policy = _ignoring("not_finite", "missing", "new_value", "invalid_text")
+    nothing_finite = [{**record, "fare": [math.nan]} for record in bench.records()]
+    row = _only(bench.judge(nothing_finite, policy=policy))
+    assert (row.kind, row.feature) == ("not_compared", "fare")
+    assert row.why == "TFDV has measured no distance"
+
+    without = [{"fare": r["fare"], "label": r["label"]} for r in bench.records()]
+    row = _only(bench.judge(None, without, policy=policy))
+    assert "is missing from the data that it is compared with" in row.why
+    assert bench.judge(without, without, policy=policy).passed
+
+    # TFDV counts all bytes that are no text as one value, so their distance is 0.
+    no_text = [{**record, "pay": [b"\xff\xfe"]} for record in bench.records()]
+    row = _only(bench.judge(no_text, no_text, policy=policy))
+    assert row.kind == "not_compared" and "not text" in row.why
+
+
+def test_a_few_nan_and_infinities_can_be_compared(bench):
+    records = bench.changed(17, fare=[math.nan])
+    records[3]["fare"] = [-math.inf]
+    assert bench.judge(records, policy=_ignoring("not_finite")).passed
 
 
 def test_skew_against_serving_requests(bench):
@@ -168,30 +249,46 @@ def test_skew_against_serving_requests(bench):
         "training-serving skew: 'pay'",
         "train",
     )
-
     broken = [{"fare": r["fare"], "pay": [b"Zed"]} for r in bench.records()]
     rows = bench.judge(serving=broken).failures
     assert ("new_value", "serving") in {(row.kind, row.slice) for row in rows}
 
-
-def test_a_comparator_that_measures_nothing_is_named(bench):
-    schema = bench.schema.replace("jensen_shannon_divergence", "infinity_norm")
-    rows = bench.judge(schema=schema).failures
-    assert [(row.kind, row.feature) for row in rows] == [("not_compared", "fare")]
-    assert "write jensen_shannon_divergence" in rows[0].why
-
-
-def test_a_feature_that_training_does_not_have(bench):
-    schema = (
-        bench.schema + 'feature { name: "sent" type: INT presence { min_count: 1 } '
+    row = _only(bench.judge(serving=[]))
+    assert (row.kind, row.slice, row.check) == (
+        "count",
+        "serving",
+        "number of examples",
     )
-    verdict = bench.judge(schema=schema + 'not_in_environment: "TRAINING" }')
-    assert verdict.passed
+
+
+def test_environments_need_no_declaration(bench):
+    """A feature that says where it is not in says enough."""
+    schema = bench.schema.replace('default_environment: "TRAINING"', "")
+    schema = schema.replace('default_environment: "SERVING"', "")
+    late = (
+        'feature { name: "sent" type: INT presence { min_count: 1 } '
+        'not_in_environment: "TRAINING" }'
+    )
+    assert bench.judge(schema=schema + late).passed
+    sent = [{"fare": r["fare"], "pay": r["pay"], "sent": [1]} for r in bench.records()]
+    assert bench.judge(schema=schema + late, serving=sent).passed
+
+
+@pytest.mark.parametrize("stage", ["ALPHA", "DEPRECATED", "PLANNED"])
+def test_a_feature_that_is_not_in_production_is_not_judged(bench, stage):
+    schema = bench.schema
+    for kind in ("FLOAT", "BYTES"):
+        schema = schema.replace(
+            f"type: {kind}", f"type: {kind} lifecycle_stage: {stage}"
+        )
+    train = bench.records(cash=0.9)
+    train[17]["fare"] = [math.nan]
+    assert bench.judge(train, schema=schema).passed
 
 
 def test_values_of_sensitive_features_are_in_no_file(bench):
     secret = "Jane Doe"
-    sensitive = json.dumps(["pay", "label", "extra"])
+    sensitive = ("pay", "label", "extra")
     bench.judge(spans=(1,))
     bench.accept()
     drifted = [{**record, "pay": [secret.encode()]} for record in bench.records()]
@@ -203,14 +300,17 @@ def test_values_of_sensitive_features_are_in_no_file(bench):
     train = [{**record, "label": [b"one"], "extra": [77_001]} for record in drifted]
     verdict = bench.judge(train, schema=schema, spans=(2,), sensitive=sensitive)
     kinds = {(row.kind, row.feature) for row in verdict.failures}
-    assert {
-        ("new_value", "pay"),
-        ("wrong_type", "label"),
-        ("new_feature", "extra"),
-    } <= (kinds)
+    expected = {("new_value", "pay"), ("wrong_type", "label"), ("new_feature", "extra")}
+    assert expected <= kinds
     for value in (secret, "one'", '"one', "77001", "77,001"):
         assert value not in bench.text()
     assert "record 1\n" in bench.text()
+
+    bad = bench.changed(17, label=[LARGEST])
+    policy = _ignoring("split_drift", "drift")
+    row = _only(bench.judge(bad, sensitive=sensitive, policy=policy))
+    assert (row.limit, row.actual) == ("the schema's range", "anomaly")
+    assert "9223372" not in bench.text() and "9.223" not in bench.text()
 
 
 def test_the_statistics_of_the_baseline_are_kept_with_the_verdict(bench):
@@ -223,7 +323,7 @@ def test_the_statistics_of_the_baseline_are_kept_with_the_verdict(bench):
     accepted_at = found["baseline"].pop("accepted_at")
     assert accepted_at[:2] == "20"
     assert found["baseline"] == {
-        "name": "1",
+        "name": "span 1",
         "run_id": "",
         "spans": [1],
         "override": None,
@@ -236,8 +336,7 @@ def test_the_statistics_of_the_baseline_are_kept_with_the_verdict(bench):
 
 
 def test_an_override_is_recorded_and_the_data_accepted(bench):
-    from sluice.errors import DataError
-
+    assert bench.judge(spans=(1,), override="not needed").override is None
     bad = bench.changed(17, label=[7])
     bench.judge(bad, spans=(1,))
     with pytest.raises(DataError, match="was not accepted"):
@@ -245,23 +344,13 @@ def test_an_override_is_recorded_and_the_data_accepted(bench):
     verdict = bench.judge(bad, spans=(1,), override="known outage")
     assert verdict.passed and verdict.override == "known outage"
     bench.accept()
-    record = json.loads((bench.baseline_store / "1" / RECORD_FILE).read_text())
+    record = json.loads((_entry(bench) / RECORD_FILE).read_text())
     assert record["override"] == "known outage"
-    assert record["splits"]["train"]["examples"] == 200
-
-
-def test_a_damaged_entry_does_not_stop_the_run(bench):
-    bench.judge(spans=(1,))
-    bench.accept()
-    (bench.baseline_store / "1" / RECORD_FILE).write_text("{")
-    verdict = bench.judge(bench.records(220), spans=(2,))
-    assert verdict.passed
-    assert "was skipped" in verdict.warnings[0].why
+    assert record["splits"] == {"train": 200, "eval": 200}
 
 
 def test_the_gate_fails_with_check_reason_and_place(bench):
     from components.data_gate.executor import Executor
-    from sluice.errors import DataError, ExitCode
 
     bench.judge(bench.changed(17, label=[7]))
     with pytest.raises(DataError) as failure:
@@ -272,99 +361,5 @@ def test_the_gate_fails_with_check_reason_and_place(bench):
         f"(validate.default: fail); {bench.folder}/train 0.tfrecord, record 17: "
         "label 7",
     )
+    assert "`sluice schema diff NAME`" in str(failure.value)
     assert "--accept-data" in str(failure.value)
-
-
-def test_a_wrong_shape_is_reported_even_with_missing_values(bench):
-    """All that have the feature have two values: that they are as many says nothing."""
-    train = [
-        {key: value for key, value in record.items() if number or key != "fare"}
-        for number, record in enumerate(
-            {**record, "fare": [1.0, 2.0]} for record in bench.records()
-        )
-    ]
-    rules = (
-        Rule(action="ignore", anomaly="split_drift"),
-        Rule(action="ignore", anomaly="not_compared"),
-        Rule(action="ignore", feature="fare", anomaly="missing"),
-    )
-    row = _only(bench.judge(train, policy=Policy(rules=rules)))
-    assert (row.kind, row.feature) == ("wrong_shape", "fare")
-
-
-def test_the_limit_is_the_expected_value(bench):
-    train = bench.records()
-    train[0] |= {"pay": [b"Zed"], "label": [7], "new one": [1]}
-    del train[1]["fare"]
-    train[2]["fare"] = [1.0, 2.0]
-    rules = (Rule(action="ignore", anomaly="split_drift"),)
-    rows = bench.judge(train, policy=Policy(rules=rules)).failures
-    assert {(row.kind, row.limit) for row in rows} == {
-        ("new_value", "the domain's 3 values"),
-        ("out_of_range", "0 to 1"),
-        ("new_feature", "a feature of the schema"),
-        ("missing", "in all examples"),
-        ("wrong_shape", "1 value"),
-    }
-    wrong = [{**record, "label": [b"one"]} for record in bench.records()]
-    assert _only(bench.judge(wrong)).limit == "INT"
-
-
-def test_many_new_values_are_bounded(bench):
-    train = [
-        {**record, "pay": [b"value %d" % number]}
-        for number, record in enumerate(bench.records(2000))
-    ]
-    verdict = bench.judge(
-        train,
-        policy=Policy(
-            rules=(Rule(action="ignore", feature=None, anomaly="split_drift"),)
-        ),
-    )
-    (row,) = [row for row in verdict.failures if row.kind == "new_value"]
-    assert len(row.why) < 400
-    assert "more characters" in row.why
-
-
-def test_a_feature_that_is_not_in_production_is_not_judged(bench):
-    train = bench.changed(17, fare=[math.nan])
-    schema = bench.schema.replace("type: FLOAT", "type: FLOAT lifecycle_stage: ALPHA")
-    assert bench.judge(train, schema=schema).passed
-
-
-def test_environments_need_no_declaration(bench):
-    """A feature that says where it is not in says enough."""
-    schema = bench.schema.replace('default_environment: "TRAINING"', "")
-    schema = schema.replace('default_environment: "SERVING"', "")
-    served = [{"fare": r["fare"], "pay": r["pay"]} for r in bench.records()]
-    assert bench.judge(schema=schema, serving=served).passed
-    late = (
-        'feature { name: "sent" type: INT presence { min_count: 1 } '
-        'not_in_environment: "TRAINING" }'
-    )
-    sent = [{**record, "sent": [1]} for record in served]
-    assert bench.judge(schema=schema + late, serving=sent).passed
-
-
-def test_serving_files_without_a_record_are_ruled_by_the_policy(bench):
-    row = _only(bench.judge(serving=[]))
-    assert (row.kind, row.slice, row.check) == (
-        "count",
-        "serving",
-        "number of examples",
-    )
-    rules = (Rule(action="warn", anomaly="count"),)
-    assert bench.judge(serving=[], policy=Policy(rules=rules)).passed
-
-
-def test_an_image_limit_that_is_not_measured_is_named(bench):
-    schema = bench.schema + (
-        'feature { name: "photo" type: BYTES '
-        "image_domain { minimum_supported_image_fraction: 1.0 } }"
-    )
-    row = _only(bench.judge(schema=schema))
-    assert (row.kind, row.feature, row.slice) == ("not_compared", "photo", "overall")
-    assert "examples.images" in row.why
-    assert bench.judge(
-        schema=schema, policy=Policy(rules=(Rule(action="ignore", feature="photo"),))
-    ).passed

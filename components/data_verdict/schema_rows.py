@@ -1,0 +1,299 @@
+"""Rows on a split against the schema: TFDV's anomalies, one per feature and kind.
+
+TFDV's descriptions contain values of the data. Descriptions of sensitive features are
+replaced here, before anything can print, log or store them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
+
+from components.data_verdict.anomaly_kind import KINDS, anomaly, anomaly_kind
+from schemas.features import live_features, number_bounds, string_domain
+from sluice.printable import printable
+from sluice.record.verdict import Check
+
+WITHHELD = "the values are not shown, because the feature is sensitive"
+_MAX_CHARACTERS = 300
+# A double represents every integer up to here.
+_EXACT = 2.0**53
+_INT64 = (-(2**63), 2**63 - 1)
+
+Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
+
+
+@dataclass(frozen=True)
+class _Features:
+    """The features of a split, as the schema declares them and as they were measured.
+
+    ``declared`` has only those that TFDV validates.
+    """
+
+    split: str
+    schema: schema_pb2.Schema
+    declared: Mapping[str, schema_pb2.Feature]
+    measured: Mapping[str, statistics_pb2.FeatureNameStatistics]
+
+    def row(self, kind: str, name: str, why: str, words: str = "measured") -> Check:
+        """Returns a row with limit and actual value; ``words`` if there is no limit."""
+        return anomaly(
+            kind,
+            self.split,
+            f"feature {name!r}",
+            why,
+            feature=name,
+            limit=_limit(kind, self.declared.get(name), self.schema) or words,
+            actual=_actual(kind, self.measured.get(name)) or "anomaly",
+        )
+
+
+def schema_rows(
+    split: str,
+    anomalies: anomalies_pb2.Anomalies,
+    statistics: Statistics | None,
+    schema: schema_pb2.Schema,
+    sensitive: Collection[str] = (),
+) -> list[Check]:
+    """Returns the anomalies of one split, those of TFDV by feature.
+
+    Args:
+      split: the split's name.
+      anomalies: of the split.
+      statistics: that the anomalies were found in.
+      schema: that the statistics were validated against.
+      sensitive: features whose values are withheld.
+    """
+    declared = {feature.name: feature for feature in live_features(schema)}
+    features = _Features(split, schema, declared, features_of(statistics))
+    large, not_finite = _large_integers(features), _not_finite(features)
+    # TFDV's own findings about these are inexact or incomplete.
+    counted: dict[str, Collection[str]] = {
+        "out_of_range": large,
+        "not_finite": not_finite,
+    }
+    rows = [
+        row
+        for key, info in sorted(anomalies.anomaly_info.items())
+        for row in _of_feature(features, feature_name(key, info), info)
+        if row.feature not in counted.get(row.kind or "", ())
+    ]
+    rows += [*filter(None, large.values()), *not_finite.values()]
+    rows = [withhold_values(x) if x.feature in sensitive else x for x in rows]
+    if anomalies.HasField("dataset_anomaly_info"):
+        for reason in _reasons(anomalies.dataset_anomaly_info):
+            kind, limit = anomaly_kind(reason.type), reason.short_description
+            why = one_line(reason.description)
+            rows.append(anomaly(kind, split, "whole data set", why, limit=limit))
+    return rows
+
+
+def feature_name(key: str, info: anomalies_pb2.AnomalyInfo) -> str:
+    """Returns a feature's name; the key quotes names that have dots in them."""
+    return ".".join(info.path.step) or key
+
+
+def features_of(
+    statistics: Statistics | None,
+) -> dict[str, statistics_pb2.FeatureNameStatistics]:
+    """Returns the statistics of each feature that has any, by name."""
+    return {
+        ".".join(feature.path.step): feature
+        for dataset in (statistics.datasets if statistics is not None else ())
+        for feature in dataset.features
+        if feature.WhichOneof("stats")
+    }
+
+
+def one_line(description: str) -> str:
+    """Returns TFDV's description as one line, cut: it may list thousands of values."""
+    text = printable(description.strip())
+    more = len(text) - _MAX_CHARACTERS
+    return (
+        f"{text[:_MAX_CHARACTERS]}... ({more:,} more characters)" if more > 0 else text
+    )
+
+
+def number_of_values(feature: schema_pb2.Feature) -> tuple[int, int | None]:
+    """Returns the least and the largest number of values, None for no limit."""
+    if feature.HasField("shape"):
+        count = math.prod(dim.size for dim in feature.shape.dim)
+        return count, count
+    return feature.value_count.min, feature.value_count.max or None
+
+
+def withhold_values(row: Check) -> Check:
+    """Returns a row without values of the data or the schema."""
+    why = f"{KINDS[row.kind or 'other']}; {WITHHELD}"
+    if row.kind == "out_of_range":
+        return replace(row, why=why, limit="the schema's range", actual="anomaly")
+    return replace(row, why=why)
+
+
+def _of_feature(
+    features: _Features, name: str, info: anomalies_pb2.AnomalyInfo
+) -> Iterator[Check]:
+    by_kind: dict[str, list[anomalies_pb2.AnomalyInfo.Reason]] = {}
+    for reason in _reasons(info):
+        by_kind.setdefault(anomaly_kind(reason.type), []).append(reason)
+    # A feature with a shape must be in every example: if it is missing from some, TFDV
+    # reports the shape too.
+    if {"missing", "wrong_shape"} <= set(by_kind) and _fits(features, name):
+        del by_kind["wrong_shape"]
+    for kind, reasons in by_kind.items():
+        why = one_line(" ".join(reason.description.strip() for reason in reasons))
+        words = reasons[0].short_description or "as in the schema"
+        yield features.row(kind, name, why, words)
+
+
+def _reasons(
+    info: anomalies_pb2.AnomalyInfo,
+) -> list[anomalies_pb2.AnomalyInfo.Reason]:
+    """Returns an anomaly's reasons; if it has none, one with its descriptions."""
+    return list(info.reason) or [
+        anomalies_pb2.AnomalyInfo.Reason(
+            description=info.description, short_description=info.short_description
+        )
+    ]
+
+
+def _fits(features: _Features, name: str) -> bool:
+    """Whether all examples that have a feature match its shape."""
+    declared, found = features.declared.get(name), features.measured.get(name)
+    if declared is None or found is None or not declared.HasField("shape"):
+        return False
+    common = getattr(found, found.WhichOneof("stats") or "").common_stats
+    return (common.min_num_values, common.max_num_values) == number_of_values(declared)
+
+
+def _large_integers(features: _Features) -> dict[str, Check | None]:
+    """Returns the features with integers beyond 2^53, and an anomaly if there is one.
+
+    TFDV compares doubles, and converts 2^63, to which 2^63 - 1 is rounded, to a
+    negative number: so 2^63 - 1, a common marker of missing values, passes every
+    domain. Where bound and statistic are the same double, the answer is not known.
+    """
+    found: dict[str, Check | None] = {}
+    for name, declared in features.declared.items():
+        if declared.WhichOneof("domain_info") != "int_domain":
+            continue
+        numbers = features.measured.get(name, _NOTHING).num_stats
+        if max(-numbers.min, numbers.max) < _EXACT:
+            continue
+        low, high = number_bounds(declared) or (None, None)
+        pairs = [
+            (float(bound), value, sign)
+            for bound, value, sign in ((low, numbers.min, 1), (high, numbers.max, -1))
+            if bound is not None and bound not in _INT64
+        ]
+        found[name] = None
+        if any(sign * value < sign * bound for bound, value, sign in pairs):
+            why = "contains integers outside the schema's range"
+            found[name] = features.row("out_of_range", name, why)
+        elif any(bound == value and abs(bound) >= _EXACT for bound, value, _ in pairs):
+            why = "the schema's bound is beyond 2^53, where statistics are not exact"
+            found[name] = replace(features.row("not_compared", name, why), actual=None)
+    return found
+
+
+_NOTHING = statistics_pb2.FeatureNameStatistics()
+
+
+def _not_finite(features: _Features) -> dict[str, Check]:
+    """Returns an anomaly for each feature with NaN or infinities.
+
+    TFDV reports them only where a ``float_domain`` has ``disallow_nan: true`` or
+    ``disallow_inf: true``. One NaN turns a feature's mean and all of its z-scores into
+    NaN, so here they are allowed only by an explicit ``disallow_nan: false`` or
+    ``disallow_inf: false``. The statistics count NaN, but not infinities.
+    """
+    found = {}
+    for name, declared in features.declared.items():
+        numbers = features.measured.get(name, _NOTHING).num_stats
+        domain = declared.float_domain
+        seen = []
+        nan = max((histogram.num_nan for histogram in numbers.histograms), default=0)
+        if nan and _forbidden(domain, "disallow_nan"):
+            seen.append(f"{nan} NaN")
+        if _forbidden(domain, "disallow_inf"):
+            bounds = {numbers.min, numbers.max}
+            seen += [text for text in ("-inf", "inf") if float(text) in bounds]
+        if seen:
+            text = " and ".join(seen)
+            row = features.row("not_finite", name, f"holds {text}", "finite numbers")
+            found[name] = replace(row, actual=text)
+    return found
+
+
+def _forbidden(domain: schema_pb2.FloatDomain, key: str) -> bool:
+    return not domain.HasField(key) or getattr(domain, key)
+
+
+def _limit(
+    kind: str, feature: schema_pb2.Feature | None, schema: schema_pb2.Schema
+) -> str | None:
+    """Returns the limit that the schema sets; None if it sets none for the kind."""
+    if kind == "new_feature":
+        return "a feature of the schema"
+    if feature is None:
+        return None
+    if kind == "wrong_type":
+        return schema_pb2.FeatureType.Name(feature.type)
+    if kind == "missing":
+        least = feature.presence
+        if least.min_fraction >= 1:
+            return "in all examples"
+        if least.min_fraction:
+            return f"in >= {least.min_fraction:g} of all"
+        return f"in >= {least.min_count:,} examples" if least.min_count else None
+    if kind == "wrong_shape":
+        counts = number_of_values(feature)
+        return _values(*counts) if any(counts) else None
+    if kind == "new_value":
+        domain = string_domain(feature, schema)
+        return f"the domain's {len(domain.value)} values" if domain else None
+    if kind == "out_of_range" and (bounds := number_bounds(feature)):
+        return _range(*bounds)
+    return "UTF-8" if kind == "invalid_text" else None
+
+
+def _actual(
+    kind: str, stats: statistics_pb2.FeatureNameStatistics | None
+) -> str | None:
+    """Returns the actual value; None if the statistics have none for the kind.
+
+    Only for ``out_of_range`` does it contain values of the data.
+    """
+    which = stats.WhichOneof("stats") if stats is not None else None
+    if stats is None or which is None:
+        return "in no example" if kind == "missing" else None
+    common = getattr(stats, which).common_stats
+    if kind == "missing":
+        there = common.num_non_missing
+        return f"in {there:,} of {there + common.num_missing:,}"
+    if kind == "wrong_type":
+        return statistics_pb2.FeatureNameStatistics.Type.Name(stats.type)
+    if kind == "wrong_shape":
+        return _values(common.min_num_values, common.max_num_values)
+    if kind == "out_of_range" and which == "num_stats":
+        return _range(stats.num_stats.min, stats.num_stats.max)
+    return None
+
+
+def _values(least: int, most: int | None) -> str:
+    text = _range(least, most)
+    return f"{text} value" if text == "1" else f"{text} values"
+
+
+def _range(least: float | None, most: float | None) -> str:
+    low, high = (
+        f"{bound:.10g}" if isinstance(bound, float) else str(bound)
+        for bound in (least, most)
+    )
+    if least is None or most is None:
+        return f"<= {high}" if least is None else f">= {low}"
+    return low if least == most else f"{low} to {high}"
