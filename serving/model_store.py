@@ -8,7 +8,6 @@ address (``bucket_store``); both have this layout:
     7/                    a SavedModel, byte for byte what was published
     .versions/7.json      digest, time and facts of version 7
     .versions/owner.json  the pipeline that may publish here
-    .staging-<random>/    a copy in progress
 
 The record is not in the version's folder, so that ``digest.of_tree`` of a version is
 the model's digest. No store loads models or deletes versions.
@@ -26,27 +25,17 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from serving.regular_files import find_non_regular
-from serving.saved_model_tree import SavedModelTree
 from serving.store_owner import Owner
-from sluice.errors import ServingError, SluiceError, UsageError
+from sluice.errors import ServingError, SluiceError
 from sluice.storage import digest
 from sluice.storage.local_copy import local_copy
-from sluice.storage.storage import is_remote
+from sluice.storage.storage import is_remote, storage_for
 
+GRAPH = "saved_model.pb"
 # TensorFlow Serving reads a version's number into an int64.
-_MAX_VERSION = 2**63 - 1
-_FREE_SPACE = "free some space there, then push again"
-_MAKE_WRITABLE = "make it a directory that this user can write, or name another one"
-_HINTS = {
-    errno.ENOSPC: _FREE_SPACE,
-    errno.EDQUOT: _FREE_SPACE,
-    errno.EACCES: _MAKE_WRITABLE,
-    errno.EPERM: _MAKE_WRITABLE,
-    errno.EROFS: _MAKE_WRITABLE,
-    errno.EEXIST: _MAKE_WRITABLE,
-    errno.ENOTDIR: _MAKE_WRITABLE,
-}
+_MAX_DIGITS = 18
+_HINT = "make it a directory that this user can write, or name another one"
+_HINTS = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space, then push again")
 _REMOTE_HINTS = {
     errno.EACCES: "grant these credentials roles/storage.objectUser on the bucket",
     errno.ENOENT: "create the bucket (gcloud storage buckets create), or name another "
@@ -85,9 +74,6 @@ class ModelVersion:
         try:
             if self.generations and self.generations == generations_of(self.uri):
                 return None
-            local = None if is_remote(self.uri) else Path(self.uri)
-            if local and (strange := find_non_regular(local)):
-                return f"a link or a special file, {strange}"
             found = digest.of_tree(self.uri)
         except OSError as error:
             return str(error)
@@ -111,23 +97,77 @@ class Publication:
     digest: str
 
 
+@dataclass(frozen=True)
+class SavedModel:
+    """A SavedModel on a local file system.
+
+    Attributes:
+      root: its directory.
+      names: of its files, relative to the root; ``GRAPH`` is the last.
+      digest: ``digest.of_tree`` of the root when it was read.
+    """
+
+    root: Path
+    names: tuple[str, ...]
+    digest: str
+
+    @classmethod
+    def read(cls, root: Path) -> SavedModel:
+        """Lists a SavedModel and computes its digest.
+
+        Raises:
+          ServingError: it is no SavedModel.
+        """
+        files = {entry.name: entry.size_bytes for entry in digest.files_below(root)}
+        if not files.pop(GRAPH, 0):
+            raise ServingError(
+                f"this is not a SavedModel, which has a {GRAPH}; nothing was pushed",
+                where=root,
+            )
+        return cls(root, (*files, GRAPH), digest.of_tree(root))
+
+    def check_copied(self, found: str) -> None:
+        """Raises ServingError if a copy has another digest."""
+        if found != self.digest:
+            raise ServingError(
+                "the model changed while it was being copied; nothing was pushed",
+                where=self.root,
+                hint="wait until it has been written, then push again",
+            )
+
+    def record(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """Returns the record of a version that is published now."""
+        now = datetime.now(timezone.utc).isoformat()
+        return {"digest": self.digest, "published_at": now, "facts": facts}
+
+
 class ModelStore(ABC):
     """The versions below a root, which need not exist before the first push."""
 
-    uri: str
+    def __init__(self, uri: str | Path) -> None:
+        self.uri = str(uri).rstrip("/")
+        self._storage = storage_for(self.uri)
+        self._records = f"{self.uri}/.versions"
+        self._owner = f"{self._records}/owner.json"
 
-    @abstractmethod
     def versions(self) -> list[ModelVersion]:
         """Returns all versions, oldest first, without waiting for publishers.
 
         Raises:
-          ServingError: the root cannot be read or is not a directory.
+          ServingError: the root cannot be read.
         """
+        return [*self._newest_first()][::-1]
 
     def newest(self) -> ModelVersion | None:
         """Returns the version that a server would load; None if there is none."""
-        versions = self.versions()
-        return versions[-1] if versions else None
+        return next(self._newest_first(), None)
+
+    def _newest_first(self) -> Iterator[ModelVersion]:
+        with self._os_errors_as("the serving directory cannot be read"):
+            entries = self._storage.list(self.uri)
+            folders = [entry.name for entry in entries if entry.kind == "folder"]
+            numbers = sorted(filter(None, map(number_of, folders)), reverse=True)
+            yield from filter(None, map(self._load, numbers))
 
     @abstractmethod
     def prepare(self, owner: Owner | None = None) -> None:
@@ -139,8 +179,7 @@ class ModelStore(ABC):
           owner: as ``publish`` takes it.
 
         Raises:
-          UsageError: the root cannot be written, belongs to another pipeline, or
-            contains a link or a version number that prevents a push.
+          UsageError: the root cannot be written, or belongs to another pipeline.
         """
 
     def publish(
@@ -164,44 +203,57 @@ class ModelStore(ABC):
         Raises:
           ServingError: the source is no SavedModel or changed during the copy, the disk
             is full, or the root cannot be written. No new version is visible then.
-          UsageError: the store belongs to another pipeline, or contains a link or a
-            version number that prevents a push. Nothing has changed then.
+          UsageError: the store belongs to another pipeline. Nothing has changed then.
         """
         json.dumps(facts)  # Fails for other values before anything is written.
         with (
             self._os_errors_as("the model could not be pushed"),
             local_copy(str(saved_model_dir)) as local_dir,
         ):
-            source = SavedModelTree.read(local_dir)
-            return self._publish(source, facts, owner)
+            return self._publish(SavedModel.read(local_dir), facts, owner)
 
     @abstractmethod
     def _publish(
-        self, source: SavedModelTree, facts: dict[str, Any], owner: Owner | None
+        self, source: SavedModel, facts: dict[str, Any], owner: Owner | None
     ) -> Publication: ...
 
-    def _already_served(
-        self, newest: ModelVersion | None, source: SavedModelTree
-    ) -> Publication | None:
+    def _already_served(self, source: SavedModel) -> Publication | None:
+        newest = self.newest()
         if newest and newest.digest == source.digest and newest.is_intact():
             version, uri = newest.version, newest.uri
             return Publication(version, "already_served", uri, source.digest)
         return None
 
+    def _next_number(self) -> int:
+        """Returns the number after the highest of all names and records."""
+        records = self._storage.names(self._records)
+        stems = (name.partition(".")[0] for name in records)
+        numbers = map(number_of, (*self._storage.names(self.uri), *stems))
+        return max(filter(None, numbers), default=0) + 1
+
+    def _record_of(self, number: int) -> str:
+        return f"{self._records}/{number}.json"
+
+    def _load(self, number: int) -> ModelVersion | None:
+        """Returns a version as it was recorded; None without a valid record."""
+        try:
+            record = json.loads(self._storage.read(self._record_of(number)))
+            published = record["digest"], record["published_at"], record["facts"]
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None
+        generations = record.get("generations")
+        return ModelVersion(number, f"{self.uri}/{number}", *published, generations)
+
     @contextlib.contextmanager
     def _os_errors_as(
         self, what: str, kind: type[SluiceError] = ServingError
     ) -> Iterator[None]:
-        hints = _REMOTE_HINTS if is_remote(self.uri) else _HINTS
         try:
             yield
         except OSError as error:
-            raise kind(
-                f"{what}: {error.strerror}",
-                where=self.uri,
-                actual=str(error),
-                hint=hints.get(error.errno or 0),
-            ) from error
+            number, remote = error.errno or 0, is_remote(self.uri)
+            hint = _REMOTE_HINTS.get(number) if remote else _HINTS.get(number, _HINT)
+            raise kind(f"{what}: {error}", where=self.uri, hint=hint) from error
 
 
 def store_at(uri: str | Path) -> ModelStore:
@@ -220,49 +272,7 @@ def generations_of(uri: str) -> dict[str, str]:
     return {entry.name: entry.generation for entry in digest.files_below(uri)}
 
 
-def new_record(source: SavedModelTree, facts: dict[str, Any]) -> dict[str, Any]:
-    """Returns the record of a version that is published now."""
-    return {
-        "digest": source.digest,
-        "published_at": datetime.now(timezone.utc).isoformat(),
-        "facts": facts,
-    }
-
-
-def read_record(text: str | bytes, version: int, uri: str) -> ModelVersion:
-    """Returns the version that a record describes.
-
-    Raises:
-      ValueError, KeyError, TypeError: it is no record of a published version.
-    """
-    record = json.loads(text)
-    published = record["digest"], record["published_at"], record["facts"]
-    return ModelVersion(version, uri, *published, record.get("generations"))
-
-
 def number_of(name: str) -> int | None:
     """Returns the number that TensorFlow Serving would read from a name, or None."""
-    is_number = name.isascii() and name.isdigit() and int(name) <= _MAX_VERSION
+    is_number = name.isascii() and name.isdigit() and len(name) <= _MAX_DIGITS
     return int(name) if is_number else None
-
-
-def check_number(number: int, culprit: str, move: str) -> int:
-    """Returns the number of a version to come, if a server can read it.
-
-    Args:
-      number: the lowest unused one.
-      culprit: the file or folder that uses up the numbers below.
-      move: command that moves a file.
-
-    Raises:
-      UsageError: it does not fit into an int64.
-    """
-    if number > _MAX_VERSION:
-        raise UsageError(
-            "no version number is left that a model server could read",
-            where=culprit,
-            expected=f"a number below {_MAX_VERSION}",
-            actual=f"{number - 1}",
-            hint=f"if it is not needed: {move} {culprit} {culprit}.aside",
-        )
-    return number

@@ -1,28 +1,21 @@
 """Reads input rows for prediction: TFRecords, images or JSON lines, by content.
 
-tf.Examples are passed on serialized; image files and JSON lines are converted to values
-of raw features. Formats are detected from the content, not the name. TensorFlow is not
-imported.
+Formats are detected from the content, not the name. TensorFlow is not imported, and
+does not check a value before the model gets it.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from serving.feature_values import (
-    FeatureType,
-    FeatureValue,
-    json_type,
-    names_of,
-    to_feature_values,
-)
-from sluice.errors import DataError, UsageError
+from sluice.errors import DataError, UsageError, did_you_mean
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 from sluice.tfrecords.image_header import image_format
@@ -42,18 +35,18 @@ class Row:
       source: the file, or ``stdin``.
       index: of the row in its source, from 0.
       where: place for messages, such as ``new.jsonl, line 3`` (from 1).
-      payload: a serialized tf.Example, or one value per raw feature.
+      payload: a serialized tf.Example, or values by raw feature.
     """
 
     source: str
     index: int
     where: str
-    payload: bytes | Mapping[str, FeatureValue]
+    payload: bytes | Mapping[str, Any]
 
 
 def read_rows(
     paths: Sequence[str | Path],
-    features: Mapping[str, FeatureType],
+    features: Collection[str],
     max_row_bytes: int = MAX_RECORD_BYTES,
 ) -> Iterator[Row]:
     """Yields the rows of all sources in order, with one row in memory.
@@ -63,22 +56,23 @@ def read_rows(
         BMP images, or JSON lines (one object per line: value by raw feature; null or
         absent is missing; ``{"b64": "..."}`` gives bytes, a list a vector). ``-`` is
         JSON lines from the standard input.
-      features: the model's raw features and their types.
+      features: names of the model's raw features.
       max_row_bytes: limit of a record, an image or a line.
 
     Raises:
       UsageError: no path; a path is no readable file (checked before the first row); an
-        image for a model whose input is not one image.
-      DataError: a file is empty or has another format, or a record, line or value is
-        invalid. Rows before it have been yielded.
+        image for a model of several features.
+      DataError: a file is empty or has another format, or a record or line is invalid.
+        Rows before it have been yielded.
     """
     if not paths:
         raise UsageError(
-            "there is no input to predict from",
-            expected="TFRecords, images, JSON lines, or - for JSON lines on stdin",
+            "there is no input to predict from: give TFRecords, images, JSON lines, or "
+            "- for JSON lines on stdin"
         )
     for path in paths:
-        _check_is_file(path)
+        if str(path) != STDIN and not os.path.isfile(path):
+            raise UsageError("there is no such input file", where=path)
     for path in paths:
         if str(path) == STDIN:
             yield from _json_rows("stdin", sys.stdin.buffer, features, max_row_bytes)
@@ -86,22 +80,7 @@ def read_rows(
             yield from _file_rows(Path(path), features, max_row_bytes)
 
 
-def _check_is_file(path: str | Path) -> None:
-    if str(path) == STDIN or os.path.isfile(path):
-        return
-    exists = os.path.exists(path)
-    raise UsageError(
-        "there is no such input file",
-        where=path,
-        expected="a file",
-        actual="a directory or a special file" if exists else "nothing",
-        hint="pass its files, or - for JSON lines on stdin" if exists else None,
-    )
-
-
-def _file_rows(
-    path: Path, features: Mapping[str, FeatureType], max_bytes: int
-) -> Iterator[Row]:
+def _file_rows(path: Path, features: Collection[str], max_bytes: int) -> Iterator[Row]:
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -109,15 +88,12 @@ def _file_rows(
             if kind == "image":
                 if (size := os.fstat(file.fileno()).st_size) > max_bytes:
                     raise tfrecord.too_large(path, f"{size:,} bytes", max_bytes)
-                image = head + file.read()
-                yield _image_row(path, image, features)
+                yield _image_row(path, head + file.read(), features)
             elif kind == "json":
                 file.seek(0)
                 yield from _json_rows(str(path), file, features, max_bytes)
     except OSError as error:
-        raise UsageError(
-            "the file cannot be read", where=path, actual=str(error)
-        ) from error
+        raise UsageError(f"the file cannot be read: {error}", where=path) from error
     if kind == "tfrecord":
         records = tfrecord.read(path, max_record_bytes=max_bytes)
         for index, record in enumerate(records):
@@ -128,9 +104,6 @@ def _file_rows(
             if head
             else "the file is empty",
             where=path,
-            expected="TFRecords, a PNG, JPEG, GIF or BMP image, or one JSON object "
-            "per line",
-            actual=f"a file that starts with {head[:12]!r}" if head else "0 bytes",
         )
 
 
@@ -146,54 +119,53 @@ def _kind(head: bytes) -> Literal["tfrecord", "image", "json"] | None:
     return None
 
 
-def _image_row(path: Path, image: bytes, features: Mapping[str, FeatureType]) -> Row:
-    if list(features.values()) != [FeatureType("string")]:
+def _image_row(path: Path, image: bytes, features: Collection[str]) -> Row:
+    if len(features) != 1:
         raise UsageError(
-            "this model cannot predict from an image file",
+            "this model cannot predict from an image file: its features are "
+            + ", ".join(features),
             where=path,
-            expected="a model whose only feature is an image",
-            actual=f"a model of {names_of(features)}",
-            hint="pass JSON lines or TFRecords",
         )
     return Row(str(path), 0, str(path), {next(iter(features)): image})
 
 
 def _json_rows(
-    source: str, file: IO[bytes], features: Mapping[str, FeatureType], max_bytes: int
+    source: str, file: IO[bytes], features: Collection[str], max_bytes: int
 ) -> Iterator[Row]:
     index = -1
     lines = iter(lambda: file.readline(max_bytes + 1), b"")
     for number, line in enumerate(lines, start=1):
+        where = f"{source}, line {number}"
         if len(line) > max_bytes:
-            where = f"{source}, line {number}"
             raise tfrecord.too_large(where, f"more than {max_bytes:,} bytes", max_bytes)
         text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
         if not text.strip():
             continue
         index += 1
-        where = f"{source}, line {number}"
-        values = to_feature_values(_parse(text, where), features, where=where)
-        yield Row(source, index, where, values)
+        yield Row(source, index, where, _parse(text, features, where))
     if index < 0:
-        raise DataError(
-            "there are no JSON lines to predict from",
-            where=source,
-            expected="one JSON object per line",
-            actual="nothing, or blank lines only",
-        )
+        raise DataError("there are no JSON lines to predict from", where=source)
 
 
-def _parse(line: bytes, where: str) -> dict[str, Any]:
+def _parse(line: bytes, features: Collection[str], where: str) -> dict[str, Any]:
+    """Returns the values of a line, by name; bytes are decoded."""
     try:
-        value = json.loads(line)
-        problem = f"a JSON {json_type(value)}"
-    except (ValueError, RecursionError) as error:
-        value, problem = None, f"{line[:40]!r}: {error}"
-    if not isinstance(value, dict):
-        raise DataError(
-            "a line is not a JSON object",
-            where=where,
-            expected="one JSON object on each line: a value by feature",
-            actual=problem,
-        )
-    return value
+        values = json.loads(line, object_hook=_decoded)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"a line is not JSON: {error}", where=where) from error
+    if not isinstance(values, dict):
+        raise DataError("a line is not a JSON object: a value by feature", where=where)
+    for name in values:
+        if name not in features:
+            raise DataError(
+                f"the model has no feature {name!r}",
+                where=where,
+                expected=", ".join(features),
+                hint=did_you_mean(name, features),
+            )
+    return values
+
+
+def _decoded(item: dict[str, Any]) -> Any:
+    is_bytes = list(item) == ["b64"]
+    return base64.b64decode(item["b64"], validate=True) if is_bytes else item

@@ -8,13 +8,14 @@ one caller, and no batching across callers.
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from serving.feature_values import MISSING, DType, FeatureType
 from serving.prediction_rows import Row, read_rows
 from sluice.compat import prepare_environment
 from sluice.errors import DataError, ServingError, SluiceError
@@ -23,11 +24,11 @@ from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 BATCH_SIZE = 256
 # Bounds the memory of a batch of photographs.
 _BATCH_BYTES = 64 << 20
-_EXAMPLES_SIGNATURE = "serving_default"
-_VALUES_SIGNATURE = "predict_values"
 _CLASSES_FILE = Path("assets.extra", "classes.json")
 _REASON_LENGTH = 300
-_DTYPES: tuple[DType, ...] = get_args(DType)
+_NOISE = re.compile(r"\{\{function_node .*?\}\} ?| \[Op:.*|\[\[\{\{node(.|\n)*")
+# Value of a missing feature in the signature, by dtype.
+MISSING = {"float32": math.nan, "int64": -(2**63), "string": b""}
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Predictor:
     float32 [N, C] ([N, 1] for a binary model), and ``label``, string [N, 1] or [N].
 
     Attributes:
-      features: raw features of ``predict_values`` and their types.
+      features: ``tf.TensorSpec`` of each raw feature of ``predict_values``.
     """
 
     def __init__(self, version_dir: str | Path) -> None:
@@ -70,11 +71,23 @@ class Predictor:
 
         self._tf = tf
         self._dir = Path(version_dir)
-        self._model = self._load()
-        self._examples = self._signature(_EXAMPLES_SIGNATURE)
-        self._values = self._signature(_VALUES_SIGNATURE)
-        self.features: dict[str, FeatureType] = self._feature_types()
-        self._classes = self._class_names()
+        try:
+            # Its variables live as long as it.
+            self._model = tf.saved_model.load(str(self._dir))
+            self._examples = self._model.signatures["serving_default"]
+            self._values = self._model.signatures["predict_values"]
+            for signature in (self._examples, self._values):
+                if not {"label", "probabilities"} <= {*signature.structured_outputs}:
+                    raise ValueError(f"outputs {sorted(signature.structured_outputs)}")
+            self.features: dict[str, Any] = self._values.structured_input_signature[1]
+            self._missing = {n: MISSING[s.dtype.name] for n, s in self.features.items()}
+            self._classes = self._class_names()
+        except Exception as error:  # IndexError, for one, where bytes are missing.
+            raise ServingError(
+                f"the model cannot be loaded: {type(error).__name__}: {_reason(error)}",
+                where=self._dir,
+                hint="push it again",
+            ) from error
 
     def predict_files(
         self,
@@ -82,7 +95,7 @@ class Predictor:
         limit: int | None = None,
         max_row_bytes: int = MAX_RECORD_BYTES,
     ) -> Iterator[Prediction]:
-        """Yields predictions in the order of the rows.
+        """Yields one prediction per row, in the order of the rows.
 
         Args:
           paths: see ``read_rows``.
@@ -99,15 +112,14 @@ class Predictor:
             yield from self._predict(batch)
 
     def _predict(self, batch: list[Row]) -> Iterator[Prediction]:
-        invalid = self._tf.errors.InvalidArgumentError
+        refusals = (self._tf.errors.InvalidArgumentError, TypeError, ValueError)
         try:
             yield from self._run(batch)
-        except invalid as error:
+        except refusals as error:
             if len(batch) == 1:
                 raise DataError(
-                    "the model cannot process this row",
+                    f"the model cannot process this row: {_reason(error)}",
                     where=batch[0].where,
-                    actual=_reason(error),
                 ) from error
             for row in batch:  # One by one, to name the bad row.
                 yield from self._predict([row])
@@ -119,35 +131,50 @@ class Predictor:
             if isinstance(payloads[0], bytes):
                 outputs = self._examples(examples=tf.constant(payloads, tf.string))
             else:
-                outputs = self._values(
-                    **{
-                        name: self._column([values[name] for values in payloads], kind)
-                        for name, kind in self.features.items()
-                    }
-                )
+                columns = {
+                    name: self._column(name, [row.get(name) for row in payloads])
+                    for name in self.features
+                }
+                outputs = self._values(**columns)
         except tf.errors.InvalidArgumentError:
             raise
         except tf.errors.OpError as error:
-            raise ServingError(
-                "the model failed during prediction",
-                where=self._dir,
-                actual=_reason(error),
-            ) from error
+            raise self._failure(_reason(error)) from error
         labels = outputs["label"].numpy().ravel().tolist()
         probabilities = outputs["probabilities"].numpy().tolist()
+        if not len(labels) == len(probabilities) == len(batch):
+            answers = f"{len(labels)} labels and {len(probabilities)} probabilities"
+            raise self._failure(f"{answers} for {len(batch)} rows")
         return [
             Prediction(row.source, row.index, label.decode(), self._by_class(values))
-            for row, label, values in zip(batch, labels, probabilities, strict=False)
+            for row, label, values in zip(batch, labels, probabilities, strict=True)
         ]
 
-    def _column(self, values: list[Any], kind: FeatureType) -> Any:
-        if kind.shape == (None,):
+    def _column(self, name: str, values: list[Any]) -> Any:
+        """Returns one feature's values; TensorFlow refuses those of another type."""
+        spec, missing, tf = self.features[name], self._missing[name], self._tf
+        if spec.shape.rank == 1:
+            values = [missing if _is_missing(value) else value for value in values]
+            if any(isinstance(value, bool) for value in values):
+                raise ValueError(f"{name!r}, {spec.dtype.name}: a boolean")
+            if spec.dtype == tf.int64:
+                # 3.0 is how a data frame with missing values writes 3.
+                values = [_as_int(value) for value in values]
+        elif spec.shape[1:] == [None]:
+            values = [[] if _is_missing(value) else value for value in values]
             width = max(map(len, values))
-            missing = MISSING[kind.dtype]
             values = [[*row, *[missing] * (width - len(row))] for row in values]
-        column = self._tf.constant(values, kind.dtype)
-        # Rows without values say nothing of their shape.
-        return self._tf.ensure_shape(column, [None, *kind.shape])
+        try:
+            column = tf.constant(values, spec.dtype)
+            # Rows without values say nothing of their shape.
+            column = tf.ensure_shape(column, spec.shape)
+        except (TypeError, ValueError, tf.errors.InvalidArgumentError) as error:
+            raise ValueError(
+                f"{name!r}, {spec.dtype.name}: {_reason(error)}"
+            ) from error
+        if spec.dtype == tf.float32 and tf.reduce_any(tf.math.is_inf(column)):
+            raise ValueError(f"{name!r} has a number beyond 32 bits")
+        return column
 
     def _by_class(self, values: list[float]) -> dict[str, float] | list[float]:
         if self._classes is None:
@@ -155,85 +182,31 @@ class Predictor:
         if len(values) == 1 and len(self._classes) == 2:
             values = [1.0 - values[0], values[0]]
         if len(values) != len(self._classes):
-            raise ServingError(
-                "the model's class names do not match its output",
-                where=self._dir / _CLASSES_FILE,
-                expected=f"{len(values)} classes",
-                actual=f"{len(self._classes)}",
+            raise self._failure(
+                f"{len(values)} probabilities for the {len(self._classes)} classes of "
+                f"{_CLASSES_FILE}"
             )
-        return dict(zip(self._classes, values, strict=False))
-
-    def _load(self) -> Any:
-        tf = self._tf
-        try:
-            return tf.saved_model.load(str(self._dir))
-        except Exception as error:  # IndexError, for one, where bytes are missing.
-            raise ServingError(
-                "the model cannot be loaded",
-                where=self._dir,
-                actual=_reason(error),
-                hint="push it again",
-            ) from error
-
-    def _signature(self, name: str) -> Any:
-        signature = self._model.signatures.get(name)
-        if signature is None:
-            raise self._unexpected(
-                f"a signature {name!r}", sorted(self._model.signatures)
-            )
-        outputs = sorted(signature.structured_outputs)
-        if not {"label", "probabilities"} <= set(outputs):
-            raise self._unexpected(f"'label', 'probabilities' from {name!r}", outputs)
-        inputs = sorted(signature.structured_input_signature[1])
-        if name == _EXAMPLES_SIGNATURE and inputs != ["examples"]:
-            raise self._unexpected(f"one input 'examples' of {name!r}", inputs)
-        return signature
-
-    def _feature_types(self) -> dict[str, FeatureType]:
-        specs = self._values.structured_input_signature[1]
-        odd = [
-            f"{name} ({spec.dtype.name} {spec.shape})"
-            for name, spec in specs.items()
-            if spec.dtype.name not in _DTYPES or not _is_batch(spec.shape)
-        ]
-        if odd:
-            raise self._unexpected(
-                f"inputs of {', '.join(_DTYPES)}, one value or a vector per row", odd
-            )
-        return {
-            name: FeatureType(spec.dtype.name, tuple(spec.shape[1:].as_list()))
-            for name, spec in sorted(specs.items())
-        }
+        return dict(zip(self._classes, values, strict=True))
 
     def _class_names(self) -> list[str] | None:
         path = self._dir / _CLASSES_FILE
-        try:
-            classes = json.loads(path.read_text("utf-8"))["classes"]
-            return [str(name) for name in classes]
-        except FileNotFoundError:
+        if not path.exists():
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ServingError(
-                "the model's class names cannot be read",
-                where=path,
-                expected='{"classes": [...]}',
-                actual=repr(error),
-            ) from error
+        return [str(name) for name in json.loads(path.read_text("utf-8"))["classes"]]
 
-    def _unexpected(self, expected: str, found: list[str]) -> ServingError:
+    def _failure(self, reason: str) -> ServingError:
         return ServingError(
-            "the model does not have the signatures that Sluice exports",
-            where=self._dir,
-            expected=expected,
-            actual=", ".join(found) or "none",
+            f"the model failed during prediction: {reason}", where=self._dir
         )
 
 
-def _is_batch(shape: Any) -> bool:
-    """Whether rows of that shape can be told apart and padded."""
-    if not shape.rank:
-        return False
-    return shape.rank == 2 or None not in shape[1:].as_list()
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value  # NaN, as data frames write it
+
+
+def _as_int(value: Any) -> Any:
+    is_whole = isinstance(value, float) and value.is_integer()
+    return int(value) if is_whole else value
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -267,8 +240,7 @@ def _reason(error: Exception) -> str:
 
     It is the first line; in a graph execution error the last before the node's name.
     """
-    text = str(getattr(error, "message", error)).partition("[[{{node")[0]
+    text = _NOISE.sub("", str(getattr(error, "message", error)))
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    if not lines:
-        return type(error).__name__
+    lines = lines or [type(error).__name__]
     return lines[-1 if lines[0] == "Graph execution error:" else 0][:_REASON_LENGTH]

@@ -10,9 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from serving.regular_files import read_file
 from sluice.errors import UsageError
-from sluice.storage import atomic
 from sluice.storage.storage import is_remote, storage_for
 
 
@@ -38,12 +36,8 @@ class Owner:
         return f"the pipeline {self.pipeline!r}{where}"
 
 
-def check_owner(file: str | Path, publisher: Owner | None) -> None:
-    """Raises if the store belongs to another pipeline.
-
-    Args:
-      file: the owner file of the store.
-      publisher: None if it is no pipeline.
+def check_owner(file: str, publisher: Owner | None) -> None:
+    """Raises if the store belongs to another pipeline than the publisher, if any.
 
     Raises:
       UsageError: the store has another owner, or the file cannot be read.
@@ -53,7 +47,7 @@ def check_owner(file: str | Path, publisher: Owner | None) -> None:
         return
     raise UsageError(
         "this serving directory belongs to another pipeline",
-        where=str(file).removesuffix("/.versions/owner.json"),
+        where=file.removesuffix("/.versions/owner.json"),
         expected=f"a push by {owner}, see {file}",
         actual=f"a push by {publisher or 'a publisher without a pipeline name'}",
         hint="give this pipeline a push.serving_dir of its own; or, for the next push "
@@ -61,52 +55,42 @@ def check_owner(file: str | Path, publisher: Owner | None) -> None:
     )
 
 
-def claim(file: str | Path, publisher: Owner | None, facts: dict[str, Any]) -> None:
+def claim(file: str, publisher: Owner | None, facts: dict[str, Any]) -> None:
     """Writes the owner file, if the publisher adds to what it says.
 
     Raises:
-      UsageError: another publisher has claimed a store in a bucket meanwhile.
+      UsageError: another publisher has claimed the store meanwhile.
     """
-    owner = read_owner(file)
+    owner, storage = read_owner(file), storage_for(file)
     if publisher is None or publisher == owner:
         return
-    if owner and not publisher.workspace_id:
-        return
-    claimed = {**asdict(publisher), "claimed_by": facts}
-    if not is_remote(str(file)):
-        atomic.write_json(file, claimed)
-        return
-    storage, content = storage_for(file), json.dumps(claimed, indent=2).encode()
-    if owner:
-        storage.write_atomically(str(file), content)
-    elif not storage.write_if_absent(str(file), content):
-        check_owner(file, publisher)
+    content = json.dumps({**asdict(publisher), "claimed_by": facts}, indent=2).encode()
+    if owner is None:
+        if not storage.write_if_absent(file, content):
+            check_owner(file, publisher)
+    elif publisher.workspace_id:
+        storage.write_atomically(file, content)
 
 
 def read_owner(file: str | Path) -> Owner | None:
     """Returns the owner of a store; None if it has none.
 
     Raises:
-      UsageError: the file is damaged, or a link.
+      UsageError: the file is damaged.
     """
+    file = str(file)
     try:
-        known = json.loads(
-            storage_for(file).read(str(file))
-            if is_remote(str(file))
-            else read_file(Path(file))
-        )
+        known = json.loads(storage_for(file).read(file))
         return Owner(known["pipeline"], known["workspace_id"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            "the owner file of this serving directory cannot be read",
+            f"the owner file of this serving directory cannot be read: {error!r}",
             where=file,
-            expected='JSON such as {"pipeline": "digits", "workspace_id": null}',
-            actual=str(error),
             hint=f"for the next push to take the directory over: {_delete(file)}",
         ) from error
 
 
-def _delete(file: str | Path) -> str:
-    return f"gcloud storage rm {file}" if is_remote(str(file)) else f"rm {file}"
+def _delete(file: str) -> str:
+    return f"gcloud storage rm {file}" if is_remote(file) else f"rm {file}"

@@ -5,11 +5,16 @@ The driver makes it from ML Metadata and passes it to the executor as an exec pr
 
 from __future__ import annotations
 
-from sluice.config_section import Section
+import json
+from dataclasses import asdict, dataclass
+
+from pydantic import TypeAdapter
+
 from sluice.record.verdict import Check
 
 
-class SkippedModel(Section):
+@dataclass(frozen=True)
+class SkippedModel:
     """A blessed model, newer than the baseline, that was skipped.
 
     Attributes:
@@ -23,7 +28,8 @@ class SkippedModel(Section):
     retired: bool
 
 
-class BaselineSummary(Section):
+@dataclass(frozen=True)
+class BaselineSummary:
     """The model that the candidate is compared with, and newer ones that were skipped.
 
     Attributes:
@@ -70,3 +76,12 @@ class BaselineSummary(Section):
         name = "this model itself" if self.is_candidate else self.name or "none"
         why = prefix + "; ".join(skipped)
         return Check("baseline", "overall", None, name, None, True, why)
+
+    def to_json(self) -> str:
+        """Returns the value of the exec property."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> BaselineSummary:
+        """Reads what ``to_json`` wrote."""
+        return TypeAdapter(cls).validate_json(text)

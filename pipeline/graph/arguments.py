@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.data_verdict.policy import DataPolicy, Policy, Settings
-from components.model_verdict.threshold import Settings as ModelVerdictSettings
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from pipeline.config.config import Config
@@ -175,7 +174,7 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
     )
     from tfx.types import Channel, standard_artifacts
 
-    from components.baseline_model.resolver_strategies import TrainedModel
+    from components.baseline_model.trained_model import TrainedModel
 
     source = context.config.train.warm_start
     if source == "latest_blessed":
@@ -212,7 +211,7 @@ def _blessed_model(context: GraphContext) -> Arguments:
     )
     from tfx.types import Channel, standard_artifacts
 
-    from components.baseline_model.resolver_strategies import LatestUsableBlessedModel
+    from components.baseline_model.resolver_strategy import LatestUsableBlessedModel
 
     strategy: Arguments = {"strategy_class": LatestBlessedModelStrategy}
     if not context.locations.is_service:
@@ -239,12 +238,11 @@ def of_evaluator(context: GraphContext) -> Arguments:
 
 def of_model_verdict(context: GraphContext) -> Arguments:
     """The thresholds of the model gate."""
-    settings = ModelVerdictSettings(
-        thresholds=context.config.evaluate.thresholds,
-        classes=tuple(context.feature_set.label.class_names),
-        split=context.judged_split,
-    )
-    return {"settings": settings}
+    return {
+        "thresholds": context.config.evaluate.thresholds,
+        "classes": context.feature_set.label.class_names,
+        "split": context.judged_split,
+    }
 
 
 def of_pusher(context: GraphContext) -> Arguments:
@@ -310,9 +308,13 @@ def eval_config(
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2
 
-    from components.evaluator.count_metrics import metric_configs
+    from components.evaluator import prediction_histogram
+    from components.model_verdict import class_counts
 
-    counts = metric_configs(len(label.classes), _PREDICTION_KEY)
+    counts = [
+        class_counts.metric_config(label.class_names),
+        prediction_histogram.metric_config(_PREDICTION_KEY),
+    ]
     if len(label.classes) > 2 and _CONFUSION not in {name for name, _, _ in metrics}:
         counts.append(_metric(_CONFUSION, None, {}))
     model = {

@@ -222,8 +222,9 @@ NODES = (
         outputs=("evaluation", "blessing"),
         packages=_ANALYSIS,
         code=(
-            "components.evaluator.component",
-            "components.evaluator.count_metrics",
+            "components.evaluator.executor",
+            "components.evaluator.prediction_histogram",
+            "components.model_verdict.class_counts",
         ),
     ),
     Node(

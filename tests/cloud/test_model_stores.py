@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
-from serving.model_store import ModelStore, store_at
-from serving.store_owner import Owner
+from serving.model_store import ModelStore, SavedModel, store_at
+from serving.store_owner import Owner, read_owner
 from sluice.errors import ServingError, UsageError
 from sluice.storage import digest
 from sluice.storage.storage import storage_for
@@ -122,7 +123,7 @@ def test_versions_are_ordered_by_number_not_by_name(store, make_saved_model):
 def test_source_that_is_no_model_leaves_nothing(store, tmp_path):
     (tmp_path / "empty").mkdir()
 
-    with pytest.raises(ServingError, match=r"(?s)not a SavedModel.*empty"):
+    with pytest.raises(ServingError, match="not a SavedModel"):
         store.publish(tmp_path / "empty", facts={})
 
     assert not storage_for(store.uri).exists(store.uri)
@@ -155,18 +156,15 @@ def test_version_made_by_someone_else_keeps_its_number(store, make_saved_model):
     assert store.publish(make_saved_model("b", b"b"), facts={}).version == 1700000001
 
 
-def test_no_number_is_left(store, make_saved_model):
-    planted = f"{store.uri}/{2**63 - 1}/saved_model.pb"
-    storage_for(planted).make_folder(planted.rpartition("/")[0])
-    storage_for(planted).write_atomically(planted, b"planted")
+def test_names_that_a_server_ignores_are_no_versions(store, make_saved_model):
+    store.publish(make_saved_model(), facts={})
+    for name in ("latest", "1.5", "-3", ".7", "²", f"{2**63}"):
+        file = f"{store.uri}/{name}/saved_model.pb"
+        storage_for(file).make_folder(file.rpartition("/")[0])
+        storage_for(file).write_atomically(file, b"x")
 
-    for attempt in (
-        store.prepare,
-        lambda: store.publish(make_saved_model(), facts={}),
-    ):
-        with pytest.raises(UsageError, match="no version number is left") as refused:
-            attempt()
-        assert str(refused.value.where) == planted.rpartition("/")[0]
+    assert [version.version for version in store.versions()] == [1]
+    assert store.publish(make_saved_model("b", b"b"), facts={}).version == 2
 
 
 @pytest.mark.parametrize(
@@ -182,6 +180,8 @@ def test_another_pipeline_is_refused(store, make_saved_model, other):
         store.publish(theirs, facts={}, owner=other)
     with pytest.raises(UsageError, match="belongs to another pipeline"):
         store.prepare(other)
+    with pytest.raises(UsageError, match="belongs to"):  # Not even what is served.
+        store.publish(store.newest().uri, facts={}, owner=other)
 
     assert refused.value.where == store.uri
     assert [version.facts for version in store.versions()] == [{"n": 1}]
@@ -197,3 +197,44 @@ def test_a_workspace_id_is_added_to_the_owner(store, make_saved_model):
 
     with pytest.raises(UsageError, match="belongs to another pipeline"):
         store.prepare(Owner("digits", "bb22"))
+
+
+def test_a_store_without_an_owner_is_claimed_by_the_next_push(store, make_saved_model):
+    store.publish(make_saved_model(), facts={})
+    owner, file = Owner("digits", "aa11"), f"{store.uri}/.versions/owner.json"
+
+    store.prepare(owner)
+    assert read_owner(file) is None, "it has pushed nothing yet"
+    store.publish(make_saved_model("again"), facts={"run": "r1"}, owner=owner)
+
+    assert read_owner(file) == owner
+    assert json.loads(storage_for(file).read(file))["claimed_by"] == {"run": "r1"}
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]"])
+def test_an_unreadable_owner_is_an_error(store, make_saved_model, content):
+    store.publish(make_saved_model(), facts={}, owner=Owner("digits"))
+    file = f"{store.uri}/.versions/owner.json"
+    storage_for(file).write_atomically(file, content)
+
+    with pytest.raises(UsageError, match="cannot be read") as refused:
+        store.publish(make_saved_model("b", b"b"), facts={}, owner=Owner("digits"))
+
+    assert f"rm {file}" in str(refused.value.hint)
+
+
+def test_a_model_that_changes_while_it_is_copied_is_not_pushed(
+    store, make_saved_model, monkeypatch
+):
+    source, read = make_saved_model(), SavedModel.read
+
+    def changing(root):
+        found = read(root)
+        (source / "saved_model.pb").write_bytes(b"GRAPH")
+        return found
+
+    monkeypatch.setattr(SavedModel, "read", changing)
+    with pytest.raises(ServingError, match="changed while it was being copied"):
+        store.publish(source, facts={})
+    assert store.versions() == []
+    assert not storage_for(store.uri).exists(f"{store.uri}/1/saved_model.pb")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from serving.local_store import LocalModelStore
-from sluice.errors import ServingError, UsageError
+from sluice.errors import ServingError
 from sluice.storage import atomic, digest
 
 pytestmark = pytest.mark.fault
@@ -22,11 +22,10 @@ PROJECT = Path(__file__).parents[2]
 # Each one stops the publisher at a point for the parent to kill it there.
 STOPS = {
     "in the middle of a file": """
-def stop(reader, writer, length):
-    writer.write(reader.read(3)); writer.flush(); wait()
-shutil.copyfileobj = stop
+def stop(source, target):
+    open(target, "wb").write(open(source, "rb").read(3)); wait()
+shutil.copyfile = stop
 """,
-    "before the counter": "atomic.write_text = wait",
     "before the record": "atomic.write_json = wait",
     "before the rename": "os.rename = wait",
 }
@@ -79,8 +78,6 @@ def kill_when_waiting(process):
 def assert_tidy(root, versions):
     names = {".lock", ".versions", *(str(version) for version in versions)}
     assert set(os.listdir(root)) == names
-    records = {"next", *(f"{version}.json" for version in versions)}
-    assert set(os.listdir(root / ".versions")) == records
 
 
 @pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS.keys())
@@ -192,17 +189,3 @@ def test_full_disk_keeps_the_old_version_alone(disk, make_saved_model):
     assert store.versions()[-1].is_intact()
     assert_tidy(store.root, {1})
     assert store.publish(make_saved_model("b", b"b"), facts={}).version == 2
-
-
-def test_read_only_file_system_is_named(disk, make_saved_model):
-    store = LocalModelStore(disk / "serving")
-    store.publish(make_saved_model("a", b"a"), facts={})
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-
-    with pytest.raises(ServingError, match="Read-only file system") as caught:
-        store.publish(make_saved_model("b", b"b"), facts={})
-
-    assert caught.value.where == str(store.root)
-    assert store.versions()[-1].version == 1
-    with pytest.raises(UsageError, match="Read-only file system"):
-        store.prepare()

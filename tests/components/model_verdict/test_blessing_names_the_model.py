@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from components.model_verdict.threshold import Settings
-
 pytestmark = pytest.mark.tf
 
 STORE = "projects/1/locations/r/metadataStores/default/artifacts"
@@ -35,7 +33,6 @@ def test_the_blessing_has_the_models_resource_names(evaluations, tmp_path):
     evaluation = place.evaluate(examples, *models)
     for name in ("verdict", "blessing"):
         (tmp_path / name).mkdir()
-    settings = Settings(classes=tuple(place.class_names), split="test")
     invocation = {
         "inputs": {
             "artifacts": {
@@ -43,7 +40,11 @@ def test_the_blessing_has_the_models_resource_names(evaluations, tmp_path):
                 "model": _listed("candidate", models[0], "tfx.Model"),
                 "baseline_model": _listed("blessed", models[1], "tfx.Model"),
             },
-            "parameterValues": {"settings": settings.model_dump_json()},
+            "parameterValues": {
+                "thresholds": "[]",
+                "classes": json.dumps(place.class_names),
+                "split": "test",
+            },
         },
         "outputs": {
             "artifacts": {
@@ -55,7 +56,7 @@ def test_the_blessing_has_the_models_resource_names(evaluations, tmp_path):
             "outputFile": str(tmp_path / "output.json"),
         },
     }
-    spec = {"parameters": {"settings": {"parameterType": "STRING"}}}
+    spec = {"parameters": {"split": {"parameterType": "STRING"}}}
     arguments = [
         "--executor_class_path",
         EXECUTOR,
