@@ -140,8 +140,8 @@ def _slice(value: Any) -> Slice | None:
 def _json(value: Any) -> Any:
     try:
         json.dumps(value, allow_nan=False)
-    except ValueError:
-        expect("finite numbers only")
+    except (TypeError, ValueError):
+        expect("strings, booleans, and finite numbers only")
     return value
 
 

@@ -18,7 +18,7 @@ from pipeline.config.custom_node import OwnNodes
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import FeatureSpec, Label
-from pipeline.config.origin import Origin
+from pipeline.config.problems import Origin
 from pipeline.config.train import TRAINED_BEFORE, Train
 from sluice.config_section import (
     Directory,

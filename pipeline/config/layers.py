@@ -2,145 +2,130 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.origin import KeyPath
-from pipeline.config.yaml_reader import MAX_DEPTH, YamlReader
-from pipeline.config.yaml_values import describe
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+
+from pipeline.config.problems import KeyPath
 from sluice.errors import ConfigError, UsageError
 
 
 @dataclass
 class Layer:
-    """Part of a config, with the location of each key.
-
-    Attributes:
-      data: plain mappings, lists, strings, numbers, booleans and None.
-      locations: ``file:line``, or the ``--set``, for each key path.
-    """
+    """Part of a config, with ``file:line`` or the ``--set`` of each key path."""
 
     data: dict[str, Any]
-    locations: dict[KeyPath, str] = field(default_factory=dict)
+    locations: dict[KeyPath, str]
 
-    def overlaid_with(self, other: Layer) -> Layer:
-        """Returns this layer with another on top.
+    def overlay(self, top: Layer) -> None:
+        """Merges another layer into this one.
 
         Mappings are merged; everything else, such as a list or null, is replaced. A
         mapping whose ``kind`` or ``class`` changes is replaced too, since its keys
         belong to the old one, and so is ``model_params`` where ``model`` changes.
         """
-        merged = Layer(data=dict(self.data), locations=dict(self.locations))
-        if not _is_same(self.data, other.data, ("model",)):
-            merged.data.pop("model_params", None)
-            _remove_below(merged.locations, ("model_params",))
-        _overlay(merged.data, other.data, (), merged, other)
-        return merged
+        if not _is_same(self.data, top.data, "model"):
+            self.data.pop("model_params", None)
+        self._overlay(self.data, top, top.data, ())
+
+    def _overlay(
+        self, base: dict[str, Any], top: Layer, data: dict[str, Any], path: KeyPath
+    ) -> None:
+        for key, value in data.items():
+            here, old = (*path, key), base.get(key)
+            if (
+                isinstance(old, dict)
+                and isinstance(value, dict)
+                and _is_same(old, value, "kind", "class")
+            ):
+                self._overlay(old, top, value, here)
+                continue
+            base[key] = value
+            for below in [below for below in self.locations if _is_in(below, here)]:
+                del self.locations[below]
+            new = ((p, at) for p, at in top.locations.items() if _is_in(p, here))
+            self.locations.update(new)
 
 
-def _overlay(base: dict, top: dict, path: KeyPath, merged: Layer, other: Layer) -> None:
-    for key, value in top.items():
-        here = (*path, key)
-        old = base.get(key)
-        if (
-            isinstance(old, dict)
-            and isinstance(value, dict)
-            and _is_same(old, value, ("kind", "class"))
-        ):
-            base[key] = dict(old)
-            _overlay(base[key], value, here, merged, other)
-            continue
-        base[key] = value
-        _remove_below(merged.locations, here)
-        merged.locations |= {
-            path: location
-            for path, location in other.locations.items()
-            if path[: len(here)] == here
-        }
-
-
-def _is_same(old: dict, new: dict, keys: tuple[str, ...]) -> bool:
+def _is_same(old: dict[str, Any], new: dict[str, Any], *keys: str) -> bool:
     return all(new.get(key, old.get(key)) == old.get(key) for key in keys)
 
 
-def _remove_below(locations: dict[KeyPath, str], here: KeyPath) -> None:
-    for path in [path for path in locations if path[: len(here)] == here]:
-        del locations[path]
+def _is_in(path: KeyPath, section: KeyPath) -> bool:
+    return path[: len(section)] == section
 
 
 def read_file(path: Path, shown: str) -> Layer:
-    """Reads a YAML file, ``shown`` as such in messages, whose top is a mapping.
+    """Reads a YAML file, ``shown`` as such in messages.
 
     Raises:
       UsageError: the file cannot be read.
-      ConfigError: it is not UTF-8, not valid YAML, empty or not a mapping; names line
-        and column.
+      ConfigError: it is not a mapping in YAML.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(
-            "the config cannot be read", where=shown, actual=error.strerror
-        ) from error
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            "the config is not UTF-8 text",
-            where=f"{shown}:{line}",
-            actual=f"the byte 0x{error.object[error.start]:02x}",
-            hint="save it as UTF-8",
-        ) from error
-    reader = YamlReader(shown)
-    data = reader.read(text)
-    if not isinstance(data, dict):
-        raise ConfigError(
-            "the config is empty" if data is None else "the config is not a mapping",
-            where=shown,
-            expected="keys and values, such as 'version: 1'",
-            actual=describe(data),
-        )
-    return Layer(data, reader.locations)
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"the config cannot be read: {error}", where=shown) from error
+    layer = _read_yaml(text, shown)
+    if not isinstance(layer.data, dict):
+        raise ConfigError("the config is empty, or not a mapping", where=shown)
+    return layer
 
 
 def read_override(text: str) -> Layer:
     """Reads ``a.b=c`` of a ``--set``; the value is YAML.
 
     Raises:
-      UsageError: there is no key, no ``=`` or no value, or the key path is too long.
-      ConfigError: the value is not UTF-8 or not YAML.
+      UsageError: it has no key or no ``=``.
+      ConfigError: the value is not YAML.
     """
-    shown = f"--set {text}"
     key, equals, value = text.partition("=")
-    keys = key.strip().split(".")
-    if not equals or not all(keys):
+    path: KeyPath = tuple(key.strip().split("."))
+    if not equals or not all(path):
         raise UsageError(
             "a --set has no key or no value",
-            where=shown,
+            where=f"--set {text}",
             expected="a key path, '=' and a value, such as --set train.epochs=5",
         )
-    if len(keys) > MAX_DEPTH:
-        raise UsageError(
-            "a --set key is nested too deeply",
-            where=shown,
-            expected=f"at most {MAX_DEPTH} levels",
-            actual=f"{len(keys):,} levels",
-        )
-    if not value.strip():
-        raise UsageError(
-            "a --set has no value",
-            where=shown,
-            hint=f"for no value, --set {key}=null; for an empty string, "
-            f"--set '{key}=\"\"'",
-        )
+    layer = _read_yaml(value, f"--set {text}", path)
+    for part in reversed(path):
+        layer.data = {str(part): layer.data}
+    return layer
+
+
+def _read_yaml(text: str, shown: str, below: KeyPath | None = None) -> Layer:
+    """Reads YAML, whose lines are named unless it is the value ``below`` a key path."""
+    yaml = YAML(typ="safe", pure=True)
+
+    def location(mark: Any) -> str:
+        return f"{shown}:{mark.line + 1}" if mark and below is None else shown
+
     try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError("this is not UTF-8 text", where=shown) from error
-    path: KeyPath = tuple(keys)
-    reader = YamlReader(shown, lines=False)
-    data = reader.read(value, path)
-    for part in reversed(keys):
-        data = {part: data}
+        node = yaml.compose(text)
+        data = None if node is None else yaml.constructor.construct_document(node)
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"this is not valid YAML: {getattr(error, 'problem', error)}",
+            where=location(getattr(error, "problem_mark", None)),
+        ) from error
+    path = below or ()
     above = {path[:end]: shown for end in range(1, len(path) + 1)}
-    return Layer(data, reader.locations | above)
+    nodes = _nodes(node, path) if node else ()
+    return Layer(data, above | {key: location(mark) for key, mark in nodes})
+
+
+def _nodes(node: Node, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    """Yields the key path and the mark of each value below a node."""
+    if isinstance(node, MappingNode):
+        for key, value in node.value:
+            yield (*path, key.value), key.start_mark
+            yield from _nodes(value, (*path, key.value))
+    elif isinstance(node, SequenceNode):
+        for index, item in enumerate(node.value):
+            yield (*path, index), item.start_mark
+            yield from _nodes(item, (*path, index))

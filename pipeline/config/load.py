@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.config.config import CONFIG_VERSION, Config
-from pipeline.config.find import find_config, find_profile
+from pipeline.config.config import Config
+from pipeline.config.find import find_config, find_file
 from pipeline.config.layers import Layer, read_file, read_override
-from pipeline.config.origin import KeyPath, Origin, key_path
-from pipeline.config.problems import Problems
-from pipeline.config.yaml_values import LIST, describe, type_hint
-from sluice.errors import ConfigError, UsageError
-from sluice.project import find_root
+from pipeline.config.problems import Origin, Problems
+from sluice.errors import ConfigError
+from sluice.project import find_root, own_root
 
 
 def load_config(
@@ -56,28 +53,19 @@ def load_config(
     layer = read_file(file, shown)
     shown_profile = None
     if profile is not None:
-        path = find_profile(profile, root)
+        path = find_file(profile, (root, own_root()), "configs/profiles", "profile")
         shown_profile = _shown(path, cwd)
         overlay = read_file(path, shown_profile)
         _refuse_profile_of_others(overlay, layer.data.get("name"))
-        layer = layer.overlaid_with(overlay)
+        layer.overlay(overlay)
     for override in overrides:
-        top = read_override(override)
-        _refuse_list_index(layer, top, override)
-        layer = layer.overlaid_with(top)
-    origin = Origin(
-        root=root,
-        file=shown,
-        profile=shown_profile,
-        overrides=tuple(overrides),
-        locations=layer.locations,
-    )
-    problems = Problems(origin)
-    _check_version(layer.data, problems)
+        layer.overlay(read_override(override))
+    origin = Origin(root, shown, shown_profile, tuple(overrides), layer.locations)
     try:
         config = Config.model_validate(layer.data)
     except ValidationError as error:
-        problems.add_refused(error, layer.data)
+        problems = Problems(origin)
+        problems.add_refused(error, layer.data, Config)
         problems.raise_if_any()
         raise
     config._origin = origin
@@ -92,73 +80,21 @@ def _shown(path: Path, cwd: Path) -> str:
 def _refuse_name_of_another(config: Config, file: Path) -> None:
     """Refuses a copied config that would write to the workspace of the original."""
     other = config.root / "configs" / f"{config.name}.yaml"
-    if file.stem == config.name or not other.is_file() or other.samefile(file):
-        return
-    raise ConfigError(
-        f"the config has the name of another config: {config.name!r}",
-        where=config.origin.location(("name",)),
-        expected=f"a name of its own, such as {file.stem!r}",
-        actual=f"{other} has the workspace and the serving directory of that name",
-        hint=f"change `name:` in {config.origin.file}",
-    )
+    if file.stem != config.name and other.is_file() and not other.samefile(file):
+        raise ConfigError(
+            f"the config has the name of another one, {other}, and would share its "
+            "workspace and serving directory",
+            where=config.origin.location(("name",)),
+            hint=f"change `name:`, for example to {file.stem}",
+        )
 
 
 def _refuse_profile_of_others(profile: Layer, name: object) -> None:
     """Takes ``pipelines`` off a profile; refuses it for the configs of other names."""
-    if "pipelines" not in profile.data:
-        return
-    names = profile.data.pop("pipelines")
-    where = profile.locations[("pipelines",)]
-    if not isinstance(names, list):
+    names = profile.data.pop("pipelines", [name])
+    if not isinstance(names, list) or name not in names:
         raise ConfigError(
-            "invalid value for pipelines",
-            where=where,
-            expected="a list of the names of configs",
-            actual=describe(names),
-            hint=type_hint(names, [LIST]),
-        )
-    if name not in names:
-        raise ConfigError(
-            "the profile is for other pipelines",
-            where=where,
-            expected=", ".join(map(str, names)),
-            actual=str(name),
+            f"the profile is not for the pipeline {name!r}: it lists {names}",
+            where=profile.locations[("pipelines",)],
             hint=f"choose another profile; if it fits, add {name} to its `pipelines`",
         )
-
-
-def _refuse_list_index(layer: Layer, top: Layer, override: str) -> None:
-    keys: KeyPath = tuple(override.partition("=")[0].strip().split("."))
-    value: object = layer.data
-    for end, key in enumerate(keys):
-        if isinstance(value, list):
-            raise UsageError(
-                f"--set cannot reach into a list: {key_path(keys[:end])} is one",
-                where=f"--set {override}",
-                expected="the whole list",
-                hint=f"--set '{key_path(keys[:end])}=[...]', or a profile",
-            )
-        value = value.get(key) if isinstance(value, dict) else None
-
-
-def _check_version(data: dict[str, Any], problems: Problems) -> None:
-    """Rejects other versions first, since their keys may differ."""
-    version = data.get("version")
-    if type(version) is int and version == CONFIG_VERSION:
-        return
-    right = f"version: {CONFIG_VERSION}"
-    if "version" in data:
-        problems.add(
-            ("version",),
-            "this Sluice cannot read the config's version",
-            expected=right,
-            actual=describe(version),
-        )
-    else:
-        problems.add(
-            ("version",),
-            "the config has no version",
-            expected=right,
-            hint=f"write '{right}' as the first line",
-        )
-    problems.raise_if_any()

@@ -1,46 +1,46 @@
-"""Collects and formats config errors: file, key path, expected and actual value."""
+"""Errors of a config: key path, and the file and line or ``--set`` of each."""
 
 from __future__ import annotations
 
-import re
+import json
 import typing
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
-from pipeline.config.config import Config
-from pipeline.config.features import FEATURE_KINDS
-from pipeline.config.origin import KeyPath, Origin, key_path
-from pipeline.config.yaml_values import (
-    BOOLEAN,
-    DECIMAL_NUMBER,
-    LIST,
-    MAPPING,
-    STRING,
-    WHOLE_NUMBER,
-    describe,
-    one_of,
-    type_hint,
-)
 from sluice.config_section import Section
 from sluice.errors import ConfigError, SluiceError, bounded, did_you_mean
 
 _MAX_LISTED = 30
-# pydantic's words for bounds.
-_BOUNDS = {"greater than or equal to": "at least", "less than or equal to": "at most"}
-# The types that a value should have, by the type of pydantic's error.
-_TYPES = {
-    "bool_type": (BOOLEAN,),
-    "int_type": (WHOLE_NUMBER,),
-    "float_type": (WHOLE_NUMBER, DECIMAL_NUMBER),
-    "string_type": (STRING,),
-    "tuple_type": (LIST,),
-    "dict_type": (MAPPING,),
-    "model_type": (MAPPING,),
-    "model_attributes_type": (MAPPING,),
-}
+
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The sources of a config, so that errors can name file and line.
+
+    Attributes:
+      root: the project root, absolute.
+      file: path of the base config, for messages; ``profile`` likewise, or None.
+      overrides: the ``--set`` values in order, as given.
+      locations: ``file:line``, or the ``--set``, of each key path.
+    """
+
+    root: Path
+    file: str
+    profile: str | None = None
+    overrides: tuple[str, ...] = ()
+    locations: dict[KeyPath, str] = field(default_factory=dict)
+
+    def location(self, path: KeyPath) -> str:
+        """Returns the location of a key, or of the nearest mapping or list above it."""
+        while path and path not in self.locations:
+            path = path[:-1]
+        return self.locations.get(path, self.file)
 
 
 class Problems:
@@ -63,7 +63,7 @@ class Problems:
         """Adds a problem with the key at ``path``; see ``SluiceError``."""
         location, key = self._origin.location(path), key_path(path)
         # A --set shows its key path itself.
-        shown = not key or location.startswith(f"--set {key}=")
+        shown = location.startswith(f"--set {key}=")
         where = location if shown else f"{location}, {key}"
         self._found.append(
             ConfigError(what, where=where, expected=expected, actual=actual, hint=hint)
@@ -71,13 +71,8 @@ class Problems:
 
     def add_error(self, path: KeyPath, error: SluiceError) -> None:
         """Adds an error about the value at ``path``."""
-        self.add(
-            path,
-            error.what,
-            expected=error.expected,
-            actual=error.actual,
-            hint=error.hint,
-        )
+        parts = {"expected": error.expected, "actual": error.actual, "hint": error.hint}
+        self.add(path, error.what, **parts)
 
     def unknown(
         self, path: KeyPath, what: str, name: object, known: Iterable[str]
@@ -108,67 +103,34 @@ class Problems:
     def add_refused(
         self,
         error: ValidationError,
-        data: dict[str, Any],
-        section: type[Section] = Config,
+        data: Any,
+        section: type[Section],
         below: KeyPath = (),
     ) -> None:
-        """Adds the errors of pydantic about ``data``, in terms of the YAML.
-
-        The data is of the whole config, or of a section ``below`` a key path in it.
-        """
+        """Adds what pydantic refuses in the data of a section ``below`` a key path."""
         for details in error.errors(include_url=False):
-            self._add_refused(details, (*below, *_path_in(data, details)), section)
+            path = (*below, *_path_in(data, details["loc"]))
+            match details["type"]:
+                case "extra_forbidden":
+                    known = _known_keys(section, details["loc"])
+                    self.unknown(path, f"unknown key {path[-1]!r}", path[-1], known)
+                case "missing":
+                    key = details["loc"][-1]
+                    self.add((*path, key), f"the key {key!r} is missing")
+                case "refused":
+                    self.add((*path, *details["ctx"]["key"]), details["msg"])
+                case "value_error":
+                    self.add(path, str(details["ctx"]["error"]))
+                case _:
+                    given = json.dumps(details["input"], default=str)
+                    short = given if len(given) <= 60 else f"{given[:57]}..."
+                    self.add(path, details["msg"], actual=short)
 
-    def _add_refused(
-        self, details: ErrorDetails, path: KeyPath, section: type[Section]
-    ) -> None:
-        types: tuple[str, ...] = ()
-        hint: str | None = None
-        match details["type"]:
-            case "missing":
-                self.add(path, f"the key {path[-1]!r} is missing")
-                return
-            case "extra_forbidden":
-                known = _known_keys(section, details["loc"])
-                self.unknown(path, f"unknown key {path[-1]!r}", path[-1], known)
-                return
-            case "union_tag_invalid" | "union_tag_not_found":
-                kind = details["ctx"].get("tag")
-                kinds = re.findall("'([^']+)'", details["ctx"].get("expected_tags", ""))
-                self.unknown(
-                    (*path, "kind"),
-                    f"unknown kind {kind!r}"
-                    if kind
-                    else "the feature's kind is missing",
-                    kind or "",
-                    [name for name in kinds if name != "number"] or FEATURE_KINDS,
-                )
-                return
-            case "refused":
-                self.add((*path, *details["ctx"]["key"]), details["msg"])
-                return
-            case "value_error":
-                self.add(path, str(details["ctx"]["error"]))
-                return
-            case kind if kind in _TYPES:
-                types = _TYPES[kind]
-                expected = one_of(types)
-            case "literal_error":
-                expected = details["ctx"]["expected"]
-                names = re.findall("'([^']+)'", expected)
-                hint = did_you_mean(details["input"], names)
-            case _:
-                expected = details["msg"].removeprefix("Input should be ")
-                for words, plain in _BOUNDS.items():
-                    expected = expected.replace(words, plain)
-        what = "key" if details["loc"][-1] == "[key]" else "value for"
-        self.add(
-            path,
-            f"invalid {what} {key_path(path)}",
-            expected=expected,
-            actual=describe(details["input"]),
-            hint=hint or type_hint(details["input"], types),
-        )
+
+def key_path(path: KeyPath) -> str:
+    """Returns ``evaluate.thresholds[0].metric`` for its parts."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return "".join(parts).removeprefix(".")
 
 
 def _one_line(problem: ConfigError) -> str:
@@ -179,23 +141,19 @@ def _one_line(problem: ConfigError) -> str:
     return "; ".join(part.removesuffix(".") for part in parts)
 
 
-def _path_in(data: Any, details: ErrorDetails) -> KeyPath:
-    """Returns the key path of an error, without pydantic's tags of unions."""
+def _path_in(data: Any, loc: Sequence[str | int]) -> KeyPath:
+    """Returns a place in data, without the tags of unions in pydantic's ``loc``."""
     path: list[str | int] = []
-    loc = details["loc"]
-    for index, part in enumerate(loc):
-        inside = part in data if isinstance(data, dict) else isinstance(part, int)
-        if inside:
+    for part in loc:
+        if part in data if isinstance(data, dict) else isinstance(part, int):
             path.append(part)
             data = data[part]
-        elif index == len(loc) - 1 and details["type"] == "missing":
-            path.append(part)
     return tuple(path)
 
 
-def _known_keys(kind: Any, loc: Sequence[str | int]) -> list[str]:
-    """Returns the valid keys of the section of an unknown key."""
-    sections = _sections_in(kind)
+def _known_keys(section: type[Section], loc: Sequence[str | int]) -> list[str]:
+    """Returns the keys of the section in which pydantic refuses an unknown one."""
+    sections = [section]
     for part in loc[:-1]:
         tagged = [item for item in sections if _tag_of(item) == part]
         inner = [
@@ -218,5 +176,6 @@ def _sections_in(kind: Any) -> list[type[Section]]:
 
 
 def _tag_of(section: type[Section]) -> object:
+    """Returns the ``kind`` of a section in a union."""
     kind = section.model_fields.get("kind")
-    return kind and kind.default
+    return kind and typing.get_args(kind.annotation)[0]

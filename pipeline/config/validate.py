@@ -29,7 +29,6 @@ from pipeline.config.validate_train import (
     check_strategy,
     check_warm_start,
 )
-from pipeline.config.yaml_values import describe
 from schemas import loader
 from sluice.config_section import Classes
 from sluice.errors import ConfigError
@@ -153,7 +152,7 @@ def _check_label(
             path,
             "the classes do not have the type of the label in the schema",
             expected="whole numbers" if wanted is int else "strings",
-            actual=describe(classes[0]),
+            actual=repr(classes[0]),
         )
     elif values is None:
         problems.add(

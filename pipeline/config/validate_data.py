@@ -12,8 +12,7 @@ from components.data_verdict.policy import SPLITS, Rule
 from components.tfrecord_gen.spans.span_pattern import SpanPattern
 from pipeline.config.config import Config
 from pipeline.config.features import Image
-from pipeline.config.origin import KeyPath
-from pipeline.config.problems import Problems
+from pipeline.config.problems import KeyPath, Problems
 from sluice.errors import ConfigError
 from sluice.tfrecords.image_decoder import CHANNELS
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.evaluate import Evaluate
-from pipeline.config.origin import KeyPath
-from pipeline.config.problems import Problems
+from pipeline.config.problems import KeyPath, Problems
 from schemas import loader
 from sluice.errors import bounded
 

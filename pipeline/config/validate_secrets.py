@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipeline.config.config import Config
-from pipeline.config.origin import KeyPath, key_path
-from pipeline.config.problems import Problems
+from pipeline.config.problems import KeyPath, Problems, key_path
 from sluice.secrets import references
 
 # Everything else is stored as it is used: paths and names in ML Metadata and pages.
@@ -84,7 +83,7 @@ def _strings(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str, bool]]:
         yield path, value, False
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield (*path, key), key, True
+            yield (*path, key), str(key), True
             yield from _strings(item, (*path, key))
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):

@@ -21,8 +21,7 @@ from tensorflow_model_analysis.proto import config_pb2
 
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.evaluate import Metric
-from pipeline.config.origin import KeyPath
-from pipeline.config.problems import Problems
+from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.train import KerasObject, Train
 from pipeline.training.build import load_function
 from pipeline.training.compile import (

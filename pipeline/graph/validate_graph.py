@@ -10,8 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from pipeline.config.config import Config
 from pipeline.config.custom_node import CustomNode
-from pipeline.config.origin import KeyPath
-from pipeline.config.problems import Problems
+from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.validate import ValidConfig, validate_config
 from pipeline.graph.custom_nodes import list_nodes, node_ids
 from pipeline.graph.node_registry import NODES

@@ -11,8 +11,7 @@ from typing import Any
 
 from pipeline.config.cloud import DEFAULT, Cloud
 from pipeline.config.config import Config
-from pipeline.config.origin import KeyPath
-from pipeline.config.problems import Problems
+from pipeline.config.problems import KeyPath, Problems
 from pipeline.graph.custom_nodes import node_ids
 from runners.cloud.trainer_job import TRAINER, needs_custom_job
 from sluice.errors import ConfigError

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
-from pipeline.config.origin import Origin
+from pipeline.config.problems import Origin
 from runners.operations.compare_schema import from_run
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord

@@ -1,4 +1,4 @@
-"""Loading a config: profiles, overrides and the version."""
+"""Loading a config: where it is found, profiles, overrides, and its problems."""
 
 from __future__ import annotations
 
@@ -15,141 +15,202 @@ from sluice.project import own_root
 pytestmark = pytest.mark.unit
 
 
-def test_a_copied_config_needs_a_name_of_its_own(project, config_text):
-    """It would take over the workspace and the serving directory of the original."""
-    copy = project / "configs" / "mine.yaml"
-    copy.write_text(config_text)
+@pytest.fixture
+def load(project):
+    def load(*overrides, name="fares", profile=None, cwd=project):
+        return load_config(name, profile=profile, overrides=overrides, cwd=cwd)
 
-    with pytest.raises(ConfigError, match="has the name of another config") as info:
-        load_config("mine", cwd=project)
-
-    original = project / "configs" / "fares.yaml"
-    assert info.value.where == "configs/mine.yaml:2"
-    assert info.value.actual and str(original) in info.value.actual
-    assert info.value.hint == "change `name:` in configs/mine.yaml"
-    assert load_config("mine", overrides=["name=mine"], cwd=project).name == "mine"
-    original.rename(project / "configs" / "old.yaml")
-    assert load_config("mine", cwd=project).name == "fares"
+    return load
 
 
-def test_a_profile_is_merged_over_the_config(project, profile):
-    profile("train: {batch_size: 512}\nevaluate: {metrics: [Recall, AUC]}\n")
-
-    config = load_config("fares", profile="gpu", cwd=project)
-
-    assert (config.train.epochs, config.train.batch_size) == (7, 512)
-    assert [metric.class_name for metric in config.evaluate.metrics] == [
-        "Recall",
-        "AUC",
-    ]
-    assert config.origin.profile == "configs/profiles/gpu.yaml"
-
-
-def test_a_profile_may_reset_a_key_with_null(project, profile):
-    profile("features: null\ntrain: {early_stopping: null}\n")
-
-    config = load_config("fares", profile="gpu", cwd=project)
-
-    assert config.features is None
-    assert config.train.early_stopping is None
+def test_a_config_is_found_by_name_or_path(project, load, tmp_path_factory):
+    inner, elsewhere = project / "notebooks", tmp_path_factory.mktemp("cron")
+    inner.mkdir()
+    file = str(project / "configs" / "fares.yaml")
+    for name, cwd in [
+        ("fares", inner),
+        (file, elsewhere),
+        ("configs/fares.yaml", project),
+        ("fares.yaml", project / "configs"),
+    ]:
+        config = load(name=name, cwd=cwd)
+        assert config.root == project
+        assert config.data_dir == project / "data" / "fares"
+        assert config.schema_path == project / "schemas" / "fares" / "schema.pbtxt"
 
 
-def test_overrides_are_merged_over_the_profile_in_order(project, profile):
-    profile("train: {epochs: 8, batch_size: 9}\n")
-
-    config = load_config(
-        "fares",
-        profile="gpu",
-        overrides=["train.epochs=10", "train.epochs=11", "features.company.buckets=3"],
-        cwd=project,
-    )
-
-    assert (config.train.epochs, config.train.batch_size) == (11, 9)
-    assert config.model_dump()["features"]["company"]["buckets"] == 3
+def test_sluice_s_configs_are_there_unless_the_project_has_its_own(project, load):
+    assert load(name="digits", cwd=project.parent).root == own_root()
+    text = (project / "configs" / "fares.yaml").read_text()
+    (project / "configs" / "digits.yaml").write_text(text.replace("fares", "digits", 1))
+    assert load(name="digits").root == project
 
 
-def test_an_override_may_change_a_feature_s_kind(project):
-    config = load_config(
-        "fares", overrides=["features.company.kind=numeric"], cwd=project
-    )
-
-    assert config.features == {"fare": Numeric(), "company": Numeric()}
-
-
-def test_an_override_cannot_reach_into_a_list(project):
-    with pytest.raises(UsageError, match="cannot reach into a list") as caught:
-        load_config("fares", overrides=["evaluate.metrics.0=Recall"], cwd=project)
-
-    message = str(caught.value)
-    assert "--set evaluate.metrics.0=Recall" in message
-    assert "--set 'evaluate.metrics=[...]'" in message
+def test_a_symlinked_config_belongs_to_the_project_with_the_link(
+    project, load, tmp_path_factory, config_text
+):
+    target = tmp_path_factory.mktemp("store") / "shared.yaml"
+    target.write_text(config_text.replace("fares", "linked", 1))
+    (project / "configs" / "linked.yaml").symlink_to(target)
+    assert load(name="linked").root == project
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("name", "profile", "says"),
     [
-        ("version: 2", "2 (a number)"),
-        ("version: '1'", "'1' (a string)"),
-        ("version: 1.0", "1.0 (a number)"),
-        ("version: true", "true"),
-        ("version:", "nothing"),
+        ("fare", None, "there is no config 'fare'.*fares.*did you mean 'fares'"),
+        ("configs/none.yaml", None, "there is no config file 'configs/none.yaml'"),
+        ("fares", "qick", "there is no profile 'qick'.*did you mean 'quick'"),
+        ("fares", "../../elsewhere", "there is no profile"),
     ],
 )
-def test_another_version_is_refused(project, line, found, config_text):
-    text = config_text.replace("version: 1", line) + "unknown_key_of_version_2: 3\n"
-    (project / "configs" / "fares.yaml").write_text(text)
-
-    with pytest.raises(ConfigError, match="cannot read the config's version") as caught:
-        load_config("fares", cwd=project)
-
-    assert caught.value.where == "configs/fares.yaml:1, version"
-    assert caught.value.expected == "version: 1"
-    assert found in str(caught.value.actual)
+def test_what_is_not_there_is_named_with_the_nearest(load, name, profile, says):
+    with pytest.raises(UsageError, match=f"(?s){says}"):
+        load(name=name, profile=profile)
 
 
-def test_a_config_must_say_its_version(project, config_text):
-    (project / "configs" / "fares.yaml").write_text(
-        config_text.replace("version: 1\n", "")
+def test_a_config_outside_a_project_says_how_to_make_one(tmp_path, config_text):
+    (tmp_path / "alone.yaml").write_text(config_text)
+    with pytest.raises(UsageError, match="not inside a project") as caught:
+        load_config("alone.yaml", cwd=tmp_path)
+    assert "mkdir configs" in str(caught.value)
+
+
+def test_a_copied_config_needs_a_name_of_its_own(project, load, config_text):
+    """It would take over the workspace and the serving directory of the original."""
+    copy = project / "configs" / "mine.yaml"
+    copy.write_text(config_text)
+    with pytest.raises(ConfigError, match="has the name of another one") as caught:
+        load(name="mine")
+    assert caught.value.where == "configs/mine.yaml:2"
+    assert load("name=mine", name="mine").name == "mine"
+    (project / "configs" / "fares.yaml").rename(project / "configs" / "old.yaml")
+    assert load(name="mine").name == "fares"
+
+
+def test_profile_and_overrides_are_merged_in_order(load, profile):
+    profile(
+        "train: {epochs: 8, batch_size: 9, early_stopping: null}\n"
+        "evaluate: {metrics: [Recall, AUC]}\n"
     )
+    config = load(
+        "train.epochs=10",
+        "train.epochs=11",
+        "features.company.kind=numeric",
+        profile="gpu",
+    )
+    assert (config.train.epochs, config.train.batch_size) == (11, 9)
+    assert config.train.early_stopping is None
+    assert config.features == {"fare": Numeric(), "company": Numeric()}
+    assert [item.class_name for item in config.evaluate.metrics] == ["Recall", "AUC"]
+    assert config.origin.profile == "configs/profiles/gpu.yaml"
+    assert load(profile="quick").train.epochs == 2, "a profile of Sluice's own"
 
-    with pytest.raises(ConfigError, match="has no version") as caught:
-        load_config("fares", cwd=project)
 
-    assert "configs/fares.yaml" in str(caught.value)
-    assert "write 'version: 1'" in str(caught.value)
-
-
-def test_a_profile_of_other_pipelines(project, profile):
+@pytest.mark.parametrize("names", ["[trips]", "fares"])
+def test_a_profile_of_other_pipelines(load, profile, names):
     profile("pipelines: [trips, fares]\ntrain: {batch_size: 512}\n")
-    assert load_config("fares", profile="gpu", cwd=project).train.batch_size == 512
-
-    profile("train: {batch_size: 512}\npipelines: [trips]\n")
-    with pytest.raises(ConfigError, match="the profile is for other pipelines") as info:
-        load_config("fares", profile="gpu", cwd=project)
-    assert info.value.where == "configs/profiles/gpu.yaml:2"
-    assert (info.value.expected, info.value.actual) == ("trips", "fares")
-
-    profile("pipelines: fares\n")
-    with pytest.raises(ConfigError, match="invalid value for pipelines") as info:
-        load_config("fares", profile="gpu", cwd=project)
-    assert info.value.hint == "write a list: [fares]"
+    assert load(profile="gpu").train.batch_size == 512
+    profile(f"train: {{batch_size: 512}}\npipelines: {names}\n")
+    with pytest.raises(ConfigError, match="profile is not for the pipeline") as caught:
+        load(profile="gpu")
+    assert caught.value.where == "configs/profiles/gpu.yaml:2"
 
 
 def test_a_profile_of_a_data_set_is_for_it_alone():
     for name in ("cifar10", "fashion-mnist", "flowers", "mnist"):
         for path in (own_root() / "configs" / "profiles").glob(f"{name}-*.yaml"):
             load_config(name, profile=path.stem, cwd=own_root())
-            with pytest.raises(ConfigError, match="the profile is for other pipelines"):
+            with pytest.raises(ConfigError, match="profile is not for the pipeline"):
                 load_config("digits", profile=path.stem, cwd=own_root())
 
 
-def test_an_empty_profile_is_named(project, profile):
-    profile("# nothing yet\n")
+def test_five_problems_with_their_places(project, load, profile, config_text):
+    profile("train:\n  epoch: 3\n")
+    text = config_text.replace("  dir: data/fares\n", "").replace("7", "0")
+    (project / "configs" / "fares.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load("label.feature=4", "features.company.kind=hashd", profile="gpu")
+    assert str(caught.value).splitlines() == [
+        "the config has 5 problems",
+        "  - configs/fares.yaml:3, data.dir: the key 'dir' is missing",
+        "  - --set label.feature=4: Input should be a valid string; found 4",
+        "  - --set features.company.kind=hashd, features.company: Input tag 'hashd' "
+        "found using 'kind' does not match any of the expected tags: 'numeric', "
+        "'bucketized', 'vocabulary', 'hashed', 'image'; "
+        'found {"kind": "hashd"}',
+        "  - configs/fares.yaml:12, train.epochs: Input should be greater than or "
+        "equal to 1; found 0",
+        "  - configs/profiles/gpu.yaml:2, train.epoch: unknown key 'epoch'; expected "
+        "one of " + caught.value.examples[4].partition("one of ")[2],
+    ]
+    assert caught.value.examples[4].endswith("did you mean 'epochs'?")
+    assert caught.value.exit_code == 2
 
-    with pytest.raises(ConfigError, match="is empty") as caught:
-        load_config("fares", profile="gpu", cwd=project)
 
-    assert caught.value.where == "configs/profiles/gpu.yaml"
+SPLITS = "data.splits"
+THRESHOLD = "evaluate.thresholds=[{metric: auc, %s}]"
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("version=2", "Input should be 1"),
+        ("private=yes", "valid boolean"),
+        ("train.epochs='5'", "valid integer"),
+        ("model_params.x=.nan", "finite numbers only"),
+        ("model_params.x={a: [1.0, {b: -.inf}]}", "finite numbers only"),
+        ("model_params.x=2024-01-31", "finite numbers only"),
+        ("trian.epochs=3", "did you mean 'train'"),
+        ("data.splits.tset=x", "did you mean 'test'"),
+        ("features.company.bucket=3", "did you mean 'buckets'"),
+        (THRESHOLD % "change: {dir: 1}", "did you mean 'direction'"),
+        ("train.learning_rate={kind: cosine, final_fractoin: 0.1}", "final_fraction"),
+        *(
+            (f"name={name!r}", "lower-case letters, digits and hyphens")
+            for name in ("", "-a", "A", "a_b", "a.b", "\u00e9", "a" * 129)
+        ),
+        *(
+            (f"data.splits.train={pattern!r}", "below data.dir")
+            for pattern in ("", "/data/train-*", "../train-*", "a/../../b", "..")
+        ),
+        *(
+            (f"data.dir={given!r}", "data.dir")
+            for given in ("", "gs://", "gs://UPPER/data", "s3://bucket/data")
+        ),
+        ("schema=gs://bucket/a", "a path of this machine"),
+        ("train.warm_start=gs://bucket/a", "a path of this machine"),
+        ("train.learning_rate=0", "greater than 0"),
+        *(
+            (f"label.classes={given}", "classes")
+            for given in ("[]", "[1]", "[1, 1]", "[0, '1']", "[true, false]", "[0.0]")
+        ),
+        ("evaluate.metrics=[{name: x}]", "the key 'class' is missing"),
+        (THRESHOLD % "name: x", "unknown key 'name'"),
+        ("evaluate.thresholds=[{metric: auc}]", "lower_bound, upper_bound or change"),
+        (THRESHOLD % "lower_bound: 2, upper_bound: 1", "above"),
+        (THRESHOLD % "lower_bound: .nan", "finite"),
+        *(
+            (THRESHOLD % f"lower_bound: 0, slice: {given}", "such as {payment_type:")
+            for given in ("3", "[]", "{}", "[3]", "{a: true}", "{a: null}")
+        ),
+        (THRESHOLD % "change: {direction: lower_is_better}", "thresholds[0].change"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_key(load, override, says):
+    with pytest.raises(ConfigError) as caught:
+        load(override)
+    assert says in str(caught.value)
+    assert f"--set {override}" in str(caught.value)
+
+
+def test_a_check_across_keys_names_the_key_that_it_speaks_of(load):
+    endpoint = "{machine_type: n1-standard-4, min_replicas: 3}"
+    with pytest.raises(ConfigError, match="max_replicas is less than") as caught:
+        load(
+            f"cloud={{push: {{registry: {{serving_image: a}}, endpoint: {endpoint}}}}}"
+        )
+    assert "cloud.push.endpoint.max_replicas" in str(caught.value)
 
 
 def test_loading_imports_no_tensorflow_and_no_tfx(project):
@@ -167,5 +228,4 @@ def test_loading_imports_no_tensorflow_and_no_tfx(project):
         text=True,
         check=False,
     )
-
     assert result.stdout == "[]\n", result.stderr

@@ -116,7 +116,7 @@ def test_a_run_is_refused_before_anything_is_written(root, sluice, old, new, wor
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("- a\n- b\n", ["a list"]),
+        ("- a\n- b\n", ["not a mapping"]),
         ("version: 1\n  bad: [", ["digits.yaml:2", "not valid YAML"]),
         ("", ["empty"]),
     ],
