@@ -107,7 +107,7 @@ def _read_yaml(text: str, shown: str, below: KeyPath | None = None) -> Layer:
 
     try:
         node = yaml.compose(text)
-        data = None if node is None else yaml.constructor.construct_document(node)
+        data: Any = None if node is None else yaml.constructor.construct_document(node)
     except (YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"this is not valid YAML: {getattr(error, 'problem', error)}",
