@@ -48,6 +48,10 @@ _GIVEN = {
 }
 
 
+# Of as many labels as metrics are computed.
+_ROWS = 100
+
+
 def check_objects(config: Config, *, trains_here: bool = False) -> None:
     """Makes optimizer, loss and metrics, and imports the user's model and callbacks.
 
@@ -169,11 +173,10 @@ def _check_train_metrics(train: Train, classes: int, problems: Problems) -> list
 
 
 def _try_metric(metric: Any, classes: int) -> None:
-    labels = np.arange(classes).reshape(-1, 1)
     values = []
     for predictions in _predictions(classes):
         metric.reset_state()
-        metric.update_state(labels, predictions)
+        metric.update_state(np.arange(len(predictions))[:, np.newaxis], predictions)
         values.append(np.asarray(metric.result()))
     if values[0].shape != ():
         shape = list(values[0].shape)
@@ -186,13 +189,13 @@ def _try_metric(metric: Any, classes: int) -> None:
 
 
 def _predictions(classes: int) -> tuple[Any, Any]:
-    """Returns probabilities of one example of each class: all right, and all wrong."""
+    """Returns probabilities for labels 0, 1, 2 ...: all right, and all wrong."""
     if classes == 2:
         right = np.array([[0.1], [0.9]], np.float32)
         return right, 1 - right
-    rows = np.arange(classes)
+    rows = np.arange(min(classes, _ROWS))
     others = (rows + 1) % classes
-    right = np.full((classes, classes), 0.1 / (classes - 2), np.float32)
+    right = np.full((len(rows), classes), 0.1 / (classes - 2), np.float32)
     right[rows, rows], right[rows, others] = 0.9, 1e-6
     # The same numbers; the least for the label, else it would be among the best five.
     wrong = right.copy()
