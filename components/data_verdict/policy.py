@@ -8,9 +8,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, get_args
 
-from components.data_verdict.anomaly_kind import remedy
+from pydantic import model_validator
+
+from components.data_verdict.anomaly_kind import KINDS, OF_NO_FEATURE, remedy
 from components.tfrecord_gen.checking.hash_splits import HashSplits
-from sluice.config_section import Count, Fraction, PositiveNumber, Section, Text
+from sluice.config_section import (
+    Count,
+    Fraction,
+    PositiveNumber,
+    Section,
+    Text,
+    refuse,
+)
+from sluice.errors import did_you_mean
 from sluice.record.verdict import Check
 
 Action = Literal["fail", "warn", "ignore"]
@@ -28,6 +38,15 @@ class Rule(Section):
     action: Action
     """`fail` stops the run, `warn` is shown, `ignore` is only counted."""
 
+    @model_validator(mode="after")
+    def _can_apply(self) -> Rule:
+        if self.anomaly not in (None, *KINDS):
+            close = did_you_mean(self.anomaly, KINDS) or f"one of {', '.join(KINDS)}"
+            refuse(f"there is no anomaly {self.anomaly!r}: {close}", "anomaly")
+        if self.feature is not None and self.anomaly in OF_NO_FEATURE:
+            refuse(f"anomalies of the kind {self.anomaly!r} have no feature", "feature")
+        return self
+
 
 class DataPolicy(Section):
     """What the data gate accepts."""
@@ -44,6 +63,13 @@ class DataPolicy(Section):
     max_count_change: PositiveNumber | None = None
     """How much larger or smaller a split may be than in the data accepted last: 0.5
     allows half as many and half as many again."""
+
+    @model_validator(mode="after")
+    def _has_range(self) -> DataPolicy:
+        for split, most in self.max_examples.items():
+            if most < self.min_examples.get(split, 0):
+                refuse("max_examples is less than min_examples", "max_examples", split)
+        return self
 
 
 class Policy(DataPolicy):

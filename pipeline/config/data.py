@@ -20,6 +20,7 @@ from sluice.config_section import (
     Section,
     Text,
     expect,
+    refuse,
 )
 from sluice.tfrecords.frame_encoding import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
 
@@ -59,6 +60,9 @@ class Data(Section):
             expect("given one of: splits, or files with hash_splits")
         if (self.files is None) != (self.hash_splits is None):
             expect("given files and hash_splits together")
+        patterns = list(self.patterns.values())
+        if len({*patterns}) < len(patterns):
+            refuse("two splits have the same pattern", "splits")
         return self
 
     @property

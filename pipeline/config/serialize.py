@@ -73,11 +73,10 @@ def write_stored_config(config: Config, path: Path) -> None:
 
 def stored_config(config: Config) -> dict[str, Any]:
     """Returns what ``write_stored_config`` writes."""
+    origin = vars(config.origin)
     return {
+        **origin,
         "root": str(config.root),
-        "file": config.origin.file,
-        "profile": config.origin.profile,
-        "overrides": list(config.origin.overrides),
         "locations": list(config.origin.locations.items()),
         "config": plain_config(config),
     }
@@ -93,11 +92,11 @@ def read_stored_config(path: Path) -> Config:
     document = json.loads(path.read_text(encoding="utf-8"))
     config = Config.model_validate(document["config"])
     config._origin = Origin(
-        root=Path(document["root"]),
-        file=document["file"],
-        profile=document["profile"],
-        overrides=tuple(document["overrides"]),
-        locations={tuple(key): at for key, at in document["locations"]},
+        Path(document["root"]),
+        document["file"],
+        document["profile"],
+        tuple(document["overrides"]),
+        {tuple(key): at for key, at in document["locations"]},
     )
     return config
 

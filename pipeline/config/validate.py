@@ -1,14 +1,14 @@
-"""Validates a config against itself, the schema, the metrics and the user's code.
+"""Validates a config against its schema and the project's files.
 
-Finds everything that would make a run fail later and can be known without data.
-TensorFlow is not imported and user code is not run: ``pipeline.graph.check_objects``
-does both.
+Finds what would make a run fail later and can be known without data. TensorFlow is not
+imported and user code is not run: ``pipeline.graph.check_objects`` does both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
@@ -19,7 +19,7 @@ from pipeline.config.resolve_features import (
     resolve_classes,
     resolve_features,
 )
-from pipeline.config.validate_data import check_data, warn_of_data
+from pipeline.config.validate_data import check_data
 from pipeline.config.validate_evaluate import check_evaluate
 from pipeline.config.validate_input import check_augment, check_weights
 from pipeline.config.validate_model import check_model
@@ -33,17 +33,18 @@ from schemas import loader
 from sluice.config_section import Classes
 from sluice.errors import ConfigError
 from sluice.project import check_names, find_user_code
+from sluice.storage.storage import is_remote
 
-_VECTOR = {
-    "expected": "presence { min_fraction: 1 } beside the shape, or value_count and no "
-    "shape",
-    "hint": "correct the schema",
-}
 _KINDS_OF_TYPE = {
     schema_pb2.FLOAT: ("numeric", "bucketized"),
     schema_pb2.INT: ("numeric", "bucketized", "vocabulary", "hashed"),
     schema_pb2.BYTES: ("vocabulary", "hashed", "image"),
 }
+_ONE_VALUE = (
+    "in the schema, give it shape { dim { size: 1 } } and presence { min_fraction: 1 }"
+    ", or, if it may be missing, value_count { min: 1 max: 1 } and no shape; or leave "
+    "it out of 'features': a preprocessing_fn of your own still gets it"
+)
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,15 @@ def validate_config(config: Config) -> ValidConfig:
     """
     check_names(config.root)
     problems = Problems(config.origin)
-    schema = _load_schema(config, problems)
+    if not config.schema_path.is_file():
+        what = f"there is no schema {config.schema_path}"
+        problems.add(("schema",), what, hint=f"paths are relative to {config.root}")
+        problems.raise_if_any()
+    schema = loader.load(config.schema_path)
     classes = _check_label(config, schema, problems)
     _check_features(config, schema, problems)
     _check_code(config, problems)
+    _check_serving_dir(config, problems)
     check_secrets(config, problems)
     check_data(config, schema, problems)
     check_strategy(config.train, problems)
@@ -90,88 +96,50 @@ def validate_config(config: Config) -> ValidConfig:
     check_augment(resolved, problems)
     problems.raise_if_any()
     if not config.evaluate.thresholds:
-        problems.warn(
-            ("evaluate", "thresholds"),
-            "there are no thresholds, so every trained model is pushed",
-        )
-    warn_of_data(config, problems)
+        what = "there are no thresholds, so every trained model is pushed"
+        problems.warn(("evaluate", "thresholds"), what)
+    if "test" not in config.data.split_names:
+        what = "there is no test split, so the model gate uses eval, as training does"
+        problems.warn(("data", "splits" if config.data.splits else "hash_splits"), what)
     return ValidConfig(resolved, schema, tuple(problems.warnings))
-
-
-def _load_schema(config: Config, problems: Problems) -> schema_pb2.Schema:
-    if not config.schema_path.is_file():
-        problems.add(
-            ("schema",),
-            "there is no schema",
-            expected=f"a reviewed schema, {config.schema_path}",
-            hint="write 'schema: PATH', relative to the project root"
-            if config.schema_file is None
-            else f"check the path; it is relative to {config.root}",
-        )
-        problems.raise_if_any()
-    return loader.load(config.schema_path)
 
 
 def _check_label(
     config: Config, schema: schema_pb2.Schema, problems: Problems
 ) -> Classes:
     """Returns the classes; empty if they are wrong, so that metrics are not checked."""
-    label, path = config.label, ("label", "feature")
+    name, path = config.label.feature, ("label", "feature")
     features = {feature.name: feature for feature in schema.feature}
-    if label.feature not in features:
-        problems.unknown_feature(path, label.feature, features)
+    if name not in features:
+        problems.unknown_feature(path, name, features)
         return ()
-    kind = features[label.feature].type
+    kind = features[name].type
     if kind not in (schema_pb2.INT, schema_pb2.BYTES):
-        problems.add(
-            path,
-            f"the label {label.feature!r} must be categorical",
-            expected="an INT or BYTES feature",
-            actual=f"{schema_pb2.FeatureType.Name(kind)} in the schema",
-        )
+        type_name = schema_pb2.FeatureType.Name(kind)
+        what = f"the label {name!r} must be categorical: INT or BYTES, not {type_name}"
+        problems.add(path, what)
         return ()
-    if problem := _value_problem(features[label.feature], optional=False):
-        problems.add(
-            path, f"the label {label.feature!r} {problem}", **_one_value(False)
-        )
-    values = loader.class_values(schema, label.feature)
-    classes = resolve_classes(label, schema) or ()
-    path = ("label", "classes")
+    if problem := _value_problem(features[name], optional=False):
+        problems.add(path, f"the label {name!r} {problem}", hint=_ONE_VALUE)
+    values = loader.class_values(schema, name)
+    classes = resolve_classes(config.label, schema) or ()
     wanted = int if kind == schema_pb2.INT else str
+    domain = "a categorical int_domain" if wanted is int else "a string_domain"
     if len(classes) < 2:
-        problems.add(
-            path,
-            f"the classes of {label.feature!r} are unknown",
-            expected="at least 2, here or in the schema's domain",
-            actual=_listed(classes) or None,
-            hint="write 'classes: [...]', or give the feature a categorical "
-            "int_domain or a string_domain",
-        )
+        what = f"the classes of {name!r} are unknown"
+        hint = f"write 'classes: [...]', or give the feature {domain} in the schema"
     elif not isinstance(classes[0], wanted):
-        problems.add(
-            path,
-            "the classes do not have the type of the label in the schema",
-            expected="whole numbers" if wanted is int else "strings",
-            actual=repr(classes[0]),
-        )
+        what = f"the classes do not have the type of {name!r} in the schema"
+        hint = f"write {'whole numbers' if wanted is int else 'strings'}"
     elif values is None:
-        problems.add(
-            path,
-            f"the schema has no domain for {label.feature!r}, so labels outside the "
-            "classes would go unnoticed",
-            expected="a categorical int_domain or a string_domain in the schema",
-            hint="add one with these classes: " + _listed(classes),
-        )
+        what = f"without {domain}, labels outside the classes would go unnoticed"
+        hint = "add one to the schema, with these classes: " + _listed(classes)
     elif set(values) != set(classes):
-        problems.add(
-            path,
-            "the classes are not those of the schema's domain",
-            expected=_listed(values),
-            actual=_listed(classes),
-            hint="change the one that is wrong, or leave 'classes' out",
-        )
+        what = "the classes are not those of the schema's domain: " + _listed(values)
+        hint = "change the one that is wrong, or leave 'classes' out"
     else:
         return classes
+    problems.add(("label", "classes"), what, hint=hint)
     return ()
 
 
@@ -179,48 +147,32 @@ def _check_features(
     config: Config, schema: schema_pb2.Schema, problems: Problems
 ) -> None:
     features = {feature.name: feature for feature in schema.feature}
-    own = config.preprocessing is not None
-    used = config.features if config.features is not None else features
-    for name in used:
+    listed = config.features
+    for name in features if listed is None else listed:
         path = ("features", name)
         if name == config.label.feature:
-            if config.features is not None:
+            if listed is not None:
                 problems.add(
-                    path,
-                    f"{name!r} is the label",
-                    hint="the label must not be a feature",
+                    path, f"{name!r} is the label, which must not be a feature"
                 )
             continue
         if name not in features:
             problems.unknown_feature(path, name, features)
             continue
-        image = config.features is not None and config.features[name].kind == "image"
+        spec = None if listed is None else listed[name]
         if is_left_to_preprocessing(features[name], config):
-            if problem := _shape_problem(features[name]):
-                problems.add(path, f"the feature {name!r} {problem}", **_VECTOR)
-            continue
-        if problem := _value_problem(features[name], optional=not image):
-            problems.add(path, f"the feature {name!r} {problem}", **_one_value(own))
+            problem = _shape_problem(features[name])
+        else:
+            is_image = spec is not None and spec.kind == "image"
+            problem = _value_problem(features[name], optional=not is_image)
+        if problem:
+            problems.add(path, f"the feature {name!r} {problem}", hint=_ONE_VALUE)
         kinds = _KINDS_OF_TYPE.get(features[name].type, ())
-        if config.features is not None and config.features[name].kind not in kinds:
-            problems.add(
-                (*path, "kind"),
-                f"the kind {config.features[name].kind!r} does not fit {name!r}",
-                expected="one of " + ", ".join(kinds),
-                actual=schema_pb2.FeatureType.Name(features[name].type)
-                + " in the schema",
-            )
-
-
-def _one_value(own_preprocessing: bool) -> dict[str, str]:
-    leave_out = "leave the feature out of 'features'"
-    if own_preprocessing:
-        leave_out += "; your preprocessing_fn still gets it"
-    return {
-        "expected": "shape { dim { size: 1 } } with presence { min_fraction: 1 }, or "
-        "for a feature that may be missing value_count { min: 1 max: 1 } and no shape",
-        "hint": f"correct the schema, or {leave_out}",
-    }
+        if spec is not None and spec.kind not in kinds:
+            type_name = schema_pb2.FeatureType.Name(features[name].type)
+            what = f"{spec.kind!r} is not for {name!r}, which is {type_name}"
+            hint = "one of " + ", ".join(kinds) if kinds else None
+            problems.add((*path, "kind"), what, expected=hint)
 
 
 def _value_problem(feature: schema_pb2.Feature, *, optional: bool) -> str | None:
@@ -242,19 +194,29 @@ def _shape_problem(feature: schema_pb2.Feature) -> str | None:
 
 
 def _check_code(config: Config, problems: Problems) -> None:
-    if config.preprocessing is not None:
-        _check_reference(config, "preprocessing", config.preprocessing, problems)
-    if ":" in config.model or "." in config.model:
-        _check_reference(config, "model", config.model, problems)
+    for key, reference in (
+        ("preprocessing", config.preprocessing),
+        ("model", config.model if {*":."} & {*config.model} else None),
+    ):
+        if reference is not None:
+            try:
+                find_user_code(config.root, reference)
+            except ConfigError as error:
+                problems.add_error((key,), error)
 
 
-def _check_reference(
-    config: Config, key: str, reference: str, problems: Problems
-) -> None:
-    try:
-        find_user_code(config.root, reference)
-    except ConfigError as error:
-        problems.add_error((key,), error)
+def _check_serving_dir(config: Config, problems: Problems) -> None:
+    """Adds a problem for a push among files of other kinds, which gc would delete."""
+    given = config.serving_dir
+    if given is None or is_remote(given):
+        return
+    target = Path(given)
+    taken: Collection[Path] = (config.root, config.root / "workspace", config.data_dir)
+    if target in taken or (
+        not is_remote(config.data.dir) and (target.is_relative_to(config.data_dir))
+    ):
+        what = f"{target} holds other files: versions need a folder of their own"
+        problems.add(("push", "serving_dir"), what)
 
 
 def _listed(values: Sequence[object]) -> str:

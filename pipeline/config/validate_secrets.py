@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipeline.config.config import Config
-from pipeline.config.problems import KeyPath, Problems, key_path
+from pipeline.config.problems import KeyPath, Problems
 from sluice.secrets import references
 
-# Everything else is stored as it is used: paths and names in ML Metadata and pages.
-_ALLOWED = "only in values of model_params and nodes.*.parameters"
 # Such as ${ENV:X}, $env:X and {env.X}; neither ${env:X} nor its escape, $${env:X}.
 _MISSPELT = re.compile(
     r"(?<!\$)(?!\$\{env:)(?:\$[{(]?|\{)\s*(?i:env)\s*[:.]\s*([A-Za-z_]\w*)[)}]?",
@@ -22,46 +20,23 @@ _MISSPELT = re.compile(
 
 def check_secrets(config: Config, problems: Problems) -> None:
     """Adds references that are misspelt, not allowed, or to variables not set."""
-    document = config.model_dump(by_alias=True)
-    for path, text, is_key in _strings(document, ()):
-        found = [
-            (name, "${env:" + (f"{name}}}" if name else ""))
-            for name in references(text)
-        ]
-        misspelt = list(_MISSPELT.finditer(text))
-        if not _is_allowed(path) or is_key:
-            found += [(match[1], match[0]) for match in misspelt]
-            what = "a key" if is_key else key_path(path)
-            for _, reference in found[:1]:
-                problems.add(
-                    path,
-                    f"{what} cannot refer to a secret",
-                    expected=f"references {_ALLOWED}",
-                    actual=reference,
-                )
-            continue
-        for match in misspelt:
-            problems.add(
-                path,
-                f"{match[0]} looks like a secret reference but is not one",
-                hint=f"did you mean ${{env:{match[1]}}}?",
-            )
-        for name, reference in found:
-            if name is None:
-                problems.add(
-                    path,
-                    "a secret reference names no environment variable",
-                    expected="${env:NAME}",
-                    actual=reference,
-                    hint=f"for the text itself, write ${reference}",
-                )
-            elif name not in os.environ:
-                problems.add(
-                    path,
-                    f"the environment variable {name} is not set",
-                    hint=f"export {name}=..., or write ${reference} for the text "
-                    "itself",
-                )
+    for path, text, is_key in _strings(config.model_dump(by_alias=True), ()):
+        misspelt = _MISSPELT.search(text)
+        names = list(references(text))
+        # Everything else is stored as it is used: paths and names in ML Metadata.
+        if is_key or not _is_parameter(path):
+            if names or misspelt:
+                what = "this cannot refer to a secret (env:...): only values of "
+                problems.add(path, what + "model_params and nodes.*.parameters can")
+        elif misspelt:
+            what = f"{misspelt[0]} looks like a secret reference but is not one"
+            problems.add(path, what, hint=f"did you mean ${{env:{misspelt[1]}}}?")
+        else:
+            for name in names:
+                if name is None or name not in os.environ:
+                    what = f"the environment variable {name or '(no name)'} is not set"
+                    hint = "export it, or write $${env:...} for the text itself"
+                    problems.add(path, what, hint=hint)
 
 
 def require_secrets(config: Config) -> None:
@@ -71,10 +46,9 @@ def require_secrets(config: Config) -> None:
     problems.raise_if_any()
 
 
-def _is_allowed(path: KeyPath) -> bool:
-    return path[0] == "model_params" or (
-        path[0] == "nodes" and path[2:3] == ("parameters",)
-    )
+def _is_parameter(path: KeyPath) -> bool:
+    is_node_s = path[0] == "nodes" and path[2:3] == ("parameters",)
+    return path[0] == "model_params" or is_node_s
 
 
 def _strings(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str, bool]]:

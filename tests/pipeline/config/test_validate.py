@@ -16,87 +16,95 @@ from sluice.project import own_root
 pytestmark = pytest.mark.unit
 
 
-def test_a_good_config_comes_back_complete(validate):
-    valid = validate()
-
+def test_a_good_config_comes_back_complete(validate, project):
+    valid = validate("train.epochs=3")
+    names = [metric.name for metric in valid.config.evaluate.metrics]
     assert valid.config.label.classes == (0, 1)
-    assert [m.name for m in valid.config.evaluate.metrics] == [
-        "auc",
-        "binary_accuracy",
-        "example_count",
-    ]
+    assert names == ["auc", "binary_accuracy", "example_count"]
     assert valid.warnings == ()
     assert len(valid.schema.feature) == 11
-
-
-def test_a_validated_config_keeps_its_origin(validate, project):
-    valid = validate("train.epochs=3")
-
     assert valid.config.root == project
     assert valid.config.origin.overrides == ("train.epochs=3",)
 
 
-def test_a_missing_default_schema_says_where_it_should_be(refused, project):
-    (project / "schemas" / "fares" / "schema.pbtxt").unlink()
-
-    message = refused()
-
-    assert "there is no schema" in message
-    assert str(project / "schemas/fares/schema.pbtxt") in message
-    assert "configs/fares.yaml" in message
+IMAGE = "{kind: image, height: 8, width: 8, channels: 1}"
+HASHED = "data={splits: null, files: '*', hash_splits: {train: 8, eval: 1, by: %s}}"
+RULES = "validate.rules=[{%s, action: fail}]"
+PHOTO = "features={photo: {kind: image, height: 8, width: 8, channels: 1}}"
 
 
-def test_a_missing_schema_says_what_it_is_relative_to(refused, project):
-    message = refused("schema=schemas/fare.pbtxt")
-
-    assert "where:    --set schema=schemas/fare.pbtxt" in message
-    assert str(project / "schemas/fare.pbtxt") in message
-    assert f"relative to {project}" in message
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ("schema=schemas/fare.pbtxt", "there is no schema"),
+        ("label.feature=bigtip", "the schema has no feature 'bigtip'"),
+        ("label.feature=nested", "must be categorical: INT or BYTES, not STRUCT"),
+        ("label.feature=history", "must be categorical: INT or BYTES, not FLOAT"),
+        ("label.feature=seconds", "the classes of 'seconds' are unknown"),
+        ("label.classes=[0, 1, 2]", "not those of the schema's domain: 0, 1"),
+        ("label.classes=['0', '1']", "the classes do not have the type"),
+        ("features.compny={kind: hashed}", "did you mean 'company'?"),
+        ("features.big_tip={kind: numeric}", "'big_tip' is the label"),
+        ("features.fare={kind: hashed}", "expected: one of numeric, bucketized"),
+        ("features.company.kind=numeric", "one of vocabulary, hashed, image"),
+        (f"features.hour={IMAGE}", "numeric, bucketized, vocabulary, hashed"),
+        ("features.history={kind: numeric}", "does not have exactly one value"),
+        ("features.tags={kind: vocabulary}", "value_count { min: 1 max: 1 }"),
+        ("model=cnn", "'cnn' takes exactly one image"),
+        (("model=wide_deep", f"features.photo={IMAGE}"), "'wide_deep' takes no images"),
+        (
+            ("label.feature=company", "features={fare: {kind: numeric}}"),
+            "the label 'company' may be missing from a record",
+        ),
+        ("data.splits.test=eval-*", "two splits have the same pattern"),
+        ("data.splits.train='{SPAN'", "'{SPAN' is invalid"),
+        ("data.splits.train='{YYYY}/train-*'", "all of {YYYY}, {MM} and {DD}"),
+        ("data.serving='{DAY}/x'", "{SPAN}, {SPAN:2}"),
+        ("data.files=x", "splits"),
+        ("data.hash_splits={train: 1, eval: 1}", "splits"),
+        ("data.splits=null", "splits"),
+        (HASHED % "compny", "did you mean 'company'"),
+        (HASHED % "fare", "records cannot be split by 'fare'"),
+        ("sensitive=[compani]", "did you mean 'company'"),
+        ("sensitive=[big_tip]", "the label cannot be sensitive"),
+        ("sensitive=[payment_type]", "'payment_type' would show its values"),
+        (RULES % "anomaly: new_vale", "did you mean 'new_value'"),
+        (RULES % "feature: compani, anomaly: drift", "did you mean 'company'"),
+        (RULES % "feature: company, anomaly: count", "'count' have no feature"),
+        (
+            "validate={min_examples: {eval: 9}, max_examples: {eval: 3}}",
+            "max_examples is less than min_examples",
+        ),
+        (
+            ("data.splits.test=null", "validate.min_examples={test: 5}"),
+            "there is no split 'test'",
+        ),
+        *(
+            (
+                f"examples.complete_when={given}",
+                "always, {marker: NAME} or {quiet_for_s",
+            )
+            for given in ("often", "{marker: a, quiet_for_s: 1}", "3")
+        ),
+        (
+            (PHOTO, "model=cnn", "examples.images.formats=[bmp, gif]"),
+            "none of bmp, gif decodes to 1 channels",
+        ),
+        *(
+            (f"push.serving_dir={given}", "versions need a folder of their own")
+            for given in (".", "workspace", "data/fares", "data/fares/serving")
+        ),
+    ],
+)
+def test_what_is_refused(refused, overrides, words):
+    overrides = [overrides] if isinstance(overrides, str) else overrides
+    message = refused(*overrides)
+    assert words in message
 
 
 def test_an_invalid_schema_is_named(refused, project):
     (project / "schemas" / "fares" / "schema.pbtxt").write_text("not a schema {")
-
     assert "schemas/fares/schema.pbtxt" in refused()
-
-
-IMAGE = "{kind: image, height: 8, width: 8, channels: 1}"
-
-
-@pytest.mark.parametrize(
-    ("override", "words"),
-    [
-        ("label.feature=bigtip", "the schema has no feature 'bigtip'"),
-        ("label.feature=nested", "the label 'nested' must be categorical"),
-        ("label.feature=history", "the label 'history' must be categorical"),
-        ("label.feature=seconds", "the classes of 'seconds' are unknown"),
-        ("label.classes=[0, 1, 2]", "the classes are not those of the schema's domain"),
-        ("label.classes=['0', '1']", "the classes do not have the type"),
-        ("features.compny={kind: hashed}", "did you mean 'company'?"),
-        ("features.big_tip={kind: numeric}", "'big_tip' is the label"),
-        ("features.fare={kind: hashed}", "expected: one of numeric, bucketized\n"),
-        ("features.company.kind=numeric", "one of vocabulary, hashed, image\n"),
-        (f"features.hour={IMAGE}", "numeric, bucketized, vocabulary, hashed\n"),
-        ("features.history={kind: numeric}", "does not have exactly one value"),
-        ("features.tags={kind: vocabulary}", "value_count { min: 1 max: 1 }"),
-        ("model=cnn", "'cnn' takes exactly one image"),
-        ("data.splits.test=eval-*", "two splits have the same pattern"),
-    ],
-)
-def test_what_is_refused(refused, override, words):
-    assert words in refused(override)
-
-
-def test_an_image_in_a_model_of_tables_is_refused(refused):
-    message = refused("model=wide_deep", f"features.photo={IMAGE}")
-
-    assert "'wide_deep' takes no images" in message
-
-
-def test_a_label_must_be_in_every_record(refused):
-    message = refused("label.feature=company", "features={fare: {kind: numeric}}")
-
-    assert "the label 'company' may be missing from a record" in message
 
 
 @pytest.mark.parametrize(
@@ -125,7 +133,7 @@ def test_a_label_without_a_domain_would_not_be_checked(refused, project):
 
     message = refused("label.classes=[0, 1]")
     assert "labels outside the classes would go unnoticed" in message
-    assert "add one with these classes: 0, 1" in message
+    assert "with these classes: 0, 1" in message
     message = refused()
     assert "the classes of 'big_tip' are unknown" in message
     assert "label.classes" in message
@@ -196,7 +204,7 @@ def test_own_preprocessing_may_use_only_vectors(validate, refused, project):
     schema.write_text(VECTORS)
     message = refused(*own[:1], "features={history: {kind: numeric}}", own[2])
     assert "'history' does not have exactly one value" in message
-    assert "your preprocessing_fn still gets it" in message
+    assert "preprocessing_fn of your own still gets it" in message
     schema.write_text(VECTORS.replace("min_fraction: 1", "min_fraction: 0.5"))
     message = refused(*own)
     assert "'history' has a shape and may be missing" in message
@@ -269,3 +277,31 @@ def test_every_error_fits_on_one_screen(refused):
     assert "and 35 more" in message
     assert len(message.splitlines()) < 10
     assert max(map(len, re.split(r"\n", message))) < 500
+
+
+def test_hashed_splits_are_named_and_counted(validate):
+    data = validate(HASHED % "company", "evaluate.thresholds=[]").config.data
+    assert data.split_names == ["train", "eval"]
+    assert data.patterns == {None: "*"}
+    assert data.hash_splits is not None
+    assert data.hash_splits.buckets == {"train": 8, "eval": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "marker", "quiet"),
+    [
+        ("always", None, None),
+        ("{marker: _DONE}", "_DONE", None),
+        ("{quiet_for_s: 60}", None, 60.0),
+    ],
+)
+def test_when_a_span_is_complete(validate, given, marker, quiet):
+    valid = validate(f"examples.complete_when={given}")
+    found = valid.config.examples.complete_when
+    assert (found.marker, found.quiet_for_s) == (marker, quiet)
+
+
+def test_a_feature_that_is_not_known_yet_may_have_a_rule(validate):
+    rules = "[{feature: tolls, anomaly: new_feature, action: warn}, "
+    valid = validate(f"validate.rules={rules}{{feature: tolls, action: warn}}]")
+    assert len(valid.config.validate_data.rules) == 2

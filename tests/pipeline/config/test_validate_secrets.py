@@ -54,7 +54,7 @@ def test_a_variable_that_is_not_set_is_refused_by_file_and_line(tmp_path):
     assert caught.value.where == (
         f"configs/secret.yaml:{len(lines)}, model_params.auth.token[1]"
     )
-    assert "$${env:UNSET}" in str(caught.value.hint)
+    assert "$${env:...}" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,7 @@ def test_references_are_refused_outside_of_parameter_values(override):
         validate(override)
 
     assert "cannot refer to a secret" in str(caught.value)
-    assert "only in values of model_params and nodes.*.parameters" in str(caught.value)
-    assert "env:TOKEN" in str(caught.value)
+    assert "only values of model_params and nodes.*.parameters can" in str(caught.value)
 
 
 @pytest.mark.parametrize(
