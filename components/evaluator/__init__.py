@@ -1,1 +1,1 @@
-"""Evaluates models with TFMA, each model once on the same data."""
+"""Evaluates models with TFMA, with two metrics of our own."""

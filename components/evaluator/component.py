@@ -1,20 +1,29 @@
-"""The ``Evaluator`` node: TFX's component with another executor."""
+"""The ``Evaluator`` node: TFX's component, also for services without a baseline."""
 
 from __future__ import annotations
 
-from tfx.components.evaluator import component
+from typing import Any
+
+from tfx.components.evaluator import component, executor
 from tfx.dsl.components.base import executor_spec
 
-from components.evaluator import executor
+from components.artifacts import without_absent
+
+
+class Executor(executor.Executor):
+    """TFX's executor, for which a baseline that stands for none is left out."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        super().Do(without_absent(input_dict), output_dict, exec_properties)
 
 
 class Evaluator(component.Evaluator):
-    """TFX's Evaluator that takes a baseline's metrics from an earlier evaluation.
-
-    Inputs and outputs are those of TFX. A model that has been evaluated on the same
-    examples with the same EvalConfig is not evaluated again as baseline, unless the
-    EvalConfig has thresholds or options, or there is a ``module_file``. Its
-    metrics are those that TFX would write, with the differences of numbers and arrays.
+    """TFX's Evaluator; inputs, outputs and parameters are TFX's own.
 
     Example::
 
@@ -26,4 +35,4 @@ class Evaluator(component.Evaluator):
         )
     """
 
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)

@@ -5,16 +5,11 @@ The driver makes it from ML Metadata and passes it to the executor as an exec pr
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-
-from pydantic import TypeAdapter
-
+from sluice.config_section import Section
 from sluice.record.verdict import Check
 
 
-@dataclass(frozen=True)
-class SkippedModel:
+class SkippedModel(Section):
     """A blessed model, newer than the baseline, that was skipped.
 
     Attributes:
@@ -28,8 +23,7 @@ class SkippedModel:
     retired: bool
 
 
-@dataclass(frozen=True)
-class BaselineSummary:
+class BaselineSummary(Section):
     """The model that the candidate is compared with, and newer ones that were skipped.
 
     Attributes:
@@ -76,12 +70,3 @@ class BaselineSummary:
         name = "this model itself" if self.is_candidate else self.name or "none"
         why = prefix + "; ".join(skipped)
         return Check("baseline", "overall", None, name, None, True, why)
-
-    def to_json(self) -> str:
-        """Returns the value of the exec property."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> BaselineSummary:
-        """Reads what ``to_json`` wrote."""
-        return TypeAdapter(cls).validate_json(text)

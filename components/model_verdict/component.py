@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-
 from tfx import types
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import component_spec, standard_artifacts
 
 from components import artifacts
 from components.model_verdict import driver, executor
-from components.model_verdict.threshold import Threshold
+from components.model_verdict.threshold import Settings
 from sluice.node_kinds import ABOUT_BASELINE
 
 
@@ -19,9 +16,7 @@ class ModelVerdictSpec(component_spec.ComponentSpec):
     """An evaluation in; a verdict and a blessing out."""
 
     PARAMETERS = {
-        "thresholds": component_spec.ExecutionParameter(type=str),
-        "classes": component_spec.ExecutionParameter(type=str),
-        "split": component_spec.ExecutionParameter(type=str),
+        "settings": component_spec.ExecutionParameter(type=str),
         # Set by the driver; see there.
         ABOUT_BASELINE: component_spec.ExecutionParameter(type=str, optional=True),
     }
@@ -55,9 +50,11 @@ class ModelVerdict(base_component.BaseComponent):
             evaluation=evaluator.outputs["evaluation"],
             model=trainer.outputs["model"],
             baseline_model=resolver.outputs["model"],
-            thresholds=[Threshold(metric="auc", lower_bound=0.9)],
-            classes=["no", "yes"],
-            split="test",
+            settings=Settings(
+                thresholds=(Threshold(metric="auc", lower_bound=0.9),),
+                classes=("no", "yes"),
+                split="test",
+            ),
         )
     """
 
@@ -66,35 +63,18 @@ class ModelVerdict(base_component.BaseComponent):
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
     DRIVER_CLASS = driver.Driver
 
-    def __init__(
-        self,
-        *,
-        evaluation: types.BaseChannel,
-        model: types.BaseChannel,
-        baseline_model: types.BaseChannel | None = None,
-        thresholds: Sequence[Threshold],
-        classes: Sequence[str],
-        split: str,
-    ) -> None:
+    def __init__(self, *, settings: Settings, **inputs: types.BaseChannel) -> None:
         """Declares the node.
 
         Args:
-          evaluation: output of Evaluator.
-          model: the candidate.
-          baseline_model: the latest blessed model; None to compare with none.
-          thresholds: the limits.
-          classes: class names in the order of their ids.
-          split: the split that Evaluator judged on.
+          settings: thresholds, classes and the split that was evaluated.
+          **inputs: the artifacts, as the spec names them; the baseline is optional.
         """
         super().__init__(
             ModelVerdictSpec(
-                evaluation=evaluation,
-                model=model,
-                baseline_model=baseline_model,
-                thresholds=json.dumps([item.model_dump() for item in thresholds]),
-                classes=json.dumps(list(classes)),
-                split=split,
+                settings=settings.model_dump_json(),
                 verdict=types.Channel(type=artifacts.ModelVerdict),
                 blessing=types.Channel(type=standard_artifacts.ModelBlessing),
+                **inputs,
             )
         )

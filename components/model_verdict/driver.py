@@ -7,7 +7,6 @@ the baseline by its URI.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tfx.dsl.components.base import base_driver
@@ -18,6 +17,7 @@ from components.baseline_model.blessed_models import (
     BlessedModel,
     blessed_models,
     name_of,
+    search_baseline,
 )
 from components.model_verdict.baseline_summary import BaselineSummary, SkippedModel
 from sluice.mlmd_items import Artifact, maker_run
@@ -39,7 +39,8 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         with self._mlmd_connection as handle:
             found = summarize_baseline(handle.store, pipeline, candidate, used)
         result = driver_output_pb2.DriverOutput()
-        result.exec_properties[ABOUT_BASELINE].string_value = found.to_json()
+        summary = found.model_dump_json()
+        result.exec_properties[ABOUT_BASELINE].string_value = summary
         return result
 
 
@@ -57,30 +58,20 @@ def summarize_baseline(
     context = store.get_context_by_type_and_name("pipeline", pipeline)
     found = store.get_artifacts_by_context(context.id) if context else ()
     artifacts = [Artifact.of(item) for item in found]
-    blessed = blessed_models(artifacts)
 
     def name(model: BlessedModel) -> str:
         return name_of(model, maker_run(store, model.model.id), artifacts)
 
-    newest = next((item for item in blessed if item.model.id in used), None)
+    searched = [*search_baseline(blessed_models(artifacts))]
+    names = [name(model) for model, _ in searched if model.model.id in used]
     is_candidate = bool(used) and used == candidate
     return BaselineSummary(
         pipeline=pipeline,
-        name=name(newest) if newest and not is_candidate else None,
+        name=names[0] if names and not is_candidate else None,
         is_candidate=is_candidate,
         skipped=tuple(
-            SkippedModel(name(model), why, model.retired is not None)
-            for model, why in _newer(blessed, newest)
+            SkippedModel(name=name(model), why=why, retired=model.retired is not None)
+            for model, why in searched
+            if why
         ),
     )
-
-
-def _newer(
-    blessed: list[BlessedModel], used: BlessedModel | None
-) -> Iterator[tuple[BlessedModel, str]]:
-    """Yields the models blessed after the baseline, each with its rejection reason."""
-    for model in blessed:
-        if model is used:
-            return
-        if why := model.rejection_reason():
-            yield model, why

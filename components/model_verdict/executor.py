@@ -15,7 +15,7 @@ from components.artifacts import SKIPPED, publish_verdict, without_absent
 from components.model_verdict.baseline_summary import BaselineSummary, SkippedModel
 from components.model_verdict.judge import judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
-from components.model_verdict.threshold import Threshold
+from components.model_verdict.threshold import Settings
 from sluice.node_kinds import ABOUT_BASELINE
 
 
@@ -35,17 +35,18 @@ class Executor(evaluator_executor.Executor):
     ) -> None:
         uri = artifact_utils.get_single_uri(input_dict["evaluation"])
         model = artifact_utils.get_single_instance(input_dict["model"])
-        # A model that was blessed before is its own baseline on the next run.
         given = without_absent(input_dict).get("baseline_model", [])
+        # A model that was blessed before is its own baseline on the next run.
         baselines = [item for item in given if item.uri != model.uri]
-        classes = json.loads(exec_properties["classes"])
-        thresholds = json.loads(exec_properties["thresholds"])
+        settings = Settings.model_validate_json(exec_properties["settings"])
+        about = exec_properties.get(ABOUT_BASELINE)
         verdict = judge(
-            [Threshold.model_validate(item) for item in thresholds],
-            read_candidate(uri, classes),
-            read_evaluation(uri, "baseline", classes) if baselines else None,
-            exec_properties["split"],
-            _compared_with(exec_properties, input_dict, model.uri),
+            settings,
+            read_candidate(uri, settings.classes),
+            read_evaluation(uri, "baseline", settings.classes) if baselines else None,
+            BaselineSummary.model_validate_json(about)
+            if about
+            else _summarize(input_dict, baselines, is_candidate=given != baselines),
         )
         publish_verdict(
             verdict, artifact_utils.get_single_instance(output_dict["verdict"])
@@ -54,19 +55,15 @@ class Executor(evaluator_executor.Executor):
         _bless(blessing, verdict.passed, model, baselines)
 
 
-def _compared_with(
-    exec_properties: dict[str, Any], input_dict: dict[str, list[Any]], candidate: str
+def _summarize(
+    input_dict: dict[str, list[Any]], baselines: list[Any], *, is_candidate: bool
 ) -> BaselineSummary:
-    """Returns the driver's summary; without a driver, a summary of the inputs."""
-    if text := exec_properties.get(ABOUT_BASELINE):
-        return BaselineSummary.from_json(text)
-    uris = [item.uri for item in without_absent(input_dict).get("baseline_model", [])]
-    is_candidate = uris == [candidate]
+    """Returns the summary that the artifacts give, where no driver made one."""
     return BaselineSummary(
-        name=uris[0] if uris and not is_candidate else None,
+        name=baselines[0].uri if baselines else None,
         is_candidate=is_candidate,
         skipped=tuple(
-            SkippedModel(name, why, retired=False)
+            SkippedModel(name=name, why=why, retired=False)
             for item in input_dict.get("baseline_model", ())
             for name, why in json.loads(
                 item.get_string_custom_property(SKIPPED) or "[]"

@@ -1,24 +1,36 @@
-"""Reads TFMA's evaluation into plain metrics for the model gate.
-
-Values that are not finite are left out.
-"""
+"""Reads TFMA's evaluation into plain metrics for the model gate."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from components.model_verdict import class_counts
-from components.model_verdict.judge import Evaluation, SliceKey
 from components.model_verdict.threshold import EXAMPLES_PER_CLASS
+
+SliceKey = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Metrics of one model by slice.
+
+    Attributes:
+      metrics: slice -> metric name -> value; those that are not finite are left out.
+      examples_per_class: slice -> class name -> number of examples.
+    """
+
+    metrics: Mapping[SliceKey, Mapping[str, float]]
+    examples_per_class: Mapping[SliceKey, Mapping[str, int]] = field(
+        default_factory=dict
+    )
 
 
 def read_candidate(uri: str, classes: Sequence[str]) -> Evaluation:
     """Returns the candidate's metrics per slice; see ``read_evaluation``.
 
-    TFMA names the candidate only if it was evaluated beside a baseline, and a cached
-    evaluation may be of either form.
+    TFMA names the candidate only if it was evaluated beside a baseline.
 
     Raises:
       ValueError: the evaluation contains no metrics of a candidate.
@@ -54,11 +66,11 @@ def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:
             for name, value in named.items()
         }
         if (counted := values.pop(EXAMPLES_PER_CLASS, None)) is not None:
-            examples[key] = class_counts.counts(counted, classes)
+            # Protobuf's JSON form writes int64 as a string.
+            counts = map(int, counted["arrayValue"]["int64Values"])
+            examples[key] = dict(zip(classes, counts, strict=True))
         numbers = {name: _number(value) for name, value in values.items()}
-        metrics[key] = {
-            name: number for name, number in numbers.items() if math.isfinite(number)
-        }
+        metrics[key] = {name: x for name, x in numbers.items() if math.isfinite(x)}
     return Evaluation(metrics, examples)
 
 

@@ -1,14 +1,14 @@
-"""Thresholds of the model gate, in the config and as an exec property."""
+"""Thresholds of the model gate, as the config has them, and the node's settings."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from sluice.config_section import Count, Number, Section, SliceSpec, Text, expect
 
-# The metric that ``min_examples_per_class`` reads; see ``class_counts``.
+# The metric that ``min_examples_per_class`` reads; see ``components.evaluator``.
 EXAMPLES_PER_CLASS = "examples_per_class"
 
 
@@ -19,17 +19,13 @@ class Change(Section):
     `lower_is_better`, at most.
     """
 
-    direction: Literal["higher_is_better", "lower_is_better"] = Field(
-        description="The direction in which the metric improves."
-    )
-    absolute: Number | None = Field(
-        default=None,
-        description="Limit of candidate - baseline: -0.01 lets a metric that should be "
-        "high fall by 0.01.",
-    )
-    relative: Number | None = Field(
-        default=None, description="Limit of (candidate - baseline) / |baseline|."
-    )
+    direction: Literal["higher_is_better", "lower_is_better"]
+    """The direction in which the metric improves."""
+    absolute: Number | None = None
+    """Limit of candidate - baseline: -0.01 lets a metric that should be high fall by
+    0.01."""
+    relative: Number | None = None
+    """Limit of (candidate - baseline) / |baseline|."""
 
     @model_validator(mode="after")
     def _has_a_limit(self) -> Change:
@@ -44,28 +40,18 @@ class Threshold(Section):
     It has at least one of `lower_bound`, `upper_bound` and `change`.
     """
 
-    metric: Text = Field(description="The name of one of `evaluate.metrics`.")
-    slice: SliceSpec = Field(
-        default=None,
-        description="`{feature: value}`, or `[feature]` for each of its values. null: "
-        "all examples.",
-    )
-    lower_bound: Number | None = Field(
-        default=None, description="Minimum value, in the metric's own unit, inclusive."
-    )
-    upper_bound: Number | None = Field(
-        default=None, description="Maximum value, in the metric's own unit, inclusive."
-    )
-    change: Change | None = Field(
-        default=None,
-        description="Limit against the latest blessed model; not judged while there is "
-        "none.",
-    )
-    min_examples_per_class: Count | None = Field(
-        default=None,
-        description="A slice with fewer examples of some class is not judged. null: "
-        "every slice is.",
-    )
+    metric: Text
+    """The name of one of `evaluate.metrics`."""
+    slice: SliceSpec = None
+    """`{feature: value}`, or `[feature]` for each of its values. null: all examples."""
+    lower_bound: Number | None = None
+    """Minimum value, in the metric's own unit, inclusive."""
+    upper_bound: Number | None = None
+    """Maximum value, in the metric's own unit, inclusive."""
+    change: Change | None = None
+    """Limit against the latest blessed model; not judged while there is none."""
+    min_examples_per_class: Count | None = None
+    """A slice with fewer examples of some class is not judged. null: every slice is."""
 
     @model_validator(mode="after")
     def _has_a_limit(self) -> Threshold:
@@ -75,3 +61,14 @@ class Threshold(Section):
         if low is not None and high is not None and low > high:
             expect("given a lower_bound that is not above its upper_bound")
         return self
+
+
+class Settings(Section):
+    """Settings of the ``ModelVerdict`` node."""
+
+    thresholds: tuple[Threshold, ...] = ()
+    classes: tuple[str, ...]
+    """Class names in the order of their ids."""
+    split: Text
+    """The split that was evaluated; eval, if there is no test, also selected the
+    model."""

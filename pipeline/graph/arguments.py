@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.data_verdict.policy import DataPolicy, Policy, Settings
+from components.model_verdict.threshold import Settings as ModelVerdictSettings
 from components.tfrecord_gen.checking.hash_splits import HashSplits
 from components.tfrecord_gen.checking.image_check import ImageCheck
 from pipeline.config.config import Config
@@ -174,7 +175,7 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
     )
     from tfx.types import Channel, standard_artifacts
 
-    from components.baseline_model.trained_model import TrainedModel
+    from components.baseline_model.resolver_strategies import TrainedModel
 
     source = context.config.train.warm_start
     if source == "latest_blessed":
@@ -211,7 +212,7 @@ def _blessed_model(context: GraphContext) -> Arguments:
     )
     from tfx.types import Channel, standard_artifacts
 
-    from components.baseline_model.resolver_strategy import LatestUsableBlessedModel
+    from components.baseline_model.resolver_strategies import LatestUsableBlessedModel
 
     strategy: Arguments = {"strategy_class": LatestBlessedModelStrategy}
     if not context.locations.is_service:
@@ -238,11 +239,12 @@ def of_evaluator(context: GraphContext) -> Arguments:
 
 def of_model_verdict(context: GraphContext) -> Arguments:
     """The thresholds of the model gate."""
-    return {
-        "thresholds": context.config.evaluate.thresholds,
-        "classes": context.feature_set.label.class_names,
-        "split": context.judged_split,
-    }
+    settings = ModelVerdictSettings(
+        thresholds=context.config.evaluate.thresholds,
+        classes=tuple(context.feature_set.label.class_names),
+        split=context.judged_split,
+    )
+    return {"settings": settings}
 
 
 def of_pusher(context: GraphContext) -> Arguments:
@@ -308,13 +310,9 @@ def eval_config(
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2
 
-    from components.evaluator import prediction_histogram
-    from components.model_verdict import class_counts
+    from components.evaluator.count_metrics import metric_configs
 
-    counts = [
-        class_counts.metric_config(label.class_names),
-        prediction_histogram.metric_config(_PREDICTION_KEY),
-    ]
+    counts = metric_configs(len(label.classes), _PREDICTION_KEY)
     if len(label.classes) > 2 and _CONFUSION not in {name for name, _, _ in metrics}:
         counts.append(_metric(_CONFUSION, None, {}))
     model = {

@@ -222,9 +222,8 @@ NODES = (
         outputs=("evaluation", "blessing"),
         packages=_ANALYSIS,
         code=(
-            "components.evaluator.executor",
-            "components.evaluator.prediction_histogram",
-            "components.model_verdict.class_counts",
+            "components.evaluator.component",
+            "components.evaluator.count_metrics",
         ),
     ),
     Node(

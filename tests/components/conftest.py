@@ -91,14 +91,16 @@ class Evaluations:
         model: Path,
         baseline: Path | None = None,
         *,
-        stock: bool = False,
+        custom_property: str = "",
     ) -> Path:
-        """Runs the Evaluator's executor, or TFX's own, and returns its evaluation."""
-        from tfx.components.evaluator import executor as tfx_executor
+        """Runs the Evaluator's executor and returns its evaluation.
+
+        The baseline has a custom property, if one is given.
+        """
         from tfx.dsl.components.base import base_beam_executor
         from tfx.types import standard_artifacts
 
-        from components.evaluator.executor import Executor
+        from components.evaluator.component import Executor
         from pipeline.graph.locations import LOCAL_BEAM_ARGS
 
         number = next(self._numbers)
@@ -112,9 +114,12 @@ class Evaluations:
             tmp_dir=str(self.folder / "tmp"),
             unique_id=str(number),
         )
-        executor = tfx_executor.Executor if stock else Executor
-        executor(context).Do(
-            self.inputs(examples, model, baseline),
+        inputs = self.inputs(examples, model, baseline)
+        if custom_property:
+            (given,) = inputs["baseline_model"]
+            given.set_string_custom_property(custom_property, "true")
+        Executor(context).Do(
+            inputs,
             {
                 "evaluation": _artifact(standard_artifacts.ModelEvaluation, target),
                 "blessing": _artifact(standard_artifacts.ModelBlessing, blessing),

@@ -257,7 +257,7 @@ def test_tfx_components_run_beside_ours(record, tmp_path):
     from tfx.types import standard_artifacts
 
     from components.model_verdict.component import ModelVerdict
-    from components.model_verdict.threshold import Threshold
+    from components.model_verdict.threshold import Settings, Threshold
     from components.pusher.component import Pusher
     from runners.local import LocalRunner
 
@@ -298,9 +298,11 @@ def test_tfx_components_run_beside_ours(record, tmp_path):
     verdict = ModelVerdict(
         evaluation=imported("ModelEvaluation", made("Evaluator", "evaluation")),
         model=model,
-        thresholds=[Threshold(metric="auc", lower_bound=0.5)],
-        classes=["0", "1"],
-        split="test",
+        settings=Settings(
+            thresholds=(Threshold(metric="auc", lower_bound=0.5),),
+            classes=("0", "1"),
+            split="test",
+        ),
     )
     blessed = {"model": model, "model_blessing": verdict.outputs["blessing"]}
     infer = stock.BulkInferrer(

@@ -15,6 +15,7 @@ from components.baseline_model.pushed_models import (
     find_baseline,
     pin_baseline,
 )
+from components.model_verdict.threshold import Change, Settings, Threshold
 from serving.model_store import store_at
 
 
@@ -122,12 +123,13 @@ def test_a_change_against_a_lost_baseline_fails_the_gate(evaluations, tmp_path):
         "model": listed({"name": "a/candidate", "uri": str(model)}),
         "baseline_model": listed(absent),
     }
-    change = {"direction": "higher_is_better", "absolute": -0.1}
-    values = {
-        "thresholds": json.dumps([{"metric": "example_count", "change": change}]),
-        "classes": json.dumps(place.class_names),
-        "split": "test",
-    }
+    change = Change(direction="higher_is_better", absolute=-0.1)
+    settings = Settings(
+        thresholds=(Threshold(metric="example_count", change=change),),
+        classes=tuple(place.class_names),
+        split="test",
+    )
+    values = {"settings": settings.model_dump_json()}
     titles = {"verdict": "components.ModelVerdict", "blessing": "tfx.ModelBlessing"}
     inputs = {"artifacts": artifacts, "parameterValues": values}
     executor = "components.model_verdict.executor.Executor"

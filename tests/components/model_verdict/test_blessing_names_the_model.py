@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from components.model_verdict.threshold import Settings
+
 pytestmark = pytest.mark.tf
 
 STORE = "projects/1/locations/r/metadataStores/default/artifacts"
@@ -33,6 +35,7 @@ def test_the_blessing_has_the_models_resource_names(evaluations, tmp_path):
     evaluation = place.evaluate(examples, *models)
     for name in ("verdict", "blessing"):
         (tmp_path / name).mkdir()
+    settings = Settings(classes=tuple(place.class_names), split="test")
     invocation = {
         "inputs": {
             "artifacts": {
@@ -40,11 +43,7 @@ def test_the_blessing_has_the_models_resource_names(evaluations, tmp_path):
                 "model": _listed("candidate", models[0], "tfx.Model"),
                 "baseline_model": _listed("blessed", models[1], "tfx.Model"),
             },
-            "parameterValues": {
-                "thresholds": "[]",
-                "classes": json.dumps(place.class_names),
-                "split": "test",
-            },
+            "parameterValues": {"settings": settings.model_dump_json()},
         },
         "outputs": {
             "artifacts": {
@@ -56,7 +55,7 @@ def test_the_blessing_has_the_models_resource_names(evaluations, tmp_path):
             "outputFile": str(tmp_path / "output.json"),
         },
     }
-    spec = {"parameters": {"split": {"parameterType": "STRING"}}}
+    spec = {"parameters": {"settings": {"parameterType": "STRING"}}}
     arguments = [
         "--executor_class_path",
         EXECUTOR,

@@ -91,14 +91,6 @@ def test_every_node_but_the_resolver_has_a_fingerprint(project, tmp_path):
     assert "pipeline.training.models.dense" not in trainer["code"]
 
 
-@pytest.mark.parametrize("name", ["digits", "taxi"])
-def test_the_evaluator_may_reuse_the_metrics_of_the_baseline(project, tmp_path, name):
-    from components.evaluator.add_baseline import can_add_baseline
-
-    properties = properties_of(compile_locally(config_of(project, name), tmp_path))
-    assert can_add_baseline(properties["Evaluator"])
-
-
 def test_the_code_of_a_node_is_what_it_runs():
     from sluice import code_fingerprint
 

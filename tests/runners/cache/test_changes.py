@@ -13,9 +13,9 @@ from sluice.node_kinds import ABOUT_BASELINE
 
 pytestmark = pytest.mark.unit
 
-MISSING = SkippedModel("artifact 7", "missing", retired=False)
-FIRST = BaselineSummary("taxi", "version 1")
-PUSHED = BaselineSummary("taxi", "version 1", skipped=(MISSING,))
+MISSING = SkippedModel(name="artifact 7", why="missing", retired=False)
+FIRST = BaselineSummary(pipeline="taxi", name="version 1")
+PUSHED = FIRST.model_copy(update={"skipped": (MISSING,)})
 
 
 def _code(**parts):
@@ -23,7 +23,7 @@ def _code(**parts):
 
 
 def _about(summary):
-    return {ABOUT_BASELINE: summary.to_json()}
+    return {ABOUT_BASELINE: summary.model_dump_json()}
 
 
 @pytest.mark.parametrize(

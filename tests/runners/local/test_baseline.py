@@ -61,7 +61,7 @@ class History:
         from tfx.dsl.components.common.resolver import Resolver
         from tfx.types import Channel, standard_artifacts
 
-        from components.baseline_model.resolver_strategy import (
+        from components.baseline_model.resolver_strategies import (
             LatestUsableBlessedModel,
         )
 

@@ -1,7 +1,8 @@
-"""The TFMA metric of examples per class and slice."""
+"""The TFMA metrics of examples per class, and of predictions by probability."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from typing import Any
@@ -14,21 +15,32 @@ REGIONS: list[bytes | None] = [b"north", b"south", None]
 
 
 def _records(classes: int) -> list[dict[str, Any]]:
+    """Returns records; one class has no example, one in ten has no label."""
     source = random.Random(classes)
-    # One class without examples, one example in ten without a label.
     return [
         {
-            "x": source.random(),
+            "x": source.uniform(-3, 3),
             "region": source.choice(REGIONS),
-            "label": source.randrange(classes - 1) if source.random() < 0.9 else None,
+            "label": source.randrange(max(2, classes - 1))
+            if source.random() < 0.9
+            else None,
         }
         for _ in range(300)
     ]
 
 
+def _predicted(classes: int, x: float) -> list[float]:
+    if classes == 2:
+        return [1 / (1 + math.exp(-x))]
+    exponentials = [math.exp(x * i) for i in range(classes)]
+    return [value / sum(exponentials) for value in exponentials]
+
+
 @pytest.mark.parametrize("classes", [2, 3, 40])
-def test_counts_are_those_of_the_labels(evaluations, tmp_path, classes):
+def test_counts_are_those_of_labels_and_predictions(evaluations, tmp_path, classes):
     from components.model_verdict.read_evaluation import read_candidate
+    from reports.evaluation import OVERALL, read_metrics
+    from runners.documents.protos import metrics
 
     place = evaluations(tmp_path / "place", classes)
     records = _records(classes)
@@ -46,6 +58,19 @@ def test_counts_are_those_of_the_labels(evaluations, tmp_path, classes):
         assert list(counts) == place.class_names
         assert {int(name): n for name, n in counts.items() if n} == dict(counted)
 
+    expected = [[0] * 100, [0] * 100]
+    for record in records:
+        if (label := record["label"]) is not None:
+            shares = _predicted(classes, record["x"])
+            row = label if classes == 2 else int(shares.index(max(shares)) == label)
+            expected[row][int(max(shares) * 100)] += 1
+    document = metrics(uri)
+    assert document is not None
+    # The record keeps that of all examples only.
+    arrays = {(x.slice, x.name): x.array for x in read_metrics(document)}
+    assert arrays[OVERALL, "prediction_histogram"] == expected[0] + expected[1]
+    assert [name for _, name in arrays].count("prediction_histogram") == 1
+
 
 def test_the_work_does_not_grow_with_the_classes():
     from tensorflow_model_analysis.metrics import metric_specs
@@ -59,18 +84,3 @@ def test_the_work_does_not_grow_with_the_classes():
         return len(metric_specs.to_computations(list(config.metrics_specs), config))
 
     assert computations(1000) == computations(3)
-
-
-def test_the_record_keeps_the_counts(evaluations, tmp_path):
-    from reports.evaluation import read_metrics
-    from runners.documents.protos import metrics
-
-    place = evaluations(tmp_path / "place", 3, slices=())
-    labels = [0, 2, 2, None]
-    examples = place.write_examples("all", [{"x": 0.5, "label": n} for n in labels])
-    uri = place.evaluate(examples, place.write_model("model", 1.0))
-    document = metrics(uri)
-    assert document is not None
-    found = {item.name: item for item in read_metrics(document)}
-    assert found["example_count"].value == 4.0
-    assert found["examples_per_class"].array == [1, 0, 2]
