@@ -1,8 +1,8 @@
-"""Schema properties of a feature: validated, domain, presence."""
+"""Schema properties of a feature: validated, domain."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Collection
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
@@ -17,20 +17,16 @@ _LIVE = {
     schema_pb2.VALIDATION_DERIVED,
 }
 
+Bounds = tuple[float | None, float | None]
+
 
 def live_features(schema: schema_pb2.Schema) -> list[schema_pb2.Feature]:
     """Returns the schema's features that TFDV validates, in its order."""
-    return [feature for feature in schema.feature if is_live(feature)]
-
-
-def is_live(feature: schema_pb2.Feature) -> bool:
-    """Whether TFDV validates a feature."""
-    return feature.lifecycle_stage in _LIVE and not feature.deprecated
-
-
-_STANDARD_ERRORS = 3
-
-Bounds = tuple[float | None, float | None]
+    return [
+        feature
+        for feature in schema.feature
+        if feature.lifecycle_stage in _LIVE and not feature.deprecated
+    ]
 
 
 def string_domain(
@@ -58,36 +54,18 @@ def number_bounds(feature: schema_pb2.Feature) -> Bounds | None:
     )
 
 
-def min_fraction(present: int, records: int) -> float:
-    """Returns the ``min_fraction`` to propose for a feature, with two digits.
-
-    It is three standard errors (of a binomial proportion) below the observed fraction,
-    for a split with a tenth of the records, because splits are validated separately.
-    """
-    if 0 < records == present:
-        return 1.0
-    share = present / records if records else 0.0
-    low = share - _STANDARD_ERRORS * math.sqrt(
-        share * (1 - share) / max(records / 10, 1)
-    )
-    return max(0.0, math.floor(100 * min(low, 0.99)) / 100)
-
-
-def set_number_of_values(
-    found: schema_pb2.Feature, fewest: int, most: int, *, always: bool
-) -> None:
-    """Declares a feature's number of values, as shape or value count.
-
-    Args:
-      found: the feature.
-      fewest: values in a record that has it.
-      most: values in a record.
-      always: whether every record has it.
-    """
-    if always and fewest == most:
-        found.shape.dim.add(size=most)
-        return
-    # No shape: TensorFlow rejects records without a feature that has one.
-    found.value_count.min = 1
-    if most <= 1:
-        found.value_count.max = 1
+def without_values(
+    schema: schema_pb2.Schema, sensitive: Collection[str]
+) -> schema_pb2.Schema:
+    """Returns a copy in which sensitive features have no domain."""
+    found = schema_pb2.Schema()
+    found.CopyFrom(schema)
+    for feature in found.feature:
+        domain = feature.WhichOneof("domain_info")
+        if feature.name in sensitive and domain not in (None, "image_domain"):
+            feature.ClearField(domain)
+    used = {feature.domain for feature in found.feature}
+    kept = [domain for domain in found.string_domain if domain.name in used]
+    del found.string_domain[:]
+    found.string_domain.extend(kept)
+    return found

@@ -6,7 +6,6 @@ with the schema here.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from google.protobuf.message import Message
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.features import string_domain
-from sluice.errors import ConfigError
+from sluice.errors import ConfigError, did_you_mean
 
 _FRACTIONS = {
     "min_fraction",
@@ -112,8 +111,6 @@ def _invalid_limit(message: Message, name: str, value: Any) -> str | None:
 # A larger categorical domain, such as census tracts, is not a list of classes.
 MAX_CLASSES = 10_000
 
-_EXAMPLE = "See schemas/digits/schema.pbtxt for an example."
-
 
 def load(path: str | Path) -> schema_pb2.Schema:
     """Reads a schema in protobuf's text format.
@@ -122,29 +119,49 @@ def load(path: str | Path) -> schema_pb2.Schema:
       ConfigError: the file cannot be read, is not a schema, declares no features or one
         twice, has an invalid entry, or refers to a domain that it does not declare.
     """
-    path = Path(path)
+    return parse(read_text(path), path)
+
+
+def read_text(path: str | Path) -> str:
+    """Returns a schema's text with its own line ends.
+
+    Raises:
+      ConfigError: it cannot be read.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        return Path(path).read_bytes().decode("utf-8")
     except OSError as error:
         raise ConfigError(
-            "the schema cannot be read",
+            f"the schema cannot be read: {error.strerror or error}",
             where=path,
-            expected="a text file with a tensorflow.metadata.v0.Schema",
-            actual=error.strerror or str(error),
             hint="check the key `schema` of the config",
         ) from error
     except UnicodeDecodeError as error:
         raise _not_a_schema(path, f"byte {error.start} is not UTF-8 text") from error
+
+
+def parse(text: str, path: str | Path) -> schema_pb2.Schema:
+    """Returns the schema of a text; raises as ``load`` does, with the path."""
     try:
         schema = text_format.Parse(text, schema_pb2.Schema())
         # TFDV gets it serialized; protobuf cannot read messages nested more than 100
         # deep, which it can write.
         schema_pb2.Schema.FromString(schema.SerializeToString())
     except text_format.ParseError as error:
-        raise _not_a_schema(_at(path, error), str(error)) from error
+        line = error.GetLine()
+        where = path if line is None else f"{path}, line {line}"
+        raise _not_a_schema(where, str(error)) from error
     except (RecursionError, ProtobufError) as error:
         raise _not_a_schema(path, "messages nested more than 100 deep") from error
-    _check(path, schema)
+    if not schema.feature:
+        raise _not_a_schema(path, "it declares no feature")
+    if invalid := [*invalid_entries(schema), *_invalid_names(schema)]:
+        raise ConfigError(
+            "the schema has entries that cannot work",
+            where=path,
+            examples=invalid,
+            hint="correct or remove them",
+        )
     return schema
 
 
@@ -162,7 +179,14 @@ def class_values(schema: schema_pb2.Schema, name: str) -> list[int] | list[str] 
     Raises:
       ConfigError: the schema has no feature of this name.
     """
-    feature = _feature(schema, name)
+    feature = next((item for item in schema.feature if item.name == name), None)
+    if feature is None:
+        known = feature_names(schema)
+        raise ConfigError(
+            f"the schema has no feature named {name!r}",
+            expected=f"one of its features: {', '.join(known)}",
+            hint=did_you_mean(name, known),
+        )
     values: list[int] | list[str] | None = None
     if strings := string_domain(feature, schema):
         values = list(strings.value)
@@ -181,70 +205,24 @@ def has_one_value(feature: schema_pb2.Feature) -> bool:
     return feature.value_count.max == 1
 
 
-def _feature(schema: schema_pb2.Schema, name: str) -> schema_pb2.Feature:
-    for feature in schema.feature:
-        if feature.name == name:
-            return feature
-    known = feature_names(schema)
-    near = difflib.get_close_matches(name, known, n=1)
-    raise ConfigError(
-        f"the schema has no feature named {name!r}",
-        expected=f"one of its features: {', '.join(known)}",
-        hint=f"did you mean {near[0]!r}?" if near else None,
-    )
-
-
-def _check(path: Path, schema: schema_pb2.Schema) -> None:
-    if not schema.feature:
-        raise ConfigError(
-            "the schema declares no features",
-            where=path,
-            expected="a `feature { name: ... type: ... }` for every feature",
-            actual="an empty file" if not path.stat().st_size else "no feature",
-            hint=_EXAMPLE,
-        )
-    if invalid := list(invalid_entries(schema)):
-        raise ConfigError(
-            "the schema has entries that cannot work",
-            where=path,
-            examples=invalid,
-            hint="correct or remove them",
-        )
-    counts = Counter(feature_names(schema))
-    twice = [f"feature {name!r}" for name, count in counts.items() if count > 1]
-    if twice:
-        raise ConfigError(
-            "the schema declares a feature more than once",
-            where=path,
-            examples=twice,
-            hint="keep one declaration of each",
-        )
+def _invalid_names(schema: schema_pb2.Schema) -> Iterator[str]:
+    """Yields features that are declared twice or have an undeclared domain."""
+    for name, count in Counter(feature_names(schema)).items():
+        if count > 1 and name:
+            yield f"feature {name!r} is declared {count} times"
     domains = {domain.name for domain in schema.string_domain}
-    dangling = [
-        f"feature {feature.name!r}: domain {feature.domain!r}"
-        for feature in schema.feature
-        if feature.HasField("domain") and feature.domain not in domains
-    ]
-    if dangling:
-        raise ConfigError(
-            "the schema refers to a domain that it does not declare",
-            where=path,
-            examples=dangling,
-            expected=f"one of {', '.join(sorted(domains))}" if domains else None,
-            hint="Declare it: string_domain { name: ... value: ... }",
-        )
-
-
-def _at(path: Path, error: text_format.ParseError) -> str:
-    line = error.GetLine()
-    return str(path) if line is None else f"{path}, line {line}"
+    for feature in schema.feature:
+        if feature.HasField("domain") and feature.domain not in domains:
+            yield (
+                f"feature {feature.name!r} has the domain {feature.domain!r}, which is "
+                "not declared: string_domain { name: ... value: ... }"
+            )
 
 
 def _not_a_schema(where: Path | str, actual: str) -> ConfigError:
     return ConfigError(
-        "this file is not a schema",
+        f"this file is not a schema: {actual}",
         where=where,
-        expected="protobuf text of a tensorflow.metadata.v0.Schema",
-        actual=actual,
-        hint=_EXAMPLE,
+        expected="protobuf text of a tensorflow.metadata.v0.Schema, such as "
+        "schemas/digits/schema.pbtxt",
     )

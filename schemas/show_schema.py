@@ -2,64 +2,42 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
-from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.diff import messages
 from schemas.features import number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES
+from sluice.printable import printable
 
-
-@dataclass(frozen=True)
-class FeatureRow:
-    """One feature; columns that the schema does not define are empty.
-
-    Attributes:
-      feature: its name.
-      type: ``INT``, ``FLOAT`` or ``BYTES``.
-      values: number of values in a record: ``1``, ``2 x 3``, ``0 .. 5``.
-      presence: required presence: ``all``, ``>= 60 %``, ``>= 1 record``.
-      domain: allowed values.
-      environments: that exclude it, or include it in addition: ``not SERVING``,
-        ``also DEBUG``.
-      comparators: limits of drift and skew.
-    """
-
-    feature: str
-    type: str
-    values: str
-    presence: str
-    domain: str
-    environments: str
-    comparators: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the form that ``--json`` has."""
-        return asdict(self)
+_NORMAL_STAGES = ("PRODUCTION", "BETA", "UNKNOWN_STAGE")
+_COMPARATORS = {
+    "infinity_norm": "L-infinity",
+    "jensen_shannon_divergence": "Jensen-Shannon",
+    "normalized_abs_difference": "normalized difference",
+}
 
 
 def show_schema(
     schema: schema_pb2.Schema, sensitive: Collection[str] = ()
-) -> list[FeatureRow]:
-    """Returns the features in the order of the schema.
+) -> list[dict[str, str]]:
+    """Returns a row per feature, in the order of the schema; as ``--json`` has them.
 
     Args:
       schema: the reviewed one.
       sensitive: features whose domain is counted, not shown.
     """
     return [
-        FeatureRow(
-            feature=feature.name,
-            type=schema_pb2.FeatureType.Name(feature.type),
-            values=_values(feature),
-            presence=_presence(feature),
-            domain=_domain(feature, schema, feature.name in sensitive),
-            environments=_environments(feature, schema),
-            comparators=_comparators(feature),
-        )
+        {
+            "feature": feature.name,
+            "type": schema_pb2.FeatureType.Name(feature.type),
+            "values": _values(feature),
+            "presence": _presence(feature),
+            "domain": _domain(feature, schema, feature.name in sensitive),
+            "environments": _environments(feature, schema),
+            "comparators": _comparators(feature),
+        }
         for feature in schema.feature
     ]
 
@@ -70,63 +48,59 @@ def _values(feature: schema_pb2.Feature) -> str:
         return " x ".join(str(size) if size > 0 else "?" for size in sizes) or "1"
     if feature.HasField("value_count"):
         count = feature.value_count
-        if count.min == count.max:
-            return str(count.min)
-        return messages.bounds(count.min, count.max or None)
+        same = count.min == count.max
+        return str(count.min) if same else _bounds(count.min, count.max or None)
     return ""
 
 
 def _presence(feature: schema_pb2.Feature) -> str:
-    if feature.deprecated:
-        return "deprecated"
-    if feature.HasField("lifecycle_stage"):
-        stage = schema_pb2.LifecycleStage.Name(feature.lifecycle_stage)
-        if stage not in ("PRODUCTION", "BETA", "UNKNOWN_STAGE"):
-            return stage.lower()
-    if not feature.HasField("presence"):
-        return ""
+    stage = schema_pb2.LifecycleStage.Name(feature.lifecycle_stage)
+    if feature.deprecated or stage not in _NORMAL_STAGES:
+        return "deprecated" if feature.deprecated else stage.lower()
     fraction, count = feature.presence.min_fraction, feature.presence.min_count
-    if fraction >= 1:
-        return "all"
-    if fraction > 0:
-        return f">= {100 * fraction:.6g} %"
-    return f">= {messages.plural(count, 'record')}" if count else "any"
+    if fraction:
+        return "all" if fraction >= 1 else f">= {100 * fraction:.6g} %"
+    if count:
+        return f">= {count:,} record{'' if count == 1 else 's'}"
+    return "any" if feature.HasField("presence") else ""
 
 
 def _domain(
     feature: schema_pb2.Feature, schema: schema_pb2.Schema, sensitive: bool
 ) -> str:
     kind = feature.WhichOneof("domain_info")
-    if kind is None:
-        return ""
     if kind in ("domain", "string_domain"):
         domain = string_domain(feature, schema) or schema_pb2.StringDomain()
-        return _strings(domain, sensitive)
+        count = len(domain.value)
+        if sensitive or not count:
+            counted = f"{count:,} value{'' if count == 1 else 's'}"
+            return f"{counted} (sensitive)" if sensitive else counted
+        shown = [
+            printable(json.dumps(value, ensure_ascii=False))
+            for value in domain.value[:MAX_EXAMPLES]
+        ]
+        more = f" and {count - MAX_EXAMPLES:,} more" if count > MAX_EXAMPLES else ""
+        return ", ".join(shown) + more
     if kind in ("int_domain", "float_domain"):
-        return _range(feature, getattr(feature, kind), sensitive)
-    return kind.removesuffix("_domain").replace("_", " ")
+        low, high = number_bounds(feature) or (None, None)
+        domain = getattr(feature, kind)
+        limited = low is not None or high is not None
+        parts = ["a range (sensitive)" if sensitive else _bounds(low, high)] * limited
+        parts += ["categorical"] * domain.is_categorical
+        if kind == "float_domain":
+            parts += ["no NaN"] * domain.disallow_nan + ["no inf"] * domain.disallow_inf
+        return ", ".join(parts)
+    return kind.removesuffix("_domain").replace("_", " ") if kind else ""
 
 
-def _strings(domain: schema_pb2.StringDomain, sensitive: bool) -> str:
-    count = len(domain.value)
-    counted = messages.plural(count, "value")
-    if sensitive:
-        return f"{counted} (sensitive)"
-    shown = ", ".join(messages.quoted(value) for value in domain.value[:MAX_EXAMPLES])
-    more = f" and {count - MAX_EXAMPLES:,} more" if count > MAX_EXAMPLES else ""
-    return shown + more or counted
-
-
-def _range(feature: schema_pb2.Feature, domain: Any, sensitive: bool) -> str:
-    low, high = number_bounds(feature) or (None, None)
-    parts = []
-    if low is not None or high is not None:
-        parts.append("a range (sensitive)" if sensitive else messages.bounds(low, high))
-    if domain.is_categorical:
-        parts.append("categorical")
-    if isinstance(domain, schema_pb2.FloatDomain):
-        parts += ["no NaN"] * domain.disallow_nan + ["no inf"] * domain.disallow_inf
-    return ", ".join(parts)
+def _bounds(low: float | None, high: float | None) -> str:
+    """Returns ``0 .. 300``; an open end is left out."""
+    # Schemas and data have floats of 32 bits: 42.1, not 42.099998.
+    ends = [
+        f"{end:.7g}" if isinstance(end, float) else str(end)
+        for end in ("" if low is None else low, "" if high is None else high)
+    ]
+    return " .. ".join(ends).strip()
 
 
 def _environments(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> str:
@@ -141,15 +115,9 @@ def _environments(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> str
 
 
 def _comparators(feature: schema_pb2.Feature) -> str:
-    found = []
-    for name in ("drift", "skew"):
-        comparator = getattr(feature, f"{name}_comparator")
-        for kind, label in (
-            ("infinity_norm", "L-infinity"),
-            ("jensen_shannon_divergence", "Jensen-Shannon"),
-            ("normalized_abs_difference", "normalized difference"),
-        ):
-            if hasattr(comparator, kind) and comparator.HasField(kind):
-                threshold = getattr(comparator, kind).threshold
-                found.append(f"{name} {label} <= {threshold:g}")
-    return ", ".join(found)
+    return ", ".join(
+        f"{name} {_COMPARATORS[field.name]} <= {norm.threshold:g}"
+        for name in ("drift", "skew")
+        for field, norm in getattr(feature, f"{name}_comparator").ListFields()
+        if field.name in _COMPARATORS
+    )

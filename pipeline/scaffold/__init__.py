@@ -1,8 +1,7 @@
-"""Proposes a schema and a config for a data set (``sluice init``), without TensorFlow.
+"""Proposes a schema and a config for a data set (``sluice init``).
 
 ``find_examples`` finds the files, ``guess_splits`` their splits. ``sample`` reads
-records, ``summarize`` counts their features, ``semantic_type`` interprets the counts.
-``choose_label``, ``choose_features`` and ``infer_schema`` decide; ``propose`` puts it
-together. ``config_text`` and ``schema_text`` format the proposal with the reasons, for
-review; ``write_proposal`` writes the files.
+records, of which TFDV makes statistics. ``choose_label``, ``choose_features`` and
+``infer_schema`` decide; ``propose`` puts it together; ``proposal_text`` formats it with
+the reasons, for review.
 """

@@ -1,38 +1,50 @@
-"""Chooses the features of a model and their kinds, with reasons."""
+"""Chooses the features of a model and their kinds, by names and types.
+
+In doubt a feature is left out, with the reason: a model without a feature is a little
+worse, a model that learned an identifier is wrong.
+"""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from pipeline.scaffold.semantic_type import (
-    SemanticType,
-    common_image,
-    semantic_type_of,
-    words,
-)
-from pipeline.scaffold.summarize import FeatureSummary, Summary, Value
-from sluice.tfrecords import parse_tf_example
-from sluice.tfrecords.image_decoder import CHANNELS
-from sluice.tfrecords.image_header import ImageHeader
+from pipeline.scaffold.choose_label import words
+from pipeline.scaffold.infer_schema import MAX_DOMAIN
+from pipeline.scaffold.sample import Column, Sample
 
 # The CNN's dense layer grows with the image: at 96 x 96 it has 5 million weights, at
 # 192 x 192 it would have 19 million.
 MAX_SIDE = 96
 # The CNN halves an image twice.
 MIN_SIDE = 4
-_MIN_BUCKETS, _MAX_BUCKETS = 16, 4096
+_BUCKETS = 256
 _QUANTILES = 10
-_GROUPS = frozenset(
-    "user patient customer client person subject account device session household "
-    "member driver participant".split()
+_RARE_FRACTION = 0.01
+_UNIQUE_FRACTION = 0.9
+_MIN_RECORDS_OF_IDENTIFIER = 20
+# Whole numbers with at most so many values are classes.
+_FEW = 20
+# 1980: a whole number from there on may be seconds since 1970.
+_EARLIEST_TIME = 315_532_800
+
+_CODE_WORDS = frozenset(
+    "id ids code area tract zip zipcode postcode postal type category class kind group "
+    "zone region district month day weekday hour country state city store shop item "
+    "product segment channel brand model sku cluster level grade status".split()
 )
-_MIN_GROUPS = 20
-# With fewer records per value, a random feature may seem to determine the label.
-_RECORDS_PER_VALUE = 10
-_PURE = 0.999
+_ID_WORDS = frozenset("id ids uuid guid key hash filename path url uri".split())
+_TIME_WORDS = frozenset("time timestamp ts date datetime at epoch created".split())
+_POSITION_WORDS = frozenset("lat latitude lon lng long longitude".split())
+_SENSITIVE = re.compile(
+    r"(^|_)(e_?mail|phone|mobile|ssn|passport|iban|dob|birth_?(date|day)|address|"
+    r"street|surname|(first|last|full|family|given)_?name|credit_?card_?n\w*)(_|$)"
+)
 
 
 @dataclass(frozen=True)
@@ -40,162 +52,138 @@ class FeatureChoice:
     """How a feature is used, and why.
 
     Attributes:
-      spec: the config's entry, such as ``{"kind": "numeric"}``; None: it is left out.
+      name: of the feature.
+      seen_as: what it is taken for.
       why: the reason, a clause without a full stop.
+      spec: the config's entry, such as ``{"kind": "numeric"}``; None: it is left out.
     """
 
     name: str
-    semantic_type: SemanticType
-    spec: Mapping[str, int | str] | None
+    seen_as: str
     why: str
+    spec: Mapping[str, Any] | None = None
 
 
-def choose_features(
-    summary: Summary, label: str, leaks: Mapping[str, float], group: str | None = None
-) -> list[FeatureChoice]:
-    """Returns a choice for every feature but the label, in their order.
-
-    ``leaks`` determine the label in a fraction of the records, by the values of
-    ``group`` records are split.
-    """
-    semantic_types = {
-        name: semantic_type_of(feature)
-        for name, feature in summary.features.items()
-        if name != label
-    }
-    has_one_image = [item.name for item in semantic_types.values()].count("image") == 1
-    choices = []
-    for name, semantic_type in semantic_types.items():
-        if name == group:
-            semantic_type = SemanticType(
-                "group", "records are split by it, so test has other values"
-            )
-        elif semantic_type.used and name in leaks:
-            why = f"it determines the label in {leaks[name]:.1%} of the records"
-            semantic_type = SemanticType("leak", why)
-        feature, spec, why = summary.features[name], None, semantic_type.why
-        if semantic_type.used and has_one_image and semantic_type.name != "image":
-            why = "the CNN uses only the image"
-        elif semantic_type.used:
-            spec = _spec(feature, semantic_type)
-            why += _change(feature) if semantic_type.name == "image" else ""
-        choices.append(FeatureChoice(name, semantic_type, spec, why))
+def choose_features(sample: Sample, label: str) -> list[FeatureChoice]:
+    """Returns a choice for every feature but the label, in their order."""
+    choices = [
+        _choose(column) for name, column in sample.columns.items() if name != label
+    ]
+    if [choice.seen_as for choice in choices].count("image") == 1:
+        why = "the CNN uses only the image"
+        choices = [
+            replace(choice, spec=None, why=why)
+            if choice.spec and choice.seen_as != "image"
+            else choice
+            for choice in choices
+        ]
     return choices
 
 
-def group_feature(summary: Summary, label: str) -> str | None:
-    """Returns the feature that identifies the person or device of a record, or None.
+def _choose(column: Column) -> FeatureChoice:
+    found = partial(FeatureChoice, column.name)
+    named = set(words(column.name))
+    share = f"{column.present:,} of {column.records:,} records"
+    # A flag such as is_mobile does not identify a person.
+    is_personal = _SENSITIVE.search("_".join(words(column.name)))
+    if is_personal and not set(column.counts) <= {0, 1}:
+        return found("sensitive", "its name suggests personal data")
+    if not column.present:
+        return found("empty", "no record has a value")
+    if not column.is_single:
+        why = "it is a list; only your own preprocessing_fn can use it"
+        return found("several_values", why)
+    if column.images:
+        return _choose_image(column, share)
+    if column.present < _RARE_FRACTION * column.records:
+        return found("rare", f"only in {share}")
+    if is_not_finite(column):
+        return found("not_finite", "some of its values are NaN or infinite")
+    counts = column.counts
+    values = f"{len(counts):,} values"
+    if len(counts) == 1:
+        return found("constant", "it has one value in all records that have it")
+    if column.type == "BYTES":
+        if not column.is_text:
+            return found("binary", "bytes that are neither text nor a known image")
+        if _is_unique(column):
+            return found("identifier", f"{values}, nearly one per record")
+        return _categorical(column)
+    low, high = column.bounds
+    if column.type == "FLOAT":
+        span = f"{low:.6g} to {high:.6g}"
+        if named & _POSITION_WORDS and low >= -180 and high <= 180:
+            spec = {"kind": "bucketized", "buckets": _QUANTILES}
+            return found("position", f"{span} degrees, a position", spec)
+        return found("number", f"{span}, {values}", {"kind": "numeric"})
+    if named & _TIME_WORDS and low >= _EARLIEST_TIME:
+        return found("timestamp", "the model would learn the time of the records")
+    if _is_unique(column) and (named & _ID_WORDS or high - low < 1.1 * column.present):
+        return found("identifier", f"{values}, nearly one per record")
+    if named & _CODE_WORDS or (len(counts) <= _FEW and _is_dense(column, 0.5)):
+        return _categorical(column)
+    return found("number", f"{low:,} to {high:,}, {values}", {"kind": "numeric"})
 
-    Only a feature that every record has, and of which most values occur repeatedly:
-    records of one person would otherwise be in several splits.
-    """
-    for name, feature in summary.features.items():
-        named = words(name)
-        whose = named and (named[-1] in _GROUPS or named[-1] in ("id", "uuid"))
-        if name == label or not whose or not _GROUPS & set(named):
-            continue
-        if feature.kind not in ("int", "bytes"):
-            continue
-        repeated = 2 * feature.distinct <= sum(feature.counts.values())
-        whole = feature.always and feature.single and len(feature.kinds) == 1
-        if whole and repeated and feature.distinct >= _MIN_GROUPS:
-            return name
-    return None
+
+def is_not_finite(column: Column) -> bool:
+    """Whether a number is NaN or infinite."""
+    numbers = column.stats.num_stats
+    return (
+        math.isinf(numbers.min)
+        or math.isinf(numbers.max)
+        or any(histogram.num_nan for histogram in numbers.histograms)
+    )
 
 
-def image_size(feature: FeatureSummary) -> tuple[int, int, int]:
-    """Returns height, width and channels that images are resized to."""
-    most = common_image(feature)
+def is_closed(column: Column) -> bool:
+    """Whether the values of a categorical feature are taken to be all that exist."""
+    few = len(column.counts) <= MAX_DOMAIN
+    return few and (column.type == "BYTES" or _is_dense(column, 0.9))
+
+
+def _categorical(column: Column) -> FeatureChoice:
+    found = partial(FeatureChoice, column.name)
+    count = len(column.counts)
+    if is_closed(column):
+        why = f"{count:,} values, assumed complete"
+        return found("categorical", why, {"kind": "vocabulary"})
+    spec = {"kind": "hashed", "buckets": _BUCKETS}
+    return found("categorical", f"{count:,} values, more may follow", spec)
+
+
+def _is_dense(column: Column, fraction: float) -> bool:
+    """Whether whole numbers fill at least this fraction of their range."""
+    low, high = column.bounds
+    return len(column.counts) >= fraction * (high - low + 1)
+
+
+def _is_unique(column: Column) -> bool:
+    enough = column.present >= _MIN_RECORDS_OF_IDENTIFIER
+    return enough and len(column.counts) >= _UNIQUE_FRACTION * column.present
+
+
+def _choose_image(column: Column, share: str) -> FeatureChoice:
+    found = partial(FeatureChoice, column.name)
+    whole = Counter({image: n for image, n in column.images.items() if image.width})
+    formats = {image.format for image in column.images}
+    named = ", ".join(sorted(formats)).upper()
+    if "webp" in formats:
+        return found("binary", f"{named} images; TensorFlow does not decode WebP")
+    if not whole:
+        return found("binary", f"{named} images with truncated headers")
+    if not column.is_required:
+        return found("binary", f"{named} images, but only in {share}")
+    ((most, _),) = whole.most_common(1)
+    is_gray = all(image.channels <= 2 for image in whole)
+    # TensorFlow decodes no BMP to one channel.
+    channels = 1 if is_gray and "bmp" not in formats else 3
     scale = min(1.0, MAX_SIDE / max(most.height, most.width))
-    height = max(MIN_SIDE, round(most.height * scale))
-    width = max(MIN_SIDE, round(most.width * scale))
-    return height, width, _channels(feature.images)
-
-
-def _change(feature: FeatureSummary) -> str:
-    """Returns how images are changed for training, as a clause; empty if not at all."""
-    height, width, channels = image_size(feature)
-    whole = [image for image in feature.images if image.width]
-    changed = ""
-    if any((image.width, image.height) != (width, height) for image in whole):
-        changed += f"; resized to {width} x {height}"
-        if max(common_image(feature)[1:3]) > MAX_SIDE:
-            changed += ", as the CNN grows with the image; other sizes can be set"
-    if any(image.channels != channels for image in whole):
-        changed += f"; decoded to {channels} channel{'s' if channels != 1 else ''}"
-    return changed
-
-
-def _channels(images: Mapping[ImageHeader, int]) -> int:
-    """Returns the smallest number of channels that fits all images."""
-    seen = {image.channels for image in images if image.width}
-    wanted = 1 if seen <= {1, 2} else 4 if seen == {4} else 3
-    decodable = all(wanted in CHANNELS[image.format] for image in images)
-    return wanted if decodable else 3
-
-
-def _spec(feature: FeatureSummary, semantic_type: SemanticType) -> dict[str, int | str]:
-    if semantic_type.name == "image":
-        height, width, channels = image_size(feature)
-        size = {"height": height, "width": width, "channels": channels}
-        return {"kind": "image", **size}
-    if semantic_type.name == "number":
-        return {"kind": "numeric"}
-    if semantic_type.name == "position":
-        return {"kind": "bucketized", "buckets": _QUANTILES}
-    if semantic_type.closed:
-        return {"kind": "vocabulary"}
-    return {"kind": "hashed", "buckets": _buckets(feature)}
-
-
-def _buckets(feature: FeatureSummary) -> int:
-    """Returns a power of two that is at least the number of values."""
-    if feature.many:
-        return _MAX_BUCKETS
-    wanted = 1 << max(feature.distinct - 1, 1).bit_length()
-    return min(_MAX_BUCKETS, max(_MIN_BUCKETS, wanted))
-
-
-def find_leaks(
-    records: Iterable[bytes], summary: Summary, label: str, names: Collection[str]
-) -> dict[str, float]:
-    """Returns features that determine the label, with the fraction of the records.
-
-    Such a feature was usually recorded with the label or after it, and is not known at
-    prediction time. Every record has a label.
-    """
-    majority = max(summary.features[label].counts.values()) / summary.records
-    watched = [name for name in names if _is_repeated(summary, name)]
-    if not watched or majority >= _PURE:
-        return {}
-    labels: dict[str, defaultdict[Value, Counter[Value]]] = {
-        name: defaultdict(Counter) for name in watched
-    }
-    for data in records:
-        features = parse_tf_example.parse(data).features.feature
-        truth = _value(features[label])
-        for name in watched:
-            # Reading a missing key of a proto's map would add it.
-            if name in features and (value := _value(features[name])) is not None:
-                labels[name][value][truth] += 1
-    leaks = {}
-    for name in watched:
-        by_value = labels[name].values()
-        total = sum(counter.total() for counter in by_value)
-        right = sum(max(counter.values()) for counter in by_value)
-        share = right / total if total else 0.0
-        if total >= summary.records / 2 and share >= _PURE:
-            leaks[name] = share
-    return leaks
-
-
-def _is_repeated(summary: Summary, name: str) -> bool:
-    feature = summary.features[name]
-    enough = feature.distinct * _RECORDS_PER_VALUE <= feature.present
-    return enough and not feature.many and feature.distinct > 1
-
-
-def _value(feature: Any) -> Any:
-    kind = feature.WhichOneof("kind")
-    values = getattr(feature, kind).value if kind else None
-    return values[0] if values else None
+    height, width = (
+        max(MIN_SIDE, round(side * scale)) for side in (most.height, most.width)
+    )
+    why = f"{named}, {most.width} x {most.height} pixels, "
+    why += f"{channels} channel{'' if channels == 1 else 's'}"
+    if {image[1:3] for image in whole} != {(width, height)}:
+        why += f"; resized to {width} x {height}"
+    spec = {"kind": "image", "height": height, "width": width, "channels": channels}
+    return found("image", why, spec)

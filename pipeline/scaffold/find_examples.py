@@ -7,24 +7,20 @@ directory, of which all files match. Files that are not TFRecords by their name,
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-import shlex
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.errors import UsageError
+from sluice.errors import UsageError, did_you_mean
 from sluice.storage.file_pattern import FilePattern, PatternError
 from sluice.storage.storage import is_remote
 
 _SPECIAL = re.compile(r"[*?\[{]")
-_TRIED = 20
-_OTHER_SUFFIXES = (
+_OTHER_SUFFIXES = tuple(
     ".json .jsonl .txt .md .csv .tsv .yaml .yml .pbtxt .pb .py .html .log .parquet "
-    ".zip .tar .png .jpg .jpeg .npy .crc .idx .index"
-).split()
+    ".zip .tar .png .jpg .jpeg .npy .crc .idx .index".split()
+)
 
 
 @dataclass(frozen=True)
@@ -66,54 +62,34 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
             raise UsageError(
                 "sluice init reads local files only",
                 where=given,
-                expected="a local path",
                 hint="copy two or three files here, run sluice init on them, then "
                 "set data.dir of the config to the remote directory",
             )
-    found, matching = _find(pattern, directory, cwd)
-    if not found.files:
-        raise _nothing(pattern, directory, cwd, found, matching)
-    return found
-
-
-def _find(
-    pattern: str, directory: str | None, cwd: Path
-) -> tuple[ExampleFiles, list[str]]:
-    """Returns the files, perhaps none, and all matching paths, TFRecords or not."""
     if directory:
         base, below = Path(os.path.abspath(cwd / directory)), pattern
     else:
         base, below = _split(cwd, pattern)
-    asked = None if _is_folder(base, below) else below
-    if asked is None:
-        folder = "" if below in ("", ".") else f"{os.path.normpath(below)}/"
-        everything = _walk(base, folder.split("/"))
-        matching = [path for path in everything if path.startswith(folder)]
+    everything = _walk(base)
+    if not os.path.isabs(below) and (base / below).is_dir():
+        asked, folder = None, os.path.normpath(below)
+        start = "" if folder == "." else f"{folder}/"
+        matching = [path for path in everything if path.startswith(start)]
     else:
-        meant = _parse(asked)
-        everything = _walk(base, [segment.text for segment in meant.segments])
-        matching = [path for path in everything if meant.takes(path)]
+        try:
+            asked, parsed = below, FilePattern.parse(below)
+        except PatternError as error:
+            raise UsageError(
+                f"the pattern {pattern!r} is invalid",
+                expected=error.expected,
+                actual=error.actual,
+            ) from error
+        matching = [path for path in everything if parsed.takes(path)]
     files = [path for path in matching if _may_hold_records(path)]
+    if not files:
+        raise _nothing(pattern, base, below, matching)
     wanted = set(files)
     others = tuple(path for path in everything if path not in wanted)
-    return ExampleFiles(base, asked, tuple(files), others), matching
-
-
-def _parse(pattern: str) -> FilePattern:
-    try:
-        return FilePattern.parse(pattern)
-    except PatternError as error:
-        raise UsageError(
-            f"the pattern {pattern!r} is invalid",
-            expected=error.expected,
-            actual=error.actual,
-            hint="correct the pattern after --examples, or give a directory to use all "
-            "files below it",
-        ) from error
-
-
-def _is_folder(base: Path, below: str) -> bool:
-    return not os.path.isabs(below) and (base / below).is_dir()
+    return ExampleFiles(base, asked, tuple(files), others)
 
 
 def _split(base: Path, pattern: str) -> tuple[Path, str]:
@@ -133,117 +109,36 @@ def _split(base: Path, pattern: str) -> tuple[Path, str]:
     return directory, "/".join(parts[at:])
 
 
-def _walk(base: Path, named: Collection[str]) -> list[str]:
-    """Returns the paths of the files below a directory, in order.
-
-    Without hidden files, and without folders that wildcards do not match, such as
-    ``_temporary``, unless the pattern names them.
-    """
+def _walk(base: Path) -> list[str]:
+    """Returns the paths of the files below a directory that wildcards match, sorted."""
     found = []
     for folder, folders, names in os.walk(base, followlinks=True):
-        folders[:] = sorted(n for n in folders if n[0] not in "._" or n in named)
+        folders[:] = [name for name in folders if name[0] not in "._"]
         below = Path(folder).relative_to(base)
-        shown = (n for n in names if n[0] != "." or n in named)
-        found += [(below / name).as_posix() for name in shown]
+        found += [(below / name).as_posix() for name in names if name[0] != "."]
     return sorted(found)
 
 
 def _may_hold_records(path: str) -> bool:
     name = path.rpartition("/")[2].lower()
-    return not name.startswith("_") and not name.endswith(tuple(_OTHER_SUFFIXES))
+    return not name.startswith("_") and not name.endswith(_OTHER_SUFFIXES)
 
 
-def _nothing(
-    pattern: str,
-    directory: str | None,
-    cwd: Path,
-    found: ExampleFiles,
-    matching: list[str],
-) -> UsageError:
+def _nothing(pattern: str, base: Path, below: str, matching: list[str]) -> UsageError:
     """Returns the error for a pattern without files, with what is there instead."""
-    base = found.directory
-    folder, missing = _missing(cwd / (directory or ""), pattern)
-    names = _names(folder)
+    while not base.is_dir():
+        base, below = base.parent, base.name
+    names = sorted(f"{x.name}/" if x.is_dir() else x.name for x in base.iterdir())
     if matching:
-        actual = f"{len(matching):,} file(s), none of them a TFRecord by its name"
-    else:
-        actual = "no file" if base.is_dir() else "there is no such directory"
-    if matching or (base.is_dir() and not any(map(_may_hold_records, found.others))):
-        hint = (
-            "write the data as tf.train.Examples with tf.io.TFRecordWriter first, "
-            "or name another directory"
-        )
-    else:
-        hint = _closest(pattern, directory, cwd, missing, names) or (
-            f"name one of these in {folder}"
-            if names
-            else f"the pattern is relative to {cwd}"
+        return UsageError(
+            f"the pattern {pattern!r} matches only files that are no TFRecords by name",
+            where=base,
+            examples=matching,
+            hint="write the data as tf.train.Examples with tf.io.TFRecordWriter first",
         )
     return UsageError(
-        f"the pattern {pattern!r} matches no TFRecord file",
+        f"the pattern {pattern!r} matches no file",
         where=base,
-        expected="at least one TFRecord file of tf.Examples",
-        actual=actual,
-        examples=list(found.others) if matching else names,
-        hint=hint,
+        examples=names,
+        hint=did_you_mean(below.partition("/")[0], names),
     )
-
-
-def _missing(start: Path, pattern: str) -> tuple[Path, str | None]:
-    """Returns the last folder of a path that exists, and the name missing in it."""
-    folder = Path(start.anchor)
-    for name in (*start.parts[1:], *Path(pattern).parts):
-        if name == "/" or (folder / name).is_dir():
-            folder = folder / name
-        else:
-            return folder, None if _SPECIAL.search(name) else name
-    return folder, None
-
-
-def _names(folder: Path) -> list[str]:
-    """Returns the entries of a folder that are not hidden, folders with a slash."""
-    try:
-        entries = sorted(path for path in folder.iterdir() if path.name[0] != ".")
-    except OSError:
-        return []
-    return [f"{path.name}/" if path.is_dir() else path.name for path in entries]
-
-
-def _closest(
-    pattern: str,
-    directory: str | None,
-    cwd: Path,
-    missing: str | None,
-    names: list[str],
-) -> str | None:
-    """Returns similar options that do find records, as a hint."""
-    options: list[tuple[str, str | None]] = []
-    if missing:
-        known = [name.rstrip("/") for name in names]
-        for name in difflib.get_close_matches(missing, known, cutoff=0.5):
-            options.append((_renamed(pattern, missing, name), directory))
-            if directory:
-                options.append((pattern, _renamed(directory, missing, name)))
-    else:
-        # A * does not match across folders.
-        head, tail = os.path.split(pattern)
-        folders = [name for name in names if name.endswith("/")][:_TRIED]
-        options += [(os.path.join(head, name, tail), directory) for name in folders]
-    found = [(other, folder) for other, folder in options if _finds(other, folder, cwd)]
-    # With several folders it is not clear which one is meant.
-    if not found or (len(found) > 1 and not missing):
-        return None
-    other, folder = found[0]
-    words = ["--examples", other, *(["--dir", folder] if folder else [])]
-    return f"did you mean: {shlex.join(words)}"
-
-
-def _finds(pattern: str, directory: str | None, cwd: Path) -> bool:
-    try:
-        return bool(_find(pattern, directory, cwd)[0].files)
-    except UsageError:
-        return False
-
-
-def _renamed(path: str, name: str, other: str) -> str:
-    return "/".join(other if part == name else part for part in path.split("/"))

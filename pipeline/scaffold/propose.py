@@ -1,121 +1,66 @@
-"""Proposes a schema and a config: features, model, metrics and thresholds.
+"""Proposes a config and a schema, with the reason of each choice as a comment.
 
 The proposed thresholds only rule out models that have learned nothing. The quality that
-is needed cannot be derived from data; comments in the config ask the user to set it.
+is needed cannot be derived from data; a comment asks the user to set it.
 """
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.scaffold.choose_features import (
     FeatureChoice,
     choose_features,
-    find_leaks,
-    group_feature,
+    is_closed,
+    is_not_finite,
 )
-from pipeline.scaffold.choose_label import LabelCandidate, label_candidate
 from pipeline.scaffold.guess_splits import SplitGuess
-from pipeline.scaffold.infer_schema import infer_schema
-from pipeline.scaffold.sample import Sample
-from pipeline.scaffold.semantic_type import semantic_type_of
-from pipeline.scaffold.summarize import FeatureSummary, Summary
+from pipeline.scaffold.infer_schema import infer_schema, set_int_classes
+from pipeline.scaffold.sample import Column, Sample
+from schemas.schema_text import schema_text
 from sluice.errors import DataError
 
 # Accuracy limit, from the largest class's share (0) to a perfect model (1).
 _LEARNED = 0.05
 _SMALL = 5000
-_POSITIVE = frozenset(
-    "yes true positive pos 1 y t spam fraud churn churned bad default malignant".split()
-)
+_HEAD = """\
+{name}: proposed by 'sluice init' from {sample}.
+Review it, then check it with 'sluice validate {name}'.
+'sluice config {name}' prints all keys, with their defaults.
+"""
+_SCHEMA_HEAD = """\
+# {name}: schema of the records.
+# proto-file: tensorflow_metadata/proto/v0/schema.proto
+# proto-message: tensorflow.metadata.v0.Schema
+#
+# Proposed by 'sluice init' and TFDV from {sample}.
+# Review it: the data gate rejects data that does not conform to it.
+
+"""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Proposed config and schema of a data set, with the reasons.
+    """Proposed config and schema of a data set.
 
     Attributes:
-      split_by: the feature by which records are split, or None.
-      sampled: which records were read, in words.
-      complete: whether all records were read.
-      classes: in the order of the model's outputs; None unless there are two.
-      majority: fraction of the records in the largest class.
+      model: the built-in one that fits the features.
       features: all but the label.
       warnings: what the user should check, a clause each.
     """
 
-    name: str
-    data_dir: str
-    splits: SplitGuess
-    split_by: str | None
-    summary: Summary
-    sampled: str
-    complete: bool
-    label: LabelCandidate
-    classes: tuple[int, ...] | tuple[str, ...] | None
-    majority: float
+    config_text: str
+    schema_text: str
+    model: str
     features: tuple[FeatureChoice, ...]
-    schema: schema_pb2.Schema
     warnings: tuple[str, ...]
-
-    @property
-    def used(self) -> list[FeatureChoice]:
-        """The features that the model is given."""
-        return [choice for choice in self.features if choice.spec is not None]
-
-    @property
-    def sensitive(self) -> list[str]:
-        """Features whose values must not be shown."""
-        return [
-            choice.name
-            for choice in self.features
-            if semantic_type_of(self.summary.features[choice.name]).name == "sensitive"
-        ]
-
-    @property
-    def not_finite(self) -> list[str]:
-        """Features with NaN or infinite values."""
-        features = self.summary.features.values()
-        return [f.name for f in features if f.nans or f.infinities]
-
-    @property
-    def model(self) -> str:
-        """The built-in model that fits the features."""
-        kinds = [str((choice.spec or {})["kind"]) for choice in self.used]
-        if kinds == ["image"]:
-            return "cnn"
-        categories = {"vocabulary", "hashed", "bucketized"}
-        if "image" not in kinds and categories & set(kinds):
-            return "wide_deep"
-        return "dense"
-
-    @property
-    def image_formats(self) -> list[str]:
-        """Formats of the images that the model uses."""
-        images = [
-            image
-            for choice in self.used
-            if choice.semantic_type.name == "image"
-            for image in self.summary.features[choice.name].images
-        ]
-        return list(dict.fromkeys(image.format for image in images))
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether the label has two classes."""
-        return self.classes is not None
-
-    @property
-    def accuracy_limit(self) -> float:
-        """Minimum accuracy, 0 to 1: a little above that of a constant prediction."""
-        return round(self.majority + _LEARNED * (1 - self.majority), 3)
-
-    @property
-    def batch_size(self) -> int:
-        """Batch size: small for few records, so that an epoch has enough steps."""
-        return 32 if self.complete and self.summary.records < _SMALL else 128
 
 
 def propose(
@@ -123,96 +68,191 @@ def propose(
     data_dir: str,
     splits: SplitGuess,
     sample: Sample,
-    summary: Summary,
-    label: str,
+    label: tuple[Column, str],
 ) -> Proposal:
-    """Returns the proposed config and schema; the sample is read once more.
+    """Returns the proposed config and schema.
+
+    Args:
+      name: of the pipeline.
+      data_dir: for the config.
+      splits: how the records are split.
+      sample: of the records.
+      label: its feature, and why it was chosen.
 
     Raises:
       DataError: no feature is usable; gives the reason for each.
     """
-    split_by = group_feature(summary, label) if splits.files else None
-    names = [other for other in summary.features if other != label]
-    leaks = find_leaks(sample.records(), summary, label, names)
-    features = tuple(choose_features(summary, label, leaks, split_by))
-    if not any(choice.spec for choice in features):
+    column, why = label
+    choices = choose_features(sample, column.name)
+    used = {choice.name: choice.spec for choice in choices if choice.spec}
+    if not used:
         raise DataError(
             "no feature can be used by a model",
-            where=f"the records of {sample.files[0].parent}",
-            examples=[f"{choice.name}: {choice.why}" for choice in features],
+            examples=[f"{choice.name}: {choice.why}" for choice in choices],
             hint="add a feature with one value per record, or write the config by "
             "hand, with your own preprocessing_fn (docs/guide.md)",
         )
-    counts = summary.features[label].counts
+    features = CommentedMap({key: _flow(spec) for key, spec in used.items()})
+    columns = sample.columns
+    formats = {image.format for key in used for image in columns[key].images}
+    not_finite = [key for key, item in columns.items() if is_not_finite(item)]
+    sensitive = [choice.name for choice in choices if choice.seen_as == "sensitive"]
+    is_small = sample.is_complete and sample.records < _SMALL
+    model = _model([spec["kind"] for spec in used.values()])
+    config = {
+        "version": 1,
+        "name": name,
+        "description": f"Predicts {column.name}.",
+        "data": {"dir": data_dir, **_splits(splits)},
+        "examples": _examples(splits, formats),
+        "schema": f"schemas/{name}/schema.pbtxt",
+        "validate": _rules(not_finite),
+        "sensitive": sensitive,
+        "label": {"feature": column.name},
+        "features": features,
+        "model": model,
+        "train": {
+            "epochs": 20,
+            "batch_size": 32 if is_small else 128,
+            "early_stopping": {"patience": 3},
+        },
+        "evaluate": _evaluate(column, sample.records),
+    }
+    found = CommentedMap({key: value for key, value in config.items() if value})
+    found.yaml_set_start_comment(_HEAD.format(name=name, sample=sample.text))
+    left_out = [f"Left out: {x.name}: {x.why}." for x in choices if not x.spec]
+    for key, *lines in (
+        ("data", f"Splits: {splits.why}."),
+        ("validate", "Found in the records; the model does not use these features."),
+        ("sensitive", "Chosen by name. Their values are never shown, only counted."),
+        ("label", f"The label: {why}. Its classes are its domain in the schema."),
+        ("features", "The model uses only these.", *left_out),
+        ("model", "Or your own package.module:build_model."),
+        ("evaluate", "The first limit only rules out a model that learned nothing."),
+    ):
+        _comment(found, key, lines)
+    for choice in choices:
+        _comment(features, choice.name, [choice.why], indent=2)
+    head = _SCHEMA_HEAD.format(name=name, sample=sample.text)
+    schema = _schema(sample, column.name, choices, sensitive)
     return Proposal(
-        name=name,
-        data_dir=data_dir,
-        splits=splits,
-        split_by=split_by,
-        summary=summary,
-        sampled=sampled(sample, summary),
-        complete=sample.complete,
-        label=label_candidate(summary.features[label]),
-        classes=_two_classes(summary.features[label]),
-        majority=max(counts.values()) / summary.records,
-        features=features,
-        schema=infer_schema(summary, label),
-        warnings=tuple(_warnings(summary, label, features, sample.complete)),
+        config_text=_yaml(found),
+        schema_text=head + schema_text(schema),
+        model=model,
+        features=tuple(choices),
+        warnings=tuple(_warnings(sample, column)),
     )
 
 
-def sampled(sample: Sample, summary: Summary) -> str:
-    """Returns which records were read, such as ``all 1,797 records of 8 files``."""
-    count = len(sample.read)
-    files = "1 file" if count == 1 else f"{count:,} files"
-    if sample.complete:
-        return f"all {summary.records:,} records of {files}"
-    of = f" (of {len(sample.files):,})" if count < len(sample.files) else ""
-    return f"the first {sample.per_file:,} records, at most, of {files}{of}"
+def _splits(splits: SplitGuess) -> dict[str, Any]:
+    if splits.files is None:
+        return {"splits": dict(splits.splits)}
+    parts = _flow({"train": 8, "eval": 1, "test": 1})
+    return {"files": splits.files, "hash_splits": parts}
 
 
-def _two_classes(feature: FeatureSummary) -> tuple[int, ...] | tuple[str, ...] | None:
-    """Returns two classes, the positive one second; None where there are not two."""
-    low, high = int(feature.low or 0), int(feature.high or 0)
-    if feature.kind == "int":
-        return (low, high) if high - low == 1 else None
-    if feature.distinct != 2:
-        return None
-    values = [value for value in feature.counts if isinstance(value, bytes)]
-    # The rarer value is the positive one unless a name says otherwise.
-    values.sort(key=lambda value: (-feature.counts[value], value))
-    names = [value.decode() for value in values]
-    positive = [name for name in names if name.lower() in _POSITIVE]
-    if len(positive) == 1:
-        names.sort(key=lambda name: name in positive)
-    return tuple(names)
+def _examples(splits: SplitGuess, formats: set[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if splits.spanned:
+        found |= {"window": 1, "complete_when": "always"}
+    if formats:
+        # GIF is not among the default formats.
+        limits = {"formats": sorted(formats)} if "gif" in formats else {}
+        found["images"] = _flow(limits)
+    return found
 
 
-def _warnings(
-    summary: Summary, label: str, features: tuple[FeatureChoice, ...], complete: bool
-) -> list[str]:
+def _rules(not_finite: list[str]) -> dict[str, Any]:
+    rule = {"anomaly": "not_finite", "action": "warn"}
+    rules = [_flow({"feature": name, **rule}) for name in not_finite]
+    return {"rules": rules} if rules else {}
+
+
+def _model(kinds: list[object]) -> str:
+    """Returns the built-in model that fits the features."""
+    if "image" in kinds:
+        return "cnn" if len(kinds) == 1 else "dense"
+    return "dense" if set(kinds) == {"numeric"} else "wide_deep"
+
+
+def _evaluate(label: Column, records: int) -> dict[str, Any]:
+    low, high = label.bounds
+    if len(label.counts) == 2 and (label.type == "BYTES" or high - low == 1):
+        # Accuracy says little if one class has most of the records.
+        pr = {"class": "AUC", "name": "auc_pr", "params": {"curve": "PR"}}
+        metrics = ["AUC", _flow(pr), "BinaryAccuracy", "ExampleCount"]
+        metric, floor = "auc", 0.55
+    else:
+        accuracy = {"class": "SparseCategoricalAccuracy", "name": "accuracy"}
+        metrics = [_flow(accuracy), "ExampleCount"]
+        majority = max(label.counts.values()) / records
+        metric, floor = "accuracy", round(majority + _LEARNED * (1 - majority), 3)
+    worse = {"direction": "higher_is_better", "absolute": -0.01}
+    limits: list[dict[str, Any]] = [{"lower_bound": floor}, {"change": worse}]
+    thresholds = [_flow({"metric": metric, **limit}) for limit in limits]
+    return {"metrics": metrics, "thresholds": thresholds}
+
+
+def _schema(
+    sample: Sample,
+    label: str,
+    choices: Iterable[FeatureChoice],
+    sensitive: list[str],
+) -> schema_pb2.Schema:
+    """Returns the inferred schema, with the domains that the choices suggest."""
+    schema = infer_schema(sample.statistics, label, sensitive)
+    found = {feature.name: feature for feature in schema.feature}
+    for choice in choices:
+        column, feature = sample.columns[choice.name], found[choice.name]
+        if choice.seen_as == "image":
+            feature.image_domain.SetInParent()
+        elif choice.seen_as == "categorical" and column.type == "INT":
+            feature.ClearField("int_domain")
+            feature.int_domain.is_categorical = True
+            if is_closed(column):
+                set_int_classes(feature, *column.bounds)
+    return schema
+
+
+def _warnings(sample: Sample, label: Column) -> list[str]:
     found = []
-    if not complete:
+    if not sample.is_complete:
         found.append(
             "not all records were read: if the files are sorted, the schema may lack "
             "classes and categories"
         )
-    truth = summary.features[label]
-    if truth.kind == "int":
-        unseen = int(truth.high or 0) - int(truth.low or 0) + 1 - truth.distinct
-        if unseen:
-            found.append(
-                f"the label's values have gaps: {unseen:,} of the classes "
-                f"{truth.low} to {truth.high} were not seen"
-            )
-    rare = [value for value, count in truth.counts.items() if count < 10]
-    if rare:
-        verb = "has" if len(rare) == 1 else "have"
-        found.append(
-            f"{len(rare):,} of the label's classes {verb} fewer than 10 records"
-        )
-    loud = ("mixed_types", "constant", "identifier", "rare", "not_finite", "leak")
-    for choice in features:
-        if choice.semantic_type.name in loud:
-            found.append(f"{choice.name} is left out: {choice.why}")
+    low, high = label.bounds
+    if label.type == "INT" and (unseen := high - low + 1 - len(label.counts)):
+        found.append(f"{unseen:,} of the label's classes {low} to {high} were not seen")
     return found
+
+
+def _flow(values: Mapping[str, Any]) -> CommentedMap:
+    """Returns values that are written on one line."""
+    found = CommentedMap(values)
+    found.fa.set_flow_style()
+    return found
+
+
+def _comment(
+    values: CommentedMap, key: str, lines: Iterable[str], indent: int = 0
+) -> None:
+    if key in values:
+        # A line break in a name would end the comment.
+        shown = ("".join(c if c.isprintable() else "?" for c in x) for x in lines)
+        before = "\n".join(shown)
+        values.yaml_set_comment_before_after_key(key, before=before, indent=indent)
+
+
+def _yaml(values: CommentedMap) -> str:
+    yaml, text = YAML(), ""
+    yaml.width = 1000
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    # Umlauts are readable as they are, but no name may disturb a terminal.
+    for yaml.allow_unicode in (True, False):
+        stream = io.StringIO()
+        yaml.dump(values, stream)
+        text = stream.getvalue()
+        if text.replace("\n", "").isprintable():
+            break
+    return text

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,21 +13,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
-from pipeline.scaffold.choose_label import ChosenLabel, choose_label
-from pipeline.scaffold.config_text import config_text
+from pipeline.scaffold.choose_label import choose_label
 from pipeline.scaffold.find_examples import ExampleFiles, find_examples
 from pipeline.scaffold.guess_splits import guess_splits
-from pipeline.scaffold.propose import Proposal, propose
-from pipeline.scaffold.sample import Sample
-from pipeline.scaffold.schema_text import schema_text
-from pipeline.scaffold.summarize import summarize
-from pipeline.scaffold.write_proposal import check_absent, write_proposal
+from pipeline.scaffold.propose import propose
+from pipeline.scaffold.sample import read_sample
 from runners.cli.echo import echo_warning
 from runners.cli.options import Result, json_result
-from runners.cli.rich_console import make_console, make_table, plain, say
+from runners.cli.rich_console import make_console, make_table, say
 from sluice.config_section import PipelineName
-from sluice.errors import DataError, UsageError
+from sluice.errors import UsageError
 from sluice.project import check_names, find_root
+from sluice.storage.output_path import write_output
 
 
 @click.command()
@@ -57,44 +52,51 @@ def init(
     """Generate configs/NAME.yaml and schemas/NAME/schema.pbtxt from TFRecords.
 
     Reads the first records of each file, prints each decision with its reason, and
-    writes both files with the reasons as comments. They can be run as they are, and
-    should be reviewed. Outside a project, the current directory becomes one.
+    writes both files, the config with the reasons as comments. They can be run as they
+    are, and should be reviewed. Outside a project, the current directory becomes one.
     """
     _check_name(name)
     root = _project_root(Path.cwd())
     config_file = root / "configs" / f"{name}.yaml"
     schema_file = root / "schemas" / name / "schema.pbtxt"
-    if not force:
-        check_absent(config_file, schema_file)
+    written = {"config": str(config_file), "schema": str(schema_file)}
+    there = [file for file in written.values() if os.path.lexists(file)]
+    if there and not force:
+        raise UsageError(
+            "the config or schema already exists",
+            examples=there,
+            hint="choose another NAME, or use --force to overwrite config and schema",
+        )
     examples = find_examples(pattern, directory, Path.cwd())
     splits = guess_splits(examples)
-    sample = Sample([examples.path(file) for file in examples.files])
-    summary = summarize(sample.records(), lambda: sample.at)
+    sample = read_sample([examples.path(file) for file in examples.files])
+    chosen, why = choose_label(sample, label)
     data_dir = _data_dir(examples, root)
-
-    def command_with(feature: str) -> str | None:
-        """Returns the command with a label; None if it cannot be the label."""
-        try:
-            propose(name, data_dir, splits, sample, summary, feature)
-        except DataError:
-            return None
-        words = ["sluice", "init", name, "--examples", pattern]
-        words += ["--dir", directory] if directory else []
-        words += ["--force"] if force else []
-        return shlex.join([*words, "--label", feature])
-
-    chosen = choose_label(summary, label, command_with)
-    proposal = propose(name, data_dir, splits, sample, summary, chosen.name)
+    proposal = propose(name, data_dir, splits, sample, (chosen, why))
     # The config last: it makes the pipeline exist.
-    texts = {schema_file: schema_text(proposal), config_file: config_text(proposal)}
-    with write_proposal(texts, replace=force):
-        valid = validate_config(load_config(str(config_file)))
+    for file, text in (
+        (schema_file, proposal.schema_text),
+        (config_file, proposal.config_text),
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_output(file, text, "proposal")
+    valid = validate_config(load_config(str(config_file)))
     warnings = [*proposal.warnings, *valid.warnings]
     for warning in warnings:
         echo_warning(warning)
-    written = {"config": str(config_file), "schema": str(schema_file)}
-    facts = {**_facts(proposal, chosen), "warnings": warnings, **written}
-    return Result(facts, partial(_print_proposal, proposal, chosen, written.values()))
+    facts = {
+        "name": name,
+        "records": sample.records,
+        "complete": sample.is_complete,
+        "splits": dict(splits.splits) or None,
+        "files": splits.files,
+        "label": {"feature": chosen.name, "classes": len(chosen.counts), "why": why},
+        "model": proposal.model,
+        "features": [vars(choice) for choice in proposal.features],
+        "warnings": warnings,
+        **written,
+    }
+    return Result(facts, partial(_print_proposal, facts, sample.text, splits.why))
 
 
 def _check_name(name: str) -> None:
@@ -127,59 +129,26 @@ def _data_dir(examples: ExampleFiles, root: Path) -> str:
     return str(examples.directory)
 
 
-def _facts(proposal: Proposal, label: ChosenLabel) -> dict[str, Any]:
-    features = [
-        {
-            "name": choice.name,
-            "seen_as": choice.semantic_type.name,
-            "spec": None if choice.spec is None else dict(choice.spec),
-            "why": choice.why,
-        }
-        for choice in proposal.features
-    ]
-    return {
-        "name": proposal.name,
-        "records": proposal.summary.records,
-        "complete": proposal.complete,
-        "splits": dict(proposal.splits.splits) or None,
-        "files": proposal.splits.files,
-        "split_by": proposal.split_by,
-        "label": {
-            "feature": label.name,
-            "classes": proposal.label.classes,
-            "why": label.why,
-        },
-        "model": proposal.model,
-        "features": features,
-    }
-
-
-def _print_proposal(
-    proposal: Proposal, label: ChosenLabel, written: Iterable[str]
-) -> None:
+def _print_proposal(facts: dict[str, Any], sample: str, why_splits: str) -> None:
     console = make_console()
-    splits, classes = proposal.splits, proposal.label.classes
-    if splits.files is None:
-        shown = ", ".join(f"{name} {text}" for name, text in splits.splits.items())
-    else:
-        by = f" of {proposal.split_by}" if proposal.split_by else ""
-        shown = f"{splits.files} by hash{by}, 8 : 1 : 1"
-    say(console, f"looked at  {proposal.sampled}")
-    say(console, f"splits     {shown} ({splits.why})")
-    say(console, f"label      {label.name}, {classes:,} classes ({label.why})")
-    say(console, f"model      {proposal.model}")
+    splits, label = facts["splits"] or {}, facts["label"]
+    shown = ", ".join(f"{name} {text}" for name, text in splits.items())
+    classes = f"{label['classes']:,} classes"
+    say(console, f"looked at  {sample}")
+    say(console, f"splits     {shown or facts['files'] + ' by hash'} ({why_splits})")
+    say(console, f"label      {label['feature']}, {classes} ({label['why']})")
+    say(console, f"model      {facts['model']}")
     say(console)
     titles = ("feature", "seen as", "used as", "why")
     table = make_table(*titles, folded=titles)
-    for choice in proposal.features:
-        style = "" if choice.spec else "dim"
-        used = str(choice.spec["kind"]) if choice.spec else "left out"
-        seen_as = choice.semantic_type.name.replace("_", " ")
-        row = (choice.name, seen_as, used, choice.why)
-        table.add_row(*(plain(cell, style) for cell in row))
+    for choice in facts["features"]:
+        used = choice["spec"]["kind"] if choice["spec"] else "left out"
+        seen_as = choice["seen_as"].replace("_", " ")
+        cells = (choice["name"], seen_as, used, choice["why"])
+        table.add_row(*cells, style="" if choice["spec"] else "dim")
     console.print(table)
     say(console)
-    for file in written:
+    for file in (facts["config"], facts["schema"]):
         say(console, f"wrote {os.path.relpath(file)}")
-    name = proposal.name
+    name = facts["name"]
     say(console, f"next: sluice validate {name}, then sluice run {name}")

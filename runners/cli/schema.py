@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,9 +13,9 @@ from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, json_result
 from runners.cli.rich_console import make_console, make_table, say
 from runners.cli.schema_diff import accept, diff
-from runners.operations.compare_schema import summary_of
-from schemas.edit.schema_text import plain_text, without_values
+from runners.operations.compare_schema import from_data
 from schemas.loader import feature_names, load
+from schemas.schema_text import schema_text
 from schemas.show_schema import show_schema
 from sluice.errors import DataError, UsageError
 from sluice.storage.output_path import resolve_output_path, write_output
@@ -37,12 +36,12 @@ schema.add_command(accept)
 def show(config: Config) -> Result:
     """Show the reviewed schema of the pipeline NAME as a table."""
     path = config.schema_path
-    rows = [row.to_dict() for row in show_schema(load(path), config.sensitive)]
+    rows = show_schema(load(path), config.sensitive)
     facts = {"pipeline": config.name, "schema": str(path), "features": rows}
     return Result(facts, partial(_print_schema, path, rows))
 
 
-def _print_schema(path: Path, rows: list[dict[str, Any]]) -> None:
+def _print_schema(path: Path, rows: list[dict[str, str]]) -> None:
     # Most schemas have no comparators, and a narrow window has no room for them.
     titles = [title for title in rows[0] if any(row[title] for row in rows)]
     table = make_table(*titles, folded=set(titles) - {"feature", "type"})
@@ -64,7 +63,7 @@ def _print_schema(path: Path, rows: list[dict[str, Any]]) -> None:
 )
 @json_result
 def infer(config: Config, examples: str | None, output: str | None) -> Result:
-    """Print a schema inferred from all records of the pipeline NAME.
+    """Print a schema inferred by TFDV from all records of the pipeline NAME.
 
     The reviewed schema is not changed, and values of sensitive features are left out.
     """
@@ -72,15 +71,18 @@ def infer(config: Config, examples: str | None, output: str | None) -> Result:
     if path is not None and path.exists():
         hint = "to change a reviewed schema, use sluice schema accept"
         raise UsageError("the file exists", where=path, hint=hint)
-    summary, counted = summary_of(config, examples)
-    label = config.label.feature
-    found = infer_schema(summary, label if label in summary.features else None)
-    found = without_values(found, config.sensitive)
-    if not found.feature:
-        raise DataError("there are no records to infer a schema from", actual=counted)
-    if label not in feature_names(found):
-        echo(f"note: no record has the label {label}", err=True)
-    text = plain_text(found)
+    source = from_data(config, examples, as_one=True)
+    records = sum(source.splits.values())
+    if not records:
+        raise DataError(
+            "there are no records to infer a schema from", actual=source.text
+        )
+    (statistics,) = source.statistics.values()
+    found = infer_schema(statistics, config.label.feature, config.sensitive)
+    if config.label.feature not in feature_names(found):
+        echo(f"note: no record has the label {config.label.feature}", err=True)
+    text = schema_text(found)
+    counted = f"{records:,} {source.text}"
     show = partial(echo, *text.rstrip("\n").split("\n"))
     if path is not None:
         write_output(path, text, "schema")
@@ -88,5 +90,5 @@ def infer(config: Config, examples: str | None, output: str | None) -> Result:
         show = partial(echo, told)
     else:
         echo(counted, err=True)
-    facts = {"pipeline": config.name, "records": summary.records}
+    facts = {"pipeline": config.name, "records": records}
     return Result({**facts, "text": text, "path": output}, show)

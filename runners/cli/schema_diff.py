@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ import click
 from pipeline.config.config import Config
 from runners.cli.options import Result, config_argument, json_result, workspace_option
 from runners.cli.rich_console import make_console, plain, say
-from runners.operations.compare_schema import Compared, compare_schema
+from runners.operations.compare_schema import Change, Compared, compare_schema
 from runners.operations.pipeline_request import config_words, next_command
-from schemas.diff.change import Change
-from schemas.edit.edit_schema import accept_changes
-from schemas.edit.schema_text import describe_edit
+from schemas import loader
+from schemas.edit_schema import accept_change, edit_text
+from schemas.features import without_values
+from schemas.schema_text import schema_text
 from sluice.errors import UsageError
+from sluice.storage.output_path import write_output
 
 
 def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,8 +46,8 @@ def diff(config: Config, run_id: str | None, data: bool) -> Result:
     takes the name in brackets at the end of a line.
     """
     compared = compare_schema(config, run_id=run_id, data=data)
-    changes = [change.to_dict() for change in compared.diff.changes]
-    facts = {"changes": changes, "notes": list(compared.diff.notes)}
+    changes = [change.to_dict() for change in compared.changes]
+    facts = {"changes": changes, "notes": list(compared.notes)}
     show = partial(_print_diff, compared, _accept_command(config, run_id, data))
     return Result({**compared.head(), **facts}, show)
 
@@ -71,10 +74,10 @@ def accept(
 
     CHANGE is what `sluice schema diff` prints in brackets, such as
     payment_type.new_value, or one of its values: "payment_type.new_value=Apple Pay".
-    Comments and the order of the file are kept.
+    Only the block of the feature, or of its domain, is written anew.
     """
     compared = compare_schema(config, run_id=run_id, data=data)
-    changes = compared.diff.changes
+    changes = compared.changes
     chosen = [change for change in changes if change.refusal is None]
     if ids:
         chosen = _named(changes, ids)
@@ -85,15 +88,51 @@ def accept(
             examples=[change.id for change in chosen],
             hint=f"{command}, or --all",
         )
-    if edits := [edit for change in chosen for edit in change.edits]:
-        accept_changes(compared.path, compared.text, edits)
+    lines = _accept(compared, chosen)
     refused = [change for change in changes if change.refusal and everything]
     facts = {
         "accepted": [change.to_dict() for change in chosen],
         "refused": [change.to_dict() for change in refused],
     }
-    show = partial(_print_accepted, compared, chosen, refused)
+    show = partial(_print_accepted, compared, chosen, lines, refused)
     return Result({**compared.head(), **facts}, show)
+
+
+def _accept(compared: Compared, chosen: Sequence[Change]) -> list[list[str]]:
+    """Writes changes into the schema's file; returns the lines that each adds.
+
+    Raises:
+      UsageError: TFDV leaves the feature as it is, the text cannot be edited safely, or
+        the file has changed or cannot be written.
+    """
+    after, added = compared.schema, []
+    for change in chosen:
+        before, statistics = after, compared.source.statistics.values()
+        after = accept_change(
+            before, change.kind, change.feature, statistics, [*change.values]
+        )
+        if change.kind == "new_feature":
+            sensitive = {change.feature} & set(compared.config.sensitive)
+            after = without_values(after, sensitive)
+        if after == before:
+            raise UsageError(
+                f"{change.id} cannot be accepted: TFDV proposes no other schema for it",
+                hint=f"edit {compared.path} by hand",
+            )
+        old, new = (schema_text(item).split("\n") for item in (before, after))
+        lines = [*difflib.unified_diff(old, new, n=0, lineterm="")][2:]
+        added.append([line[1:] for line in lines if line[0] == "+"])
+    if chosen:
+        path = compared.path.resolve()
+        text = edit_text(compared.text, compared.schema, after, path)
+        if loader.read_text(path) != compared.text:
+            raise UsageError(
+                "the schema was changed in the meantime; nothing was written",
+                where=path,
+                hint="run the command again",
+            )
+        write_output(path, text, "schema")
+    return added
 
 
 def _accept_command(
@@ -112,7 +151,7 @@ def _named(changes: Sequence[Change], ids: Sequence[str]) -> list[Change]:
         change, values = _find(changes, item)
         wanted[change.id] = [*wanted.get(change.id, ()), *values]
     return [
-        change.only(wanted[change.id]) if change.values else change
+        replace(change, values={x: change.values[x] for x in wanted[change.id]})
         for change in changes
         if change.id in wanted
     ]
@@ -137,12 +176,12 @@ def _find(changes: Sequence[Change], wanted: str) -> tuple[Change, Sequence[str]
 def _print_diff(compared: Compared, accept_command: Callable[[str], str]) -> None:
     """Prints the differences and their ids."""
     console = make_console()
-    observed, changes = compared.source.observed, compared.diff.changes
+    splits, changes = compared.source.splits, compared.changes
     path, here = compared.path, Path.cwd()
     for fact in (
         f"schema  {path.relative_to(here) if path.is_relative_to(here) else path}",
         f"data    {compared.source.text}",
-        f"        {observed.records:,} records, splits: {', '.join(observed.splits)}",
+        f"        {sum(splits.values()):,} records, splits: {', '.join(splits)}",
     ):
         say(console, fact, "dim")
     for change in changes:
@@ -151,7 +190,7 @@ def _print_diff(compared: Compared, accept_command: Callable[[str], str]) -> Non
         console.print(line, soft_wrap=True)
         if change.refusal:
             say(console, f"  cannot be accepted: {change.refusal}", "dim")
-    for note in compared.diff.notes:
+    for note in compared.notes:
         say(console, f"note: {note}", "dim")
     if not changes:
         say(console, "no difference")
@@ -163,13 +202,16 @@ def _print_diff(compared: Compared, accept_command: Callable[[str], str]) -> Non
 
 
 def _print_accepted(
-    compared: Compared, chosen: Sequence[Change], refused: Sequence[Change]
+    compared: Compared,
+    chosen: Sequence[Change],
+    lines: Sequence[Sequence[str]],
+    refused: Sequence[Change],
 ) -> None:
     console = make_console()
-    for change in chosen:
+    for change, added in zip(chosen, lines, strict=True):
         say(console, f"accepted {change.id}")
-        for line in (line for edit in change.edits for line in describe_edit(edit)):
-            say(console, f"  + {line}", "green")
+        for line in filter(str.strip, added):
+            say(console, f"  + {line.strip()}", "green")
     for change in refused:
         say(console, f"left {change.id}: {change.refusal}")
     if chosen:

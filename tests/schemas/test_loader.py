@@ -135,7 +135,7 @@ def test_a_schema_that_is_nested_too_deep(write, depth):
     with pytest.raises(ConfigError, match="not a schema") as caught:
         loader.load(path)
     assert caught.value.where == str(path)
-    assert caught.value.actual == "messages nested more than 100 deep"
+    assert "messages nested more than 100 deep" in str(caught.value)
 
 
 TOKENS = st.one_of(
@@ -168,38 +168,29 @@ def test_arbitrary_bytes_are_a_schema_or_rejected(
 
 
 @pytest.mark.parametrize(
-    ("content", "found"), [("", "an empty file"), ("# later\n", "no feature")]
+    ("content", "words"),
+    [
+        ("", "it declares no feature"),
+        (
+            'feature { name: "a" } feature { name: "b" } feature { name: "a" }',
+            "feature 'a' is declared 2 times",
+        ),
+        (
+            STRINGS + 'feature { name: "a" type: BYTES domain: "anwsers" }',
+            "feature 'a' has the domain 'anwsers', which is not declared",
+        ),
+    ],
 )
-def test_a_schema_without_features(write, content, found):
+def test_a_schema_that_cannot_work(write, content, words):
     path = write(content)
 
-    with pytest.raises(ConfigError, match="declares no features") as caught:
+    with pytest.raises(ConfigError) as caught:
         loader.load(path)
     assert caught.value.where == str(path)
-    assert caught.value.actual == found
+    assert words in str(caught.value)
 
 
 def test_a_schema_that_cannot_be_read(tmp_path):
-    with pytest.raises(ConfigError, match="cannot be read") as caught:
+    with pytest.raises(ConfigError, match="cannot be read: No such file") as caught:
         loader.load(tmp_path / "missing.pbtxt")
-    assert caught.value.actual == "No such file or directory"
     assert "`schema`" in str(caught.value)
-    with pytest.raises(ConfigError, match="Is a directory"):
-        loader.load(tmp_path)
-
-
-def test_a_feature_that_is_declared_twice(write):
-    path = write('feature { name: "a" }\nfeature { name: "b" }\nfeature { name: "a" }')
-
-    with pytest.raises(ConfigError, match="more than once") as caught:
-        loader.load(path)
-    assert caught.value.examples == ("feature 'a'",)
-
-
-def test_a_domain_that_is_not_declared(write):
-    path = write(STRINGS + 'feature { name: "a" type: BYTES domain: "anwsers" }')
-
-    with pytest.raises(ConfigError, match="domain that it does not declare") as caught:
-        loader.load(path)
-    assert caught.value.examples == ("feature 'a': domain 'anwsers'",)
-    assert caught.value.expected == "one of answers"

@@ -1,0 +1,108 @@
+"""TFDV's statistics: of records, computed in this process, or of a run."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from google.protobuf.message import DecodeError
+from tensorflow_metadata.proto.v0 import statistics_pb2
+
+from sluice.compat import hidden_native_logs, prepare_environment
+from sluice.errors import DataError, WorkspaceError
+from sluice.splits import SPLIT_PREFIX, over_all_examples, split_statistics_path
+from sluice.storage.storage import storage_for
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_BATCH = 1000
+_Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
+
+
+def import_tfdv() -> Any:
+    """Returns TFDV, whose import brings TensorFlow and takes seconds."""
+    # At import, native libraries print errors about missing GPUs.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    prepare_environment()
+    with hidden_native_logs():
+        import tensorflow_data_validation as tfdv
+    return tfdv
+
+
+def decode_records(records: Sequence[bytes]) -> pyarrow.RecordBatch:
+    """Returns serialized tf.Examples as a column per feature, as TFX decodes them.
+
+    Raises:
+      DataError: a feature has different types.
+    """
+    from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
+
+    try:
+        return ExamplesToRecordBatchDecoder().DecodeBatch(records)
+    except RuntimeError as error:
+        raise DataError(f"the records cannot be decoded: {error}") from error
+
+
+def compute_statistics(records: Iterable[bytes]) -> _Statistics:
+    """Returns the statistics of serialized tf.Examples, without Beam.
+
+    Raises:
+      DataError: a feature has different types.
+    """
+    options = import_tfdv().StatsOptions()
+    from tensorflow_data_validation.statistics import stats_impl
+
+    generators = stats_impl.get_generators(options, in_memory=True)
+    states = [generator.create_accumulator() for generator in generators]
+    records = iter(records)
+    while batch := list(itertools.islice(records, _BATCH)):
+        found = stats_impl.generate_partial_statistics_in_memory(
+            decode_records(batch), options, generators
+        )
+        try:
+            states = [
+                generator.merge_accumulators(pair)
+                for generator, *pair in zip(generators, states, found, strict=True)
+            ]
+        except TypeError as error:
+            raise DataError(f"the records cannot be compared: {error}") from error
+    return stats_impl.extract_statistics_output(states, generators)
+
+
+def read_statistics(uri: str) -> dict[str, _Statistics] | None:
+    """Returns the statistics of each split, by its name.
+
+    None where there is nothing at the address.
+
+    Args:
+      uri: of an ExampleStatistics artifact, local or remote.
+
+    Raises:
+      WorkspaceError: a file is missing or damaged, or no split has one.
+    """
+    where = uri
+    try:
+        if not storage_for(uri).exists(uri):
+            return None
+        names = storage_for(uri).names(uri)
+        splits = {}
+        for name in names:
+            if name.startswith(SPLIT_PREFIX):
+                split = name.removeprefix(SPLIT_PREFIX)
+                where = split_statistics_path(uri, split)
+                splits[split] = _Statistics.FromString(storage_for(where).read(where))
+                if over_all_examples(splits[split]) is None:
+                    raise DecodeError("no data set in it")
+        if not splits:
+            raise DecodeError("no split in it")
+        return splits
+    except (OSError, DecodeError) as error:
+        raise WorkspaceError(
+            f"the statistics cannot be read: {error}",
+            where=where,
+            hint="run the node again: sluice run NAME --force StatisticsGen; or read "
+            "the records: --data",
+        ) from error

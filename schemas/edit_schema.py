@@ -1,0 +1,185 @@
+"""Accepts what data shows into a reviewed schema, and edits its text.
+
+TFDV's ``update_schema`` proposes the new feature; only the fields that a kind of
+anomaly is about are taken from it. In the text only the block of the feature or of its
+domain is replaced. It is returned only if it parses to the edited schema.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
+
+from schemas.data_statistics import import_tfdv
+from schemas.features import string_domain
+from schemas.schema_text import block
+from sluice.errors import ConfigError
+
+# By kind of anomaly (``components.data_verdict.anomaly_kind``), the fields of a feature
+# that accepting it may change.
+FIELDS = {
+    "missing": ("presence", "shape", "value_count", "lifecycle_stage"),
+    "wrong_shape": ("shape", "value_count"),
+    "out_of_range": (
+        *("int_domain.min", "int_domain.max"),
+        *("float_domain.min", "float_domain.max"),
+    ),
+}
+ACCEPTABLE = (*FIELDS, "new_value", "new_feature")
+
+_ANY_SIZE = 1_000_000
+_TOKEN = re.compile(
+    r"""\#[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+    r"""|(?P<field>\w+)\s*:?\s*[{<]|[{}<>]"""
+)
+
+
+def accept_change(
+    schema: schema_pb2.Schema,
+    kind: str,
+    name: str,
+    statistics: Iterable[statistics_pb2.DatasetFeatureStatisticsList],
+    values: Sequence[str] = (),
+) -> schema_pb2.Schema:
+    """Returns the schema with one feature changed so that the data fits.
+
+    Args:
+      schema: the reviewed one.
+      kind: one of ``ACCEPTABLE``.
+      name: of the feature.
+      statistics: of each split.
+      values: of ``new_value``, to add to the domain.
+    """
+    edited = schema_pb2.Schema()
+    edited.CopyFrom(schema)
+    feature = next((item for item in edited.feature if item.name == name), None)
+    if feature is None:
+        part = schema_pb2.Schema()
+        for found in statistics:
+            part = _updated(part, found, name, max_string_domain_size=100)
+        edited.MergeFrom(part)
+    elif kind == "new_value":
+        domain = string_domain(feature, edited)
+        if domain is not None:
+            domain.value.extend(x for x in values if x not in domain.value)
+    else:
+        part = schema_pb2.Schema(feature=[feature], string_domain=schema.string_domain)
+        fewest, most = 1, 1
+        for found in statistics:
+            part = _updated(part, found, name, max_string_domain_size=_ANY_SIZE)
+            for common in _common_stats(found, name):
+                fewest = min(fewest, common.min_num_values or fewest)
+                most = max(most, common.max_num_values)
+        new = part.feature[0]
+        if feature.HasField("shape") and new.WhichOneof("shape_type") is None:
+            # TensorFlow rejects records without a feature that has a shape.
+            new.value_count.min, new.value_count.max = fewest, most
+        for path in FIELDS[kind]:
+            _copy(new, feature, path)
+    return edited
+
+
+def _updated(
+    schema: schema_pb2.Schema,
+    statistics: statistics_pb2.DatasetFeatureStatisticsList,
+    name: str,
+    max_string_domain_size: int,
+) -> schema_pb2.Schema:
+    """Returns TFDV's update of a schema with one feature."""
+    one = statistics_pb2.DatasetFeatureStatisticsList()
+    one.CopyFrom(statistics)
+    for dataset in one.datasets:
+        kept = [item for item in dataset.features if list(item.path.step) == [name]]
+        del dataset.features[:]
+        dataset.features.extend(kept)
+    return import_tfdv().update_schema(
+        schema, one, max_string_domain_size=max_string_domain_size
+    )
+
+
+def _common_stats(
+    statistics: statistics_pb2.DatasetFeatureStatisticsList, name: str
+) -> Iterator[statistics_pb2.CommonStatistics]:
+    for dataset in statistics.datasets:
+        for item in dataset.features:
+            if list(item.path.step) == [name] and item.WhichOneof("stats"):
+                yield getattr(item, item.WhichOneof("stats")).common_stats
+
+
+def _copy(source: Any, target: Any, path: str) -> None:
+    """Makes a field of one message what it is in another."""
+    head, _, rest = path.partition(".")
+    if rest:
+        if source.HasField(head):
+            _copy(getattr(source, head), getattr(target, head), rest)
+    elif not source.HasField(head):
+        target.ClearField(head)
+    elif source.DESCRIPTOR.fields_by_name[head].message_type is None:
+        setattr(target, head, getattr(source, head))
+    else:
+        getattr(target, head).CopyFrom(getattr(source, head))
+
+
+def edit_text(
+    text: str, before: schema_pb2.Schema, after: schema_pb2.Schema, where: object
+) -> str:
+    """Returns a schema's text with the features and domains of an edited schema.
+
+    Comments within a replaced block are lost, all others are kept. New features are
+    appended.
+
+    Args:
+      text: of ``before``.
+      before: the schema.
+      after: the edited one.
+      where: the file, for the error.
+
+    Raises:
+      ConfigError: the edited text would not parse to the edited schema.
+    """
+    newline = "\r\n" if "\r\n" in text else "\n"
+    edited, problem = text, "the edited text does not parse to the edited schema"
+    try:
+        for field in ("feature", "string_domain"):
+            old = {item.name: item for item in getattr(before, field)}
+            for item in getattr(after, field):
+                new = block(field, item).replace("\n", newline)
+                if item.name not in old:
+                    edited = f"{edited.rstrip()}{newline * 2}{new}{newline}"
+                elif item != old[item.name]:
+                    start, end = _find_block(edited, field, item.name)
+                    edited = edited[:start] + new + edited[end:]
+        if text_format.Parse(edited, schema_pb2.Schema()) == after:
+            return edited
+    except (LookupError, text_format.ParseError) as error:
+        problem = str(error)
+    raise ConfigError(
+        f"this schema's text cannot be edited safely; nothing was written: {problem}",
+        where=where,
+        hint="edit the file by hand, or write its features in the usual form: "
+        "feature { name: ... type: ... }",
+    )
+
+
+def _find_block(text: str, field: str, name: str) -> tuple[int, int]:
+    """Returns the position of the feature or string domain of a name."""
+    depth, start = 0, None
+    for token in _TOKEN.finditer(text):
+        last = token[0][-1]
+        if token[0][0] in "#\"'":
+            continue
+        if last in "{<":
+            if depth == 0:
+                start = token.start() if token["field"] == field else None
+            depth += 1
+            continue
+        depth -= 1
+        if depth == 0 and start is not None:
+            part = text_format.Parse(text[start : token.end()], schema_pb2.Schema())
+            if [item.name for item in getattr(part, field)] == [name]:
+                return start, token.end()
+    raise LookupError(f"no {field} {name!r}")

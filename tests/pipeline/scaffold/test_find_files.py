@@ -1,0 +1,165 @@
+"""Files, and splits from their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.scaffold.find_examples import ExampleFiles, find_examples
+from pipeline.scaffold.guess_splits import guess_splits
+from sluice.errors import UsageError
+
+pytestmark = pytest.mark.unit
+
+
+def guess(*files, others=(), pattern=None):
+    return guess_splits(ExampleFiles(Path("/data"), pattern, files, tuple(others)))
+
+
+@pytest.mark.parametrize(
+    ("files", "splits"),
+    [
+        (
+            ["eval-0.tfrecord", "test-0.tfrecord", "train-0.tfrecord"],
+            {"train": "train-*", "eval": "eval-*", "test": "test-*"},
+        ),
+        (
+            ["test/a", "train/a", "train/b", "val/a"],
+            {"train": "train/*", "eval": "val/*", "test": "test/*"},
+        ),
+        (
+            ["birds_train.tfrecord.gz", "birds_validation.tfrecord.gz"],
+            {"train": "birds_train.*", "eval": "birds_validation.*"},
+        ),
+        (
+            ["Eval Data 1", "Train Data 1", "Train Data 2"],
+            {"train": "Train *", "eval": "Eval *"},
+        ),
+        (["a-train", "b-train", "x-dev"], {"train": "*train*", "eval": "x-dev*"}),
+        # A config needs an eval split.
+        (
+            ["mnist-test.gz", "mnist-train.gz"],
+            {"train": "mnist-train.*", "eval": "mnist-test.*"},
+        ),
+        (
+            ["train[1]-0", "train[1]-1", "eval[1]-0"],
+            {"train": "train*", "eval": "eval*"},
+        ),
+    ],
+)
+def test_splits_by_the_names_of_the_files(files, splits):
+    found = guess(*files)
+
+    assert found.files is None
+    assert dict(found.splits) == splits
+    assert ("there is no eval split" in found.why) == ("mnist-test.gz" in files)
+
+
+NAMELESS = "do not name their split"
+
+
+@pytest.mark.parametrize(
+    ("files", "others", "pattern", "why"),
+    [
+        (["a.tfrecord", "b.tfrecord"], [], "*", NAMELESS),
+        (["a.tfrecord"], ["a.json"], "*.tfrecord*", NAMELESS),
+        (["part-1", "part-2"], ["a.json"], "part-*", NAMELESS),
+        # A wildcard of the run takes none of these.
+        (["a", "b"], ["_SUCCESS", "manifest.json", "_old/x"], "*", NAMELESS),
+        (["1/a", "2/a"], ["_old/a", "2/_SUCCESS"], "*/*", NAMELESS),
+        (["d/{b}"], ["b"], "d/*", NAMELESS),
+        (["train-1", "train-2"], [], "train-*", "only files of train"),
+        (["train-1", "eval-1", "rest"], [], "*", "name of rest does not name a split"),
+        (["latest-1", "contest-2"], [], "*", NAMELESS),
+        (["only"], ["other"], "only", NAMELESS),
+    ],
+)
+def test_otherwise_records_are_split_by_hash(files, others, pattern, why):
+    found = guess(*files, others=others)
+
+    assert found.splits == {}
+    assert found.files == pattern
+    assert why in found.why
+
+
+@pytest.mark.parametrize(
+    ("pattern", "files", "patterns"),
+    [
+        (
+            "d{SPAN}/*",
+            ["d1/train-0", "d1/val-0", "d22/train-0", "d22/val-0"],
+            ["d{SPAN}/train-*", "d{SPAN}/val-*"],
+        ),
+        ("d{SPAN}/*", ["d1/x", "d2/x"], ["d{SPAN}/*"]),
+        (
+            "{SPAN}/v[!x]{VERSION:2}/part-[0-9]*",
+            ["3/v-01/part-1", "12/v.02/part-2"],
+            ["{SPAN}/v[!x]{VERSION:2}/part-[0-9]*"],
+        ),
+    ],
+)
+def test_placeholders_of_the_pattern_are_kept(pattern, files, patterns):
+    found = guess(*files, pattern=pattern)
+
+    assert found.spanned
+    assert [*found.splits.values(), *filter(None, [found.files])] == patterns
+
+
+def test_files_without_a_pattern_that_matches_only_them():
+    with pytest.raises(UsageError, match="no single file pattern") as caught:
+        guess("a/1", "b/c/2", others=("a/2.json", "b/c/3.json", "1"))
+    assert "directory of their own" in str(caught.value.hint)
+
+
+def make(directory, *names):
+    for name in names:
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "directory", "where", "below", "files"),
+    [
+        ("trips", None, "trips", None, ["train-1"]),
+        ("trips/", None, "trips", None, ["train-1"]),
+        ("trips/train-?", None, "trips", "train-?", ["train-1"]),
+        ("train-*", "trips", "trips", "train-*", ["train-1"]),
+        ("*/train-*", None, "", "*/train-*", ["a[1]/train-1", "trips/train-1"]),
+        ("trips/train-1", None, "trips", "train-1", ["train-1"]),
+        # A directory's name may contain wildcards.
+        ("a[1]/*", None, "a[1]", "*", ["train-1"]),
+        (".", "a[1]", "a[1]", None, ["train-1"]),
+        ("trips", ".", "", None, ["trips/train-1"]),
+    ],
+)
+def test_pattern_and_directory(tmp_path, pattern, directory, where, below, files):
+    make(tmp_path, "trips/train-1", "a[1]/train-1")
+    make(tmp_path, "trips/.hidden", "trips/_SUCCESS", "trips/a.json", "trips/_tmp/x")
+
+    found = find_examples(pattern, directory, tmp_path)
+
+    assert (found.directory, found.pattern) == (tmp_path / where, below)
+    assert list(found.files) == files
+    assert not set(found.files) & set(found.others)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("part-[9-0]", "a set of characters"),
+        ("{HOUR}/x", "{SPAN}, {SPAN:2}"),
+        ("{SPAN}/{SPAN}-{SPAN}", "each placeholder once"),
+        ("gs://bucket/a-*", "reads local files only"),
+        ("nothing-*", "matches no file"),
+        ("dayz", "did you mean 'days/'?"),
+        ("*.json", "matches only files that are no TFRecords by name"),
+    ],
+)
+def test_a_pattern_that_finds_nothing(tmp_path, pattern, says):
+    make(tmp_path, "a.json", "days/1/b")
+
+    with pytest.raises(UsageError) as caught:
+        find_examples(pattern, None, tmp_path)
+    assert says in str(caught.value)

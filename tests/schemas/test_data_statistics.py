@@ -1,0 +1,47 @@
+"""Statistics of records and of runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from sample_data.tf_example import encode
+from schemas import data_statistics
+from schemas.data_statistics import compute_statistics, read_statistics
+from sluice.errors import DataError, WorkspaceError
+
+pytestmark = pytest.mark.tf
+
+
+def test_batches_are_one_data_set(monkeypatch):
+    records = [
+        encode({"a": [n], "s": [b"v%d" % (n % 3)], **({"x": [1.0]} if n > 93 else {})})
+        for n in range(98)
+    ]
+    whole = compute_statistics(records)
+    monkeypatch.setattr(data_statistics, "_BATCH", 7)
+    (found,) = compute_statistics(records).datasets
+    features = {item.path.step[0]: item for item in found.features}
+    assert found.num_examples == 98
+    assert features["a"].num_stats.max == 97
+    assert features["x"].num_stats.common_stats.num_missing == 94
+    ranks = features["s"].string_stats.rank_histogram
+    assert ranks == whole.datasets[0].features[1].string_stats.rank_histogram
+    with pytest.raises(DataError, match="type of feature a"):
+        compute_statistics([*records, encode({"a": [b"x"]})])
+
+
+def test_files_are_read_by_split_and_damage_is_named(tmp_path):
+    content = compute_statistics([encode({"a": [1]})]).SerializeToString()
+    for split in ("train", "eval"):
+        path = tmp_path / f"Split-{split}" / "FeatureStats.pb"
+        path.parent.mkdir()
+        path.write_bytes(content)
+    assert set(read_statistics(str(tmp_path)) or {}) == {"train", "eval"}
+    assert read_statistics(str(tmp_path / "none")) is None
+    for damage in (b"\xff\xff", b""):
+        path.write_bytes(damage)
+        with pytest.raises(WorkspaceError, match="cannot be read") as damaged:
+            read_statistics(str(tmp_path))
+        assert damaged.value.where == str(path)
+    with pytest.raises(WorkspaceError, match="no split"):
+        read_statistics(str(tmp_path / "Split-train"))

@@ -1,0 +1,220 @@
+"""What data shows is accepted into a schema, and into its text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.protobuf import text_format
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from components.data_verdict.anomaly_kind import anomaly_kind
+from sample_data.tf_example import encode
+from schemas.data_statistics import compute_statistics, import_tfdv
+from schemas.edit_schema import ACCEPTABLE, accept_change, edit_text
+from schemas.features import TRAINING
+from schemas.schema_text import schema_text
+from sluice.errors import ConfigError
+
+SCHEMA = """
+default_environment: "TRAINING"
+feature { name: "kind" type: BYTES domain: "kind" presence { min_fraction: 1 }
+  shape { dim { size: 1 } } }
+string_domain { name: "kind" value: "a" }
+feature { name: "inline" type: BYTES string_domain { value: "a" } }
+feature { name: "fare" type: FLOAT float_domain { min: 0 max: 300 } }
+feature { name: "hour" type: INT int_domain { min: 0 max: 23 is_categorical: true } }
+feature { name: "one" type: INT shape { dim { size: 1 } } }
+feature { name: "few" type: INT value_count { min: 1 max: 1 } }
+feature { name: "rare" type: INT presence { min_fraction: 0.9 min_count: 1 } }
+feature { name: "gone" type: INT presence { min_count: 1 } }
+feature { name: "type" type: INT }
+feature { name: "label" type: INT presence { min_count: 1 }
+  not_in_environment: "TRAINING" }
+feature { name: "fits" type: FLOAT shape { dim { size: 1 } } float_domain { max: 42.1 }
+  presence { min_fraction: 1 } drift_comparator { infinity_norm { threshold: 0.1 } } }
+"""
+RECORD: dict[str, Any] = {
+    "kind": [b"a"], "fare": [1.0], "hour": [1], "one": [1], "few": [1], "rare": [1],
+    "type": [1.5], "fits": [42.1], "inline": [b"a"],
+}  # fmt: skip
+ODD = {
+    **RECORD, "kind": ["\u00fc".encode()], "fare": [-3.0], "hour": [25], "one": [1, 2],
+    "few": [1, 2, 3], "new": [b"x", b"y"], "inline": [b"b"],
+}  # fmt: skip
+
+
+def without(record, name):
+    return {key: values for key, values in record.items() if key != name}
+
+
+def parse(text):
+    return text_format.Parse(text, schema_pb2.Schema())
+
+
+@pytest.mark.tf
+def test_what_is_accepted_is_no_anomaly_any_more():
+    """Each change is about its own fields: a drift comparator, a domain stay."""
+    records = [RECORD] * 50 + [without(ODD, "rare")] * 20 + [without(RECORD, "kind")]
+    halves = records[::2], records[1::2]
+    statistics = [compute_statistics(map(encode, half)) for half in halves]
+
+    def anomalies(schema):
+        return {
+            f"{feature}.{anomaly_kind(reason.type)}"
+            for found in statistics
+            for feature, info in import_tfdv()
+            .validate_statistics(found, schema, environment=TRAINING)
+            .anomaly_info.items()
+            for reason in info.reason
+        }
+
+    schema = before = parse(SCHEMA)
+    found = anomalies(schema)
+    assert found == {
+        "kind.new_value",
+        "kind.missing",
+        "kind.wrong_shape",
+        "inline.new_value",
+        "fare.out_of_range",
+        "hour.out_of_range",
+        "one.wrong_shape",
+        "few.wrong_shape",
+        "rare.missing",
+        "gone.missing",
+        "type.wrong_type",
+        "new.new_feature",
+    }
+    for name, _, kind in sorted(change.partition(".") for change in found):
+        if kind in ACCEPTABLE:
+            values = {"kind": ["ü"], "inline": ["b"]}.get(name, [])
+            schema = accept_change(schema, kind, name, statistics, values)
+    assert anomalies(schema) == {"type.wrong_type"}
+    features = {feature.name: feature for feature in schema.feature}
+    assert features["fits"] == before.feature[-1]
+    assert features["hour"].int_domain.is_categorical
+    assert (features["hour"].int_domain.min, features["hour"].int_domain.max) == (0, 25)
+    # TensorFlow rejects records without a feature that has a shape.
+    assert features["one"].value_count.max == 2
+    assert features["kind"].value_count.max == 1
+    assert parse(edit_text(SCHEMA, before, schema, "x")) == schema
+
+
+@pytest.mark.tf
+def test_a_range_is_accepted_without_the_nan_beside_it():
+    schema = parse('feature { name: "x" type: FLOAT float_domain { min: 0 } }')
+    nan = [encode({"x": [value]}) for value in (-2.0, float("nan"))]
+    edited = accept_change(schema, "out_of_range", "x", [compute_statistics(nan)])
+    assert edited == parse('feature { name: "x" type: FLOAT float_domain { min: -2 } }')
+
+
+NEW = 'feature {\n  name: "a"\n  type: INT\n}'
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        pytest.param(
+            '# feature { name: "a" }\nfeature { name: "b" }\n'
+            'feature { # } {\n name: "\\x61" # "}"\n}  # the end',
+            '# feature { name: "a" }\nfeature { name: "b" }\n' + NEW + "  # the end",
+            id="comments, braces in them, an escaped name",
+        ),
+        pytest.param(
+            "feature: < name: 'a' string_domain { value: '}' \"{\" } >,",
+            NEW + ",",
+            id="other brackets, strings side by side",
+        ),
+        pytest.param(
+            'feature {\r\n name: "a" # x\r\n}\r\n\r\n# end\r\n',
+            NEW.replace("\n", "\r\n") + "\r\n\r\n# end\r\n",
+            id="line ends",
+        ),
+        pytest.param(
+            'feature { name: "b" }  # all\n',
+            'feature { name: "b" }  # all\n\n' + NEW + "\n",
+            id="a new feature",
+        ),
+    ],
+)
+def test_only_the_block_changes(text, wanted):
+    before = parse(text)
+    kept = [feature for feature in before.feature if feature.name != "a"]
+    after = schema_pb2.Schema(feature=[*kept, parse(NEW).feature[0]])
+    assert edit_text(text, before, after, "schema.pbtxt") == wanted
+
+
+@pytest.mark.unit
+def test_text_that_cannot_be_edited_is_refused():
+    text = 'feature [{ name: "a" }, { name: "b" }]'
+    with pytest.raises(ConfigError, match="edited safely") as refused:
+        edit_text(text, parse(text), parse(NEW), "my.pbtxt")
+    assert "no feature 'a'" in str(refused.value) and refused.value.where == "my.pbtxt"
+
+
+# What can stand between two tokens, and values that look like what they are not.
+GAPS = st.sampled_from([" ", "\n", "\n  ", '  # } a { "\n', "\r\n\t", " # it's\n  "])
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+
+
+@st.composite
+def schemas_in_any_layout(draw):
+    """Draws a schema's text, and the names of its features."""
+
+    def string(value):
+        one = schema_pb2.StringDomain(value=[value])
+        literal = text_format.MessageToString(one, as_one_line=True, as_utf8=True)
+        return literal.strip().removeprefix("value: ")
+
+    def message(name, fields):
+        opened, closed = draw(st.sampled_from([("{", "}"), ("<", ">")]))
+        colon = draw(st.sampled_from(["", ":", " :"]))
+        inside = "".join(
+            draw(GAPS) + item + draw(st.sampled_from(["", ",", " ;"]))
+            for item in fields
+        )
+        space = draw(GAPS.filter(str.isspace))
+        return f"{name}{colon}{space}{opened}{inside}{draw(GAPS)}{closed}"
+
+    names = draw(st.lists(TEXTS, min_size=1, max_size=4, unique=True))
+    parts = []
+    for name in names:
+        fields = [f"name:{draw(GAPS)}{string(name)}", "type: BYTES"]
+        fields.append(message("presence", ["min_fraction: 1.0", "min_count: 1"]))
+        fields.append(message("shape", [message("dim", ["size: 1"])]))
+        values = [f"value: {string(item)}" for item in draw(st.lists(TEXTS))]
+        fields.append(message("string_domain", values))
+        parts.append(message("feature", draw(st.permutations(fields))) + draw(GAPS))
+    return draw(GAPS) + "".join(parts), names
+
+
+@pytest.mark.unit
+@settings(max_examples=60, deadline=None)
+@given(schemas_in_any_layout(), st.data())
+def test_any_layout_is_edited_exactly(drawn, data):
+    text, names = drawn
+    before, after = parse(text), parse(text)
+    feature = after.feature[data.draw(st.integers(0, len(names) - 1))]
+    feature.presence.min_count = 7
+    feature.string_domain.value.append(data.draw(TEXTS))
+    after.feature.add(name=max(names) + "x", type=schema_pb2.INT)
+
+    assert parse(edit_text(text, before, after, "drawn")) == after
+
+
+@pytest.mark.unit
+def test_a_schema_is_printed_without_what_disturbs_a_terminal():
+    schema = schema_pb2.Schema(default_environment=["A"])
+    for name in ("a\u00a0b", "a\u2028b", "\x1b[31m\u202e", "naïve\n", 'quoted "é"'):
+        feature = schema.feature.add(name=name, type=schema_pb2.BYTES, domain=name)
+        feature.in_environment.extend(["X", name])
+        schema.string_domain.add(name=name, value=[name])
+
+    text = schema_text(schema)
+
+    assert text.replace("\n", "").isprintable()
+    assert parse(text) == schema
+    assert "é" in text
