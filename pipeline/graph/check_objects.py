@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -22,7 +22,7 @@ from tensorflow_model_analysis.proto import config_pb2
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.evaluate import Metric
 from pipeline.config.problems import KeyPath, Problems
-from pipeline.config.train import KerasObject, Train
+from pipeline.config.train import EarlyStopping, KerasObject, ReduceOnPlateau, Train
 from pipeline.training.build import load_function
 from pipeline.training.compile import (
     CompileSettings,
@@ -33,21 +33,14 @@ from pipeline.training.compile import (
 from pipeline.training.models.published_weights import find_published
 from pipeline.training.strategy.devices import choose_gpus
 from sluice.compat import exclude_keras_from_autograph
-from sluice.errors import SluiceError
-from sluice.metric_names import direction_of
+from sluice.errors import ConfigError, SluiceError, did_you_mean
+from sluice.metric_names import direction_of, result_name
 
-# Arguments of Keras's classes that the Trainer gives, and the key that says them.
-_GIVEN = {
-    "learning_rate": "write train.learning_rate",
-    "lr": "write train.learning_rate",
-    "weight_decay": "write train.weight_decay",
-    "clipnorm": "write train.clip_gradients.norm",
-    "global_clipnorm": "write train.clip_gradients.global_norm",
-    "clipvalue": "write train.clip_gradients.value",
-    "from_logits": "models return probabilities",
+# Arguments of Keras's classes that are keys of ``train``, or follow from how we train.
+_SET_BY_TRAINER = {
+    *("learning_rate", "lr", "weight_decay", "from_logits"),
+    *("clipnorm", "global_clipnorm", "clipvalue"),
 }
-
-
 # Of as many labels as metrics are computed.
 _ROWS = 100
 
@@ -66,28 +59,44 @@ def check_objects(config: Config, *, trains_here: bool = False) -> None:
       ConfigError: lists every problem with file, line and key path.
     """
     exclude_keras_from_autograph()
-    problems = Problems(config.origin)
+    problems, train = Problems(config.origin), config.train
     classes = len(config.label.classes or ())
-    train = config.train
     if trains_here:
         with _refusals_at(("train", "devices", "visible"), problems):
             choose_gpus(train.devices.visible)
     with suppress(RuntimeError):  # TensorFlow has started.
         tf.config.set_visible_devices([], "GPU")
-    _check_model(config, problems)
-    if _is_known(train.optimizer, "optimizers", "Optimizer", problems, "optimizer"):
-        with _refusals_at(("train", "optimizer"), problems):
-            _try_optimizer(train)
-    if train.loss and _is_known(train.loss, "losses", "Loss", problems, "loss"):
-        with _refusals_at(("train", "loss"), problems):
-            _try_loss(train, classes)
-    names = _check_train_metrics(train, classes, problems)
-    _check_callbacks(train, problems)
+    with _refusals_at(("model",), problems):
+        _check_model(config.model)
+    with _refusals_at(("model_params", "weights"), problems):
+        _check_weights(config)
+    with _refusals_at(("train", "optimizer"), problems):
+        _check_class(train.optimizer, tf.keras.optimizers, "Optimizer")
+        _try_optimizer(train)
+    with _refusals_at(("train", "loss"), problems):
+        if train.loss:
+            _check_class(train.loss, tf.keras.losses, "Loss")
+            _try_loss(make_loss(train.loss.model_dump(), classes), classes)
+    names = ["loss", *(_name_of(metric) for metric in train.metrics or ())]
+    if train.metrics is None:
+        names += [metric.name for metric in make_metrics(None, classes)]
+    for index, metric in enumerate(train.metrics or ()):
+        with _refusals_at(("train", "metrics", index), problems):
+            _check_class(metric, tf.keras.metrics, "Metric")
+            (made,) = make_metrics([metric.model_dump()], classes)
+            _try_metric(made, classes)
+            if _name_of(metric) in names[: index + 1]:
+                raise ValueError(f"two metrics are named {_name_of(metric)!r}")
     is_own = config.model not in BUNDLED_MODELS or train.callbacks
-    _check_watched(train, [] if is_own else ["loss", *names], problems)
-    for index, metric in enumerate(config.evaluate.metrics):
-        path: KeyPath = ("evaluate", "metrics", index)
-        _check_evaluated(metric, path, classes, problems)
+    for key in ("early_stopping", "reduce_on_plateau"):
+        with _refusals_at(("train", key, "metric"), problems):
+            _check_watched(getattr(train, key), [] if is_own else names)
+    for index, callback in enumerate(train.callbacks):
+        with _refusals_at(("train", "callbacks", index, "function"), problems):
+            _check_callback(callback.function, callback.params)
+    for index, evaluated in enumerate(config.evaluate.metrics):
+        with _refusals_at(("evaluate", "metrics", index), problems):
+            _try_evaluated(evaluated, classes)
     problems.raise_if_any()
 
 
@@ -105,21 +114,15 @@ def _refusals_at(path: KeyPath, problems: Problems) -> Iterator[None]:
         problems.add(path, f"{type(error).__name__}: {first}")
 
 
-def _is_known(
-    item: KerasObject, module: str, base: str, problems: Problems, *key: str | int
-) -> bool:
-    """Whether Keras has such a class, and none of its parameters is given elsewhere."""
-    path: KeyPath = ("train", *key)
-    known = _classes(getattr(tf.keras, module), base)
+def _check_class(item: KerasObject, module: Any, base: str) -> None:
+    known = _classes(module, base)
     if item.class_name not in known:
-        what = f"tf.keras.{module} has no class {item.class_name!r}"
-        problems.unknown(path, what, item.class_name, known)
-        return False
-    given = [name for name in item.params if name in _GIVEN]
-    for name in given:
-        what = f"{item.class_name} takes no {name!r} here: {_GIVEN[name]}"
-        problems.add((*path, "params", name), what)
-    return not given
+        kind = f"tf.keras.{module.__name__.rpartition('.')[2]}"
+        raise _unknown(f"{kind} has no class {item.class_name!r}", item, known)
+    for name in _SET_BY_TRAINER & item.params.keys():
+        raise TypeError(
+            f"{item.class_name} gets {name!r} from the Trainer, see 'train'"
+        )
 
 
 def _classes(module: Any, base: str) -> dict[str, type]:
@@ -132,6 +135,11 @@ def _classes(module: Any, base: str) -> dict[str, type]:
     }
 
 
+def _unknown(what: str, name: object, known: Iterable[str]) -> ConfigError:
+    name = getattr(name, "class_name", name)
+    return ConfigError(what, hint=did_you_mean(name, known) or ", ".join(known))
+
+
 def _try_optimizer(train: Train) -> None:
     optimizer = make_optimizer(CompileSettings.from_config(train.model_dump()), 0.001)
     variable = tf.Variable([1.0])
@@ -140,36 +148,16 @@ def _try_optimizer(train: Train) -> None:
     optimizer.apply_gradients([(tf.constant([1.0]), variable)])
 
 
-def _try_loss(train: Train, classes: int) -> None:
-    assert train.loss is not None
-    loss = make_loss(train.loss.model_dump(), classes)
+def _try_loss(loss: Any, classes: int) -> None:
     right, wrong = _predictions(classes)
     for k in (0, 1):
         label = tf.constant([[k]], tf.int64)
         values = [float(loss(label, rows[k : k + 1])) for rows in (right, wrong)]
         if not values[0] < values[1]:
             raise ValueError(
-                f"{train.loss.class_name} of a right prediction is not less than of a "
+                f"{type(loss).__name__} of a right prediction is not less than of a "
                 f"wrong one: it is not for {classes} classes"
             )
-
-
-def _check_train_metrics(train: Train, classes: int, problems: Problems) -> list[str]:
-    """Returns the names that the metrics of training have in the history."""
-    names = []
-    if train.metrics is None:
-        return [metric.name for metric in make_metrics(None, classes)]
-    for index, item in enumerate(train.metrics):
-        key = ("metrics", index)
-        if not _is_known(item, "metrics", "Metric", problems, *key):
-            continue
-        with _refusals_at(("train", *key), problems):
-            (metric,) = make_metrics([item.model_dump()], classes)
-            _try_metric(metric, classes)
-            if metric.name in names:
-                raise ValueError(f"two metrics are named {metric.name!r}")
-            names.append(metric.name)
-    return names
 
 
 def _try_metric(metric: Any, classes: int) -> None:
@@ -203,55 +191,48 @@ def _predictions(classes: int) -> tuple[Any, Any]:
     return right, wrong
 
 
-def _check_evaluated(
-    metric: Metric, path: KeyPath, classes: int, problems: Problems
-) -> None:
+def _try_evaluated(metric: Metric, classes: int) -> None:
     """Makes a metric as the Evaluator does; TFMA gives Keras's the ids of classes."""
-    import tf_keras
-
-    name = metric.class_name
-    keras = _classes(tf_keras.metrics, "Metric")
+    keras = _classes(tf.keras.metrics, "Metric")
     known = {**keras, **metric_types.registered_metrics()}
-    if name not in known:
-        what = f"neither TFMA nor tf_keras.metrics has a class {name!r}"
-        problems.unknown(path, what, name, known)
+    if metric.class_name not in known:
+        what = f"neither TFMA nor tf_keras.metrics has a class {metric.class_name!r}"
+        raise _unknown(what, metric, known)
+    arguments = json.dumps({"name": metric.name, **metric.params})
+    made = metric_specs.metric_instance(
+        config_pb2.MetricConfig(class_name=metric.class_name, config=arguments)
+    )
+    if isinstance(made, tf.keras.metrics.Metric):
+        _try_metric(made, classes)
+
+
+def _name_of(metric: KerasObject) -> str:
+    """Returns the name that a metric of training has in the history."""
+    return metric.params.get("name") or result_name(metric.class_name)
+
+
+def _check_watched(
+    watching: EarlyStopping | ReduceOnPlateau | None, names: Sequence[str]
+) -> None:
+    """Checks a metric that training is stopped by; ``names`` are empty if unknown."""
+    if watching is None:
         return
-    with _refusals_at(path, problems):
-        arguments = json.dumps({"name": metric.name, **metric.params})
-        made = metric_specs.metric_instance(
-            config_pb2.MetricConfig(class_name=name, config=arguments)
-        )
-        if isinstance(made, tf_keras.metrics.Metric):
-            _try_metric(made, classes)
+    metric, known = watching.metric, [*names, *(f"val_{name}" for name in names)]
+    if known and metric not in known:
+        raise _unknown(f"there is no metric {metric!r}", metric, known)
+    if watching.mode == "auto" and direction_of(metric) is None:
+        what = f"whether more or less of {metric!r} is better is not known"
+        raise ConfigError(f"{what}: write mode: min or max beside it")
 
 
-def _check_watched(train: Train, names: list[str], problems: Problems) -> None:
-    """Checks the metrics that training is stopped by; ``names``: [] if unknown."""
-    known = [*names, *(f"val_{name}" for name in names)]
-    for key in ("early_stopping", "reduce_on_plateau"):
-        watching = getattr(train, key)
-        if watching is None:
-            continue
-        metric = watching.metric
-        if known and metric not in known:
-            what = f"there is no metric {metric!r}"
-            problems.unknown(("train", key, "metric"), what, metric, known)
-        elif watching.mode == "auto" and direction_of(metric) is None:
-            what = f"whether more or less of {metric!r} is better: write min or max"
-            problems.add(("train", key, "mode"), what)
+def _check_callback(reference: str, params: Mapping[str, Any]) -> None:
+    found = _check_takes(reference, **params)
+    base = tf.keras.callbacks.Callback
+    if isinstance(found, type) and not issubclass(found, base):
+        raise TypeError(f"{reference} is no subclass of {base}")
 
 
-def _check_callbacks(train: Train, problems: Problems) -> None:
-    for index, callback in enumerate(train.callbacks):
-        path: KeyPath = ("train", "callbacks", index, "function")
-        with _refusals_at(path, problems):
-            found = _takes(callback.function, **callback.params)
-            base = tf.keras.callbacks.Callback
-            if isinstance(found, type) and not issubclass(found, base):
-                raise TypeError(f"{callback.function} is no subclass of {base}")
-
-
-def _takes(reference: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+def _check_takes(reference: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
     """Imports ``package.module:name``, and refuses one that does not take arguments."""
     found: Callable[..., Any] = load_function(reference)
     try:
@@ -261,24 +242,21 @@ def _takes(reference: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
     return found
 
 
-def _check_model(config: Config, problems: Problems) -> None:
-    """Checks the name or signature of the model, and that its weights are there."""
-    with _refusals_at(("model",), problems):
-        if ":" in config.model:
-            inputs: Mapping[str, Any] = {}
-            _takes(config.model, inputs, config.model_params)
-            return
-    if not config.is_application:
-        return
+def _check_model(model: str) -> None:
     known = [name for name in vars(tf.keras.applications) if name[:1].isupper()]
-    if config.model not in known:
-        what = f"neither Sluice nor tf.keras.applications has a model {config.model!r}"
-        problems.unknown(("model",), what, config.model, [*BUNDLED_MODELS, *known])
-    elif config.weights_file and not config.weights_file.is_file():
+    if ":" in model:
+        _check_takes(model, "the inputs", "the parameters")
+    elif model not in (*BUNDLED_MODELS, *known):
+        what = f"neither Sluice nor tf.keras.applications has a model {model!r}"
+        raise _unknown(what, model, [*BUNDLED_MODELS, *known])
+
+
+def _check_weights(config: Config) -> None:
+    file = config.weights_file
+    if file and not file.is_file() and hasattr(tf.keras.applications, config.model):
         published = find_published(config.model)
-        problems.add(
-            ("model_params", "weights"),
-            f"there is no file {config.weights_file}; nothing is downloaded by itself",
+        raise ConfigError(
+            f"there is no file {file}; nothing is downloaded by itself",
             hint=f"download {published.url}"
             + (f" (MD5 {published.md5})" if published.md5 else ""),
         )

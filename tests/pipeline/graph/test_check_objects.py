@@ -56,14 +56,17 @@ def _params(key, name, params):
         ("train.optimizer=Optimizer", "no class 'Optimizer'"),
         (_params("train.optimizer", "SGD", "momentun: 0.9"), "momentun"),
         (_params("train.optimizer", "SGD", "momentum: high"), "string to float is not"),
-        (_params("train.optimizer", "SGD", "lr: 0.9"), "write train.learning_rate"),
-        (_params("train.optimizer", "Adam", "clipnorm: 1"), "train.clip_gradients"),
+        (_params("train.optimizer", "SGD", "lr: 0.9"), "'lr' from the Trainer"),
+        (
+            _params("train.optimizer", "Adam", "clipnorm: 1"),
+            "'clipnorm' from the Trainer",
+        ),
         (_params("train.optimizer", "Adam", "epsilon: small"), "small"),
         ("train.loss=BinaryCrossentropi", "did you mean 'BinaryCrossentropy'?"),
         ("train.loss=CosineSimilarities", "did you mean 'CosineSimilarity'?"),
         (
             _params("train.loss", "CategoricalCrossentropy", "from_logits: true"),
-            "models return probabilities",
+            "'from_logits' from the Trainer",
         ),
         (_params("train.loss", "Huber", "delta: wide"), "wide"),
         ("train.metrics=[Hinge, AUCC]", "did you mean 'AUC'?"),
@@ -130,7 +133,9 @@ def test_a_metric_that_its_name_does_not_tell_the_direction_of(check):
     watched = "train.early_stopping={metric: val_cost}"
     metrics = "train.metrics=[{class: Hinge, params: {name: cost}}]"
 
-    with pytest.raises(ConfigError, match="'val_cost' is better: write min or max"):
+    with pytest.raises(
+        ConfigError, match="'val_cost' is better is not known: write mode"
+    ):
         check("digits", metrics, watched)
     check("digits", metrics, watched.replace("cost}", "cost, mode: min}"))
 
