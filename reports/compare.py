@@ -1,63 +1,60 @@
 """Compares two runs by their records: outcome, config, code, data, metrics, time.
 
-Pure: it reads what two runs hold and decides nothing. What only one of the runs has a
-value for is a difference too, with None for the other. Of what a run lacks altogether,
-such as metrics if it failed before, there is no difference.
+What a run holds is flattened to values by name, kind by kind, and one loop finds those
+that differ; None stands for what only one of the runs has. Of what a run lacks
+altogether, such as metrics if it failed before, there is no difference.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from reports.feature_changes import FeatureChange, feature_changes
+from reports import formats
+from reports.evaluation import OVERALL
+from reports.feature_statistics import FeatureStatistics, statistics
 from reports.read_run import RunData
-from reports.run_values import (
-    Better,
-    Change,
-    better,
-    changes,
-    duration_s,
-    examples,
-    metrics,
-    outcome,
-    parameters,
-    version,
-)
+from reports.run_values import Better, better, examples, metrics, run_facts
+from sluice.errors import bounded
 from sluice.json_paths import flatten
 from sluice.record.json_number import json_number
-from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Verdict
 
+_MAX_NAMED = 3
+_MAX_CHARS = 60
+
 
 @dataclass(frozen=True)
-class SourceChange:
-    """A module that nodes of both runs read, with another content."""
+class Change:
+    """A value that differs; None where a run has none."""
 
     name: str
-    change: Literal["changed", "new", "gone"]
-    nodes: tuple[str, ...]
+    before: Any
+    after: Any
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both values as short text that differs, where so few characters can."""
+        short = _text(self.before), _text(self.after)
+        if short[0] == short[1]:
+            return formats.shorten(self.before, 90), formats.shorten(self.after, 90)
+        return short
+
+    def __str__(self) -> str:
+        return f"{self.name} {' -> '.join(self.texts)}"
 
 
-@dataclass(frozen=True)
-class RowChange:
-    """A row of a gate's verdict whose result, limit or value differs.
-
-    Attributes:
-      gate, check, slice: which row.
-      before: ``result``, ``limit``, ``value`` and ``why``; None if the run has no such
-        row. The value of a row that names the baseline is that name.
-      after: likewise.
-    """
-
-    gate: str
-    check: str
-    slice: str
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return formats.number(value)
+    text = value if isinstance(value, str) else json.dumps(value)
+    return formats.shorten(text, _MAX_CHARS)
 
 
 @dataclass(frozen=True)
@@ -65,10 +62,6 @@ class MetricChange:
     """A metric of a slice in both runs, also where it is the same.
 
     Attributes:
-      slice: ``overall`` or such as ``payment_type: Cash``.
-      metric: its name.
-      before: its value; None if the run has none.
-      after: likewise.
       better: the direction in which it improves; None if it is unknown.
     """
 
@@ -80,44 +73,40 @@ class MetricChange:
 
     @property
     def delta(self) -> float | None:
-        """Returns after minus before; None without both."""
+        """After minus before; None without both."""
         if self.before is None or self.after is None:
             return None
         return self.after - self.before
 
     @property
     def outcome(self) -> Literal["same", "better", "worse", "differs"]:
-        """Returns ``differs`` where the direction or one of the values is unknown."""
+        """``differs`` where the direction or one of the values is unknown."""
         if str(self.before) == str(self.after):
             return "same"  # NaN too
         if not self.delta or math.isnan(self.delta) or self.better is None:
             return "differs"
         return "better" if (self.delta > 0) == (self.better == "higher") else "worse"
 
-
-@dataclass(frozen=True)
-class NodeTime:
-    """A node's state and duration in both runs; None where a run has no such node."""
-
-    node: str
-    before_state: str | None
-    before_s: float | None
-    after_state: str | None
-    after_s: float | None
+    def __str__(self) -> str:
+        return f"{Change(self.metric, self.before, self.after)} ({self.outcome})"
 
 
 @dataclass(frozen=True)
-class Side:
-    """One of the two runs."""
+class FeatureChange:
+    """A feature of a split whose statistics differ.
 
-    run_id: str
-    pipeline: str
-    started_at: str
-    status: str
-    outcome: str
-    version: int | None
-    duration_s: float | None
-    tags: dict[str, str]
+    Attributes:
+      shift: how far the values have moved, for the order of a table: the largest of
+        the change of the mean in standard deviations, of the fraction of examples
+        without the feature, and of the fraction of a value; infinite for a feature that
+        only one run has or that has another type.
+      statistics: those that differ; ``top value`` is the most frequent one.
+    """
+
+    split: str
+    feature: str
+    shift: float
+    statistics: list[Change]
 
 
 @dataclass(frozen=True)
@@ -125,209 +114,169 @@ class Comparison:
     """What differs between two runs.
 
     Attributes:
-      before: the run to compare with.
-      after: the other run.
-      config: values of the config by path.
-      code: modules.
-      inputs: of ``config``, ``schema``, ``code`` and ``data``, those whose digests
-        differ.
-      schema: parts of the schema, such as ``fare.float_domain.max``; a feature's type
-        where it is new or gone.
-      packages: versions.
-      spans: chosen spans, by input.
-      examples: number of examples, by split.
-      features: statistics of features, the largest shift first.
-      gates: rows of verdicts.
-      metrics: all metrics of both runs, also those that are the same.
-      times: all nodes of both runs.
+      before, after: facts of the two runs; see ``run_facts``.
+      changes: values that differ by kind: ``config``, ``code`` (digests of modules),
+        ``schema``, ``packages``, ``spans``, ``examples``, ``gates``, ``times``.
+      features: the largest shift first.
+      metrics: of both runs, also those that are the same.
     """
 
-    before: Side
-    after: Side
-    config: tuple[Change, ...]
-    code: tuple[SourceChange, ...]
-    inputs: tuple[str, ...]
-    schema: tuple[Change, ...]
-    packages: tuple[Change, ...]
-    spans: tuple[Change, ...]
-    examples: tuple[Change, ...]
-    features: tuple[FeatureChange, ...]
-    gates: tuple[RowChange, ...]
-    metrics: tuple[MetricChange, ...]
-    times: tuple[NodeTime, ...]
-
-    @property
-    def changed_metrics(self) -> list[MetricChange]:
-        """Returns the metrics that differ, in their order."""
-        return [item for item in self.metrics if item.outcome != "same"]
+    before: dict[str, Any]
+    after: dict[str, Any]
+    changes: dict[str, list[Change]]
+    features: list[FeatureChange]
+    metrics: list[MetricChange]
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form; an infinite or undefined number is a string."""
-        found = asdict(self)
+        found = {"schema_version": 1, **asdict(self)}
         for item, metric in zip(found["metrics"], self.metrics, strict=True):
             item |= {"delta": metric.delta, "outcome": metric.outcome}
-        return {"schema_version": 1, **_json(found)}
+        return _json(found)
 
 
 def compare(before: RunData, after: RunData) -> Comparison:
     """Returns what differs between two runs."""
-    old, new = before.record, after.record
+    old, new = _values(before), _values(after)
+    found = {x: changes(old[x], new[x]) for x in old if old[x] and new[x]}
+    found["code"] = _code(before, after)
+    found["gates"] = _gates(before.record, after.record)
+    for name, kinds in (
+        ("code", "code"),
+        ("schema", "schema"),
+        ("data", "spans examples"),
+    ):
+        digests = [run.record.digests.get(name) for run in (before, after)]
+        is_known = any(found.get(kind) for kind in kinds.split())
+        if all(digests) and digests[0] != digests[1] and not is_known:
+            found[kinds.split()[-1]] = [Change(f"digest of the {name}", *digests)]
     return Comparison(
-        before=_side(old),
-        after=_side(new),
-        config=_known_changes(*parameters([old, new])),
-        code=_sources(before, after),
-        inputs=tuple(
-            name
-            for name, digest in new.digests.items()
-            if old.digests.get(name, digest) != digest
-        ),
-        schema=_schema(before, after),
-        packages=_known_changes(old.packages, new.packages),
-        spans=_known_changes(_spans(old), _spans(new)),
-        examples=_known_changes(examples(before), examples(after)),
-        features=feature_changes(before, after),
-        gates=_rows(old, new),
+        before=run_facts(before.record),
+        after=run_facts(after.record),
+        changes=found,
+        features=_features(before, after),
         metrics=_metrics(before, after),
-        times=_times(old, new),
     )
 
 
-def _side(record: RunRecord) -> Side:
-    return Side(
-        run_id=record.run_id,
-        pipeline=record.pipeline,
-        started_at=record.started_at,
-        status=record.status,
-        outcome=outcome(record),
-        version=version(record),
-        duration_s=duration_s(record),
-        tags=record.tags,
-    )
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """Returns the values that differ; numbers may differ by an error of rounding."""
+    pairs = ((name, before.get(name), after.get(name)) for name in {**before, **after})
+    return [Change(*pair) for pair in pairs if not _same(*pair[1:])]
 
 
-def _known_changes(
-    before: Mapping[str, Any], after: Mapping[str, Any]
-) -> tuple[Change, ...]:
-    """Returns nothing where a record has no values, as of a run that failed early."""
-    return changes(before, after) if before and after else ()
+def _same(before: Any, after: Any) -> bool:
+    try:
+        return before == after or math.isclose(before, after, rel_tol=1e-9)
+    except TypeError:
+        return False
 
 
-def _sources(before: RunData, after: RunData) -> tuple[SourceChange, ...]:
-    """Compares the code of the nodes that the models of both runs come from."""
-    found: dict[tuple[str, Any], list[str]] = {}
-    old, new = _code(before), _code(after)
-    for node in new.keys() & old.keys():
-        for change in changes(old[node], new[node]):
-            kind = "changed"
-            if change.before is None or change.after is None:
-                kind = "new" if change.before is None else "gone"
-            found.setdefault((change.name, kind), []).append(node)
-    return tuple(
-        SourceChange(name, kind, tuple(sorted(nodes)))
-        for (name, kind), nodes in sorted(found.items())
-    )
-
-
-def _code(run: RunData) -> dict[str, Mapping[str, str]]:
-    """Returns the digests of the modules that each node has read."""
+def _values(run: RunData) -> dict[str, dict[str, Any]]:
+    """Returns what a run holds, by kind and name."""
+    record, schemas = run.record, run.documents("schema")[:1]
+    spans = {
+        name: ", ".join(map(formats.span_text, found))
+        for name, found in record.spans.items()
+    }
+    schema = {
+        key: value
+        for document in schemas
+        for feature in document["schema"].get("feature", ())
+        for key, value in flatten(feature, feature["name"]).items()
+        if key != f"{feature['name']}.name"
+    }
     return {
-        execution["node"]: execution["code"]
-        for document in run.documents("lineage")
-        for execution in document["executions"]
-        if isinstance(execution.get("code"), Mapping)
+        "config": flatten(record.config),
+        "schema": schema,
+        "packages": record.packages,
+        "spans": spans,
+        "examples": examples(run),
+        "times": {node.id: [node.state, node.duration_s] for node in record.nodes},
     }
 
 
-def _schema(before: RunData, after: RunData) -> tuple[Change, ...]:
-    documents = [run.documents("schema")[:1] for run in (before, after)]
-    if [] in documents:
-        return ()
+def _code(before: RunData, after: RunData) -> list[Change]:
+    """Compares the modules of the nodes that the models of both runs come from."""
     old, new = (
-        {item["name"]: item for item in found[0]["schema"].get("feature", ())}
-        for found in documents
+        {
+            execution["node"]: execution["code"]
+            for document in run.documents("lineage")
+            for execution in document["executions"]
+            if isinstance(execution.get("code"), Mapping)
+        }
+        for run in (before, after)
     )
-    found: list[Change] = []
-    for name in {**old, **new}:
-        if name in old and name in new:
-            found += changes(flatten(old[name], name), flatten(new[name], name))
-        else:
-            types = [features.get(name, {}).get("type") for features in (old, new)]
-            found.append(Change(name, *types))
-    return tuple(found)
+    nodes = sorted(old.keys() & new.keys())
+    found = {x.name: x for node in nodes for x in changes(old[node], new[node])}
+    return [found[name] for name in sorted(found)]
 
 
-def _spans(record: RunRecord) -> dict[str, list[str]]:
-    return {
-        name: [
-            str(span["span"])
-            + (f" v{span['version']}" if span["version"] is not None else "")
-            + (f" ({span['date']})" if span["date"] else "")
-            for span in spans
-        ]
-        for name, spans in record.spans.items()
-    }
+def _gates(before: RunRecord, after: RunRecord) -> list[Change]:
+    """Compares the rows of the gates that both runs have reached."""
+    found: list[dict[str, dict[str, Any]]] = [{}, {}]
+    reached = [{gate["gate"] for gate in x.gates} for x in (before, after)]
+    for rows, record in zip(found, (before, after), strict=True):
+        for gate in (x for x in record.gates if x["gate"] in reached[0] & reached[1]):
+            for row in Verdict.from_dict(gate).rows:
+                name = f"{row.check} of the {gate['gate']} gate, {row.slice}"
+                while name in rows:  # A metric may have several limits.
+                    name += " again"
+                value = row.baseline if row.actual is None else row.actual
+                rows[name] = {"result": row.result, "limit": row.limit_text}
+                rows[name]["value"] = value
+    return changes(*found)
 
 
-def _rows(before: RunRecord, after: RunRecord) -> tuple[RowChange, ...]:
-    old, new = _by_check(before), _by_check(after)
-    # Not those of a gate that one of the runs has not reached.
-    reached = {key[0] for key in old} & {key[0] for key in new}
-    return tuple(
-        RowChange(*key, old.get(key), new.get(key))
-        for key in {**old, **new}
-        if key[0] in reached and _decisive(old.get(key)) != _decisive(new.get(key))
+def _features(before: RunData, after: RunData) -> list[FeatureChange]:
+    old, new = (
+        {(x.split, item.name): item for x in statistics(run) for item in x.features}
+        for run in (before, after)
     )
+    found = []
+    for key in {**old, **new} if old and new else ():
+        was, now = old.get(key), new.get(key)
+        if differing := changes(_statistics(was), _statistics(now)):
+            found.append(FeatureChange(*key, _shift(was, now), differing))
+    return sorted(found, key=lambda item: -item.shift)
 
 
-def _decisive(row: dict[str, Any] | None) -> dict[str, Any] | None:
-    return {**row, "why": None} if row else None
+def _statistics(feature: FeatureStatistics | None) -> dict[str, Any]:
+    if feature is None:
+        return {}
+    names = ("type", "min_values", "max_values")
+    values = {name: getattr(feature, name) for name in names} | feature.numbers
+    top = next(iter(feature.top_values), None)
+    return values | ({} if top is None else {"top value": top})
 
 
-def _by_check(record: RunRecord) -> dict[tuple[str, str, str], dict[str, Any]]:
-    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for gate in record.gates:
-        for row in Verdict.from_dict(gate).rows:
-            key, number = (gate["gate"], row.check, row.slice), 1
-            while key in rows:
-                # A metric may have several limits.
-                number += 1
-                key = (gate["gate"], f"{row.check} ({number})", row.slice)
-            rows[key] = {
-                "result": row.result,
-                "limit": row.limit_text,
-                "value": row.baseline if row.actual is None else row.actual,
-                "why": row.why,
-            }
-    return rows
+def _shift(before: FeatureStatistics | None, after: FeatureStatistics | None) -> float:
+    if before is None or after is None or before.type != after.type:
+        return math.inf
+    missing = [item.numbers["missing"] / item.examples for item in (before, after)]
+    shares = [item.top_values for item in (before, after)]
+    shifts = [abs(missing[1] - missing[0])]
+    for value in {**shares[0], **shares[1]}:
+        old, new = shares[0].get(value, 0.0), shares[1].get(value, 0.0)
+        shifts.append(abs(new / after.examples - old / before.examples))
+    old, new = (x.numbers.get("mean", math.nan) for x in (before, after))
+    if (moved := abs(new - old)) > 0:
+        deviation = before.numbers.get("std dev")
+        shifts.append(moved / deviation if deviation else math.inf)
+    return max(shifts)
 
 
-def _metrics(before: RunData, after: RunData) -> tuple[MetricChange, ...]:
+def _metrics(before: RunData, after: RunData) -> list[MetricChange]:
     old, new = metrics(before), metrics(after)
     if not old or not new:
-        return ()
-    directions: dict[str, Better | None] = {}
+        return []
     config = after.record.config or before.record.config
-    for _, name in {**new, **old}:
-        if name not in directions:
-            directions[name] = better(name, config)
-    return tuple(
+    names = {name for _, name in {**new, **old}}
+    directions = {name: better(name, config) for name in names}
+    return [
         MetricChange(*key, old.get(key), new.get(key), directions[key[1]])
         for key in {**new, **old}
-    )
-
-
-def _times(before: RunRecord, after: RunRecord) -> tuple[NodeTime, ...]:
-    old = {node.id: node for node in before.nodes}
-    new = {node.id: node for node in after.nodes}
-    return tuple(
-        NodeTime(node_id, *_time(old.get(node_id)), *_time(new.get(node_id)))
-        for node_id in {**new, **old}
-    )
-
-
-def _time(node: NodeRecord | None) -> tuple[str | None, float | None]:
-    return (node.state, node.duration_s) if node else (None, None)
+    ]
 
 
 def _json(value: Any) -> Any:
@@ -336,3 +285,31 @@ def _json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_json(item) for item in value]
     return json_number(value) if isinstance(value, float) else value
+
+
+def summarize_changes(found: Comparison) -> list[str]:
+    """Returns a line per kind of change: config, code, schema, data, metrics.
+
+    Each names at most three examples and counts the others. Empty if nothing differs
+    that may have an effect on the model.
+    """
+    shown = ("config", "code", "schema", "packages", "spans", "examples")
+    lines = {
+        kind: [
+            x.name if kind == "code" else str(x) for x in found.changes.get(kind, ())
+        ]
+        for kind in shown
+    }
+    lines["features"] = [f"{item.feature} ({item.split})" for item in found.features]
+    judged = [x for x in found.metrics if x.slice == OVERALL]
+    lines["metrics"] = [
+        str(item)
+        for outcome in ("worse", "better")
+        for item in judged
+        if item.outcome == outcome
+    ]
+    return [
+        f"{kind}: {', '.join(bounded(items, _MAX_NAMED))}"
+        for kind, items in lines.items()
+        if items
+    ]

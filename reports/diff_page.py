@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable
 
-from reports.compare import Comparison
+from reports.compare import Comparison, summarize_changes
 from reports.diff_tables import diff_tables
 from reports.environment import render_page
 from reports.formats import visible
-from reports.summarize_changes import summarize_changes
 from reports.tables import Table
 
 _MAX_ROWS = 50
@@ -35,9 +33,9 @@ def diff_markdown(found: Comparison) -> str:
     """
     before, after = found.before, found.after
     lines = [
-        f"### {_cell(after.pipeline)}: {after.outcome}, run {after.run_id}",
+        f"### {_cell(after['pipeline'])}: {after['outcome']}, run {after['run_id']}",
         "",
-        f"Compared with run {before.run_id} ({before.outcome}).",
+        f"Compared with run {before['run_id']} ({before['outcome']}).",
         "",
     ]
     lines += [f"- {_cell(line)}" for line in summarize_changes(found)] or [
@@ -49,29 +47,19 @@ def diff_markdown(found: Comparison) -> str:
 
 
 def _table(table: Table) -> list[str]:
-    headers = [
-        f"{column.label} ({column.unit})" if column.unit else column.label
-        for column in table.columns
-    ]
-    lines = [
-        f"<details{' open' if table.id in _OPEN else ''}>",
-        f"<summary>{table.caption}</summary>",
-        "",
-        _row(headers),
-        _row(["---:" if column.format else "---" for column in table.columns]),
+    is_open = " open" if table.id in _OPEN else ""
+    rows = [
+        [column.label for column in table.columns],
+        ["---:" if column.format else "---" for column in table.columns],
     ]
     for row in table.rows[:_MAX_ROWS]:
-        texts = (
-            column.text(value) for column, value in zip(table.columns, row, strict=True)
-        )
-        lines.append(_row(_cell(text) for text in texts))
+        cells = zip(table.columns, row, strict=True)
+        rows.append([_cell(column.text(value)) for column, value in cells])
+    lines = [f"<details{is_open}>", f"<summary>{table.caption}</summary>", ""]
+    lines += [f"| {' | '.join(cells)} |" for cells in rows]
     if len(table.rows) > _MAX_ROWS:
         lines += ["", f"and {len(table.rows) - _MAX_ROWS} more"]
     return [*lines, "", "</details>"]
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _cell(text: str) -> str:

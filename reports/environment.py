@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports import formats
+from reports.feature_statistics import kind_of
+from reports.tables import Column, Table, numbers
 from sluice.record.states import NODE_STATES, NODE_TONES, RUN_TONES
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -34,23 +37,40 @@ def environment() -> Environment:
         finalize=_shown,
     )
     made.filters |= {
-        "log_text": formats.log_text,
-        "number": formats.number,
-        "percent": formats.percent,
-        "plural": formats.plural,
-        "seconds": formats.seconds,
-        "shorten": formats.shorten,
-        "size": formats.size,
-        "time": formats.time,
+        function.__name__: function
+        for function in (
+            formats.log_text,
+            formats.number,
+            formats.percent,
+            formats.plural,
+            formats.seconds,
+            formats.shape,
+            formats.shorten,
+            formats.size,
+            formats.span_text,
+            formats.time,
+            kind_of,
+            pick,
+        )
     }
     made.globals |= {
+        "Column": Column,
         "MISSING": formats.MISSING,
         "NODE_STATES": NODE_STATES,
         "NODE_TONES": NODE_TONES,
         "RUN_TONES": RUN_TONES,
+        "Table": Table,
+        "numbers": numbers,
+        "size": formats.size,
     }
     made.globals["ui"] = made.get_template("macros.html.j2").module
     return made
+
+
+def pick(rows: Iterable[Any], *names: str) -> list[list[Any]]:
+    """Returns some fields of documents or of objects, such as for rows of a table."""
+    found = (row if isinstance(row, Mapping) else vars(row) for row in rows)
+    return [[values[name] for name in names] for values in found]
 
 
 def render_page(template: str, **values: Any) -> str:

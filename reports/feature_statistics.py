@@ -6,47 +6,32 @@ https://protobuf.dev/programming-guides/json/
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
+from reports.charts.svg import clamp, is_finite
 from reports.read_run import RunData
 
-_MAX_BUCKETS = 100
 # By the kind of statistics the fields that are shown, with their names on the page.
 _FIELDS = {
-    "num_stats": {
-        "num_zeros": "zeros",
-        "min": "min",
-        "mean": "mean",
-        "median": "median",
-        "max": "max",
-        "std_dev": "std_dev",
-    },
+    "num_stats": {"num_zeros": "zeros", "std_dev": "std dev"}
+    | {name: name for name in ("min", "mean", "median", "max")},
     "string_stats": {
         "unique": "unique",
-        "avg_length": "avg_length",
-        "invalid_utf8_count": "invalid_utf8",
+        "avg_length": "mean length",
+        "invalid_utf8_count": "invalid utf8",
     },
     "bytes_stats": {
         "unique": "unique",
-        "avg_num_bytes": "avg_length",
-        "min_num_bytes": "min_length",
-        "max_num_bytes": "max_length",
+        "avg_num_bytes": "mean length",
+        "min_num_bytes": "min length",
+        "max_num_bytes": "max length",
     },
 }
 # TFDV's stand-ins for bytes that are no text and for long text (its constants.py).
 _PLACEHOLDERS = ("__BYTES_VALUE__", "__LARGE_BYTES__")
-
-
-@dataclass(frozen=True)
-class Buckets:
-    """A histogram: bucket i lies between the edges i and i + 1."""
-
-    edges: list[float]
-    counts: list[float]
 
 
 @dataclass(frozen=True)
@@ -56,25 +41,55 @@ class FeatureStatistics:
     Attributes:
       kind: ``num_stats``, ``string_stats``, ``bytes_stats`` or ``struct_stats``.
       type: ``INT``, ``FLOAT``, ``STRING``, ``BYTES`` or ``STRUCT``.
-      present, missing: the number of examples with and without it.
       min_values, max_values: values per example that has it.
       sensitive: if true, only counts are known.
-      numbers: by name; without values only counts.
+      numbers: by name; ``present`` and ``missing`` are numbers of examples.
+      buckets: of TFDV's histograms: low, high and count, by the histogram's type.
       top_values: the most frequent text values, with their frequency.
     """
 
     name: str
     kind: str
     type: str
-    present: int
-    missing: int
     min_values: int
     max_values: int
     sensitive: bool
-    numbers: dict[str, float] = field(default_factory=dict)
-    histogram: Buckets | None = None
-    quantiles: Buckets | None = None
-    top_values: dict[str, float] = field(default_factory=dict)
+    numbers: dict[str, float]
+    buckets: dict[str, list[tuple[float, float, float]]]
+    top_values: dict[str, float]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all values are whole numbers."""
+        return self.type == "INT"
+
+    @property
+    def examples(self) -> float:
+        """The number of examples with and without it; 1 if there are none."""
+        return self.numbers["present"] + self.numbers["missing"] or 1
+
+    def cumulative(self) -> tuple[list[float], list[float]] | None:
+        """Returns values, ascending, and the share of all values at most each.
+
+        None without values. The share at most a whole number is that below the next
+        half: quantiles do not say what is between two of them.
+        """
+        rows = self.buckets.get("QUANTILES") or self.buckets.get("STANDARD") or []
+        counts = [clamp(max(n, 0.0)) if is_finite(n) else 0.0 for *_, n in rows]
+        total = sum(counts) or 1.0
+        points: list[tuple[float, float]] = []
+        for end, (low, high, _), count in zip(
+            accumulate(counts), rows, counts, strict=True
+        ):
+            points += [(low, (end - count) / total), (high, end / total)]
+        # Histograms are estimates: none may go down.
+        points = sorted((clamp(x), share) for x, share in points if is_finite(x))
+        if not points:
+            return None
+        x, below = [x for x, _ in points], [*accumulate((y for _, y in points), max)]
+        if self.is_whole:
+            x = [x[0] - 0.5, *(value + 0.5 for value in x[1:])]
+        return x, below
 
 
 class SplitStatistics(NamedTuple):
@@ -96,6 +111,18 @@ def statistics(run: RunData, kind: str = "statistics") -> Iterator[SplitStatisti
             yield SplitStatistics(document["node"], split, examples, features)
 
 
+def kind_of(found: FeatureStatistics) -> str:
+    """Returns the type as a reader knows it, such as ``float`` or ``text``."""
+    name = found.type.lower()
+    if found.kind == "string_stats":
+        category = "text" if name == "string" else f"{name}, category"
+        name = "bytes" if found.numbers.get("invalid utf8") else category
+    if found.max_values > 1:
+        most, least = f"{found.max_values:,}", f"{found.min_values:,}"
+        name += f", {most if least == most else f'{least} to {most}'} values"
+    return f"{name}, sensitive" if found.sensitive else name
+
+
 def _feature(
     feature: Mapping[str, Any], sensitive: Collection[str]
 ) -> FeatureStatistics:
@@ -103,32 +130,32 @@ def _feature(
     kind = next((key for key in feature if key.endswith("_stats")), "struct_stats")
     stats = feature.get(kind, {})
     common = stats.get("common_stats", {})
-    histograms = {
-        item.get("type", "STANDARD"): item for item in stats.get("histograms", ())
+    histograms = stats.get("histograms", ())
+    nan = max((_number(x.get("num_nan", 0)) for x in histograms), default=0)
+    present = int(common.get("num_non_missing", 0))
+    fields = _FIELDS.get(kind, {})
+    if name in sensitive or _number(common.get("tot_num_values", present)) <= nan:
+        fields = {key: label for key, label in fields.items() if key == "unique"}
+    numbers: dict[str, float] = {
+        "present": present,
+        "missing": int(common.get("num_missing", 0)),
     }
-    nan = max((_number(x.get("num_nan", 0)) for x in histograms.values()), default=0)
-    counted = common.get("tot_num_values") or common.get("num_non_missing", 0)
-    is_sensitive = name in sensitive
-    numbers = {}
-    if _number(counted) > nan and not is_sensitive:
-        fields = _FIELDS.get(kind, {})
-        numbers = {label: _number(stats.get(key, 0)) for key, label in fields.items()}
-    elif kind in ("string_stats", "bytes_stats"):
-        numbers = {"unique": _number(stats.get("unique", 0))}
+    numbers |= {label: _number(stats.get(key, 0)) for key, label in fields.items()}
     if kind == "num_stats":
-        numbers["nan"] = nan
+        numbers["NaN"] = nan
     return FeatureStatistics(
         name=name,
         kind=kind,
         type=feature.get("type", "INT"),
-        present=int(common.get("num_non_missing", 0)),
-        missing=int(common.get("num_missing", 0)),
         min_values=int(common.get("min_num_values", 0)),
         max_values=int(common.get("max_num_values", 0)),
-        sensitive=is_sensitive,
+        sensitive=name in sensitive,
         numbers=numbers,
-        histogram=_buckets(histograms.get("STANDARD")),
-        quantiles=_buckets(histograms.get("QUANTILES")),
+        buckets={
+            item.get("type", "STANDARD"): [_bucket(x) for x in item["buckets"]]
+            for item in histograms
+            if item.get("buckets")
+        },
         top_values={
             item.get("value", ""): _number(item["frequency"])
             for item in stats.get("top_values", ())
@@ -137,27 +164,16 @@ def _feature(
     )
 
 
+def _bucket(bucket: Mapping[str, Any]) -> tuple[float, float, float]:
+    low, high, count = (
+        float(bucket.get(key, 0)) for key in ("low_value", "high_value", "sample_count")
+    )
+    return low, high, count
+
+
 def _number(value: float | str) -> float:
     """Returns a number of JSON, or of its text: an integer, NaN or an infinity."""
     try:
         return int(value) if isinstance(value, str) else value
     except ValueError:
         return float(value)
-
-
-def _buckets(histogram: Mapping[str, Any] | None) -> Buckets | None:
-    found = (histogram or {}).get("buckets", ())
-    if not 0 < len(found) <= _MAX_BUCKETS:
-        return None
-    lows = [float(item.get("low_value", 0)) for item in found]
-    highs = [float(item.get("high_value", 0)) for item in found]
-    edges = [
-        lows[0],
-        # TFDV counts infinite values in buckets from infinity to infinity.
-        *(
-            high if math.isfinite(high) else low
-            for high, low in itertools.zip_longest(highs[:-1], lows[1:])
-        ),
-        highs[-1],
-    ]
-    return Buckets(edges, [float(item.get("sample_count", 0)) for item in found])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -132,6 +132,25 @@ def time(value: str | None) -> str:
         return datetime.fromisoformat(value).strftime("%Y-%m-%d %H:%M:%S UTC")
     except ValueError:
         return visible(value)
+
+
+def tags_text(tags: Mapping[str, str]) -> str:
+    """Returns tags as they are typed: ``name=value``, or ``name`` alone."""
+    return ", ".join(f"{name}={x}" if x else name for name, x in tags.items())
+
+
+def span_text(span: Mapping[str, Any]) -> str:
+    """Returns a span of a record as ``span 3 version 2 (2026-01-04)``."""
+    text = f"span {span['span']}"
+    text += f" version {span['version']}" if span["version"] is not None else ""
+    return text + (f" ({span['date']})" if span["date"] else "")
+
+
+def shape(sizes: Sequence[int] | None) -> str:
+    """Returns a shape such as ``[?, 28, 28, 1]``; ``?`` alone if it is unknown."""
+    if sizes is None:
+        return "?"
+    return f"[{', '.join('?' if size == -1 else str(size) for size in sizes)}]"
 
 
 def plural(count: int, noun: str) -> str:

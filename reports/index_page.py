@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from markupsafe import Markup
 
 from reports import formats
+from reports.charts.axes import Axis
 from reports.charts.lines import Series, line_chart
-from reports.charts.scale import Axis
 from reports.environment import render_page
-from reports.read_run import RunData
-from reports.run_page import REPORT_FILE
-from reports.run_table import RunRow, RunTable, make_run_table
-from reports.run_values import tags_text
+from reports.read_run import REPORT_FILE, RunData
+from reports.run_table import RunTable, make_run_table
 from reports.tables import Column, Header, Mark, Table, numbers
 from sluice.record.states import RUN_TONES
 
@@ -32,34 +30,19 @@ def render_index(pipeline: str, runs: Iterable[RunData]) -> str:
       runs: the newest first; of more than 300, the newest are shown.
     """
     shown = list(islice(runs, MAX_RUNS))
-    index = make_index(shown, _report_link)
     limit = MAX_RUNS if len(shown) == MAX_RUNS else None
+    index = make_index(shown, _report_link)
     return render_page("index.html.j2", pipeline=pipeline, index=index, limit=limit)
-
-
-@dataclass(frozen=True)
-class Index:
-    """Runs of a pipeline.
-
-    Attributes:
-      table: a row for each.
-      charts: title and chart of each quantity that two runs have.
-    """
-
-    table: Table
-    charts: list[tuple[str, Markup]]
 
 
 def make_index(
     runs: Sequence[RunData], link: Callable[[RunData], str | Markup]
-) -> Index:
+) -> dict[str, Any]:
     """Returns table and trends of runs, the newest first; ``link`` shows an id."""
-    table = make_run_table(runs)
-    # An unchanged run repeats the numbers of the run before.
-    oldest_first = [row for row in table.rows[::-1] if row.status != "up_to_date"]
+    found = make_run_table(runs)
     drift = {run.record.run_id: _drift(run) for run in runs}
-    charts = _charts(table, oldest_first, drift)
-    return Index(_table(table, [link(run) for run in runs]), charts)
+    table = _table(found, [link(run) for run in runs])
+    return {"table": table, "charts": _charts(found, drift)}
 
 
 def _drift(run: RunData) -> float | None:
@@ -76,25 +59,31 @@ def _drift(run: RunData) -> float | None:
 
 
 def _charts(
-    table: RunTable, rows: Sequence[RunRow], drift: Mapping[str, float | None]
+    table: RunTable, drift: Mapping[str, float | None]
 ) -> list[tuple[str, Markup]]:
+    # An unchanged run repeats the numbers of the run before.
+    rows = [row for row in table.rows[::-1] if row.facts["status"] != "up_to_date"]
     splits = list(dict.fromkeys(name for row in rows for name in row.examples))
-    examples = [(name, [row.examples.get(name) for row in rows]) for name in splits[:4]]
-    charts: dict[str, list[tuple[str, list]]] = {
-        name: [("", [row.metrics.get(name) for row in rows])]
+    charts: dict[str, dict[str, list[float | None]]] = {
+        name: {"": [row.metrics.get(name) for row in rows]}
         for name in _shown_metrics(table)
-    } | {
-        "Examples": examples,
-        "Drift: distance relative to its limit": [
-            ("", [drift[x.run_id] for x in rows])
-        ],
-        "Duration in seconds": [("", [row.duration_s for row in rows])],
     }
-    return [
-        (name, _chart(name, lines))
-        for name, lines in charts.items()
-        if any(len([v for v in values if v is not None]) > 1 for _, values in lines)
-    ]
+    charts["Examples"] = {x: [row.examples.get(x) for row in rows] for x in splits[:5]}
+    drifts = [drift[row.facts["run_id"]] for row in rows]
+    charts["Drift: distance relative to its limit"] = {"": drifts}
+    charts["Duration in seconds"] = {"": [row.facts["duration_s"] for row in rows]}
+    x_axis = Axis("run, the oldest first", low=1, high=len(rows), whole=True)
+    drawn = []
+    for title, lines in charts.items():
+        series = []
+        for style, (name, values) in enumerate(lines.items()):
+            known = [(i, v) for i, v in enumerate(values, start=1) if v is not None]
+            x, y = [i for i, _ in known], [value for _, value in known]
+            series.append(Series(name, x, y, style))
+        if any(len(line.x) > 1 for line in series):
+            chart = line_chart(f"{title}, over the runs", series, x_axis, Axis())
+            drawn.append((title, chart))
+    return drawn
 
 
 def _shown_metrics(table: RunTable) -> list[str]:
@@ -103,54 +92,27 @@ def _shown_metrics(table: RunTable) -> list[str]:
     return names[:_MAX_METRICS]
 
 
-def _chart(title: str, lines: list[tuple[str, list]]) -> Markup:
-    series = [
-        Series(
-            name,
-            [i + 1 for i, value in enumerate(values) if value is not None],
-            [value for value in values if value is not None],
-            style,
-        )
-        for style, (name, values) in enumerate(lines)
-    ]
-    count = len(lines[0][1])
-    x = Axis("run, the oldest first", low=1, high=count, whole=True)
-    return line_chart(f"{title}, over the runs", series, x, Axis())
-
-
 def _table(table: RunTable, links: Sequence[str | Markup]) -> Table:
-    metrics = _shown_metrics(table)
-    parameters = table.parameters[:_MAX_PARAMETERS]
-    columns: Header = [
-        "Run",
-        "Started",
-        "Verdict",
-        numbers("Version"),
-        *(numbers(name) for name in metrics),
-        numbers("Examples"),
-        numbers("Duration", format=formats.seconds),
-        *(Column(name) for name in parameters),
-        "Tags",
+    metrics, parameters = _shown_metrics(table), table.parameters[:_MAX_PARAMETERS]
+    header: Header = ["Run", "Started", "Verdict", numbers("Version")]
+    header += map(numbers, metrics)
+    header += [numbers("Examples"), numbers("Duration", format=formats.seconds)]
+    header += [*map(Column, parameters), "Tags"]
+    rows = [
+        (
+            link,
+            formats.time(row.facts["started_at"]),
+            Mark(RUN_TONES[row.facts["status"]], row.facts["outcome"]),
+            row.facts["version"],
+            *(row.metrics.get(name) for name in metrics),
+            sum(row.examples.values()) or None,
+            row.facts["duration_s"],
+            *(formats.shorten(row.parameters.get(x, ""), 60) for x in parameters),
+            formats.tags_text(row.facts["tags"]),
+        )
+        for link, row in zip(links, table.rows, strict=True)
     ]
-    return Table(
-        id="runs",
-        caption=formats.plural(len(table.rows), "run"),
-        header=columns,
-        rows=[
-            (
-                link,
-                formats.time(row.started_at),
-                Mark(RUN_TONES[row.status], row.verdict),
-                row.version,
-                *(row.metrics.get(name) for name in metrics),
-                sum(row.examples.values()) or None,
-                row.duration_s,
-                *(formats.shorten(row.parameters.get(x, ""), 60) for x in parameters),
-                tags_text(row.tags),
-            )
-            for link, row in zip(links, table.rows, strict=True)
-        ],
-    )
+    return Table("runs", formats.plural(len(rows), "run"), header, rows)
 
 
 def _report_link(run: RunData) -> str | Markup:

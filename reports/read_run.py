@@ -20,6 +20,7 @@ from sluice.record.run_record import RunRecord
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote
 
+REPORT_FILE = "report.html"
 # Of a remote run: the record, its job, documents, journal, progress and logs.
 _FILES = ("run.json", "job.json", "*.*.json", "*.jsonl", "*.log")
 _TAIL_LINES = 30

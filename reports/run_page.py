@@ -3,16 +3,14 @@
 ``render_run`` draws it from the record alone. Each section is a module of
 ``reports.sections`` and a template of the same name. To add one:
 
-1. ``reports/sections/<name>.py`` with ``build(run: RunData) -> <view> | None``: a pure
-   function that returns a frozen dataclass with what the template shows, or None if the
-   record has nothing for it, and the section is absent. Documents come from
-   ``run.documents(kind)``; charts are ``Markup`` in the view; tables are
-   ``reports.tables.Table``.
-2. ``reports/templates/sections/<name>.html.j2``, which gets the view as ``view``, the
-   record as ``record``, and the macros as ``ui``: ``ui.table(view.table)``,
-   ``ui.tiles``, ``ui.facts``, ``ui.mark``, ``ui.command``, ``ui.text``. Colours are CSS
-   variables (``--series-1``, ``--muted``, ``--line``): the policy of the page forbids
-   ``style`` attributes.
+1. ``reports/sections/<name>.py`` with ``build(run: RunData) -> dict | None``: what is
+   computed for the template, or None if the record has nothing for it, and the section
+   is absent. Documents come from ``run.documents(kind)``.
+2. ``reports/templates/sections/<name>.html.j2``, which gets the values as ``view``, the
+   record as ``record``, and the macros as ``ui``: ``ui.table(Table(...))``,
+   ``ui.tiles``, ``ui.facts``, ``ui.mark``, ``ui.command``, ``ui.text``. Formats are
+   filters: ``{{ size_bytes | size }}``. Colours are CSS variables (``--series-1``,
+   ``--muted``, ``--line``): the policy of the page forbids ``style`` attributes.
 3. A line in ``SECTIONS``.
 
 A section that raises becomes a notice on the page.
@@ -25,84 +23,52 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
 from reports.environment import environment, render_page
-from reports.read_run import RunData, read_run
+from reports.read_run import REPORT_FILE, RunData, read_run
 from reports.sections import data, model, provenance, serving, training, verdict
 from reports.sections import run as run_section
 from sluice.errors import SluiceError
 from sluice.storage.storage import storage_for
 
-REPORT_FILE = "report.html"
-
-
-@dataclass(frozen=True)
-class Section:
-    """A section of the page: its anchor, its heading, and what it shows."""
-
-    name: str
-    title: str
-    build: Callable[[RunData], Any | None]
-
-
-SECTIONS = (
-    Section("verdict", "Verdict", verdict.build),
-    Section("run", "Run", run_section.build),
-    Section("data", "Data", data.build),
-    Section("training", "Training", training.build),
-    Section("model", "Model", model.build),
-    Section("serving", "Serving", serving.build),
-    Section("provenance", "Provenance", provenance.build),
-)
-
-
-@dataclass(frozen=True)
-class _Rendered:
-    name: str
-    title: str
-    html: Markup
-
-
-def prewarm() -> None:
-    """Imports and compiles what the first page needs, and takes half of its time."""
-    for name in environment().list_templates(extensions=["j2", "js", "css"]):
-        environment().get_template(name)
+SECTIONS = {
+    "verdict": verdict.build,
+    "run": run_section.build,
+    "data": data.build,
+    "training": training.build,
+    "model": model.build,
+    "serving": serving.build,
+    "provenance": provenance.build,
+}
 
 
 def render_run(run: RunData) -> str:
     """Returns the page of a run, which may be in progress."""
-    sections = [
-        _Rendered(section.name, section.title, html)
-        for section in SECTIONS
-        if (html := render_section(run, section)) is not None
-    ]
-    return render_page(
-        "run.html.j2", record=run.record, sections=sections, notices=run.notices
-    )
+    drawn = {name: render_section(run, name) for name in SECTIONS}
+    sections = {name: html for name, html in drawn.items() if html is not None}
+    values = {"record": run.record, "sections": sections, "notices": run.notices}
+    return render_page("run.html.j2", **values)
 
 
-def render_section(run: RunData, section: Section) -> Markup | None:
+def render_section(run: RunData, name: str) -> Markup | None:
     """Returns the HTML of a section without its heading; None if it is absent.
 
     One that cannot be drawn is a notice in ``run.notices``, and absent.
     """
     try:
-        view = section.build(run)
+        view = SECTIONS[name](run)
         if view is None:
             return None
-        template = environment().get_template(f"sections/{section.name}.html.j2")
+        template = environment().get_template(f"sections/{name}.html.j2")
         return Markup(template.render(view=view, record=run.record))
     except Exception as error:
         # A document may be damaged in any way; the other sections are still of use.
         problem = f"{type(error).__name__}: {error}"
         run.notices.append(
-            f"the section {section.title!r} cannot be drawn: a document of the record "
+            f"the section {name.title()!r} cannot be drawn: a document of the record "
             f"is damaged, or this is a bug: {problem[:500]}"
         )
         return None

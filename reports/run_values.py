@@ -6,17 +6,14 @@ older version or of a run that has failed, is missing or None.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from reports.evaluation import PER_CLASS, read_metrics
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
-from sluice.json_paths import flatten
 from sluice.metric_names import direction_of, result_name
 from sluice.record.run_record import RunRecord
 
@@ -24,15 +21,6 @@ from sluice.record.run_record import RunRecord
 _OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
 
 Better = Literal["higher", "lower"]
-
-
-@dataclass(frozen=True)
-class Change:
-    """A value that differs; None where a run has none."""
-
-    name: str
-    before: Any
-    after: Any
 
 
 def outcome(record: RunRecord) -> str:
@@ -48,13 +36,6 @@ def outcome(record: RunRecord) -> str:
     if record.status == "up_to_date":
         return "up to date"
     return "already served" if "already_served" in states else "not pushed"
-
-
-def tags_text(tags: Mapping[str, str]) -> str:
-    """Returns tags as they are typed: ``name=value``, or ``name`` alone."""
-    return ", ".join(
-        f"{name}={value}" if value else name for name, value in tags.items()
-    )
 
 
 def version(record: RunRecord) -> int | None:
@@ -84,13 +65,15 @@ def duration_s(record: RunRecord, now: datetime | None = None) -> float | None:
         return None
 
 
-def parameters(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Returns the parameters of runs of one pipeline, by path.
-
-    These are the values of the configs, such as ``train.epochs``; empty for a run that
-    has none, as that of a foreign pipeline.
-    """
-    return [flatten(record.config) for record in records]
+def run_facts(record: RunRecord) -> dict[str, Any]:
+    """Returns what tables and comparisons say of a run."""
+    names = ("run_id", "pipeline", "started_at", "status", "exit_code", "tags")
+    return {
+        **{name: getattr(record, name) for name in names},
+        "outcome": outcome(record),
+        "version": version(record),
+        "duration_s": duration_s(record),
+    }
 
 
 def examples(run: RunData) -> dict[str, int]:
@@ -167,19 +150,5 @@ def better(metric: str, config: Mapping[str, Any]) -> Better | None:
         for item in evaluate.get("metrics", ())
         if isinstance(item, Mapping) and item.get("name") == name
     ]
-    names = [name, *map(result_name, kinds)]
-    found = {direction_of(item) for item in names}
+    found = {direction_of(item) for item in (name, *map(result_name, kinds))}
     return "higher" if "max" in found else "lower" if "min" in found else None
-
-
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
-    """Returns the values that differ; numbers may differ by an error of rounding."""
-    pairs = ((name, before.get(name), after.get(name)) for name in {**before, **after})
-    return tuple(Change(*pair) for pair in pairs if not _same(*pair[1:]))
-
-
-def _same(before: Any, after: Any) -> bool:
-    try:
-        return before == after or math.isclose(before, after, rel_tol=1e-9)
-    except TypeError:
-        return False

@@ -103,6 +103,7 @@ _STATISTICS_GEN = Node(
     "StatisticsGen",
     "tfx.components:StatisticsGen",
     {"examples": "TFRecordGen.examples"},
+    arguments=arguments.of_statistics_gen,
     outputs=("statistics",),
     packages=_VALIDATION,
 )

@@ -8,6 +8,7 @@ classes by custom properties, in light and dark.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
@@ -17,6 +18,10 @@ from reports import formats
 WIDTH = 360.0
 # Mean width of a character of 12 units in a wide font, such as DejaVu Sans.
 CHAR_WIDTH = 7.2
+# Values beyond are drawn at it: the difference of two floats has to stay finite.
+_LARGEST = 1e300
+_KEY_HEIGHT = 18.0
+_KEY_CHARS = 18
 
 
 def tag(name: str, *children: str | float | None, **attributes: object) -> Markup:
@@ -63,6 +68,30 @@ def image(
     )
 
 
+def key(names: Sequence[tuple[str, int]], *, is_filled: bool) -> tuple[Markup, float]:
+    """Returns the names of series beside a sample of their look, and the height.
+
+    Args:
+      names: name and style of each; a single one needs no key.
+      is_filled: whether the first is an area.
+    """
+    if len(names) < 2:
+        return Markup(), 0.0
+    parts, x, y = [], 0.0, 12.0
+    for i, (name, style) in enumerate(names):
+        name = formats.shorten(name, _KEY_CHARS)
+        width = 36 + len(name) * CHAR_WIDTH
+        if x + width > WIDTH:
+            x, y = 0.0, y + _KEY_HEIGHT
+        class_, end = ("filled", "z") if is_filled and i == 0 else ("line", "")
+        sample = tag("path", class_=class_, d=f"M{number(x + 1)} {y}v-8h16v8{end}")
+        parts.append(
+            tag("g", sample, tag("text", name, x=x + 22, y=y), class_=f"s{style}")
+        )
+        x += width
+    return tag("g", *parts, class_="key"), y + 6
+
+
 def number(value: float) -> str:
     """Returns a coordinate with at most one decimal."""
     return f"{value:.1f}".removesuffix(".0")
@@ -80,3 +109,8 @@ def is_finite(value: object) -> bool:
         and not isinstance(value, bool)
         and math.isfinite(value)
     )
+
+
+def clamp(value: float) -> float:
+    """Returns a number so close to zero that differences of such are finite."""
+    return min(max(value, -_LARGEST), _LARGEST)

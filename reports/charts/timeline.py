@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -14,21 +14,13 @@ _WIDTH = 720.0
 _ROW = 22.0
 _AXIS_HEIGHT = 24.0
 _NAME_CHARS = 26
-# Round distances of ticks, in seconds.
+# Round distances of ticks, in seconds; beyond an hour, whole hours.
 _STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
+_LONGEST_S = 1e9
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One row; times are since the beginning.
-
-    Attributes:
-      name: shown at its left.
-      start_s: its start.
-      end_s: its end; what still runs ends at the last moment that is shown.
-      note: shown beside the bar, such as its duration.
-      tone: its look, a class of the style sheet.
-    """
+class Bar(NamedTuple):
+    """One row: a name, start and end since the beginning, a note, a CSS class."""
 
     name: str
     start_s: float
@@ -41,13 +33,13 @@ def timeline(title: str, bars: Sequence[Bar]) -> Markup:
     """Returns a bar for each row over a common axis of time, in the given order."""
     bars = [bar for bar in bars if is_finite(bar.start_s) and is_finite(bar.end_s)]
     longest = max((min(len(bar.name), _NAME_CHARS) for bar in bars), default=0)
-    left = longest * CHAR_WIDTH + 14
-    right = _WIDTH - 12.0
-    total = max([bar.end_s for bar in bars] + [_STEPS[0]])
+    left, right = longest * CHAR_WIDTH + 14, _WIDTH - 12.0
+    total = min(max([bar.end_s for bar in bars] + [_STEPS[0]]), _LONGEST_S)
     per_second = (right - left) / total
     bottom = _AXIS_HEIGHT + len(bars) * _ROW
+    step = next((step for step in _STEPS if step >= total / 6), total // 21_600 * 3600)
     parts = []
-    for value in _ticks(total):
+    for value in (i * step for i in range(int(total / step) + 1)):
         x = left + value * per_second
         line = {"x1": x, "x2": x, "y1": _AXIS_HEIGHT - 6, "y2": bottom}
         parts.append(tag("line", class_="grid", **line))
@@ -57,7 +49,7 @@ def timeline(title: str, bars: Sequence[Bar]) -> Markup:
     for i, bar in enumerate(bars):
         y = _AXIS_HEIGHT + i * _ROW
         start = left + min(max(0.0, bar.start_s), total) * per_second
-        end = max(start, left + bar.end_s * per_second)
+        end = max(start, left + min(bar.end_s, total) * per_second)
         name = formats.shorten(bar.name, _NAME_CHARS)
         times = f"{formats.seconds(bar.start_s)} to {formats.seconds(bar.end_s)}"
         size = {"width": max(end - start, 2.0), "height": _ROW - 8, "rx": 2}
@@ -73,10 +65,3 @@ def timeline(title: str, bars: Sequence[Bar]) -> Markup:
         parts.append(tag("g", *row, class_=f"row {bar.tone}".strip()))
     summary = "; ".join(f"{bar.name} {bar.note}".strip() for bar in bars[:30])
     return image(_WIDTH, bottom + 4, title, summary or "nothing ran", *parts)
-
-
-def _ticks(total: float) -> list[float]:
-    step = next((step for step in _STEPS if step >= total / 6), _STEPS[-1])
-    while step < total / 6:
-        step *= 2
-    return [i * step for i in range(int(total / step) + 1)]

@@ -7,18 +7,18 @@ They are computed from the histogram of predictions, see
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from typing import Any, NamedTuple
 
+import numpy as np
 from markupsafe import Markup
 
+from reports.charts.axes import Axis
 from reports.charts.lines import Series, line_chart
-from reports.charts.scale import Axis
 from reports.evaluation import Plot
 from reports.tables import Table, decimals, numbers
 
-_STYLES = {"candidate": 0, "baseline": 2}
+_STYLES = {"candidate": 0, "baseline": 3}
 # Points of a calibration curve, and the examples that each has at least.
 _CALIBRATION_POINTS = 20
 _MIN_GROUP = 10
@@ -27,113 +27,85 @@ _COUNTS = (
     "threshold",
     *("true_positives", "false_positives", "true_negatives", "false_negatives"),
 )
+Charts = list[tuple[str, Markup]]
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """Right and wrong predictions at thresholds, from the lowest to the highest.
 
-    Attributes:
-      thresholds: probabilities from each on are positive.
-      tp: true positives at each threshold.
-      fp: false positives.
-      tn: true negatives.
-      fn: false negatives.
+    Probabilities from a threshold on are positive.
     """
 
-    thresholds: list[float]
-    tp: list[float]
-    fp: list[float]
-    tn: list[float]
-    fn: list[float]
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Right and wrong predictions at each threshold, and a table of some of them."""
-
-    counts: Counts
-    positive: str
-    table: Table
+    thresholds: np.ndarray
+    tp: np.ndarray
+    fp: np.ndarray
+    tn: np.ndarray
+    fn: np.ndarray
 
 
 def from_histogram(values: Sequence[float]) -> Counts:
     """Returns the counts if probabilities from each bucket's edge on are positive."""
-    buckets = len(values) // 2
-    negatives, positives = values[:buckets], values[buckets:]
-    below_fp = [0, *accumulate(negatives)]
-    below_tp = [0, *accumulate(positives)]
-    return Counts(
-        thresholds=[i / buckets for i in range(buckets + 1)],
-        tp=[below_tp[-1] - below for below in below_tp],
-        fp=[below_fp[-1] - below for below in below_fp],
-        tn=list(below_fp),
-        fn=list(below_tp),
-    )
+    negatives, positives = np.split(np.array(values), 2)
+    tn, fn = (np.concatenate([[0], x.cumsum()]) for x in (negatives, positives))
+    thresholds = np.linspace(0.0, 1.0, len(tn))
+    return Counts(thresholds, fn[-1] - fn, tn[-1] - tn, tn, fn)
 
 
-def curves(counts: Mapping[str, Counts]) -> list[tuple[str, Markup]]:
+def curves(counts: Mapping[str, Counts], suffix: str = "") -> Charts:
     """Returns the ROC and the precision-recall curve of all models."""
-    roc, recall_curve = [], []
-    for model, item in counts.items():
-        style = _STYLES.get(model, 1)
-        tpr = list(map(_share, item.tp, item.fn))
-        fpr = map(_share, item.fp, item.tn)
-        precision = map(_share, item.tp, item.fp)
-        roc.append(Series(model, *_columns(list(zip(fpr, tpr, strict=False))), style))
-        recall = list(zip(tpr, precision, strict=False))
-        recall_curve.append(Series(model, *_columns(recall), style))
+    roc, recalls = [], []
+    for model, (_, tp, fp, tn, fn) in counts.items():
+        style, recall = _STYLES.get(model, 1), _share(tp, fn)[::-1]
+        roc.append(_series(model, _share(fp, tn)[::-1], recall, style))
+        recalls.append(_series(model, recall, _share(tp, fp)[::-1], style))
     if not roc:
         return []
     rates = Axis("false positive rate", 0.0, 1.0), Axis("true positive rate", 0.0, 1.0)
     axes = Axis("recall", 0.0, 1.0), Axis("precision", 0.0, 1.0)
+    chart = line_chart("Precision-recall curve", recalls, *axes)
     return [
-        ("ROC", line_chart("ROC curve", roc, *rates, diagonal=True)),
-        (
-            "Precision and recall",
-            line_chart("Precision-recall curve", recall_curve, *axes),
-        ),
+        (f"ROC{suffix}", line_chart("ROC curve", roc, *rates, diagonal=True)),
+        (f"Precision and recall{suffix}", chart),
     ]
 
 
-def _columns(
-    points: Sequence[tuple[float | None, float | None]],
-) -> tuple[list[float], list[float | None]]:
-    """Returns x, ascending, and y."""
-    ordered = [(x, y) for x, y in reversed(points) if x is not None]
-    return [x for x, _ in ordered], [y for _, y in ordered]
+def _series(name: str, x: np.ndarray, y: np.ndarray, style: int) -> Series:
+    known = np.isfinite(x)
+    return Series(name, x[known].tolist(), y[known].tolist(), style)
 
 
-def _share(part: float, rest: float) -> float | None:
-    return part / (part + rest) if part + rest else None
+def _share(part: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Returns shares; NaN of nothing."""
+    total = part + rest
+    nothing = np.full(len(total), np.nan)
+    return np.divide(part, total, out=nothing, where=total != 0)
 
 
-def calibration(
-    histograms: Mapping[str, Sequence[float]], is_binary: bool
-) -> list[tuple[str, Markup]]:
+def calibration(histograms: Mapping[str, Sequence[float]], is_binary: bool) -> Charts:
     """Returns how often predictions of each probability were right.
 
     Neighbouring probabilities are merged until there are enough examples of them.
     """
     series = []
     for model, values in histograms.items():
-        buckets = len(values) // 2
-        enough = max(_MIN_GROUP, sum(values) / _CALIBRATION_POINTS)
-        counts: list[int] = []
-        x: list[float] = []
-        y: list[float | str | None] = []
-        count, right, probability = 0.0, 0.0, 0.0
-        for i in range(buckets):
-            found = values[i] + values[buckets + i]
-            count, right = count + found, right + values[buckets + i]
-            probability += found * (i + 0.5) / buckets
-            if count >= enough:
-                counts.append(int(count))
-                x.append(probability / count)
-                y.append(right / count)
-                count, right, probability = 0, 0, 0.0
-        series.append(Series(model, x, y, _STYLES.get(model, 1), counts))
-    if not any(item.x for item in series):
+        wrong, right = np.split(np.array(values, float), 2)
+        found = wrong + right
+        sums = np.stack(
+            [found, right, found * (np.arange(len(found)) + 0.5) / len(found)]
+        )
+        enough = max(_MIN_GROUP, found.sum() / _CALIBRATION_POINTS)
+        groups, group = [], np.zeros(3)
+        for column in sums.T:
+            group = group + column
+            if group[0] >= enough:
+                groups.append(group)
+                group = np.zeros(3)
+        if groups:
+            counts, rights, probabilities = np.array(groups).T
+            x, y = (probabilities / counts).tolist(), (rights / counts).tolist()
+            style = _STYLES.get(model, 1)
+            series.append(Series(model, x, y, style, counts.astype(int).tolist()))
+    if not series:
         return []
     what = "share of positive examples" if is_binary else "share of right predictions"
     of = "positive" if is_binary else "predicted"
@@ -142,27 +114,28 @@ def calibration(
     return [("Calibration; the area of a point is its number of predictions", chart)]
 
 
-def plotted(plots: Sequence[Plot]) -> list[tuple[str, Markup]]:
+def plotted(plots: Sequence[Plot]) -> Charts:
     """Returns the charts of TFMA's plots, which a config or a foreign pipeline has."""
-    charts = []
+    charts: Charts = []
     titles: dict[str, dict[str, Counts]] = {}
     for plot in plots:
         if matrices := plot.tables.get("confusion_matrix_at_thresholds"):
-            rows = matrices["matrices"]
-            columns = ([float(row.get(x, 0)) for row in rows] for x in _COUNTS)
-            titles.setdefault(plot.title, {})[plot.model] = Counts(*columns)
+            rows = [
+                [row.get(name, 0) for name in _COUNTS] for row in matrices["matrices"]
+            ]
+            counts = Counts(*np.array(rows, float).T)
+            titles.setdefault(plot.title, {})[plot.model] = counts
     for title, found in titles.items():
-        suffix = f", {title}" if title else ""
-        charts += [(f"{name}{suffix}", chart) for name, chart in curves(found)]
+        charts += curves(found, f", {title}" if title else "")
+    names = ("num_weighted_examples", "total_weighted_refined_prediction")
     for plot in plots:
         if histogram := plot.tables.get("calibration_histogram_buckets"):
-            points = []
-            for bucket in histogram["buckets"]:
-                if n := float(bucket.get("num_weighted_examples", 0)):
-                    label = float(bucket.get("total_weighted_label", 0))
-                    predicted = bucket.get("total_weighted_refined_prediction", 0)
-                    points.append((float(predicted) / n, label / n))
-            line = Series(plot.model, *_columns(sorted(points, reverse=True)))
+            keys = (*names, "total_weighted_label")
+            rows = [[x.get(key, 0) for key in keys] for x in histogram["buckets"]]
+            count, predicted, label = np.array(rows, float).T
+            used = count > 0
+            points = predicted[used] / count[used], label[used] / count[used]
+            line = _series(plot.model, *points, 0)
             suffix = ", ".join(filter(None, [plot.title, plot.model]))
             axes = Axis("mean prediction", 0.0, 1.0), Axis("mean label", 0.0, 1.0)
             chart = line_chart("Calibration", [line], *axes, diagonal=True)
@@ -170,23 +143,17 @@ def plotted(plots: Sequence[Plot]) -> list[tuple[str, Markup]]:
     return charts
 
 
-def thresholds(counts: Counts, positive: str) -> Thresholds:
-    """Returns what a person chooses a threshold by.
-
-    Args:
-      counts: of the candidate.
-      positive: the name of the class that is predicted from the threshold on.
-    """
-    rows = []
-    for i in range(0, len(counts.thresholds), len(counts.thresholds) // 20 or 1):
-        tp, fp, tn, fn = counts.tp[i], counts.fp[i], counts.tn[i], counts.fn[i]
-        shares = _share(tp, fp), _share(tp, fn), _share(fp, tn)
-        right = _share(tp + tn, fp + fn)
-        rows.append((counts.thresholds[i], *shares, right, tp, fp, tn, fn))
+def threshold_table(counts: Counts) -> Table:
+    """Returns right and wrong predictions at some of the thresholds."""
+    at, tp, fp, tn, fn = counts
+    shares = (_share(tp, fp), _share(tp, fn), _share(fp, tn), _share(tp + tn, fp + fn))
     names = ("Precision", "Recall", "False positive rate", "Accuracy")
     counted = ("True positive", "False positive", "True negative", "False negative")
     columns = [numbers("Threshold", "", "{:.2f}".format)]
     columns += [numbers(name, "", partial(decimals, digits=3)) for name in names]
     columns += map(numbers, counted)
-    table = Table("thresholds", "Thresholds", columns, rows)
-    return Thresholds(counts, positive, table)
+    found = np.stack([at, *shares, tp, fp, tn, fn], axis=1)[:: len(at) // 20 or 1]
+    rows: list[list[Any]] = [
+        [None if value != value else value for value in row] for row in found.tolist()
+    ]
+    return Table("thresholds", "Thresholds", columns, rows)

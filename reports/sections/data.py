@@ -4,79 +4,46 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf import json_format
 from markupsafe import Markup, escape
+from tensorflow_metadata.proto.v0 import schema_pb2
 
 from reports import formats
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
-from reports.sections import features, images
-from reports.sections.features import FeaturesView
-from reports.sections.images import ImagesView
+from reports.sections import features
 from reports.tables import Column, Header, Mark, Table, folded_examples, numbers
+from schemas.show_schema import show_schema
 from sluice.record.verdict import Check
 
 _SEVERITIES = {
     "fail": Mark("bad", "fail"),
-    "warn": Mark("warn", "warn"),
-    "ignore": Mark("quiet", "ignored"),
     "error": Mark("bad", "error"),
+    "warn": Mark("warn", "warn"),
     "warning": Mark("warn", "warning"),
-}
-# Stages that TFDV does not validate.
-_NOT_VALIDATED = ("PLANNED", "ALPHA", "DEPRECATED", "DEBUG_ONLY", "DISABLED")
-_MAX_VALUES = 100
-_MEASURES = {
-    "infinity_norm": "L-infinity",
-    "jensen_shannon_divergence": "Jensen-Shannon",
-    "normalized_abs_difference": "normalized difference",
+    "ignore": Mark("quiet", "ignored"),
 }
 
 
-@dataclass(frozen=True)
-class DataView:
-    """What the section shows; None for what the record does not have.
-
-    Attributes:
-      examples: per split.
-      spans: examples per span and split.
-      baseline: what the data was compared with, in a sentence.
-      anomalies: what misses the schema or the policy, worst first.
-      bad_records: those in the quarantine.
-      bad_summary: how many there are, by kind.
-    """
-
-    examples: Table
-    spans: Table | None
-    baseline: str
-    anomalies: Table | None
-    bad_records: Table | None
-    bad_summary: str
-    features: FeaturesView | None
-    schema: Table | None
-    images: ImagesView | None
-
-
-def build(run: RunData) -> DataView | None:
-    """Returns the view; None without statistics and ingestion."""
+def build(run: RunData) -> dict[str, Any] | None:
+    """Returns what the template shows; None without statistics and ingestion."""
     ingestion = run.documents("ingestion")
     feature_view = features.build(run)
     if not ingestion and feature_view is None:
         return None
-    bad_records, bad_summary = _bad_records(ingestion)
-    return DataView(
-        examples=_examples(run, ingestion),
-        spans=_spans(ingestion),
-        baseline=_baseline(run),
-        anomalies=_anomalies(run),
-        bad_records=bad_records,
-        bad_summary=bad_summary,
-        features=feature_view,
-        schema=_schema(run),
-        images=images.build(run),
-    )
+    return {
+        "baselines": [x["baseline"] for x in run.documents("baseline_statistics")],
+        "examples": _examples(run, ingestion),
+        "spans": _spans(ingestion),
+        "anomalies": _anomalies(run),
+        "bad_records": _bad_records(ingestion),
+        "bad_summary": _bad_summary(ingestion),
+        "features": feature_view,
+        "samples": run.documents("samples"),
+        "schema": _schema(run),
+    }
 
 
 def _examples(run: RunData, ingestion: Sequence[dict[str, Any]]) -> Table:
@@ -90,18 +57,14 @@ def _examples(run: RunData, ingestion: Sequence[dict[str, Any]]) -> Table:
     accepted = statistics(run, "baseline_statistics")
     before = {split.split: split.examples for split in accepted}
     total = sum(count for name, count in counts.items() if name != "serving")
-    columns: Header = [
-        "Split",
-        numbers("Examples"),
-        numbers("Share", "%", formats.in_percent),
-    ]
+    share = numbers("Share", "%", formats.in_percent)
+    columns: Header = ["Split", numbers("Examples"), share]
     if before:
         columns.append(numbers("Accepted data"))
         columns.append(numbers("Change", "%", formats.in_percent))
     rows: list[list[Any]] = []
     for name, count in counts.items():
-        share = count / total if total and name != "serving" else None
-        row = [name, count, share]
+        row = [name, count, count / total if total and name != "serving" else None]
         if before:
             last = before.get(name)
             row += [last, (count - last) / last if last else None]
@@ -111,14 +74,14 @@ def _examples(run: RunData, ingestion: Sequence[dict[str, Any]]) -> Table:
 
 def _spans(ingestion: Sequence[dict[str, Any]]) -> Table | None:
     """Returns examples per span and split; None where the data has no spans."""
+    counts: Counter[tuple[int, str]] = Counter()
     versions: dict[int, int | None] = {}
     splits: dict[str, None] = {}
-    counts: Counter[tuple[int, str]] = Counter()
     for item in (item for artifact in ingestion for item in artifact["files"]):
         if (span := item["span"]) is None:
             continue
         split = str(item["split"] or "all")
-        splits[split] = None
+        splits[f"records of {split}"] = None
         versions.setdefault(span, item["version"])
         counts[span, f"records of {split}"] += item["records"]
         counts[span, "files"] += 1
@@ -130,43 +93,24 @@ def _spans(ingestion: Sequence[dict[str, Any]]) -> Table | None:
     caption = "Examples per span"
     if left_out:
         caption += f", without {formats.plural(left_out, 'file')} that the record lacks"
-    columns = [numbers("Span"), numbers("Version"), *map(numbers, splits)]
+    columns = [numbers("Span"), numbers("Version")]
+    columns += [numbers(name.removeprefix("records of ")) for name in splits]
     columns += [numbers("Files"), numbers("Size", "bytes"), numbers("Bad records")]
-    keys = [*(f"records of {split}" for split in splits), "files", "bytes", "bad"]
     rows = [
-        [span, version, *(counts.get((span, key)) for key in keys)]
+        [
+            span,
+            version,
+            *(counts[span, key] for key in (*splits, "files", "bytes", "bad")),
+        ]
         for span, version in sorted(versions.items(), reverse=True)
     ]
     return Table("spans", caption, columns, rows)
 
 
-def _baseline(run: RunData) -> str:
-    for artifact in run.documents("baseline_statistics"):
-        known = artifact.get("baseline") or {}
-        name, at = known.get("name"), formats.time(known.get("accepted_at"))
-        text = f"Compared with the data accepted last: {name}, accepted {at}"
-        if known.get("override"):
-            text += f", by hand: {formats.shorten(known['override'], 200)}"
-        return f"{text}."
-    return ""
-
-
 def _anomalies(run: RunData) -> Table | None:
     """Returns the misses at the data gate, or TFDV's anomalies without such a gate."""
     if any(gate["gate"] == "data" for gate in run.record.gates):
-        rows = [
-            [
-                _SEVERITIES[row.severity],
-                row.feature,
-                row.slice,
-                (row.kind or row.check).replace("_", " "),
-                row.limit_text and formats.limit_text(row.limit_text),
-                row.actual,
-                _with_examples(row),
-            ]
-            for row in run.record.gate_rows("data")
-            if row.severity
-        ]
+        rows = [_miss(row) for row in run.record.gate_rows("data") if row.severity]
     else:
         rows = [
             [severity, feature, split, short, None, None, long]
@@ -176,11 +120,21 @@ def _anomalies(run: RunData) -> Table | None:
         ]
     if not rows:
         return None
-    order = list(_SEVERITIES.values())
-    rows.sort(key=lambda row: order.index(row[0]) if row[0] else len(order))  # type: ignore[arg-type]
+    order = [*_SEVERITIES.values(), None]
+    rows.sort(key=lambda row: order.index(row[0]))
     columns = ("Result", "Feature", "Split", "Anomaly", "Expected", numbers("Actual"))
     caption = "Anomalies, the worst first"
     return Table("anomalies", caption, (*columns, "Explanation"), rows)
+
+
+def _miss(row: Check) -> list[Any]:
+    why: str | Markup = row.why
+    if row.examples:
+        why = escape(formats.shorten(why, 600)) + folded_examples(row.examples)
+    kind = (row.kind or row.check).replace("_", " ")
+    limit = row.limit_text and formats.limit_text(row.limit_text)
+    head = [_SEVERITIES[row.severity or "ignore"], row.feature, row.slice]
+    return [*head, kind, limit, row.actual, why]
 
 
 def _reasons(found: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
@@ -195,17 +149,7 @@ def _reasons(found: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
             yield severity, feature, short, reason.get("description", "")
 
 
-def _with_examples(row: Check) -> str | Markup:
-    if not row.examples:
-        return row.why
-    return escape(formats.shorten(row.why, 600)) + folded_examples(row.examples)
-
-
-def _bad_records(ingestion: Sequence[dict[str, Any]]) -> tuple[Table | None, str]:
-    count = sum(artifact["quarantined"] for artifact in ingestion)
-    errors: Counter[str] = Counter()
-    for artifact in ingestion:
-        errors.update(artifact["errors"])
+def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:
     rows = [
         [item["kind"], item["path"], item["record"], item["offset"], item["reason"]]
         for artifact in ingestion
@@ -215,118 +159,33 @@ def _bad_records(ingestion: Sequence[dict[str, Any]]) -> tuple[Table | None, str
         expected = f"expected {item['expected']}, found {item['actual']}"
         reason = f"{item['what'].rstrip('.')}: {expected}"
         rows.append([item["kind"], item["path"], None, None, reason])
-    if not rows and not count:
-        return None, ""
+    if not rows:
+        return None
+    place = Column("File", code=True), numbers("Record"), numbers("Offset", "byte")
+    columns = ("Kind", *place, "Reason")
+    return Table("bad-records", "First bad records of each kind", columns, rows)
+
+
+def _bad_summary(ingestion: Sequence[dict[str, Any]]) -> str:
+    """Returns how many records are in the quarantine, by kind; empty if none are."""
+    count = sum(artifact["quarantined"] for artifact in ingestion)
+    if not count:
+        return ""
+    errors: Counter[str] = Counter()
+    for artifact in ingestion:
+        errors.update(artifact["errors"])
     kinds = ", ".join(f"{kind}: {n:,}" for kind, n in errors.most_common())
     lost = sum(artifact["lost_bytes"] for artifact in ingestion)
-    summary = f"{formats.plural(count, 'record')} in the quarantine"
-    summary += f" ({kinds})" if kinds else ""
+    summary = f"{formats.plural(count, 'record')} in the quarantine ({kinds})"
     summary += f", {formats.size(lost)} lost" if lost else ""
-    if any(artifact["quarantine_cut"] for artifact in ingestion):
-        summary += "; the quarantine is full and holds only some of them"
-    path, place = (
-        Column("File", code=True),
-        (numbers("Record"), numbers("Offset", "byte")),
-    )
-    columns = ("Kind", path, *place, "Reason")
-    table = Table("bad-records", "First bad records of each kind", columns, rows)
-    return table, f"{summary}."
+    is_cut = any(artifact["quarantine_cut"] for artifact in ingestion)
+    full = "; the quarantine is full and holds only some of them" if is_cut else ""
+    return f"{summary}{full}."
 
 
-def _schema(run: RunData) -> Table | None:
-    documents = run.documents("schema")
-    if not documents:
-        return None
-    columns = ("Feature", "Type", "Values per example", "Required in", "Domain")
-    schema, sensitive = documents[0]["schema"], documents[0]["privacy"]["sensitive"]
-    domains = {item["name"]: item for item in schema.get("string_domain", ())}
-    rows = [
-        [
-            name,
-            feature.get("type", "unknown").lower() + _unless_validated(feature),
-            _values_per_example(feature),
-            _required(feature.get("presence", {})),
-            "sensitive" if name in sensitive else _domain(feature, domains),
-            _environments(feature),
-            _comparators(feature),
-        ]
-        for name, feature in _features(schema.get("feature", ()))
-    ]
-    caption = "The schema that the data was checked against"
-    return Table("schema", caption, (*columns, "Environments", "Comparators"), rows)
-
-
-def _features(features: Any, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields each feature with its name, those of a struct after it."""
-    for feature in features:
-        name = f"{prefix}{feature['name']}"
-        yield name, feature
-        inner = feature.get("struct_domain", {}).get("feature", ())
-        yield from _features(inner, f"{name}.")
-
-
-def _unless_validated(feature: dict[str, Any]) -> str:
-    stage = feature.get("lifecycle_stage")
-    is_validated = stage not in _NOT_VALIDATED and not feature.get("deprecated")
-    return "" if is_validated else ", not validated"
-
-
-def _values_per_example(feature: dict[str, Any]) -> str:
-    if "shape" in feature:
-        sizes = [item.get("size", "any") for item in feature["shape"].get("dim", ())]
-        return f"shape [{', '.join(sizes)}]"
-    count = feature.get("value_count", {})
-    least, most = int(count.get("min", 0)), int(count.get("max", 0))
-    if not least and not most:
-        return "any"
-    if least == most:
-        return f"{least:,}"
-    return f"{least:,} to {most or 'any'}"
-
-
-def _required(presence: dict[str, Any]) -> str:
-    parts = []
-    if "min_fraction" in presence:
-        parts.append(f"{formats.percent(presence['min_fraction'])} of the examples")
-    if count := int(presence.get("min_count", 0)):
-        parts.append(formats.plural(count, "example"))
-    return ", ".join(parts)
-
-
-def _domain(feature: dict[str, Any], shared: dict[str, dict[str, Any]]) -> str:
-    kind = next((key for key in feature if key.endswith("_domain")), "")
-    domain, name = feature.get(kind, {}), feature.get("domain")
-    if name:
-        kind, domain = "string_domain", shared.get(name, {})
-    if kind in ("", "struct_domain"):
-        return ""
-    text = kind.removesuffix("_domain") + (f" {name}" if name else "")
-    if "min" in domain or "max" in domain:
-        low, high = (formats.number(domain.get(key)) for key in ("min", "max"))
-        text += f", {low} to {high}"
-    values = domain.get("value", [])
-    if values:
-        more = len(values) - _MAX_VALUES
-        text += f": {', '.join(values[:_MAX_VALUES])}"
-        text += f" and {more:,} more" if more > 0 else ""
-    return text
-
-
-def _environments(feature: dict[str, Any]) -> str:
-    return "; ".join(
-        f"{text} {', '.join(feature[key])}"
-        for key, text in (
-            ("in_environment", "only in"),
-            ("not_in_environment", "not in"),
-        )
-        if feature.get(key)
-    )
-
-
-def _comparators(feature: dict[str, Any]) -> str:
-    return "; ".join(
-        f"{check}: {_MEASURES.get(measure, measure)} "
-        f"≤ {formats.number(found.get('threshold', 0.0))}"
-        for check in ("drift", "skew")
-        for measure, found in feature.get(f"{check}_comparator", {}).items()
-    )
+def _schema(run: RunData) -> list[Any]:
+    """Returns a row per feature of the schema that the data was checked against."""
+    for document in run.documents("schema"):
+        schema = json_format.ParseDict(document["schema"], schema_pb2.Schema())
+        return show_schema(schema, document["privacy"]["sensitive"])
+    return []

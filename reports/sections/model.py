@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,162 +11,109 @@ from reports.charts.svg import is_finite
 from reports.evaluation import OVERALL, PER_CLASS, Metric, read_metrics
 from reports.read_run import RunData
 from reports.run_values import Better, better, is_measured
-from reports.sections import classification, mistakes
-from reports.sections.classification import HISTOGRAM, ClassificationView
-from reports.sections.mistakes import MistakesView
-from reports.tables import Header, Mark, Table, decimals, numbers
+from reports.sections import classification
+from reports.tables import Column, Header, Mark, Table, decimals, numbers
 from sluice.record.verdict import Check
 
 EXAMPLES = "example_count"
 _MAX_METRICS = 12
-
-
-@dataclass(frozen=True)
-class Value:
-    """A metric's value, with its interval if there is one."""
-
-    value: float | None
-    text: str | None = None
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def shown(self) -> float | str | None:
-        """The number, or the text in its place."""
-        return self.text if self.value is None else self.value
-
-    @property
-    def interval(self) -> str | None:
-        """The interval as text."""
-        if self.low is None or self.high is None:
-            return None
-        return f"{formats.number(self.low)} to {formats.number(self.high)}"
+_MAX_FEATURES = 20
 
 
 @dataclass
 class Slice:
-    """The metrics of a slice, by model and name.
+    """The metrics of a slice, by model (``candidate``, ``baseline``) and name.
 
     Attributes:
-      name: such as ``payment_type: Cash``; ``overall`` for all examples.
-      models: metric name -> value, by ``candidate`` and ``baseline``.
       per_class: the number of examples of each class; empty if unknown.
     """
 
-    name: str
-    models: dict[str, dict[str, Value]] = field(default_factory=dict)
+    models: dict[str, dict[str, Metric]] = field(default_factory=dict)
     per_class: list[float] = field(default_factory=list)
 
     @property
-    def candidate(self) -> dict[str, Value]:
+    def candidate(self) -> dict[str, Metric]:
         """The metrics of the new model, or of the only one."""
-        first: dict[str, Value] = next(iter(self.models.values()), {})
+        first: dict[str, Metric] = next(iter(self.models.values()), {})
         return self.models.get("candidate", first)
 
     def change(self, name: str) -> float | None:
         """Returns by how much the candidate's value is above the baseline's."""
-        new = self.candidate.get(name)
-        old = self.models.get("baseline", {}).get(name)
-        if new is None or old is None or new.value is None or old.value is None:
+        found = self.candidate.get(name), self.models.get("baseline", {}).get(name)
+        new, old = (metric.value if metric else None for metric in found)
+        if new is None or old is None or not is_measured(name, self.per_class):
             return None
-        return new.value - old.value
+        return new - old
 
-    def badness(self, name: str, direction: Better | None) -> tuple[int, float]:
+    def shown(self, name: str) -> float | str | None:
+        """Returns the candidate's value, or why there is none."""
+        metric = self.candidate.get(name)
+        if metric is None or not is_measured(name, self.per_class):
+            return metric and "one class"
+        return metric.text if metric.value is None else metric.value
+
+    def goodness(self, name: str, direction: Better | None) -> tuple[bool, float]:
         """Sorts worst first: by the change, else by the value; unusable ones last."""
-        value = self.candidate.get(name)
-        if value is None or value.value is None or not self.is_measured(name):
-            return 1, 0.0
+        value = self.shown(name)
+        if not is_finite(value):
+            return True, 0.0
         change = self.change(name)
-        sign = -1.0 if direction == "lower" else 1.0
-        return 0, sign * (value.value if change is None else change)
-
-    def is_measured(self, name: str) -> bool:
-        """Whether the slice has examples of the classes that the metric needs."""
-        return is_measured(name, self.per_class)
+        number = value if change is None else change
+        return False, float(number or 0) * (-1.0 if direction == "lower" else 1.0)
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """One evaluation.
-
-    Attributes:
-      overall: the metrics of all examples.
-      slices: those of each slice, the worst first.
-      order: how the slices are sorted, in a sentence.
-      left_out: how many more slices there are.
-    """
-
-    node: str
-    overall: Table
-    slices: Table | None
-    order: str
-    left_out: int
-    classification: ClassificationView | None
-
-
-@dataclass(frozen=True)
-class ModelView:
-    """What the section shows."""
-
-    evaluations: list[Evaluation]
-    mistakes: list[MistakesView]
-    mark: Mark | None
-
-
-def build(run: RunData) -> ModelView | None:
-    """Returns the view; None if no model was evaluated."""
-    classes = _classes(run)
+def build(run: RunData) -> dict[str, Any] | None:
+    """Returns what the template shows; None if no model was evaluated."""
     evaluations = [
-        _evaluation(run, i, artifact, classes)
-        for i, artifact in enumerate(run.documents("metrics"))
+        _evaluation(run, *item) for item in enumerate(run.documents("metrics"))
     ]
     if not evaluations:
         return None
-    marks = [
-        Mark("good", "passed") if gate["passed"] else Mark("bad", "not passed")
-        for gate in run.record.gates
-        if gate["gate"] == "model"
-    ]
-    return ModelView(evaluations, mistakes.build(run), next(iter(marks), None))
+    passed = [x["passed"] for x in run.record.gates if x["gate"] == "model"]
+    mistakes = run.documents("mistakes")
+    return {
+        "evaluations": evaluations,
+        "passed": passed[0] if passed else None,
+        "mistakes": [(item, _mistakes(i, item)) for i, item in enumerate(mistakes)],
+    }
 
 
-def _classes(run: RunData) -> list[str]:
-    for artifact in run.documents("mistakes"):
-        return [str(name) for name in artifact["classes"] or ()]
+def _classes(run: RunData, count: int) -> list[str]:
+    """Returns the names of the classes, or else their numbers."""
     configured = (run.record.config.get("label") or {}).get("classes")
-    return [str(name) for name in configured or ()]
+    known = [document["classes"] for document in run.documents("mistakes")]
+    for names in (*known, configured):
+        if names and len(names) == count:
+            return [str(name) for name in names]
+    return [str(i) for i in range(count)]
 
 
-def _evaluation(
-    run: RunData, index: int, artifact: dict[str, Any], classes: list[str]
-) -> Evaluation:
-    slices, histograms = _read(artifact)
-    overall = slices.pop(OVERALL, Slice(OVERALL))
-    counted = len(overall.per_class)
-    if len(classes) != counted:
-        classes = [str(i) for i in range(counted)]
+def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str, Any]:
+    slices, histograms = _read(document)
+    overall = slices.pop(OVERALL, Slice())
     names = [name for name in overall.candidate if name != EXAMPLES]
-    rows = [row for row in run.record.gate_rows("model") if row.limit_text]
-    judged = [row.check.removesuffix(" change") for row in rows]
-    primary = next((name for name in judged if name in names), None)
-    if primary is None:
-        usable = [name for name in names if overall.candidate[name].value is not None]
-        primary = usable[0] if usable else None
-    table, order = None, ""
-    if slices:
-        direction = better(primary, run.record.config) if primary else None
-        table = _slices(index, list(slices.values()), names, primary, direction)
-        if primary:
-            by = f"change of {primary}" if "baseline" in overall.models else primary
-            order = f"Worst first, by the {by}." if " " in by else f"Worst {by} first."
-    return Evaluation(
-        node=artifact["node"],
-        overall=_overall(index, overall, rows, _split(run)),
-        slices=table,
-        order=order,
-        left_out=artifact["slices_left_out"],
-        classification=classification.build(artifact, histograms, classes),
-    )
+    checks = [x for x in run.record.gate_rows("model") if x.limit_text]
+    judged = [row.check.removesuffix(" change") for row in checks]
+    usable = [name for name in names if overall.candidate[name].value is not None]
+    found = [name for name in judged if name in names] + usable
+    primary = found[0] if found else None
+    order = ""
+    if slices and primary:
+        direction = better(primary, run.record.config)
+        key = lambda item: item[1].goodness(primary, direction)  # noqa: E731
+        slices = dict(sorted(slices.items(), key=key))
+        is_change = "baseline" in overall.models
+        order = f"Worst first, by the {'change of ' if is_change else ''}{primary}."
+    classes = _classes(run, len(overall.per_class))
+    split = next((str(item["split"]) for item in run.documents("mistakes")), "")
+    return {
+        "node": document["node"],
+        "overall": _overall(index, overall, checks, split),
+        "slices": _slices(index, slices, names, primary) if slices else None,
+        "order": order,
+        "left_out": document["slices_left_out"],
+        "classification": classification.build(document, histograms, classes),
+    }
 
 
 def _read(
@@ -176,44 +123,32 @@ def _read(
     slices: dict[str, Slice] = {}
     histograms: dict[str, list[float]] = {}
     for item in read_metrics(document):
-        found = slices.setdefault(item.slice, Slice(item.slice))
+        found = slices.setdefault(item.slice, Slice())
         values = found.models.setdefault(item.model, {})
-        if item.name == HISTOGRAM:
+        if item.name == classification.HISTOGRAM:
             histograms[item.model] = item.array
         elif item.name != PER_CLASS:
-            values[item.name] = _value(item)
+            values[item.name] = item
         elif item.model != "baseline":
             found.per_class = item.array
     return slices, dict(sorted(histograms.items(), reverse=True))
 
 
-def _value(item: Metric) -> Value:
-    if item.value is None:
-        return Value(None, item.text)
-    low, high = item.bounds or (None, None)
-    bounds = [x if is_finite(x) else None for x in (low, high)]
-    if not is_finite(item.value):
-        return Value(None, str(item.value), *bounds)
-    return Value(item.value, None, *bounds)
+def _interval(metric: Metric | None) -> str | None:
+    if (
+        metric is None
+        or metric.bounds is None
+        or not all(map(is_finite, metric.bounds))
+    ):
+        return None
+    return " to ".join(map(formats.number, metric.bounds))
 
 
-def _split(run: RunData) -> str:
-    """Returns the split that was evaluated; empty if unknown."""
-    return next((str(item["split"]) for item in run.documents("mistakes")), "")
-
-
-def _limit(row: Check) -> str:
-    limit = formats.limit_text(row.limit_text or "")
-    if not row.check.endswith(" change"):
-        return limit
-    return f"change {limit}".replace("change absolute", "change")
-
-
-def _overall(index: int, overall: Slice, rows: Sequence[Check], split: str) -> Table:
-    baseline = overall.models.get("baseline")
-    has_interval = any(value.interval for value in overall.candidate.values())
-    limits: dict[str, list[Check]] = {name: [] for name in overall.candidate}
-    for row in rows:
+def _overall(index: int, overall: Slice, checks: Sequence[Check], split: str) -> Table:
+    found, baseline = overall.candidate, overall.models.get("baseline")
+    has_interval = any(map(_interval, found.values()))
+    limits: dict[str, list[Check]] = {name: [] for name in found}
+    for row in checks:
         name = row.check.removesuffix(" change")
         if row.slice == OVERALL and name in limits:
             limits[name].append(row)
@@ -222,60 +157,83 @@ def _overall(index: int, overall: Slice, rows: Sequence[Check], split: str) -> T
     columns += ["Interval"] if has_interval else []
     columns += [numbers("Baseline"), numbers("Change")] if baseline else []
     columns += ["Limit", "Result"] if has_limits else []
-    table = []
+    rows = []
     for name in sorted(limits, key=lambda name: (not limits[name], name == EXAMPLES)):
-        value = overall.candidate[name]
-        cells: list[Any] = [name, value.shown]
-        cells += [value.interval] if has_interval else []
-        if baseline:
+        cells: list[Any] = [name, overall.shown(name)]
+        cells += [_interval(found[name])] if has_interval else []
+        if baseline is not None:
             last = baseline.get(name)
             cells += [last.value if last else None, overall.change(name)]
         if has_limits:
-            text = " and ".join(map(_limit, limits[name]))
-            cells += [text or None, _result(limits[name])]
-        table.append(cells)
+            cells += _limits(limits[name])
+        rows.append(cells)
     caption = "Metrics of all examples" + (f" of {split}" if split else "")
-    return Table(f"metrics-{index}", caption, columns, table)
+    return Table(f"metrics-{index}", caption, columns, rows)
 
 
-def _result(rows: Sequence[Check]) -> Mark | None:
-    if not rows:
-        return None
-    passed = all(row.passed for row in rows)
-    return Mark("good", "pass") if passed else Mark("bad", "fail")
+def _limits(checks: Sequence[Check]) -> tuple[str | None, Mark | None]:
+    """Returns the limits of a metric and whether it holds them."""
+    if not checks:
+        return None, None
+    texts = [
+        f"change {row.limit_text}".replace("change absolute", "change")
+        if row.check.endswith(" change")
+        else row.limit_text or ""
+        for row in checks
+    ]
+    passed = all(row.passed for row in checks)
+    mark = Mark("good", "pass") if passed else Mark("bad", "fail")
+    return formats.limit_text(" and ".join(texts)), mark
 
 
 def _slices(
-    index: int,
-    slices: list[Slice],
-    names: Sequence[str],
-    primary: str | None,
-    direction: Better | None,
+    index: int, slices: Mapping[str, Slice], names: Sequence[str], primary: str | None
 ) -> Table:
     """Returns a row per slice, and columns for each metric."""
-    if primary:
-        slices.sort(key=lambda item: item.badness(primary, direction))
     shown = sorted(names, key=lambda name: name != primary)[:_MAX_METRICS]
-    has_baseline = any("baseline" in item.models for item in slices)
     columns: Header = ["Slice", numbers("Examples")]
-    with_interval = set()
+    rows: list[list[Any]] = [
+        [name, item.shown(EXAMPLES)] for name, item in slices.items()
+    ]
     for name in shown:
-        found = [item.candidate[name] for item in slices if name in item.candidate]
-        if any(value.interval for value in found):
-            with_interval.add(name)
-        is_share = all(x.value is None or 0 <= x.value <= 1 for x in found)
-        columns.append(numbers(name, "", decimals if is_share else formats.number))
-        columns += ["Interval"] if name in with_interval else []
-        columns += [numbers("Change")] if has_baseline else []
-    rows = []
-    for item in slices:
-        count = item.candidate.get(EXAMPLES)
-        row: list[Any] = [item.name, count.value if count else None]
-        for name in shown:
-            value = item.candidate.get(name) or Value(None)
-            is_measured = item.is_measured(name)
-            row.append(value.shown if is_measured else "one class")
-            row += [value.interval] if name in with_interval else []
-            row += [item.change(name) if is_measured else None] if has_baseline else []
-        rows.append(row)
+        values = [item.shown(name) for item in slices.values()]
+        is_share = all(0 <= float(x or 0) <= 1 for x in values if is_finite(x))
+        found = [(numbers(name, "", decimals if is_share else formats.number), values)]
+        intervals = [_interval(item.candidate.get(name)) for item in slices.values()]
+        if any(intervals):
+            found.append((Column("Interval"), intervals))  # type: ignore[arg-type]
+        if any("baseline" in item.models for item in slices.values()):
+            changes = [item.change(name) for item in slices.values()]
+            found.append((numbers("Change"), changes))  # type: ignore[arg-type]
+        for column, cells in found:
+            columns.append(column)
+            for row, cell in zip(rows, cells, strict=True):
+                row.append(cell)
     return Table(f"slices-{index}", "Metrics of each slice", columns, rows)
+
+
+def _mistakes(index: int, document: dict[str, Any]) -> Table | None:
+    """Returns the most confident mistakes as rows; None for those with pictures."""
+    found = document["mistakes"]
+    if not found or any(item["images"] for item in found):
+        return None
+    names = list(dict.fromkeys(name for item in found for name in item["values"]))
+    shown = names[:_MAX_FEATURES]
+    columns: Header = ["True class", "Predicted"]
+    columns.append(numbers("Probability", "%", formats.in_percent))
+    columns.append(numbers("Of the true class", "%", formats.in_percent))
+    columns += [*shown, Column("Place", code=True)]
+    rows = [
+        [
+            *(str(item[key]) for key in ("true", "predicted")),
+            *(item[key] for key in ("probability", "true_probability")),
+            *(", ".join(map(formats.number, item["values"].get(x, ()))) for x in shown),
+            f"{item['file']}, record {item['record']:,}",
+        ]
+        for item in found
+    ]
+    left_out = len(names) - len(shown)
+    caption = "The most confident mistakes"
+    if left_out:
+        caption += f", without {formats.plural(left_out, 'more feature')}"
+    return Table(f"mistakes-{index}", caption, columns, rows, limit=12)

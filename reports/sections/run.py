@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -23,75 +23,46 @@ from sluice.record.states import NODE_TONES
 # Of larger graphs, such as those of a ForEach, the table alone is shown.
 _MAX_GRAPH = 200
 _MAX_NAME = 80
-_MAX_REASON = 300
-_START = "start"
 _ENGINES = {"vertex": "Vertex AI", "kubeflow": "Kubeflow Pipelines"}
 _NEVER_STARTED = ("not_reached", "skipped", "cached")
 
 
-@dataclass(frozen=True)
-class Log:
-    """The end of a log."""
+class Span(NamedTuple):
+    """When a node ran, in seconds since the run was started or resumed last."""
 
-    name: str
-    text: str
-    is_open: bool
-
-
-@dataclass(frozen=True)
-class RunView:
-    """What the section shows.
-
-    Attributes:
-      facts: name and text: times, workers, device.
-      graph: SVG; None if it is too large, or the record has no nodes.
-      timeline: SVG; None if no node has started.
-      time: where the time went, a sentence.
-      job_page: of the job of a service's run, in the service's console.
-    """
-
-    facts: list[tuple[str, str]]
-    graph: Markup | None
-    timeline: Markup | None
-    time: str
-    nodes: Table
-    logs: list[Log]
-    job_page: str | None
+    node: NodeRecord
+    start_s: float
+    end_s: float
 
 
-def build(run: RunData) -> RunView | None:
+def build(run: RunData) -> dict[str, Any] | None:
     """Returns the view; None for a run that was refused before it had a graph."""
     record = run.record
-    names = [_START, *(node.id for node in record.nodes)]
-    logs = [
-        Log(name, text, record.error is not None and record.error.node == name)
-        for name in names
-        if (text := run.log_tail(name)).strip()
-    ]
+    names = ["start", *(node.id for node in record.nodes)]
+    logs = {name: text for name in names if (text := run.log_tail(name)).strip()}
     if not record.nodes and not logs:
         return None
-    spans = _spans(record)
-    page = str(run.job.get("page") or "")
+    spans, page = _spans(record), str(run.job.get("page") or "")
     start_is = "queue, graph" if run.job else "TFX import, graph"
-    return RunView(
-        facts=_facts(run),
-        graph=_graph(record.nodes),
-        timeline=_timeline(spans, start_is),
-        time=_where_time_went(record, spans, start_is),
-        nodes=_table(record.nodes),
-        logs=logs,
-        job_page=page if page.startswith(("https://", "http://")) else None,
-    )
+    return {
+        "facts": _facts(run),
+        "graph": _graph(record.nodes),
+        "timeline": _timeline(spans, start_is) if spans else None,
+        "time": _where_time_went(record, spans, start_is) if spans else "",
+        "nodes": _table(record.nodes),
+        "logs": logs,
+        "job_page": page if page.startswith(("https://", "http://")) else None,
+    }
 
 
 def _facts(run: RunData) -> list[tuple[str, str]]:
+    """Returns the engine, times and devices, with their names."""
     record, job = run.record, run.job
     facts = []
     engine = (record.config.get("cloud") or {}).get("engine", "")
     service = _ENGINES.get(engine, "a service")
     if job:
-        facts.append(("Engine", service))
-        facts.append(("Job", str(job["name"])))
+        facts += [("Engine", service), ("Job", str(job["name"]))]
     elif REHEARSAL in record.tags:
         tag = record.tags[REHEARSAL]
         facts.append(("Engine", f"{service}, rehearsed on this machine: {tag}"))
@@ -101,12 +72,11 @@ def _facts(run: RunData) -> list[tuple[str, str]]:
         facts.append(("Ended", formats.time(record.ended_at)))
     if record.paused_s:
         facts.append(("Paused", formats.seconds(record.paused_s)))
-    length = duration_s(record)
-    if length is not None:
+    if (length := duration_s(record)) is not None:
         facts.append(("Duration", formats.seconds(length)))
-    for artifact in run.documents("epochs"):
-        if training := artifact.get("training"):
-            facts.append((f"{artifact['node']} ran on", training["strategy"]))
+    for document in run.documents("epochs"):
+        if training := document.get("training"):
+            facts.append((f"{document['node']} ran on", training["strategy"]))
             if used := training.get("device_memory_peak_bytes"):
                 facts.append(("Device memory", f"{formats.size(used)} at its peak"))
     return facts
@@ -120,7 +90,6 @@ def _graph(nodes: Sequence[NodeRecord]) -> Markup | None:
         GraphNode(
             names[node.id],
             formats.shorten(node.kind, _MAX_NAME),
-            # An event that a full disk has cut may leave out a node.
             tuple(names[upstream] for upstream in node.upstream if upstream in names),
             gate=node.kind in GATES,
         )
@@ -130,16 +99,7 @@ def _graph(nodes: Sequence[NodeRecord]) -> Markup | None:
     return Markup(as_svg(graph, states, styled=False))
 
 
-@dataclass(frozen=True)
-class _Span:
-    """When a node ran, in seconds since the run was started or resumed last."""
-
-    node: NodeRecord
-    start_s: float
-    end_s: float
-
-
-def _spans(record: RunRecord) -> list[_Span]:
+def _spans(record: RunRecord) -> list[Span]:
     begin = datetime.fromisoformat([record.started_at, *record.resumed_at][-1])
     spans = []
     for node in record.nodes:
@@ -149,76 +109,57 @@ def _spans(record: RunRecord) -> list[_Span]:
         # The start of a run is recorded to the second, that of a node more exactly.
         if start_s > -1:
             end_s = start_s + (node.duration_s or 0.0)
-            spans.append(_Span(node, max(start_s, 0.0), end_s))
+            spans.append(Span(node, max(start_s, 0.0), end_s))
     return sorted(spans, key=lambda span: span.start_s)
 
 
-def _timeline(spans: Sequence[_Span], start_is: str) -> Markup | None:
-    if not spans:
-        return None
-    last_s = max(span.end_s for span in spans)
-    first_s = spans[0].start_s
+def _timeline(spans: Sequence[Span], start_is: str) -> Markup:
+    first_s, last_s = spans[0].start_s, max(span.end_s for span in spans)
     note = f"{formats.seconds(first_s)}, {start_is}"
     bars = [Bar("start", 0.0, first_s, note, "quiet")]
-    for span in spans:
-        state, end_s = span.node.state, span.end_s
-        note = state.replace("_", " ")
-        if state == "ran":
-            note = formats.seconds(span.node.duration_s)
-        elif state == "running":
-            end_s = last_s
-        bars.append(Bar(span.node.id, span.start_s, end_s, note, NODE_TONES[state]))
+    for node, start_s, end_s in spans:
+        note = node.state.replace("_", " ")
+        if node.state == "ran":
+            note = formats.seconds(node.duration_s)
+        end_s = last_s if node.state == "running" else end_s
+        bars.append(Bar(node.id, start_s, end_s, note, NODE_TONES[node.state]))
     return timeline("When each node ran, since the run began", bars)
 
 
-def _where_time_went(record: RunRecord, spans: Sequence[_Span], start_is: str) -> str:
-    """Returns how much of the wall time the longest nodes and the start took."""
-    if not spans:
-        return ""
-    total = max(span.end_s for span in spans)
-    first = spans[0].start_s
+def _where_time_went(record: RunRecord, spans: Sequence[Span], start_is: str) -> str:
+    """Returns how much of the wall time the start and the longest nodes took."""
+    first_s = spans[0].start_s
+    begun = "the resume" if record.resumed_at else "the start"
+    text = (
+        f"The first node started {formats.seconds(first_s)} after {begun} ({start_is})"
+    )
     longest = sorted(spans, key=lambda span: span.start_s - span.end_s)[:3]
     parts = [
-        f"{span.node.id} {formats.seconds(span.end_s - span.start_s)}"
-        for span in longest
-        if span.end_s > span.start_s
+        f"{node.id} {formats.seconds(end_s - start_s)}"
+        for node, start_s, end_s in longest
+        if end_s > start_s
     ]
-    begun = "the resume" if record.resumed_at else "the start"
-    after = f"{formats.seconds(first)} after {begun} ({start_is})"
-    text = f"The first node started {after}"
-    if parts:
-        text += f"; the longest nodes are {', '.join(parts)}"
-    busy = sum(span.end_s - span.start_s for span in spans)
-    if total > first:
-        text += f"; {busy / (total - first):.1f} nodes ran at once on average"
-    return f"{text}."
+    return f"{text}; the longest nodes are {', '.join(parts)}." if parts else f"{text}."
 
 
 def _table(nodes: Sequence[NodeRecord]) -> Table:
-    return Table(
-        id="nodes",
-        caption="Nodes",
-        header=(
-            "Node",
-            "State",
-            numbers("Time", format=formats.seconds, bar=True),
-            numbers("Peak memory", format=formats.size, bar=True),
-            numbers("Attempts"),
-            "Why",
-        ),
-        rows=[
-            (
-                node.id
-                if node.kind in ("", node.id)
-                else Markup('{} <span class="muted small">{}</span>').format(
-                    formats.shorten(node.id, 200), formats.shorten(node.kind, 100)
-                ),
-                Mark(NODE_TONES[node.state], node.state.replace("_", " ")),
-                node.duration_s if node.attempts or node.duration_s else None,
-                node.peak_memory_bytes,
-                node.attempts,
-                formats.shorten(node.reason or "", _MAX_REASON),
-            )
-            for node in nodes
-        ],
-    )
+    time = numbers("Time", format=formats.seconds, bar=True)
+    memory = numbers("Peak memory", format=formats.size, bar=True)
+    kind = Markup('{} <span class="muted small">{}</span>')
+    rows = [
+        (
+            node.id
+            if node.kind in ("", node.id)
+            else kind.format(
+                formats.shorten(node.id, 200), formats.shorten(node.kind, 100)
+            ),
+            Mark(NODE_TONES[node.state], node.state.replace("_", " ")),
+            node.duration_s if node.attempts or node.duration_s else None,
+            node.peak_memory_bytes,
+            node.attempts,
+            formats.shorten(node.reason or "", 300),
+        )
+        for node in nodes
+    ]
+    header = ("Node", "State", time, memory, numbers("Attempts"), "Why")
+    return Table("nodes", "Nodes", header, rows)

@@ -2,110 +2,57 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 from markupsafe import Markup
 
 from reports import formats
-from reports.compare import Comparison, compare
+from reports.compare import Comparison, compare, summarize_changes
 from reports.diff_tables import diff_tables
 from reports.read_run import RunData
 from reports.run_values import duration_s
-from reports.summarize_changes import summarize_changes
 from reports.tables import Mark, Table, folded_examples, numbers
-from sluice.record.parts import ErrorRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
 from sluice.record.verdict import Check, Verdict
 
-_WORKSPACE = re.compile(r" --workspace[ =]('[^']*'|\S+)")
 _RESULTS: dict[str, Mark] = {
     "FAIL": Mark("bad", "fail"),
     "warn": Mark("warn", "warn"),
     "ignored": Mark("quiet", "ignored"),
     "pass": Mark("good", "pass"),
 }
-_ORDER = list(_RESULTS)
 _MAX_DECISIVE = 5
 _MAX_METRICS = 2
+# What is to be done, and the command for it if there is one.
+Step = tuple[str, str | None]
 
 
-@dataclass(frozen=True)
-class Gate:
-    """The checks of a gate; those that failed come first."""
-
-    name: str
-    mark: Mark
-    summary: str
-    checks: Table
-    is_open: bool
-    override: str | None
-
-
-@dataclass(frozen=True)
-class Step:
-    """Something to do next, with its command if there is one."""
-
-    text: str
-    command: str | None = None
-
-
-@dataclass(frozen=True)
-class VerdictView:
-    """What the section shows.
-
-    Attributes:
-      tone: how good it is.
-      headline: the verdict, in one sentence.
-      decisive: the rows that decided, as sentences.
-      tiles: name, value and remark of the most important numbers.
-      error: the first error; None for that of a gate, which ``decisive`` says.
-      previous: the last run before it that pushed; None if there is none.
-      summary: what has changed since, a line per kind: what, and text.
-      changes: the same as tables.
-    """
-
-    tone: Tone
-    headline: str
-    decisive: list[str]
-    tiles: list[tuple[str, str, str]]
-    gates: list[Gate]
-    error: ErrorRecord | None
-    steps: list[Step]
-    previous: RunRecord | None
-    summary: list[tuple[str, str]]
-    changes: list[Table]
-
-
-def build(run: RunData) -> VerdictView:
-    """Returns the view; every run has this section."""
+def build(run: RunData) -> dict[str, Any]:
+    """Returns what the template shows; every run has this section."""
     record = run.record
     verdicts = [Verdict.from_dict(gate) for gate in record.gates]
     tone, headline = _headline(record, verdicts)
-    changed = _changes(run)
-    return VerdictView(
-        tone=tone,
-        headline=headline,
-        decisive=_decisive(record, verdicts),
-        tiles=_tiles(run, verdicts),
-        gates=[_gate(verdict) for verdict in verdicts],
-        error=record.error if record.status != "blocked" else None,
-        steps=_steps(record, verdicts),
-        previous=run.previous.record if run.previous and changed else None,
-        summary=[
-            (kind, text.replace(" -> ", " → "))
-            for line in (summarize_changes(changed) if changed else ())
-            for kind, _, text in [line.partition(": ")]
+    found = _changes(run)
+    tables = diff_tables(found, all_metrics=False) if found else []
+    return {
+        "tone": tone,
+        "headline": headline,
+        "decisive": _decisive(record, verdicts),
+        "tiles": _tiles(run, verdicts),
+        "gates": [(verdict, *_gate(verdict)) for verdict in verdicts],
+        "steps": _steps(record, verdicts),
+        "previous": run.previous.record if run.previous and found else None,
+        "summary": [
+            line.replace(" -> ", " → ").split(": ", 1)
+            for line in (summarize_changes(found) if found else ())
         ],
-        changes=[
-            replace(table, id=f"changed-{table.id}")
-            for table in (diff_tables(changed, all_metrics=False) if changed else ())
-        ],
-    )
+        "changes": [replace(table, id=f"changed-{table.id}") for table in tables],
+    }
 
 
 def _changes(run: RunData) -> Comparison | None:
@@ -140,9 +87,8 @@ def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str
         text = f"Version {push.version} was pushed: {_passed(verdicts)}"
         if record.status == "failed":
             text += f", but the run failed{where}"
-        if any(verdict.override is not None for verdict in verdicts):
-            tone = "warn"
-        return tone, text
+        is_overridden = any(verdict.override is not None for verdict in verdicts)
+        return "warn" if is_overridden else tone, text
     if push and push.state == "already_served":
         what = "Nothing to do" if record.status == "up_to_date" else "The same model"
         return tone, f"{what}: version {push.version} is served already"
@@ -172,8 +118,7 @@ def _failed(verdicts: Sequence[Verdict]) -> Verdict | None:
 
 def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
     """Returns the failed rows, or the row of the last gate closest to its limit."""
-    failed = _failed(verdicts)
-    if failed:
+    if failed := _failed(verdicts):
         rows = [_sentence(row) for row in failed.failures]
         more = len(rows) - _MAX_DECISIVE
         return rows[:_MAX_DECISIVE] + ([f"and {more:,} more"] if more > 0 else [])
@@ -181,7 +126,7 @@ def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
         return [record.error.message.partition("\n")[0]]
     if record.status in ("failed", "interrupted", "running"):
         return []
-    by_hand = [
+    sentences = [
         f"{formats.plural(len(item.failures), 'check')} of the {item.gate} gate "
         f"failed, accepted by hand: {item.override}"
         for item in verdicts
@@ -194,8 +139,8 @@ def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
     ]
     if measured:
         _, closest = min(measured, key=lambda item: item[0])
-        by_hand.append(f"Closest to its limit: {_sentence(closest)}")
-    return by_hand
+        sentences.append(f"Closest to its limit: {_sentence(closest)}")
+    return sentences
 
 
 def _sentence(row: Check) -> str:
@@ -210,23 +155,20 @@ def _sentence(row: Check) -> str:
 
 
 def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    record = run.record
-    tiles = []
+    """Returns name, value and remark of the most important numbers."""
+    record, tiles = run.record, []
     push = record.pushes[0] if record.pushes else None
     if push and push.version is not None:
         tiles.append(("Version", str(push.version), push.state.replace("_", " ")))
-    model = next((item for item in verdicts if item.gate == "model"), None)
-    rows = [row for row in (model.rows if model else ()) if row.compared is not None]
-    for row in rows[:_MAX_METRICS]:
+    judged = [row for x in verdicts if x.gate == "model" for row in x.rows]
+    for row in [row for row in judged if row.compared is not None][:_MAX_METRICS]:
         name = row.check if row.slice == "overall" else f"{row.check}, {row.slice}"
         limit = f"limit {formats.limit_text(row.limit_text or '')}"
         tiles.append((name, formats.number(row.compared), limit))
     ingested = [item.get("records") for item in run.documents("ingestion")]
-    records = sum(item for item in ingested if isinstance(item, int))
-    if records:
+    if records := sum(item for item in ingested if isinstance(item, int)):
         tiles.append(("Examples", formats.number(records), "in all splits"))
-    length = duration_s(record)
-    if length is not None:
+    if (length := duration_s(record)) is not None:
         times = formats.plural(len(record.resumed_at), "time")
         resumed = f"without pauses: resumed {times}" if record.resumed_at else ""
         tiles.append(("Duration", formats.seconds(length), resumed))
@@ -237,40 +179,32 @@ def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, st
     return tiles
 
 
-def _gate(verdict: Verdict) -> Gate:
-    rows = sorted(verdict.rows, key=lambda row: _ORDER.index(row.result))
+def _gate(verdict: Verdict) -> tuple[Mark, str, Table]:
+    """Returns a gate's result, how many checks had which one, and the checks."""
+    order = [*_RESULTS]
+    rows = sorted(verdict.rows, key=lambda row: order.index(row.result))
     counts = Counter(row.result for row in rows)
     mark = Mark("good", "passed") if verdict.passed else Mark("bad", "not passed")
-    return Gate(
-        name=verdict.gate,
-        mark=mark if verdict.override is None else Mark("warn", "overridden"),
-        summary=", ".join(f"{n:,} {_RESULTS[name]}" for name, n in counts.items()),
-        checks=Table(
-            id=f"gate-{verdict.gate}",
-            caption=f"Checks of the {verdict.gate} gate",
-            header=(
-                "Result",
-                "Check",
-                "Slice or split",
-                "Limit",
-                numbers("Baseline"),
-                numbers("Actual"),
-            ),
-            rows=[
-                (
-                    _RESULTS[row.result],
-                    _check(row),
-                    row.slice,
-                    row.limit_text and formats.limit_text(row.limit_text),
-                    row.baseline,
-                    row.actual,
-                )
-                for row in rows
-            ],
-        ),
-        is_open=not verdict.passed or verdict.gate == "model",
-        override=verdict.override,
+    header = ("Result", "Check", "Slice or split", "Limit")
+    table = Table(
+        id=f"gate-{verdict.gate}",
+        caption=f"Checks of the {verdict.gate} gate",
+        header=(*header, numbers("Baseline"), numbers("Actual")),
+        rows=[
+            (
+                _RESULTS[row.result],
+                _check(row),
+                row.slice,
+                row.limit_text and formats.limit_text(row.limit_text),
+                row.baseline,
+                row.actual,
+            )
+            for row in rows
+        ],
     )
+    summary = ", ".join(f"{n:,} {_RESULTS[name]}" for name, n in counts.items())
+    overridden = Mark("warn", "overridden")
+    return mark if verdict.override is None else overridden, summary, table
 
 
 def _check(row: Check) -> str | Markup:
@@ -288,36 +222,38 @@ def _check(row: Check) -> str | Markup:
 def _steps(record: RunRecord, verdicts: Sequence[Verdict]) -> list[Step]:
     if record.status == "running":
         return [
-            Step("Follow it in the terminal", _command(record, "status")),
-            Step("Stop it; finished nodes are kept", _command(record, "cancel")),
+            ("Follow it in the terminal", _command(record, "status")),
+            ("Stop it; finished nodes are kept", _command(record, "cancel")),
         ]
     if record.resume_command:
         text = "Resume the run: nodes that have finished are not run again"
-        steps = [Step(text, record.resume_command)]
+        steps: list[Step] = [(text, record.resume_command)]
         if record.status == "failed":
             text = "Or, once config or code is corrected, run it again: that keeps them"
-            steps.append(Step(text, record.command))
+            steps.append((text, record.command))
         return steps
     failed = _failed(verdicts)
     if failed and failed.gate == "data":
         remedies = dict.fromkeys((row.remedy, row.command) for row in failed.failures)
         steps = [
-            Step(
+            (
                 remedy[:1].upper() + remedy[1:],
-                _command(record, *command.split()) if command else None,
+                _command(record, *verb.split()) if verb else None,
             )
-            for remedy, command in remedies
+            for remedy, verb in remedies
             if remedy
         ]
         text = "Or override the gate once, with a reason that is recorded"
-        return [*steps, Step(text, f"{record.command} --accept-data 'REASON'")]
+        return [*steps, (text, f"{record.command} --accept-data 'REASON'")]
     if record.status in ("blocked", "failed"):
         text = "Change the config, the data or the code, then run it again: nodes that "
-        return [Step(text + "have not changed come from the cache", record.command)]
+        return [(text + "have not changed come from the cache", record.command)]
     return []
 
 
 def _command(record: RunRecord, *verb: str) -> str:
     """Returns a command for the same pipeline and workspace."""
-    found = _WORKSPACE.search(record.command)
-    return shlex.join(["sluice", *verb, record.pipeline]) + (found[0] if found else "")
+    words = shlex.split(record.command)
+    at = words.index("--workspace") if "--workspace" in words else len(words)
+    joined = [word for word in words if word.startswith("--workspace=")]
+    return shlex.join(["sluice", *verb, record.pipeline, *words[at : at + 2], *joined])

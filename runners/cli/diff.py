@@ -9,11 +9,10 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from reports.compare import Comparison, compare
+from reports.compare import Comparison, compare, summarize_changes
 from reports.diff_page import diff_markdown, render_diff
 from reports.diff_tables import diff_tables
 from reports.read_run import RunData, last_pushed, read_run
-from reports.summarize_changes import summarize_changes
 from reports.tables import Mark, Table
 from runners.cli.echo import echo, echo_output, echo_warning
 from runners.cli.options import Result, json_result, workspace_option

@@ -25,7 +25,6 @@ from reports.run_values import (
     examples,
     metrics,
     outcome,
-    parameters,
     version,
 )
 from runners.cli.echo import echo, echo_warning
@@ -158,7 +157,7 @@ def _export(client: Any, experiment: str, run: RunData, done: dict[str, Any]) ->
         run_name=record.run_id,
         tags=_tags(record),
     ).info.run_id
-    for name, value in parameters([record])[0].items():
+    for name, value in flatten(record.config).items():
         client.log_param(run_id, _allowed(name), _text(value))
     for words, value, step in _metrics(run):
         name = "/".join(map(_allowed, words))

@@ -8,8 +8,7 @@ from datetime import datetime, timezone
 from rich.console import Console
 from rich.table import Table
 
-from reports.formats import progress, seconds
-from reports.run_values import tags_text
+from reports.formats import progress, seconds, tags_text
 from runners.cli.render_verdict import print_verdict
 from runners.cli.rich_console import make_table, plain, plain_lines, say
 from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord

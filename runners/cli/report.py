@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from reports.index_page import render_index
-from reports.read_run import RunData
-from reports.run_page import REPORT_FILE, write_report
+from reports.read_run import REPORT_FILE, RunData
+from reports.run_page import write_report
 from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, json_result, run_option, workspace_option
 from runners.operations.find_run import (

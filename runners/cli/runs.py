@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 
-from reports.formats import seconds
+from reports.formats import seconds, tags_text
 from reports.read_run import RunData
 from reports.run_table import RunTable, make_run_table
-from reports.run_values import tags_text
 from runners.cli.echo import echo, echo_output, echo_warning
 from runners.cli.options import Result, config_options, json_result, workspace_option
 from runners.cli.rich_console import make_console, make_table, plain, say
@@ -104,11 +103,11 @@ def _has_tag(record: RunRecord, tag: str) -> bool:
 
 
 def _as_csv(table: RunTable) -> str:
-    own = ("run_id", "started_at", "duration_s", "status", "verdict", "version")
+    own = ("run_id", "started_at", "duration_s", "status", "outcome", "version")
     rows = [
         {
-            **{name: getattr(row, name) for name in own},
-            "tags": tags_text(row.tags),
+            **{name: row.facts[name] for name in own},
+            "tags": tags_text(row.facts["tags"]),
             **{f"examples.{name}": count for name, count in row.examples.items()},
             **{f"metrics.{name}": value for name, value in row.metrics.items()},
             **{f"parameters.{name}": _text(x) for name, x in row.parameters.items()},
@@ -130,15 +129,15 @@ def _print_table(table: RunTable, total: int) -> None:
     metrics, parameters = metrics[:_SHOWN_METRICS], parameters[:_SHOWN_PARAMETERS]
     rows: list[dict[str, Any]] = [
         {
-            "run": row.run_id,
-            "verdict": plain(row.verdict, RUN_STYLES[row.status]),
-            "version": _text(row.version),
-            "time": seconds(row.duration_s, ""),
+            "run": row.facts["run_id"],
+            "verdict": plain(row.facts["outcome"], RUN_STYLES[row.facts["status"]]),
+            "version": _text(row.facts["version"]),
+            "time": seconds(row.facts["duration_s"], ""),
             "examples": f"{sum(row.examples.values()):,}" if row.examples else "",
             **{name: cell(row.metrics.get(name)) for name in metrics},
             **{_short(x): _cut(_text(row.parameters.get(x))) for x in parameters},
-            "tags": tags_text(row.tags),
-            "started": row.started_at[:16].replace("T", " "),
+            "tags": tags_text(row.facts["tags"]),
+            "started": row.facts["started_at"][:16].replace("T", " "),
         }
         for row in table.rows
     ]

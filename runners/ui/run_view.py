@@ -14,7 +14,7 @@ from markupsafe import Markup
 from reports import formats
 from reports.epoch_reports import EpochReports
 from reports.read_run import RunData, last_pushed
-from reports.run_page import SECTIONS, render_section
+from reports.run_page import render_section
 from reports.run_values import duration_s
 from reports.sections.run import build
 from reports.sections.training import curves
@@ -22,7 +22,6 @@ from runners.operations.find_run import FoundRun
 from sluice.record.parts import NodeRecord
 
 Drawn = TypeVar("Drawn")
-_VERDICT = next(item for item in SECTIONS if item.name == "verdict")
 
 
 def run_values(
@@ -42,7 +41,7 @@ def run_values(
     verdict = None
     if record.status != "running":
         run.previous = last_pushed(run)
-        verdict = render_section(run, _VERDICT)
+        verdict = render_section(run, "verdict")
     logs = [name for name in log_files(found) if run.log_tail(name).strip()]
     if log not in logs:
         states = {node.id: node.state for node in nodes}
@@ -54,8 +53,8 @@ def run_values(
         "elapsed": formats.seconds(duration_s(record, now_utc())),
         "verdict": verdict,
         "nodes": [(node, remark(node)) for node in nodes],
-        "timeline": section and section.timeline,
-        "graph": section and section.graph,
+        "timeline": section and section["timeline"],
+        "graph": section and section["graph"],
         "charts": _drawn(run, _curves),
         "tensorboard": shlex.quote(str(training)) if training.is_dir() else None,
         "logs": logs,

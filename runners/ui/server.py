@@ -36,8 +36,8 @@ from starlette.staticfiles import StaticFiles
 from reports.compare import compare
 from reports.diff_page import render_diff
 from reports.environment import inline
-from reports.read_run import RunData, read_run
-from reports.run_page import REPORT_FILE, render_run
+from reports.read_run import REPORT_FILE, RunData, read_run
+from reports.run_page import render_run
 from runners.operations.pipeline_request import next_command
 from runners.ui.actions import ChildProcesses
 from runners.ui.guard import guards

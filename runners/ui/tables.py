@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
 
 from reports.formats import seconds, shorten, time, visible
-from reports.index_page import Index, make_index
+from reports.index_page import make_index
 from reports.read_run import RunData
 from reports.run_table import make_run_table
 from reports.run_values import duration_s, outcome, version
@@ -66,7 +67,7 @@ def _remark(record: RunRecord) -> str:
     return "; ".join(f"{node.id} {remark(node)}".rstrip() for node in running)
 
 
-def run_index(runs: Sequence[FoundRun]) -> Index:
+def run_index(runs: Sequence[FoundRun]) -> dict[str, Any]:
     """Returns table and trends of a pipeline's runs, as on the page of all runs."""
     links = {item.record.run_id: _run_link(item) for item in runs}
     data = [RunData(item.run_dir, item.record) for item in runs]
@@ -77,7 +78,7 @@ def version_table(listed: Sequence[ListedModel], runs: Sequence[FoundRun]) -> Ta
     """Returns a row for each pushed version, with the metrics of its run."""
     links = {item.record.run_id: _run_link(item) for item in runs}
     table = make_run_table(RunData(item.run_dir, item.record) for item in runs)
-    metrics = {row.run_id: row.metrics for row in table.rows}
+    metrics = {row.facts["run_id"]: row.metrics for row in table.rows}
     rows = []
     for item in listed:
         pushed, flaws = item.version, ", ".join(item.flaws)

@@ -1,192 +1,168 @@
-"""Comparison of two runs."""
-
-from __future__ import annotations
+"""Comparison of two runs: their values, the tables, Markdown and a page."""
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from reports.compare import Change, SourceChange, compare
+from reports.compare import Change, compare, summarize_changes
+from reports.diff_page import diff_markdown, render_diff
+from reports.diff_tables import diff_tables
 from reports.read_run import RunData
 from reports.run_values import better, duration_s, examples, metrics, outcome
-from reports.summarize_changes import summarize_changes, value_texts
 from sluice.record.parts import DocumentRecord, NodeRecord, PushRecord
 from sluice.record.run_record import RunRecord
-from sluice.record.verdict import Check, Verdict
 from tests.kit import protos
-from tests.kit.protos import slice_metrics as _metrics
+from tests.kit.protos import slice_metrics
+from tests.kit.read_page import Page
+from tests.kit.runs import a_check, a_gate
 
 pytestmark = pytest.mark.unit
 
+HOSTILE = "<script>alert(1)</script> | `x` [a](b) @team \u202e\n# h"
+SPAN = {"span": 3, "version": 1, "date": None}
 
-def _run(record: RunRecord, content: Mapping[str, Any] = {}) -> RunData:
+
+def _run(content=None, **values):
     """Returns a run with one document of each kind."""
-    record.documents = [DocumentRecord(kind, "Node", kind) for kind in content]
-    return RunData(Path(), record, _documents=dict(content))
+    record = RunRecord("r1", "digits", "c", "2026-01-01T00:00:00+00:00", **values)
+    record.documents = [DocumentRecord(kind, "Node", kind) for kind in content or {}]
+    return RunData(Path(), record, _documents=dict(content or {}))
 
 
-def _record(run_id: str = "r1", **values: Any) -> RunRecord:
-    return RunRecord(run_id, "digits", "sluice", "2026-01-01T00:00:00+00:00", **values)
+def _evaluated(*slices, **record):
+    return _run({"metrics": protos.evaluation(*slices)}, **record)
 
 
-def _numeric(name: str, mean: float) -> dict[str, Any]:
-    stats: dict[str, Any] = {"mean": mean, "std_dev": 2.0, "median": 1.0, "max": 9.0}
-    return protos.numeric(name, present=10, **stats)
-
-
-def _statistics(*features: dict[str, Any], examples: int = 10) -> dict[str, Any]:
+def _statistics(*features, examples=10):
     splits = {"train": protos.split(*features, examples=examples)}
     privacy = {"sensitive": ["secret"]}
     return {"statistics": {"node": "S", "privacy": privacy, "splits": splits}}
 
 
-def _evaluated(*slices: dict[str, Any], **record: Any) -> RunData:
-    return _run(_record(**record), {"metrics": protos.evaluation(*slices)})
+def _numeric(name, mean):
+    stats = {"mean": mean, "std_dev": 2.0, "median": 1.0, "max": 9.0}
+    return protos.numeric(name, present=10, **stats)
 
 
-def _with_code(**code: str) -> RunData:
-    executions = [{"node": "Trainer", "code": code}, {"node": "Importer"}]
-    return _run(_record(), {"lineage": {"executions": executions}})
+def _lines(before, after):
+    return summarize_changes(compare(before, after))
 
 
-def test_a_run_compared_with_itself_differs_in_nothing():
-    run = _evaluated(_metrics({"auc": 0.9, "lost": "NaN"}), config={"a": math.pi})
+def test_a_run_compared_with_itself_differs_in_nothing(run_with):
+    run = _evaluated(slice_metrics({"auc": 0.9, "lost": "NaN"}), config={"a": math.pi})
     found = compare(run, run)
-    assert not any((found.config, found.code, found.inputs, found.packages))
-    assert not any((found.spans, found.examples, found.features, found.gates))
-    assert [item.metric for item in found.changed_metrics] == []
+    assert not any(found.changes.values()) and not found.features
+    assert [item.outcome for item in found.metrics] == ["same", "same"]
+    same = compare(run_with(), run_with())
+    assert [table.id for table in diff_tables(same, all_metrics=False)] == ["runs"]
+    assert "Nothing that has an effect on the model differs." in diff_markdown(same)
 
 
-def test_config_values_are_compared_by_path():
-    before = _record(config={"train": {"epochs": 3, "seed": 1}, "model": "cnn"})
-    after = _record(config={"train": {"epochs": 5, "seed": 1}, "slices": [["a"]]})
-    assert compare(_run(before), _run(after)).config == (
-        Change("train.epochs", 3, 5),
-        Change("model", "cnn", None),
-        Change("slices[0]", None, ["a"]),
+def test_each_kind_of_value_is_compared_by_its_name():
+    fare = {"name": "fare", "type": "FLOAT", "float_domain": {"max": 9}}
+    words = protos.text("word", {"a": 6.0, "b": 4.0}, present=10)
+    schema = {"schema": {"feature": [fare]}}
+    code = {"executions": [{"node": "Trainer", "code": {"old": "1", "edited": "1"}}]}
+    before = _run(
+        {"schema": schema, "lineage": code, **_statistics(words)},
+        config={"train": {"epochs": 3, "seed": 1}},
+        packages={"tfx": "1.16.0"},
+        spans={"data": [SPAN]},
     )
-
-
-def test_code_is_compared_by_the_modules_of_each_node():
-    before = _with_code(same="1", old="1", edited="1")
-    after = _with_code(same="1", new="1", edited="2")
-    assert compare(before, after).code == (
-        SourceChange("edited", "changed", ("Trainer",)),
-        SourceChange("new", "new", ("Trainer",)),
-        SourceChange("old", "gone", ("Trainer",)),
+    fare = {**fare, "float_domain": {"max": 5}}
+    code = {"executions": [{"node": "Trainer", "code": {"new": "1", "edited": "2"}}]}
+    changed = {"schema": {"schema": {"feature": [fare]}}, "lineage": code}
+    after = _run(
+        {**changed, **_statistics(words, examples=30)},
+        config={"train": {"epochs": 5, "seed": 1}},
+        packages={"tfx": "1.21.0"},
+        spans={"data": [SPAN, {**SPAN, "span": 4, "date": "2026-01-02"}]},
     )
-    assert compare(before, _run(_record())).code == ()
+    assert _lines(before, after) == [
+        "config: train.epochs 3 -> 5",
+        "code: edited, new, old",
+        "schema: fare.float_domain.max 9 -> 5",
+        "packages: tfx 1.16.0 -> 1.21.0",
+        "spans: data span 3 version 1 -> "
+        "span 3 version 1, span 4 version 1 (2026-01-02)",
+        "examples: train 10 -> 30",
+    ]
+    tables = {x.id: x.rows for x in diff_tables(compare(before, after))}
+    assert tables["code"] == [("edited", "changed"), ("new", "new"), ("old", "gone")]
 
 
 def test_what_one_record_does_not_have_is_no_change():
-    """As that of a run that failed before it read anything, or of an old version."""
-    span = {"span": 3, "version": None, "date": None}
-    facts: dict[str, Any] = {"config": {"a": 1}, "packages": {"tfx": "1"}}
-    facts["gates"] = [Verdict("data", (Check("a", "b", "c", 1, 2, True),)).to_dict()]
-    documents = {**_statistics(), "metrics": protos.evaluation(_metrics({"auc": 0.9}))}
-    full = _run(_record(spans={"data": [span]}, **facts), documents)
-    for found in (compare(full, _run(_record())), compare(_run(_record()), full)):
-        assert not (found.config or found.packages or found.spans or found.examples)
-        assert not (found.gates or found.metrics)
+    """As that of a run that failed before it read anything."""
+    documents = {
+        **_statistics(),
+        "metrics": protos.evaluation(slice_metrics({"a": 1.0})),
+    }
+    facts = {"config": {"a": 1}, "packages": {"tfx": "1"}, "spans": {"data": [SPAN]}}
+    full = _run(documents, gates=[a_gate("data", a_check("x"))], **facts)
+    assert _lines(full, _run()) == _lines(_run(), full) == []
+    assert compare(full, _run()).changes["gates"] == []
 
 
-def test_digests_tell_which_input_differs():
-    before = _record(digests={"data": "1", "code": "1"})
-    after = _record(digests={"data": "2", "code": "1", "schema": "1"})
-    assert compare(_run(before), _run(after)).inputs == ("data",)
-
-
-def test_schemas_are_compared_by_feature():
-    fare = {"name": "fare", "type": "FLOAT", "float_domain": {"max": 9}}
-    gone = {"name": "gone", "type": "INT"}
-    before = _run(_record(), {"schema": {"schema": {"feature": [fare, gone]}}})
-    other = {**fare, "float_domain": {"max": 5}}
-    new = {"name": "new", "type": "BYTES"}
-    after = _run(_record(), {"schema": {"schema": {"feature": [other, new]}}})
-    found = compare(before, after)
-    assert found.schema == (
-        Change("fare.float_domain.max", 9, 5),
-        Change("gone", "INT", None),
-        Change("new", None, "BYTES"),
-    )
-    assert summarize_changes(found) == [
-        "schema: fare.float_domain.max 9 -> 5, gone INT -> none, new none -> BYTES"
+def test_digests_tell_what_differs_where_the_record_does_not_say_it():
+    digests = ({"data": x, "code": "1", "schema": x} for x in "12")
+    before, after = (_run(digests=x) for x in digests)
+    assert _lines(before, after) == [
+        "schema: digest of the schema 1 -> 2",
+        "examples: digest of the data 1 -> 2",
     ]
-    assert compare(before, _run(_record())).schema == ()
-
-
-def test_spans_and_examples_of_the_data():
-    span = {"span": 3, "version": 1, "date": None}
-    before = _run(_record(spans={"data": [span]}), _statistics())
-    later = _record(spans={"data": [span, {**span, "span": 4, "date": "2026-01-02"}]})
-    found = compare(before, _run(later, _statistics(examples=30)))
-    assert found.spans == (Change("data", ["3 v1"], ["3 v1", "4 v1 (2026-01-02)"]),)
-    assert found.examples == (Change("train", 10, 30),)
 
 
 def test_features_are_sorted_by_how_far_they_have_moved():
     words = protos.text("word", {"a": 6.0, "b": 4.0}, present=10)
     other = protos.text("word", {"b": 4.0}, present=10)
     other["string_stats"]["unique"] = "2"
-    before = _run(
-        _record(), _statistics(words, _numeric("fare", 1.0), _numeric("same", 1.0))
+    secret, more = (
+        protos.feature("secret", "string_stats", "STRING", unique=x, present=10)
+        for x in ("9", "8")
     )
-    after = _run(
-        _record(), _statistics(other, _numeric("fare", 4.0), _numeric("same", 1.0))
+    same, nothing = (
+        _numeric("same", 1.0),
+        protos.numeric("empty", present=0, missing=10),
     )
-    fare, word = compare(before, after).features
-    assert (fare.feature, fare.shift) == ("fare", 1.5)
-    assert fare.statistics == (Change("mean", 1.0, 4.0),)
-    assert (word.feature, word.shift) == ("word", 0.6)
-    assert word.statistics == (Change("top value", "a", "b"),)
-
-
-def test_features_that_are_new_or_have_no_numbers():
-    nothing = protos.numeric("empty", present=0, missing=10)
-    before = _run(_record(), _statistics(nothing))
-    after = _run(_record(), _statistics(_numeric("empty", 1.0), _numeric("new", 1.0)))
-    new, empty = compare(before, after).features
-    assert (new.feature, new.shift) == ("new", math.inf)
-    assert (empty.feature, empty.shift) == ("empty", 1.0)
-
-
-def test_values_of_sensitive_features_are_not_compared():
-    one, other = (
-        protos.feature("secret", "string_stats", "STRING", unique=unique)
-        for unique in ("9", "8")
-    )
-    before, after = (_run(_record(), _statistics(x)) for x in (one, other))
-    (found,) = compare(before, after).features
-    assert (found.statistics, found.shift) == ((Change("unique", 9, 8),), 0.0)
+    before = _run(_statistics(words, _numeric("fare", 1.0), same, secret, nothing))
+    changed = (other, _numeric("fare", 4.0), same, more, _numeric("empty", 1.0))
+    after = _run(_statistics(*changed, _numeric("new", 1.0)))
+    found = {x.feature: x for x in compare(before, after).features}
+    shifts = {name: item.shift for name, item in found.items()}
+    assert list(shifts.items()) == [
+        *(("new", math.inf), ("fare", 1.5), ("empty", 1.0), ("word", 0.6)),
+        ("secret", 0.0),
+    ]
+    assert found["fare"].statistics == [Change("mean", 1.0, 4.0)]
+    assert found["word"].statistics == [Change("top value", "a", "b")]
+    assert found["secret"].statistics == [Change("unique", 9, 8)]
+    document = json.dumps(compare(before, after).to_dict(), allow_nan=False)
+    assert json.loads(document)["features"][0]["shift"] == "Infinity"
 
 
 def test_rows_of_verdicts_that_differ():
-    good = Check("accuracy", "overall", ">= 0.9", None, 0.95, True)
-    bad = replace(good, actual=0.85, passed=False)
-    change = Check("accuracy", "overall", "absolute change >= 0", 0.9, 0.9, True)
-    before = _record(gates=[Verdict("model", (good, change)).to_dict()])
-    after = _record(gates=[Verdict("model", (bad, change)).to_dict()])
-    (row,) = compare(_run(before), _run(after)).gates
-    assert (row.gate, row.check, row.slice) == ("model", "accuracy", "overall")
-    assert row.before and row.after
-    assert (row.before["result"], row.after["result"]) == ("pass", "FAIL")
-    assert row.after["value"] == 0.85
+    good, bad = a_check(), a_check(actual=0.85, passed=False)
+    change = a_check("accuracy", limit=0.0, measure="absolute", baseline=0.9)
+    before = _run(gates=[a_gate("model", good, change)])
+    after = _run(gates=[a_gate("model", bad, change), a_gate("data", good)])
+    (table,) = (x for x in diff_tables(compare(before, after)) if x.id == "gates")
+    (row,) = table.rows
+    assert [str(x) for x in row] == [
+        *("accuracy of the model gate, overall", ">= 0.97"),
+        *("0.98", "pass", "0.85", "fail"),
+    ]
 
 
 def test_metrics_of_each_slice_improve_in_their_own_direction():
     before = _evaluated(
-        _metrics({"auc": 0.9, "loss": 0.5, "example_count": 10.0}),
-        _metrics({"auc": 0.8}, payment_type="Cash"),
+        slice_metrics({"auc": 0.9, "loss": 0.5, "example_count": 10.0}),
+        slice_metrics({"auc": 0.8}, payment_type="Cash"),
     )
     after = _evaluated(
-        _metrics({"auc": 0.95, "loss": 0.6, "example_count": 12.0}),
-        _metrics({"auc": 0.8}, payment_type="Cash"),
+        slice_metrics({"auc": 0.95, "loss": 0.6, "example_count": 12.0}),
+        slice_metrics({"auc": 0.8}, payment_type="Cash"),
     )
     found = compare(before, after)
     outcomes = {(item.slice, item.metric): item.outcome for item in found.metrics}
@@ -196,28 +172,29 @@ def test_metrics_of_each_slice_improve_in_their_own_direction():
         ("overall", "example_count"): "differs",
         ("payment_type: Cash", "auc"): "same",
     }
-    assert len(found.changed_metrics) == 3
+    worse = "loss 0.5000 -> 0.6000 (worse)"
+    assert _lines(before, after) == [f"metrics: {worse}, auc 0.9000 -> 0.9500 (better)"]
+    page = Page(render_diff(found))
+    assert page.tables["metrics"][0]["change"] == "+0.10000"
+    assert page.tables["metrics"][-1]["slice"] == "payment_type: Cash"
 
 
-def test_metrics_of_classes_are_left_out_where_there_is_only_one():
-    values = {"auc": 0.0, "accuracy": 1.0, "examples_per_class": [7, 0]}
-    run = _evaluated(_metrics(values, payment_type="Cash"))
-    assert metrics(run) == {("payment_type: Cash", "accuracy"): 1.0}
-
-
-def test_only_numbers_of_the_candidate_are_metrics():
-    baseline = _metrics({"auc": 0.1}, "baseline")
-    changed, crossed = _metrics({"auc": 0.2}), _metrics({"auc": 0.3})
+def test_only_measured_numbers_of_the_candidate_are_metrics():
+    baseline = slice_metrics({"auc": 0.1}, "baseline")
+    changed, crossed = slice_metrics({"auc": 0.2}), slice_metrics({"auc": 0.3})
     changed["metric_keys_and_values"][0]["key"]["is_diff"] = True
     crossed["cross_slice_key"] = {"comparison_slice_key": {}, "baseline_slice_key": {}}
-    of_class = _metrics({"recall": 0.5, "x": {"unknown_type": {"error": "none"}}})
+    of_class = slice_metrics({"recall": 0.5, "x": {"unknown_type": {"error": "none"}}})
     for item in of_class["metric_keys_and_values"]:
         item["key"]["sub_key"] = {"class_id": 3}
-    bounded = _metrics({"auc": (0.4, 0.3, 0.5)})
-    run = _evaluated(baseline, changed, crossed, bounded, of_class)
+    values = {"auc": 0.0, "accuracy": 1.0, "examples_per_class": [7, 0]}
+    one_class = slice_metrics(values, payment_type="Cash")
+    bounded = slice_metrics({"auc": (0.4, 0.3, 0.5)})
+    run = _evaluated(baseline, changed, crossed, bounded, of_class, one_class)
     assert metrics(run) == {
         ("overall", "auc"): 0.4,
         ("overall", "recall (class_id 3)"): 0.5,
+        ("payment_type: Cash", "accuracy"): 1.0,
     }
 
 
@@ -225,9 +202,7 @@ def test_only_numbers_of_the_candidate_are_metrics():
     ("metric", "expected"),
     [
         ("binary_accuracy", "higher"),
-        ("auc_pr", "higher"),
         ("mean_squared_error", "lower"),
-        ("false_positives", "lower"),
         ("recall (class_id 3)", "higher"),
         ("example_count", None),
         ("mine", "lower"),
@@ -240,60 +215,33 @@ def test_direction_in_which_a_metric_improves(metric, expected):
     thresholds = [
         {"metric": "mine", "change": change},
         {"metric": "bounded", "lower_bound": None, "upper_bound": 3},
-        {"metric": "auc_pr", "lower_bound": 0.1, "upper_bound": 0.9},
     ]
     named = {"class": "SparseCategoricalCrossentropy", "name": "named"}
-    area = {"class": "AUC", "name": "auc_pr"}
-    config = {"evaluate": {"thresholds": thresholds, "metrics": [named, area]}}
+    config = {"evaluate": {"thresholds": thresholds, "metrics": [named]}}
     assert better(metric, config) == expected
 
 
-def test_nodes_of_both_runs_with_state_and_time():
-    before = _record(nodes=[NodeRecord("A", "A", "ran", 3.0), NodeRecord("B", "B")])
-    after = _record(nodes=[NodeRecord("A", "A", "cached", 0.1)])
-    times = compare(_run(before), _run(after)).times
-    assert [(item.node, item.before_s, item.after_state) for item in times] == [
-        ("A", 3.0, "cached"),
-        ("B", None, None),
-    ]
-
-
-def test_changes_are_summarized_by_kind():
-    span = {"span": 3, "version": None, "date": None}
-    before = _evaluated(
-        _metrics({"auc": 0.91, "loss": 0.51, "example_count": 10.0}),
-        config={"a": 1, "b": 0.1234561, "c": "x" * 90, "d": None},
-        spans={"data": [span]},
-        digests={"schema": "1", "data": "1", "code": "1"},
+def test_values_are_no_markup(run_with):
+    before, after = run_with(config={HOSTILE: 1}), run_with(config={HOSTILE: HOSTILE})
+    found = compare(before, after)
+    page, markdown = render_diff(found), diff_markdown(found)
+    assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page
+    assert "<script>" not in markdown and "\u202e" not in page + markdown
+    row = next(line for line in markdown.splitlines() if line.startswith("| <code>"))
+    assert row.startswith(
+        "| <code>&lt;script&gt;alert(1)&lt;/script&gt; \\| \\`x\\` \\[a\\](b) @team"
     )
-    after = _evaluated(
-        _metrics({"auc": 0.92, "loss": 0.52, "example_count": 12.0}),
-        config={"a": 12000, "b": 0.1234562, "c": "y", "d": True},
-        spans={"data": [span, {**span, "span": 4}]},
-        digests={"schema": "2", "data": "2", "code": "2"},
-    )
-    assert summarize_changes(compare(before, after)) == [
-        "config: a 1 -> 12,000, b 0.1234561 -> 0.1234562, "
-        f"c {'x' * 60}... -> y, and 1 more",
-        "code: modules that no node of both runs has read",
-        "schema: another content",
-        "spans: data 3 -> 3, 4",
-        "metrics: loss 0.51 -> 0.52 (worse), auc 0.91 -> 0.92 (better)",
-    ]
-    assert summarize_changes(compare(before, before)) == []
 
 
-def test_long_values_are_shown_where_they_differ():
-    texts = value_texts("x" * 90 + "1", "x" * 90 + "2")
-    assert texts == ("..." + "x" * 30 + "1", "..." + "x" * 30 + "2")
-
-
-def test_json_has_no_infinities():
-    before = _run(_record(), _statistics(_numeric("a", 1.0)))
-    found = compare(before, _run(_record(), _statistics(_numeric("b", 1.0))))
-    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert document["schema_version"] == 1
-    assert document["features"][0]["shift"] == "Infinity"
+def test_long_lists_are_cut_and_values_shown_so_that_they_differ(run_with):
+    sides = ({f"key{number}": side for number in range(60)} for side in (1, 2))
+    found = compare(*(run_with(config=config) for config in sides))
+    assert summarize_changes(found)[0].endswith("and 57 more")
+    markdown = diff_markdown(found)
+    assert "| key49 | 1 | 2 |" in markdown and "| key50 |" not in markdown
+    assert "\nand 10 more\n" in markdown
+    assert Change("a", 0.1234561, 0.1234562).texts == ("0.1234561", "0.1234562")
+    assert str(Change("a", "x" * 90, None)) == f"a {'x' * 59}… -> none"
 
 
 @pytest.mark.parametrize(
@@ -308,28 +256,23 @@ def test_json_has_no_infinities():
 )
 def test_outcome_of_a_run(status, push, expected):
     gates = [{"gate": "data", "passed": False}, {"gate": "model", "passed": False}]
-    record = _record(status=status, pushes=[PushRecord("", push)], gates=gates)
-    assert outcome(record) == expected
+    run = _run(status=status, pushes=[PushRecord("", push)], gates=gates)
+    assert outcome(run.record) == expected
 
 
-def test_duration_of_a_run_that_has_not_ended_is_unknown():
-    ended = _record(ended_at="2026-01-01T00:01:30+00:00")
-    assert (duration_s(ended), duration_s(_record())) == (90.0, None)
-
-
-def test_pauses_are_no_part_of_a_duration():
-    ended = _record(ended_at="2026-01-01T00:01:30+00:00", paused_s=60.0)
-    assert duration_s(ended) == 30.0
-    running = _record(status="running", paused_s=60.0)
-    now = datetime.fromisoformat("2026-01-01T00:02:00+00:00")
-    assert (duration_s(running, now), duration_s(running)) == (60.0, None)
-    killed = _record(status="interrupted", ended_at=None)
-    assert duration_s(killed, now) is None
+def test_durations_are_without_pauses_and_nodes_have_their_state():
+    ended = {"ended_at": "2026-01-01T00:01:30+00:00"}
+    durations = [_run(**ended), _run(), _run(**ended, paused_s=60.0)]
+    assert [duration_s(run.record) for run in durations] == [90.0, None, 30.0]
+    before = _run(nodes=[NodeRecord("A", "A", "ran", 3.0), NodeRecord("B", "B")])
+    after = _run(nodes=[NodeRecord("A", "A", "cached", 0.1)])
+    page = Page(render_diff(compare(before, after)))
+    assert list(page.tables["time"][0].values()) == [
+        *("A", "3.0 s", "done", "0.1 s", "cached")
+    ]
 
 
 def test_examples_are_those_that_were_ingested_else_those_of_the_statistics():
-    run = _run(_record(), _statistics(examples=7))
-    assert examples(run) == {"train": 7}
     splits = {"train": {"records": 7, "shards": 1}}
-    run = _run(_record(), {"ingestion": {"splits": splits}})
-    assert examples(run) == {"train": 7}
+    for content in (_statistics(examples=7), {"ingestion": {"splits": splits}}):
+        assert examples(_run(content)) == {"train": 7}

@@ -73,7 +73,7 @@ def test_a_run_is_at_the_same_place_in_each_chart(run_with):
         run_with({"metrics": metrics(value)}, run_id=str(value)) for value in (0.8, 0.9)
     )
     index = make_index([run_with(run_id="blocked"), second, first], lambda run: "")
-    auc = dict(index.charts)["auc"]
+    auc = dict(index["charts"])["auc"]
     assert re.findall(r">(\d)</text>", auc) == ["1", "2", "3"]
 
 

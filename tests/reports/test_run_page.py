@@ -1,158 +1,404 @@
-"""The page of a run: one safe file, whatever the record has."""
-
-from __future__ import annotations
+"""A record with real documents -> its page: facts by the label of their row."""
 
 import base64
 import hashlib
+import json
 import re
-import sys
-from collections.abc import Callable
-from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
-from reports import run_page
-from reports.read_run import RunData, read_run
-from reports.run_page import Section, render_run, write_report
+from reports import formats, run_page
+from reports.read_run import read_run
+from reports.run_page import render_run
 from sluice.errors import WorkspaceError
-from sluice.record.parts import NodeRecord, PushRecord
+from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
+from tests.kit import protos
+from tests.kit.read_page import Page
+from tests.kit.runs import SECOND, a_check, a_gate
 
 pytestmark = pytest.mark.unit
 
-RunWith = Callable[..., RunData]
+BLOCKED = {"status": "blocked", "pushes": [PushRecord("/serving", "blocked")]}
 
 
-class Elements(HTMLParser):
-    """Collects the elements of a page, and the text in scripts and styles."""
+def _row(page, table, **wanted):
+    """Returns the row of a table that has some texts."""
+    rows = page.tables[table]
+    (found,) = (row for row in rows if wanted.items() <= row.items())
+    return found
 
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.inline: dict[str, str] = {}
-        self._inside = ""
-        self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: list) -> None:
-        self.found.append((tag, dict(attrs)))
-        self._inside = tag
+def test_the_page_of_a_pushed_model(taxi, page_of):
+    page = page_of(taxi())
+    text = page.text
+    assert "Version 2 was pushed: data and model gates passed." in text
+    assert "Closest to its limit: auc is 0.9524, limit ≥ 0.935" in text
+    assert "Not pushed" not in text and "What to do next" not in text
+    auc = _row(page, "gate-model", Check="auc", **{"Slice or split": "overall"})
+    assert (auc["Result"], auc["Limit"], auc["Actual"]) == ("pass", "≥ 0.935", "0.9524")
+    train = _row(page, "examples", Split="train")
+    assert (train["Examples"], train["Share (%)"]) == ("10,502", "70.0")
+    trainer = _row(page, "nodes", Node="Trainer")
+    assert trainer["State"] == "ran" and trainer["Peak memory"].endswith("B")
+    assert "the longest nodes are " in text
+    epoch = page.tables["epochs-0"][0]
+    assert (epoch["Epoch"], epoch["loss"], epoch["val_auc"]) == (
+        "1",
+        "0.6017",
+        "0.6592",
+    )
+    layer = page.tables["model-0"][0]
+    assert (layer["Layer"], layer["Output shape"]) == ("company_xf", "any x 1")
+    version = _row(page, "served", Version="2")
+    assert version["Pushed by run"] == "this run"
+    company = _row(page, "signature-0", Name="company")
+    assert (company["Direction"], company["Type"]) == ("input", "string")
+    assert page.tables["lineage"][0]["What"] == "Version 2"
+    assert page.tables["lineage"][-1]["What"].startswith("Data")
+    epochs = _row(page, "config", Key="train.epochs")
+    assert json.loads(epochs["Value"]) > 1
+    assert _row(page, "packages", Package="tfx")["Version"]
+    assert re.search(r"Code [0-9a-f]{64}", text)
+    fare = _row(page, "schema", Feature="fare")
+    assert (fare["Type"], fare["Values per example"]) == ("FLOAT", "1")
 
-    def handle_data(self, data: str) -> None:
-        if self._inside in ("script", "style"):
-            self.inline[self._inside] = self.inline.get(self._inside, "") + data
 
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = ""
+def test_features_with_their_distances(taxi, page_of):
+    page = page_of(taxi())
+    company = _row(page, "features", Feature="company")
+    assert (company["Type"], company["Missing (%)"]) == ("text", "34.3")
+    assert (company["Distance"], company["Limit"]) == ("0.01334", "0.05000")
+    fare = _row(page, "features", Feature="fare")
+    assert (fare["Type"], fare["Median, or most frequent"]) == ("float", "7.850")
+    assert "train against eval: L-infinity 0.01334, limit 0.05000" in page.text
+    html = render_run(taxi(run_id=SECOND))
+    assert "52.5 %" in html, "of the trips with a company"
+    # Of the records: 8.72, 7.56 and 7.51 % of the trips began in a July.
+    assert "<title>7\ntrain: 8.7 %\neval: 7.6 %\ntest: 7.5 %</title>" in html
+
+
+def test_how_a_classifier_errs(taxi, page_of):
+    page = page_of(taxi())
+    auc = _row(page, "metrics-0", Metric="auc")
+    assert (auc["Value"], auc["Baseline"], auc["Result"]) == (
+        "0.9524",
+        "0.9524",
+        "pass",
+    )
+    assert auc["Limit"] == "≥ 0.935 and change ≥ -0.01"
+    card = _row(page, "slices-0", Slice="payment_type: Credit Card")
+    assert (card["Examples"], card["auc"]) == ("714", "0.6603")
+    cash = _row(page, "slices-0", Slice="payment_type: Cash")
+    assert cash["auc"] == "one class" and cash["binary_accuracy"] == "1.0000"
+    half = _row(page, "thresholds", Threshold="0.50")
+    right, wrong = half["True positive"], half["False positive"]
+    assert (right, wrong, half["False negative"]) == ("416", "182", "48")
+    worst = page.tables["classes"][0]
+    assert (worst["Class"], worst["Recall"], worst["F1"]) == ("1", "0.8966", "0.7834")
+    assert "230 of 2,250 predictions on test were wrong (10.2 %)." in page.text
+    mistake = page.tables["mistakes-0"][0]
+    assert (mistake["Probability (%)"], mistake["fare"]) == ("87.5", "5")
+    html = render_run(taxi(run_id=SECOND))
+    for name in ("ROC curve", "Precision-recall curve", "Calibration"):
+        assert f'aria-label="{name}"' in html
+
+
+def test_slices_are_worst_first_and_intervals_beside_values(run_with, page_of):
+    slices = [
+        protos.slice_metrics({"auc": value, "examples_per_class": counts}, where=name)
+        for name, value, counts in (
+            ("good", 0.9, [5, 5]),
+            ("bad", (0.6, 0.5, 0.7), [5, 5]),
+            ("one class", 0.0, [5, 0]),
+        )
+    ]
+    overall = protos.slice_metrics({"auc": 0.8, "loss": 0.5})
+    found = {"metrics": protos.evaluation(overall, *slices)}
+    page = page_of(run_with(found, gates=[a_gate("model", a_check("auc"))]))
+    rows = page.tables["slices-0"]
+    assert [row["Slice"].removeprefix("where: ") for row in rows] == [
+        *("bad", "good", "one class")
+    ]
+    assert (rows[0]["Interval"], rows[-1]["auc"]) == ("0.5000 to 0.7000", "one class")
+
+
+def _matrix(size):
+    entries = [
+        {"actual_class_id": i, "predicted_class_id": i, "num_weighted_examples": 10.0}
+        for i in range(size)
+    ]
+    # As in JSON, where a 0 is missing.
+    entries.append({"predicted_class_id": 1, "num_weighted_examples": 4.0})
+    del entries[0]["actual_class_id"], entries[0]["predicted_class_id"]
+    tables = {"matrices": [{"entries": entries}, {"threshold": 0.5}]}
+    name = "multi_class_confusion_matrix_at_thresholds"
+    plot = {"plot_keys_and_values": [{"key": {}, "value": {name: tables}}]}
+    metrics = protos.slice_metrics({"examples_per_class": [10] * size})
+    return {"metrics": protos.evaluation(metrics, plots=[plot])}
+
+
+def test_classes_that_are_confused(run_with, page_of):
+    html = render_run(run_with(_matrix(3)))
+    assert 'class="number wrong shade-3" title="28.6 %">4</td>' in html
+    worst = {row["Class"]: row for row in Page(html).tables["classes"]}
+    assert (worst["0"]["Recall"], worst["1"]["Precision"]) == ("0.7143", "0.7143")
+    page = page_of(run_with(_matrix(30), run_id=SECOND))
+    (pair,) = page.tables["confused"]
+    assert (pair["True class"], pair["Predicted"], pair["Examples"]) == ("0", "1", "4")
+
+
+def test_plots_of_a_config_are_drawn(run_with):
+    matrices = [
+        {"threshold": i / 4, "true_positives": 4.0 - i, "false_positives": 4.0 - i}
+        | {"true_negatives": float(i), "false_negatives": float(i)}
+        for i in range(5)
+    ]
+    buckets = [{"num_weighted_examples": 4.0, "total_weighted_label": 2.0}]
+    value = {
+        "confusion_matrix_at_thresholds": {"matrices": matrices},
+        "calibration_histogram_buckets": {"buckets": buckets},
+    }
+    plot = {"plot_keys_and_values": [{"key": {"name": "mine"}, "value": value}]}
+    found = protos.evaluation(protos.slice_metrics({"auc": 1.0}), plots=[plot])
+    html = render_run(run_with({"metrics": found}))
+    for title in ("ROC, mine", "Precision and recall, mine"):
+        assert f'<strong class="value">{title}</strong>' in html
+    assert "Calibration, mine, candidate" in html
+
+
+def test_bad_records_spans_anomalies_and_images(write_run, tmp_path, page_of):
+    with read_run(write_run(tmp_path)) as run:
+        page = page_of(run)
+    assert "1 record in the quarantine (checksum: 1), 10 B lost." in page.text
+    (bad,) = page.tables["bad-records"]
+    assert (bad["Kind"], bad["Record"], bad["Offset (byte)"]) == ("checksum", "3", "70")
+    span = _row(page, "spans", Span="1")
+    assert (span["train"], span["Files"], span["Bad records"]) == ("100", "3", "3")
+    anomaly = _row(page, "anomalies", Feature="feature 1")
+    assert (anomaly["Result"], anomaly["Anomaly"]) == ("fail", "new value")
+    assert "data-0, record 3" in anomaly["Explanation"]
+    assert "by hand: by hand." in page.text
+    assert "leak Equal images: 1 image in 1 group, 1 group across splits" in page.text
+    pictures = [x for x in page.elements if x[0] == "img"]
+    assert {x["alt"] for _, x in pictures} >= {"class yes, 1 x 1 PNG"}
+    features = [row["Feature"] for row in page.tables["features"]]
+    assert features[0] == "feature 1", "the one that missed"
+
+
+def test_private_and_sensitive_data_is_hidden(taxi, page_of):
+    def hide(documents):
+        statistics = documents["statistics"]
+        statistics["privacy"]["sensitive"] = ["fare"]
+        for split in statistics["splits"].values():
+            for feature in split["features"]:
+                if feature["path"]["step"] == ["fare"]:
+                    common = {"num_non_missing": "9"}
+                    feature["num_stats"] = {"common_stats": common}
+        private = {"privacy": {"private": True, "sensitive": ["fare"], "label": "x"}}
+        documents["samples"] = {**private, "records": {}, "features": []}
+        documents["mistakes"] |= {**private, "mistakes": []}
+
+    page = page_of(taxi(hide))
+    assert "no samples of the data are shown" in page.text
+    assert "no examples are shown" in page.text
+    assert "Sensitive features are withheld: fare" in page.text
+    fare = _row(page, "features", Feature="fare")
+    assert (
+        fare["Type"] == "float, sensitive" and fare["Distribution"] == formats.MISSING
+    )
+    labels = [x.get("aria-label") for tag, x in page.elements if tag == "svg"]
+    assert "Values of fare" not in labels and "Values of company" in labels
+
+
+def test_a_service_run_a_rehearsal_and_a_resume(run_with, page_of):
+    run = run_with(
+        config={"cloud": {"engine": "vertex"}}, resumed_at=["2026-01-01T00:01:30+00:00"]
+    )
+    job = {"name": "7-8", "page": "https://console/#/runs?a=1&b=2"}
+    (run.run_dir / "job.json").write_text(json.dumps(job))
+    page = page_of(run)
+    assert "Engine Vertex AI Job 7-8 Started" in page.text
+    assert ("a", {"href": job["page"]}) in page.elements
+    run = run_with(tags={"rehearsal": "round 1"}, run_id=SECOND)
+    assert "a service, rehearsed on this machine: round 1" in page_of(run).text
+
+
+def test_a_large_graph_is_only_a_table(run_with, page_of):
+    nodes = [NodeRecord(f"n{i}", "Kind", "ran") for i in range(201)]
+    page = page_of(run_with(nodes=nodes))
+    assert len(page.tables["nodes"]) == 201
+    assert not [x for _, x in page.elements if x.get("class") == "sluice-graph"]
+
+
+def test_a_run_that_was_refused_has_no_such_sections(run_with, page_of):
+    page = page_of(run_with(nodes=[], gates=[], status="failed", config={}))
+    assert "nodes" not in page.tables and "config" not in page.tables
+
+
+RESUME = "sluice resume digits --run 1"
+GEN = NodeRecord("TFRecordGen", "TFRecordGen", "ran", 1.0)
+MISS = a_check("accuracy", actual=0.5, passed=False)
+MANY = [a_check(f"m{i}", actual=0.5, passed=False) for i in range(7)]
+DAMAGED = a_check("damaged records", limit=0, actual=3, passed=False)
+REPAIR = {"remedy": "write the files again", "command": None}
+SCHEMA = {"remedy": "correct the schema", "command": "schema diff"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says", "commands"),
+    [
+        (
+            {**BLOCKED, "gates": [a_gate("model", MISS, *MANY)]},
+            "Not pushed: the model gate stopped the run. accuracy is 0.5000, limit",
+            ["sluice run digits"],
+        ),
+        (
+            {
+                **BLOCKED,
+                "gates": [a_gate("data", a_check("x", passed=False, **SCHEMA))],
+            },
+            "Not pushed: the data gate stopped the run.",
+            ["sluice schema diff digits", "sluice run digits --accept-data 'REASON'"],
+        ),
+        (
+            {
+                **BLOCKED,
+                "gates": [a_gate("data", a_check("x", passed=False, **REPAIR))],
+            },
+            "Write the files again. Or override the gate once",
+            ["sluice run digits --accept-data 'REASON'"],
+        ),
+        (
+            {"gates": [a_gate("data", DAMAGED, override="known")]},
+            "data gate overridden by hand. 1 check of the data gate failed, accepted",
+            [],
+        ),
+        (
+            {
+                "status": "failed",
+                "pushes": [PushRecord("/serving")],
+                "gates": [],
+                "error": ErrorRecord("Trainer", "out of memory", None, ["a line"]),
+                "resume_command": RESUME,
+            },
+            "Failed in Trainer: nothing was pushed.",
+            [RESUME, "sluice run digits"],
+        ),
+        (
+            {
+                "status": "interrupted",
+                "pushes": [PushRecord("/serving")],
+                "nodes": [NodeRecord("Trainer", "Trainer", "interrupted")],
+                "gates": [],
+            },
+            "Interrupted while Trainer ran: nothing was pushed",
+            [],
+        ),
+        (
+            {
+                "status": "running",
+                "command": "sluice run digits --workspace 'a b' --set x=1",
+                "ended_at": None,
+                "pushes": [PushRecord("/serving")],
+                "nodes": [GEN, NodeRecord("Trainer", "Trainer", "running")],
+                "gates": [],
+            },
+            "Running: 1 of 2 nodes ended.",
+            [
+                "sluice status digits --workspace 'a b'",
+                "sluice cancel digits --workspace 'a b'",
+            ],
+        ),
+        (
+            {
+                "status": "up_to_date",
+                "pushes": [PushRecord("/serving", "already_served", 3, "/serving/3")],
+            },
+            "Nothing to do: version 3 is served already",
+            [],
+        ),
+    ],
+)
+def test_the_verdict_says_what_decided_and_what_to_do(
+    run_with, changes, says, commands
+):
+    html = render_run(run_with(**changes))
+    assert says in Page(html).text
+    verdict = html[html.index('id="verdict"') : html.index('id="run"')]
+    found = re.findall(r'<div class="command"><pre>(.*?)</pre>', verdict)
+    assert [x.replace("&#39;", "'") for x in found] == commands
+
+
+def test_what_has_changed_since_the_last_run_that_pushed(run_with):
+    run_with(run_id="20251231T000000Z-aaaa", config={"train": {"seed": 1}})
+    blocked = [PushRecord("/serving", "blocked")]
+    run_with(run_id="20251231T100000Z-aaaa", pushes=blocked, config={})
+    with read_run(run_with(config={"train": {"seed": 2}}).run_dir) as run:
+        page = Page(render_run(run))
+    assert "config train.seed 1 → 2" in page.text
+    assert page.tables["changed-config"] == [
+        {"key": "train.seed", "before": "1", "after": "2"}
+    ]
+    links = [x.get("href") for tag, x in page.elements if tag == "a"]
+    assert "../20251231T000000Z-aaaa/report.html" in links
+
+
+def test_a_damaged_run_before_does_not_hide_the_verdict(run_with):
+    run_with({"statistics": {"splits": 7}}, run_id="20251231T000000Z-aaaa")
+    with read_run(run_with({"statistics": {"splits": []}}).run_dir) as run:
+        text = Page(render_run(run)).text
+    assert "what has changed since run 20251231T000000Z-aaaa is not known" in text
+    assert "Version 3 was pushed" in text
+
+
+def test_the_log_of_the_failed_node_is_open(run_with):
+    run = run_with(status="failed", error=ErrorRecord("Trainer", "failed", None))
+    (run.run_dir / "logs").mkdir()
+    lines = "\n".join(f"<b>line {i}</b>" for i in range(5000))
+    (run.run_dir / "logs" / "Trainer.log").write_text(lines)
+    (run.run_dir / "logs" / "start.log").write_text("of start")
+    html = render_run(run)
+    assert "<details open><summary>Trainer</summary>" in html
+    assert "<details><summary>start</summary>" in html
+    assert "&lt;b&gt;line 4999&lt;/b&gt;" in html and "line 4000&" not in html
 
 
 def test_the_page_loads_nothing_and_allows_only_its_own_script_and_style(run_with):
-    page = Elements(render_run(run_with()))
-    loading = [
-        name for _, attributes in page.found for name in attributes if name == "src"
-    ]
-    assert not loading and "link" not in [tag for tag, _ in page.found]
-    (policy,) = [
+    page = Page(render_run(run_with()))
+    names = [name for _, attributes in page.elements for name in attributes]
+    assert "src" not in names and "style" not in names
+    assert "link" not in [tag for tag, _ in page.elements]
+    (policy,) = (
         attributes["content"] or ""
-        for tag, attributes in page.found
+        for _, attributes in page.elements
         if attributes.get("http-equiv") == "Content-Security-Policy"
-    ]
-    assert "default-src 'none'" in policy and "unsafe" not in policy
-    for element in ("script", "style"):
-        digest = hashlib.sha256(page.inline[element].encode()).digest()
-        hashed = base64.b64encode(digest).decode()
-        assert f"{element}-src 'sha256-{hashed}'" in policy
-    assert not [attributes for _, attributes in page.found if "style" in attributes]
-
-
-def test_hostile_text_is_only_text(run_with):
-    hostile = "</script><script>alert(1)</script>\"'><img src=x>\u202e" + "x" * 10_000
-    nodes = [NodeRecord(hostile, hostile, "failed", 1.0, reason=hostile)]
-    pushes = [PushRecord(hostile, "pushed", 3, hostile)]
-    run = run_with(
-        pipeline=hostile,
-        nodes=nodes,
-        pushes=pushes,
-        notes=[hostile],
-        command=hostile,
-        config={hostile: hostile},
-        packages={hostile: hostile},
     )
-    page = render_run(run)
-    assert "<script>alert" not in page and "<img src=x" not in page
-    assert "\u202e" not in page and "\\u202e" in page
-
-
-def test_a_damaged_document_is_a_notice(run_with):
-    run = run_with({"ingestion": {"records": 3}, "statistics": {"splits": 7}})
-    (run.run_dir / "documents" / "1.ingestion.json").write_text('{"kind": [')
-    page = render_run(run)
-    assert "documents/1.ingestion.json cannot be read" in page
-    assert "Version 3 was pushed" in page
-
-
-def test_a_section_that_raises_is_a_notice(run_with, monkeypatch):
-    def build(run: RunData) -> None:
-        raise KeyError("splits")
-
-    broken = Section("data", "Data", build)
-    monkeypatch.setattr(run_page, "SECTIONS", (*run_page.SECTIONS, broken))
-    page = render_run(run_with())
-    assert "the section &#39;Data&#39; cannot be drawn" in page
-    assert "KeyError: &#39;splits&#39;" in page
-    assert "Version 3 was pushed" in page and 'id="data"' not in page
-
-
-def test_the_report_is_written_into_the_folder_of_the_run(run_with):
-    run_dir = run_with().run_dir
-    written = Path(write_report(run_dir))
-    assert written == run_dir / "report.html"
-    assert written.read_text("utf-8").startswith("<!doctype html>")
-    assert [path.name for path in run_dir.glob(".report*")] == []
-
-
-def test_the_report_of_another_folder(run_with, tmp_path):
-    target = tmp_path / "page.html"
-    assert write_report(run_with().run_dir, target) == str(target)
-    assert target.exists()
-
-
-def test_a_folder_without_a_record(tmp_path):
-    with pytest.raises(WorkspaceError, match=r"the record of run .* cannot be read"):
-        write_report(tmp_path)
-
-
-def test_the_entry_point_explains_what_it_cannot_read(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["run_page", "."])
-    with pytest.raises(SystemExit) as ended:
-        run_page.main()
-    assert str(ended.value.code).startswith("error: the record of run ")
-    assert f"where:    {tmp_path / 'run.json'}" in str(ended.value.code)
-
-
-def test_the_previous_run_is_the_last_that_pushed(run_with):
-    pushed = run_with(run_id="20260101T000000Z-aaaa")
-    blocked = [PushRecord("/serving", "blocked")]
-    run_with(run_id="20260102T000000Z-aaaa", pushes=blocked)
-    last = run_with(run_id="20260103T000000Z-aaaa")
-    run_with(run_id="20260104T000000Z-aaaa")
-    with read_run(last.run_dir) as run:
-        assert run.previous is not None
-        assert run.previous.record.run_id == pushed.record.run_id
-    with read_run(pushed.run_dir) as run:
-        assert run.previous is None
-
-
-def test_all_sections_have_distinct_anchors(run_with):
-    ids = re.findall(r' id="([^"]+)"', render_run(run_with()))
+    for name, text in page.inline.items():
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
 
 
-def test_the_end_of_a_log_is_read(run_with):
-    run = run_with()
-    (run.run_dir / "logs").mkdir()
-    lines = [f"line {i}" for i in range(5000)]
-    (run.run_dir / "logs" / "Trainer.log").write_text("\n".join(lines))
-    tail = run.log_tail("Trainer").splitlines()
-    assert len(tail) == 30 and tail[-1] == "line 4999"
-    assert run.log_tail("Evaluator") == run.log_tail("null \0 character") == ""
+def test_a_damaged_document_is_a_notice(run_with, monkeypatch):
+    run = run_with({"ingestion": {"records": 3}, "statistics": {"splits": 7}})
+    (run.run_dir / "documents" / "1.ingestion.json").write_text('{"kind": [')
+    text = Page(render_run(run)).text
+    assert "documents/1.ingestion.json cannot be read" in text
+    assert "the section 'Data' cannot be drawn" in text
+    assert "Version 3 was pushed" in text
+
+
+def test_the_report_is_written_where_it_is_asked_for(run_with, tmp_path, monkeypatch):
+    run_dir = run_with().run_dir
+    assert run_page.write_report(run_dir) == str(run_dir / "report.html")
+    assert (run_dir / "report.html").read_text("utf-8").startswith("<!doctype html>")
+    target = tmp_path / "page.html"
+    assert run_page.write_report(run_dir, target) == str(target) and target.exists()
+    with pytest.raises(WorkspaceError, match=r"the record of run .* cannot be read"):
+        run_page.write_report(tmp_path)
+    monkeypatch.setattr("sys.argv", ["run_page", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        run_page.main()
+    assert str(ended.value.code).startswith("error: the record of run ")

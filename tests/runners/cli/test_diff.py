@@ -100,7 +100,7 @@ def test_tables_and_a_summary_in_the_terminal(sluice):
     assert code == 0
     assert ["epochs", "1", "2"] in lines
     assert ["overall", "auc", "0.8000", "0.7000", "-0.1000", "worse"] in lines
-    assert lines[-1] == "metrics: auc 0.8 -> 0.7 (worse)".split()
+    assert lines[-1] == "metrics: auc 0.8000 -> 0.7000 (worse)".split()
 
 
 def test_a_run_compared_with_itself(sluice):

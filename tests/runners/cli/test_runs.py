@@ -132,7 +132,7 @@ def test_csv_has_all_columns_and_runs(sluice):
 @pytest.mark.usefixtures("three")
 def test_json_has_a_row_per_run(sluice):
     third, second, first = json.loads(sluice("runs", "digits", "--json")[1])
-    assert (first["verdict"], first["version"]) == ("pushed", 4)
+    assert (first["outcome"], first["version"]) == ("pushed", 4)
     assert first["parameters"] == {"train.epochs": 9}
     assert second["metrics"] == {"auc": 0.8, "loss": "NaN", "example_count": 30.0}
     assert second["tags"] == {"night": "", "team": "a"}

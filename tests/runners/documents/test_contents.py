@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
 from PIL import Image
 
+from reports.charts.bars import Distribution, common_edges
 from reports.evaluation import read_metrics, read_plots
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
@@ -16,11 +18,13 @@ from runners.documents.mistakes import mistakes, predicted_class
 from runners.documents.write import write_documents
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
+from sluice.project import own_root
 from sluice.record.parts import NodeEnd
 from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.tf_example_pb2 import Example
 
+AS_WRITTEN = {"preserving_proto_field_name": True}
 ROWS = {
     "fare": [0.0, 2.5, 10.0, 40.0, None, 7.0],
     "company": ["Flash", "Flash", "Blue", "Flash", "Blue", None],
@@ -55,21 +59,73 @@ def test_statistics_are_those_of_tfdv(analyzed, monkeypatch):
     found = protos.statistics(analyzed, ["train"], [])
     read = {item.name: item for item in _read(found, monkeypatch)}
     fare, company, trips = (read[name] for name in ROWS)
-    assert (fare.type, fare.present, fare.missing) == ("FLOAT", 5, 1)
+    assert (fare.type, fare.numbers["present"], fare.numbers["missing"]) == (
+        "FLOAT",
+        5,
+        1,
+    )
     assert fare.numbers["min"] == 0 and fare.numbers["max"] == 40
     assert fare.numbers["zeros"] == 1 and fare.numbers["mean"] == pytest.approx(11.9)
-    assert sum(fare.histogram.counts) == pytest.approx(5)
+    assert fare.cumulative()[1][-1] == 1.0
     assert company.top_values == {"Flash": 3, "Blue": 2}
     assert company.numbers["unique"] == 2 and company.type == "STRING"
     assert trips.type == "INT" and trips.numbers["median"] in (3, 4)
 
 
 def _read(document, monkeypatch, **privacy):
+    (split,) = _read_splits(document, monkeypatch, **privacy)
+    return split.features
+
+
+def _read_splits(document, monkeypatch, **privacy):
     document = {"node": "S", "privacy": privacy, **json.loads(json.dumps(document))}
     run = RunData(Path(), RunRecord("r", "p"))
     monkeypatch.setattr(run, "documents", lambda kind: [document])
-    (split,) = statistics(run)
-    return split.features
+    return list(statistics(run))
+
+
+@pytest.mark.tf
+def test_drawn_shares_are_those_of_the_records(monkeypatch):
+    """Found: edges of each split's own, of ten buckets; 17 % was drawn for 10 %."""
+    import numpy as np
+    import pandas
+    import tensorflow_data_validation as tfdv
+
+    from pipeline.config.load import load_config
+    from pipeline.graph.arguments import GraphContext, of_statistics_gen
+
+    config = load_config(str(own_root() / "configs" / "taxi.yaml"))
+    nowhere: Any = None
+    context = GraphContext(config, nowhere, nowhere)
+    options = of_statistics_gen(context)["stats_options"]
+    chance = np.random.default_rng(1)
+    values = {
+        split: {
+            "fare": chance.choice([3.25, *chance.lognormal(2.0, 0.8, 50)], size),
+            "longitude": chance.normal(-87.6, 0.05 + size / 1e6, size),
+            "area": chance.integers(1, 78, size),
+            "hour": chance.integers(0, 24, size),
+        }
+        for split, size in (("train", 10_000), ("eval", 2_000))
+    }
+    splits = {}
+    for split, columns in values.items():
+        frame = pandas.DataFrame(columns)
+        found = tfdv.generate_statistics_from_dataframe(frame, stats_options=options)
+        (dataset,) = json_format.MessageToDict(found, **AS_WRITTEN)["datasets"]
+        splits[split] = dataset
+    read = _read_splits({"splits": splits}, monkeypatch)
+    for index, name in enumerate(values["train"]):
+        data = [
+            Distribution(x.split, *x.features[index].cumulative() or ((), ()))
+            for x in read
+        ]
+        edges = common_edges(data, is_whole=read[0].features[index].is_whole)
+        for item in data:
+            inner = np.searchsorted(edges[1:-1], values[item.name][name])
+            counts = np.bincount(inner, minlength=len(edges) - 1)
+            true = counts / counts.sum()
+            assert np.abs(item.shares(edges) - true).max() < 0.0055, (name, item.name)
 
 
 @pytest.mark.tf
@@ -83,8 +139,8 @@ def test_values_of_sensitive_features_are_nowhere(analyzed, monkeypatch):
     ]
     assert not [text for text in SECRETS if text in json.dumps(found)]
     company = _read(counted, monkeypatch, sensitive=sensitive)[1]
-    assert (company.sensitive, company.present) == (True, 5)
-    assert company.numbers == {"unique": 2}
+    assert company.sensitive
+    assert company.numbers == {"present": 5, "missing": 1, "unique": 2}
     features = found[2]["schema"]["feature"]
     assert [item["name"] for item in features] == list(ROWS)
     known = protos.anomalies(analyzed, ["train"], [])

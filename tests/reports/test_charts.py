@@ -1,0 +1,231 @@
+"""Charts: the coordinates of what is drawn, and that every text is escaped."""
+
+import math
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from reports.charts.axes import Axis, make_scale
+from reports.charts.bars import (
+    Distribution,
+    common_edges,
+    histogram_chart,
+    mini_histogram,
+    top_values_chart,
+)
+from reports.charts.lines import Series, line_chart
+from reports.charts.svg import clamp, is_finite
+from reports.charts.timeline import Bar, timeline
+
+pytestmark = pytest.mark.unit
+
+HOSTILE = "</title><script>alert(1)</script>\"'&\x00\x1b\u202e" + "x" * 10_000
+NUMBERS = st.one_of(st.floats(), st.none(), st.sampled_from(["NaN", "Infinity"]))
+EPOCHS = Axis("epoch", whole=True)
+
+
+def parse(chart):
+    svg = ET.fromstring(str(chart))
+    assert svg.attrib["role"] == "img" and svg.attrib["aria-label"]
+    assert svg.findtext("desc")
+    return svg
+
+
+def points(path):
+    found = re.findall(r"[ML](\S+?) ([^ML]+)", path.attrib["d"])
+    return [(float(x), float(y)) for x, y in found]
+
+
+def by_class(svg, name):
+    return [item for item in svg.iter() if name in item.get("class", "").split()]
+
+
+def tick_place(svg, label, key):
+    return next(float(t.attrib[key]) for t in svg.iter("text") if t.text == label)
+
+
+def hints(svg):
+    return [item.findtext("title") for item in by_class(svg, "hover")]
+
+
+@pytest.mark.parametrize(
+    ("axis", "values", "expected"),
+    [
+        (Axis(), (0.0, 9.3), ["0", "5", "10"]),
+        (Axis(), (0.19, 0.6), ["0.0", "0.2", "0.4", "0.6"]),
+        (Axis(), (0, 24_000), ["0", "10,000", "20,000", "30,000"]),
+        (Axis(), (0, 3e6), ["0", "1e+06", "2e+06", "3e+06"]),
+        (
+            Axis(whole=True),
+            (0, 3e9),
+            ["0", "1,000,000,000", "2,000,000,000", "3,000,000,000"],
+        ),
+        (Axis(percent=True, low=0.0), (0.31,), ["0 %", "10 %", "20 %", "30 %", "40 %"]),
+        (Axis(whole=True), (1, 2, 3), ["1", "2", "3"]),
+        (Axis(low=0.0, high=1.0), (), ["0.0", "0.5", "1.0"]),
+        (Axis(log=True), (0.02, 5.0), ["0.01", "0.1", "1", "10"]),
+        (Axis(log=True), (0.0, -1.0), ["-1.0", "-0.5", "0.0"]),
+        (Axis(), (7.0,), ["6.0", "6.5", "7.0", "7.5", "8.0"]),
+        (Axis(), (), ["0.0", "0.5", "1.0"]),
+    ],
+)
+def test_ticks_are_round_numbers(axis, values, expected):
+    assert make_scale(axis, values, 0.0, 100.0).labels == expected
+
+
+def test_values_map_linearly_or_by_their_logarithm():
+    linear = make_scale(Axis(low=0.0, high=10.0), (), 200.0, 0.0)
+    assert [linear.at(x) for x in (-3.0, 2.5, 70.0)] == [200.0, 150.0, 0.0]
+    log = make_scale(Axis(log=True), [1.0, 100.0], 0.0, 100.0)
+    assert [log.at(value) for value in (1.0, 10.0, 100.0)] == [0.0, 50.0, 100.0]
+
+
+@given(st.lists(st.floats(), max_size=6), st.booleans(), st.booleans())
+def test_any_values_have_a_finite_scale(values, log, whole):
+    scale = make_scale(Axis(log=log, whole=whole), values, 0.0, 100.0)
+    assert scale.low < scale.high
+    assert len(scale.labels) == len(scale.places) <= 12
+    for value in [*values, scale.low, scale.high]:
+        if math.isfinite(value):
+            assert -1e-6 <= scale.at(value) <= 100.0 + 1e-6
+
+
+def test_lines_lie_where_the_ticks_say():
+    series = [Series("train", [1, 2, 3], [0.8, 0.4, 0.2]), Series("eval", [1], [0], 1)]
+    chart = line_chart("Loss", series, EPOCHS, Axis("loss"), mark=(2, "chosen"))
+    svg = parse(chart)
+    line = by_class(svg, "line")[-1]
+    (x1, y1), (x2, y2), (x3, y3) = points(line)
+    ticks = [tick_place(svg, label, "x") for label in "123"]
+    assert [x1, x2, x3] == pytest.approx(ticks, abs=0.1)
+    ticks = [tick_place(svg, label, "y") - 4 for label in ("0.8", "0.4", "0.2")]
+    assert [y1, y2, y3] == pytest.approx(ticks, abs=0.1)
+    (mark,) = by_class(svg, "mark")
+    assert float(next(mark.iter("line")).attrib["x1"]) == pytest.approx(x2)
+    names = [x.text for x in by_class(svg, "key")[0].iter("text")]
+    assert names == ["train", "eval"]
+    assert (svg.findtext("desc") or "").startswith("train: from 0.8000 to 0.2000")
+
+
+def test_what_is_no_number_interrupts_a_line():
+    y = [1.0, 2.0, None, 3.0, "NaN", 1.0, 2.0]
+    svg = parse(line_chart("Gaps", [Series("a", range(7), y)], EPOCHS, Axis()))
+    (line,) = by_class(svg, "line")
+    assert line.attrib["d"].count("M") == 2
+    assert len(list(svg.iter("circle"))) == 5
+    assert "2 without a number" in (svg.findtext("desc") or "")
+
+
+def test_names_of_many_series_are_on_several_lines():
+    series = [Series(f"series {i}", [1], [1], i) for i in range(6)]
+    svg = parse(line_chart("Six", series, EPOCHS, Axis()))
+    names = list(by_class(svg, "key")[0].iter("text"))
+    assert len({item.attrib["y"] for item in names}) == 2
+    assert max(float(item.attrib["x"]) for item in names) < 300
+
+
+def test_histograms_are_shares_of_each_data_set_on_the_same_edges():
+    train = Distribution("train", [0, 10, 20], [0.0, 0.75, 1.0])
+    wide = Distribution("eval", [0, 20, 40], [0.0, 0.5, 1.0], 1)
+    svg = parse(histogram_chart("Fare", [train, wide]))
+    assert len(hints(svg)) == 10
+    assert hints(svg)[0] == "0 to 4\ntrain: 30 %\neval: 10 %"
+    assert hints(svg)[-1] == "36 to 40\ntrain: 0 %\neval: 10 %"
+    _, filled = by_class(svg, "filled")
+    top, zero = (tick_place(svg, label, "y") - 4 for label in ("30 %", "0 %"))
+    assert points(filled)[1][1] == pytest.approx(top, abs=0.1)
+    assert points(filled)[0][1] == pytest.approx(zero, abs=0.1)
+
+
+def test_each_whole_number_has_a_bar_or_as_many_share_one():
+    days = Distribution("a", [0.5, 7.5], [0.0, 1.0])
+    assert [
+        hint.partition("\n")[0]
+        for hint in hints(parse(histogram_chart("Day", [days], is_whole=True)))
+    ] == [*"1234567"]
+    many = Distribution("a", [-0.5, 76.5], [0.0, 1.0])
+    assert common_edges([many], is_whole=True) == [8 * i - 0.5 for i in range(11)]
+    assert hints(parse(histogram_chart("Area", [many], is_whole=True)))[1].startswith(
+        "8 to 15\n"
+    )
+
+
+def test_an_outlier_does_not_hide_the_others_and_nothing_is_left_out():
+    fares = Distribution("a", [0, 10, 20, 90_000], [0.0, 0.5, 0.99, 1.0])
+    found = hints(parse(histogram_chart("Fare", [fares])))
+    assert found[-1].startswith("from 18") and found[0].startswith("up to ")
+    shares = [float(re.findall(r"a: (\S+) %", hint)[0]) for hint in found]
+    assert sum(shares) == pytest.approx(100, abs=0.5) and max(shares) < 20
+
+
+def test_a_constant_is_one_bar():
+    constant = Distribution("a", [5, 5], [0.0, 1.0])
+    assert hints(parse(histogram_chart("Five", [constant]))) == ["5\na: 100 %"]
+
+
+def test_top_values_have_a_bar_and_a_line_for_each_other_data_set():
+    data = [("train", 0, {"Cash": 0.6, "Card": 0.3}), ("eval", 1, {"Cash": 0.5})]
+    svg = parse(top_values_chart("Payment", ["Cash", "Card"], data))
+    cash, card = by_class(svg, "bar")
+    width = float(cash.attrib["width"])
+    assert width == pytest.approx(2 * float(card.attrib["width"]), abs=0.2)
+    line = by_class(svg, "line")[-1]
+    at = float(re.findall(r"M(\S+)", line.attrib["d"])[0]) - float(cash.attrib["x"])
+    assert at == pytest.approx(width * 5 / 6, abs=0.2)
+    assert {"60 %", "30 %"} <= {item.text for item in svg.iter("text")}
+
+
+def test_bars_of_a_timeline_lie_between_start_and_end():
+    bars = [Bar("Trainer", 0, 20, "20 s", "good"), Bar("Pusher", 20, 40, "20 s")]
+    svg = parse(timeline("Run", bars))
+    first, second = svg.iter("rect")
+    assert first.attrib["width"] == second.attrib["width"]
+    end = float(first.attrib["x"]) + float(first.attrib["width"])
+    assert end == pytest.approx(float(second.attrib["x"]), abs=0.1)
+    assert end == pytest.approx(tick_place(svg, "20.0 s", "x"), abs=0.1)
+    assert "row good" in [item.get("class") for item in svg.iter("g")]
+
+
+def test_every_text_is_escaped_and_short():
+    series = [Series(HOSTILE, [1], [1]), Series("b", [1], [2])]
+    axis, value = Axis(HOSTILE), {HOSTILE: 1.0}
+    charts = [
+        line_chart(HOSTILE, series, axis, axis, mark=(1, HOSTILE)),
+        histogram_chart(HOSTILE, [Distribution(HOSTILE, [0, 1], [0.0, 1.0])] * 2),
+        top_values_chart(HOSTILE, [HOSTILE], [(HOSTILE, 0, value), ("b", 1, value)]),
+        timeline(HOSTILE, [Bar(HOSTILE, 0, 1, HOSTILE)]),
+    ]
+    for chart in charts:
+        svg = parse(chart)
+        assert not list(svg.iter("script")) and "\u202e" not in chart
+        assert max(len(item.text or "") for item in svg.iter("text")) < 100
+
+
+@example([(0.0, 0.0), (5e-324, 0.0)], [1.0], False)
+@example([(-1e308, 0.0), (1e308, 0.0)], [1.0], False)
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS), max_size=5),
+    st.lists(NUMBERS, max_size=5),
+    st.booleans(),
+)
+def test_any_numbers_are_drawn_at_finite_coordinates(pairs, values, log):
+    series = [
+        Series("a", [x for x, _ in pairs], [y for _, y in pairs]),
+        Series("b", range(len(values)), values, 1),
+    ]
+    x = sorted(clamp(x) for x, _ in pairs if isinstance(x, float) and is_finite(x))
+    below = [i / len(x) for i in range(len(x))]
+    data = [Distribution("a", x, below)] if x else []
+    data.append(Distribution("b", [0, 1], [0.0, 1.0]))
+    charts = [
+        line_chart("Any", series, Axis(), Axis(log=log), mark=(1.0, "here")),
+        histogram_chart("Any", data),
+        timeline("Any", [Bar("a", x, y) for x, y in pairs]),
+        mini_histogram(values),
+    ]
+    for chart in charts:
+        assert not re.search(r'="[^"]*(nan|inf)', str(chart))
+        ET.fromstring(str(chart))
