@@ -133,15 +133,11 @@ class GcsStorage(Storage):
             if not self.exists(uri) or _look(uri).metadata != blob.metadata:
                 raise
 
-    def copy(self, source: str, target: str) -> None:
-        """Copies an object within one bucket; replaces the target."""
+    def rename(self, source: str, target: str) -> None:
         old, new, token = _blob(source), _blob(target), None
         with _os_errors(source):
             while (token := new.rewrite(old, token=token, retry=RETRY)[0]) is not None:
                 pass
-
-    def rename(self, source: str, target: str) -> None:
-        self.copy(source, target)
         # An earlier attempt may have deleted it, with its response lost.
         with contextlib.suppress(FileNotFoundError):
             self.delete(source)

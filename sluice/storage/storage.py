@@ -148,10 +148,6 @@ class Storage:
         """
         return atomic.create(uri, data)
 
-    def copy(self, source: str, target: str) -> None:
-        """Copies a file, within one file system or bucket; replaces the target."""
-        shutil.copyfile(source, target)
-
     def rename(self, source: str, target: str) -> None:
         """Renames a file, within one file system or bucket; replaces the target."""
         os.replace(source, target)
