@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -34,12 +33,6 @@ from sluice.node_kinds import kind_of
 from sluice.project import own_root
 from sluice.storage import digest
 from sluice.workspace import installed_version, locate
-
-_CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-# What ``json_format.ParseDict`` says; it names the known fields in camelCase.
-_UNKNOWN_FIELD = re.compile(r'has no field named "(\w+)"[\s\S]*"\[(.*)\]"')
-_CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
 def create_pipeline(
@@ -142,31 +135,15 @@ def _instantiate_custom(
     where = _where(node, config)
     try:
         found = _import(node.component)
-    except Exception as error:
-        raise ConfigError(
-            f"the component {node.component!r} cannot be imported: "
-            f"{type(error).__name__}: {error}",
-            where=where,
-            hint="correct its module",
-        ) from error
-    if not (isinstance(found, type) and issubclass(found, BaseComponent)):
-        raise ConfigError(
-            f"{node.component!r} is not a TFX component",
-            where=where,
-            expected="a subclass of TFX's BaseComponent, or a function with "
-            "@tfx.dsl.components.component",
-            actual=f"a {type(found).__name__}",
-        )
-    try:
+        if not (isinstance(found, type) and issubclass(found, BaseComponent)):
+            raise TypeError(f"it is a {type(found).__name__}, not a TFX component")
         return found(**_with_protos(found, arguments))
     except Exception as error:
-        first, *more = _readable(str(error)).splitlines() or [type(error).__name__]
         raise ConfigError(
-            f"the component of {node.id!r} cannot be created: {first}",
-            details=[line.strip() for line in more[:5]],
+            f"{node.component}, the component of {node.id!r}, cannot be created: "
+            f"{type(error).__name__}: {error}",
             where=where,
-            hint=f"correct 'inputs' and 'parameters': they are the arguments of "
-            f"{node.component}",
+            hint="'inputs' and 'parameters' are its arguments",
         ) from error
 
 
@@ -175,35 +152,16 @@ def _import(reference: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _readable(text: str) -> str:
-    """Returns the text of an exception without module paths and memory addresses."""
-    return _ADDRESS.sub("", _CLASS.sub(r"\1", text))
-
-
 def _with_protos(component: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns arguments, mappings converted to protos where the component wants one."""
     declared = component.SPEC_CLASS.PARAMETERS
     found = dict(arguments)
     for key, value in arguments.items():
-        kind = declared[key].type if key in declared else None
-        if not (isinstance(kind, type) and isinstance(value, Mapping)):
-            continue
-        if issubclass(kind, message.Message):
-            try:
-                found[key] = json_format.ParseDict(value, kind())
-            except json_format.ParseError as error:
-                raise ValueError(f"{key}: {_with_proto_names(str(error))}") from error
+        kind: Any = declared[key].type if key in declared else None
+        is_proto = isinstance(kind, type) and issubclass(kind, message.Message)
+        if is_proto and isinstance(value, Mapping):
+            found[key] = json_format.ParseDict(value, kind())
     return found
-
-
-def _with_proto_names(text: str) -> str:
-    """Returns an error of ``ParseDict`` with the fields named as in the proto."""
-    unknown = _UNKNOWN_FIELD.search(text)
-    if unknown is None:
-        return text
-    name, fields = unknown.groups()
-    known = _CAMEL.sub(lambda match: f"_{match[0].lower()}", fields)
-    return f"unknown field {name!r}, expected one of {known}"
 
 
 def _fingerprint(

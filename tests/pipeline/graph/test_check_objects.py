@@ -197,9 +197,7 @@ def test_validate_makes_the_components_of_custom_nodes(project, monkeypatch):
     node = {"component": "os:system", "inputs": {"examples": "TFRecordGen.examples"}}
     config = load_config("digits", cwd=project, overrides=[f"nodes.Own={node}"])
     monkeypatch.syspath_prepend(str(project))
-    with pytest.raises(
-        ConfigError, match="'os:system' is not a TFX component"
-    ) as error:
+    with pytest.raises(ConfigError, match="os:system.* not a TFX component") as error:
         validate(config)
     assert "nodes.Own" in str(error.value.where)
     assert not (project / ".sluice").exists()

@@ -81,19 +81,18 @@ def test_custom_nodes_are_in_local_and_cloud_pipelines(project, tmp_path, own_pa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"component": "own_parts:NoComponent"}, "is not a TFX component"),
-        ({"component": "no_such_module:Count"}, "cannot be imported: ModuleNotFound"),
-        ({"inputs": {"examples": "StatisticsGen.statistics"}}, "'Count' cannot be"),
-        ({"inputs": {"examples": "Trainer.model"}}, r"of type Examples \(got Model\)"),
+        ({"component": "own_parts:NoComponent"}, "not a TFX component"),
+        ({"component": "no_such_module:Count"}, "cannot be created: ModuleNotFound"),
+        ({"inputs": {"examples": "StatisticsGen.statistics"}}, "'Count', cannot be"),
+        ({"inputs": {"examples": "Trainer.model"}}, r"Examples.* \(got .*Model"),
         (
             {
                 **BULK_INFERRER,
                 "parameters": {"data_spec": {"example_split": ["test"]}},
             },
-            "data_spec: unknown field 'example_split', expected one of "
-            "'example_splits'",
+            'no field named "example_split"',
         ),
-        ({"parameters": {"at_least": "two"}}, "component of 'Count' cannot be created"),
+        ({"parameters": {"at_least": "two"}}, "'Count', cannot be created"),
     ],
 )
 def test_a_component_that_cannot_be_created_is_a_config_error(
