@@ -1,7 +1,7 @@
 """Reads input rows for prediction: TFRecords, images or JSON lines, by content.
 
-Formats are detected from the content, not the name. TensorFlow is not imported, and
-does not check a value before the model gets it.
+Formats are detected from the content, not the name. TensorFlow is not imported: it
+refuses values of another type when the model is called.
 """
 
 from __future__ import annotations
