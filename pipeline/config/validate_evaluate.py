@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.evaluate import Evaluate
 from pipeline.config.problems import KeyPath, Problems
 from schemas import loader
-from sluice.errors import bounded
+from sluice.errors import did_you_mean
 
 # For more than two classes TFMA pools the one-against-the-rest predictions of all
 # classes, most of which are easy negatives: of ten classes, nine answers in ten. Found
@@ -62,33 +60,21 @@ def check_evaluate(
             problems.unknown(path, what, ", ".join(wanted), given)
         elif isinstance(threshold.slice, dict):
             for name, value in threshold.slice.items():
-                _check_value((*path, name), value, features, schema, problems)
+                problem = name in features and _problem(value, features[name], schema)
+                if problem:
+                    problems.add((*path, name), problem)
 
 
-def _check_value(
-    path: KeyPath,
-    value: int | str,
-    features: Mapping[str, schema_pb2.Feature],
-    schema: schema_pb2.Schema,
-    problems: Problems,
-) -> None:
-    name = str(path[-1])
-    feature = features.get(name)
-    if feature is None:  # Said of the slices.
-        return
-    if isinstance(value, str) != (feature.type == schema_pb2.BYTES):
-        wanted = (
-            "a string: quote it"
-            if feature.type == schema_pb2.BYTES
-            else "a whole number"
-        )
-        problems.add(path, f"{name!r} takes {wanted}")
-        return
+def _problem(
+    value: int | str, feature: schema_pb2.Feature, schema: schema_pb2.Schema
+) -> str | None:
+    """Returns why no example is in the slice of a value."""
+    is_text = feature.type == schema_pb2.BYTES
+    if isinstance(value, str) != is_text:
+        wanted = "a string: quote it" if is_text else "a whole number"
+        return f"{feature.name!r} takes {wanted}"
     known = loader.class_values(schema, feature.name)
-    if known is not None and value not in known:
-        problems.unknown(
-            path,
-            f"{value!r} is not in the domain of {name!r}",
-            value,
-            bounded([str(item) for item in known], 12),
-        )
+    if known is None or value in known:
+        return None
+    hint = did_you_mean(value, known) or ", ".join(map(str, known[:12]))
+    return f"{value!r} is not in the domain of {feature.name!r}; {hint}"
