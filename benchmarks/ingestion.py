@@ -159,15 +159,16 @@ def _tree_mb(root: int) -> float:
 
 def _ours(data: str, out: str) -> None:
     from components.tfrecord_gen.ingest import ingest
-    from components.tfrecord_gen.ingestion import Ingestion
-    from components.tfrecord_gen.spans.window import SourceFile
+    from components.tfrecord_gen.input_files import SourceFile, Window
+    from components.tfrecord_gen.settings import Ingestion
     from sluice.storage.storage import storage_for
 
     entries = storage_for(data).list(data)
     files = tuple(SourceFile(entry.uri, "train") for entry in entries)
-    report = ingest(
-        Ingestion(files), {"train": f"{out}/Split-train"}, f"{out}/quarantine", 2
-    )
+    settings = Ingestion(base=data, patterns={"train": "*"})
+    window = Window(data, settings.patterns, files)
+    out_dirs = {"train": f"{out}/Split-train"}
+    report = ingest(settings, window, out_dirs, f"{out}/quarantine", 2)
     assert not report.quarantined and not report.problems
 
 

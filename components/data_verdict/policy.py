@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from pydantic import model_validator
 
 from components.data_verdict.anomaly_kind import KINDS, OF_NO_FEATURE, remedy
-from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.hash_splits import HashSplits
 from sluice.config_section import (
     Count,
     Fraction,

@@ -17,9 +17,9 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.schema_rows import number_of_values
-from components.tfrecord_gen.checking.hash_splits import HashSplits
-from components.tfrecord_gen.checking.scan import valid_records
+from components.tfrecord_gen.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.scan import valid_records
 from schemas.features import number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable

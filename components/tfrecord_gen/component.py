@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 
 from tfx import types
 from tfx.components.example_gen import component
@@ -14,14 +13,7 @@ from tfx.types import component_spec, standard_artifacts, standard_component_spe
 
 from components import artifacts
 from components.tfrecord_gen import driver, executor
-from components.tfrecord_gen.checking.hash_splits import HashSplits
-from components.tfrecord_gen.checking.image_check import ImageCheck
-from components.tfrecord_gen.exec_properties import SCHEDULE, SPANS, ExecProperties
-from components.tfrecord_gen.spans.completeness import CompleteWhen
-from components.tfrecord_gen.spans.span_pattern import SpanPattern
-from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
-
-ALWAYS = CompleteWhen()
+from components.tfrecord_gen.settings import SCHEDULE, SETTINGS, SPANS, Ingestion
 
 
 class TFRecordGenSpec(component_spec.ComponentSpec):
@@ -29,15 +21,9 @@ class TFRecordGenSpec(component_spec.ComponentSpec):
 
     PARAMETERS = {
         **standard_component_specs.FileBasedExampleGenSpec.PARAMETERS,
-        **{
-            name: component_spec.ExecutionParameter(type=str)
-            for name in ("patterns", "hash_splits", "images", "complete_when", SPANS)
-        },
-        **{
-            name: component_spec.ExecutionParameter(type=int)
-            for name in ("window", "max_record_bytes")
-        },
-        # Set in the specs of schedules only, see ``exec_properties.Schedule``.
+        SETTINGS: component_spec.ExecutionParameter(type=str),
+        SPANS: component_spec.ExecutionParameter(type=str),
+        # Set in the specs of schedules only, see ``settings.Schedule``.
         SCHEDULE: component_spec.ExecutionParameter(type=str, optional=True),
     }
     INPUTS: dict[str, component_spec.ChannelParameter] = {}
@@ -59,18 +45,20 @@ class TFRecordGen(component.FileBasedExampleGen):
     only ``input_config``, supports a window of one span, and fails if the newest span
     is not in every split yet. So it gets a pattern with placeholders as
     ``span-<SPAN>/train-*``, which matches no file: it finds span 0 without files. The
-    spans are pinned by ``spans``, or selected by the executor; then the pipeline's
-    cache must be off, since the cache key does not depend on the files. It gets a
-    pattern without placeholders unchanged, and adds counts, sizes and times of the
-    files to the cache key. Local runs use the node's own driver.
+    files are those that ``spans`` names, or the executor selects them; then the
+    pipeline's cache must be off, since the cache key does not depend on the files. It
+    gets a pattern without placeholders unchanged, and adds counts, sizes and times of
+    the files to the cache key. Local runs use the node's own driver.
 
     Example::
 
         gen = TFRecordGen(
-            input_base="data/trips",
-            patterns={"train": "{SPAN}/train-*", "eval": "{SPAN}/eval-*"},
-            window=7,
-            complete_when=CompleteWhen(marker="_SUCCESS"),
+            Ingestion(
+                base="data/trips",
+                patterns={"train": "{SPAN}/train-*", "eval": "{SPAN}/eval-*"},
+                window=7,
+                complete_when=CompleteWhen(marker="_SUCCESS"),
+            )
         )
     """
 
@@ -79,85 +67,35 @@ class TFRecordGen(component.FileBasedExampleGen):
     DRIVER_CLASS = driver.Driver
 
     def __init__(
-        self,
-        input_base: str,
-        patterns: Mapping[str | None, str],
-        *,
-        hash_splits: HashSplits | None = None,
-        images: Sequence[ImageCheck] = (),
-        max_record_bytes: int = MAX_RECORD_BYTES,
-        window: int = 1,
-        complete_when: CompleteWhen = ALWAYS,
-        spans: str | data_types.RuntimeParameter = "",
+        self, settings: Ingestion, spans: str | data_types.RuntimeParameter = ""
     ) -> None:
         """Declares the node.
 
         Args:
-          input_base: the data's directory, or an address such as ``gs://bucket/trips``.
-          patterns: by split; or one pattern under None, with ``hash_splits``.
-          hash_splits: how records are divided.
-          images: features whose images are checked.
-          max_record_bytes: longer records are quarantined unread.
-          window: how many spans to ingest, the newest complete ones.
-          complete_when: when a span counts as complete.
-          spans: exactly these, in the form of ``Window.spans_json``, or a runtime
-            parameter with it; "" selects when the node runs.
-
-        Raises:
-          ConfigError: a pattern cannot be used.
-          ValueError: ``hash_splits`` without a pattern under None, or without it.
+          settings: the files, and the checks of their records.
+          spans: where exactly the files to ingest are stored, see
+            ``SpanChoice.to_json``; "" selects when the node runs.
         """
-        if (hash_splits is None) == (None in patterns) or len(patterns) == 0:
-            raise ValueError(
-                "pass patterns by split, or one under None and hash_splits"
-            )
-        asked = ExecProperties(
-            input_base,
-            patterns,
-            hash_splits,
-            tuple(images),
-            max_record_bytes,
-            window,
-            complete_when,
-        )
         # Past FileBasedExampleGen's own, which makes a spec with one output.
         base_beam_component.BaseBeamComponent.__init__(
             self,
             TFRecordGenSpec(
-                input_base=input_base,
-                input_config=_input_config(patterns),
-                output_config=_output_config(hash_splits),
+                input_base=settings.base,
+                input_config=example_gen_pb2.Input(
+                    splits=[
+                        example_gen_pb2.Input.Split(
+                            name=split or "all",
+                            pattern=re.sub(r"\{(.*?)\}", r"<\1>", pattern),
+                        )
+                        for split, pattern in settings.patterns.items()
+                    ]
+                ),
+                output_config=example_gen_pb2.Output(),
                 output_data_format=example_gen_pb2.FORMAT_TF_EXAMPLE,
                 output_file_format=example_gen_pb2.FORMAT_TFRECORDS_GZIP,
+                settings=settings.model_dump_json(),
                 spans=spans,
                 examples=types.Channel(type=standard_artifacts.Examples),
                 quarantine=types.Channel(type=artifacts.Quarantine),
-                **asked.to_dict(),
             ),
         )
-
-
-def _input_config(patterns: Mapping[str | None, str]) -> example_gen_pb2.Input:
-    return example_gen_pb2.Input(
-        splits=[
-            example_gen_pb2.Input.Split(
-                name=split or "all", pattern=_shown_to_tfx(pattern)
-            )
-            for split, pattern in patterns.items()
-        ]
-    )
-
-
-def _shown_to_tfx(pattern: str) -> str:
-    if not SpanPattern.parse(pattern).placeholders:
-        return pattern
-    return re.sub(r"\{(.*?)\}", r"<\1>", pattern)
-
-
-def _output_config(hash_splits: HashSplits | None) -> example_gen_pb2.Output:
-    if hash_splits is None:
-        return example_gen_pb2.Output()
-    config = example_gen_pb2.SplitConfig(partition_feature_name=hash_splits.by)
-    for split, buckets in hash_splits.buckets.items():
-        config.splits.add(name=split, hash_buckets=buckets)
-    return example_gen_pb2.Output(split_config=config)

@@ -6,24 +6,25 @@ judges them, so that its policy is in one place and a verdict is always publishe
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from components.tfrecord_gen.checking.check_files import check_files
-from components.tfrecord_gen.ingestion import Ingested, Ingestion
+from components.tfrecord_gen.check_files import check_files
+from components.tfrecord_gen.ingest_files import Group, Ingested, ingest_group
+from components.tfrecord_gen.input_files import SourceFile, Window
+from components.tfrecord_gen.quarantine import QuarantineLimit, write_quarantine
 from components.tfrecord_gen.report import (
     REPORT_FILE,
     FileReport,
     Report,
     SplitReport,
 )
-from components.tfrecord_gen.spans.window import SourceFile
-from components.tfrecord_gen.writing.ingest_files import Group, ingest_group
-from components.tfrecord_gen.writing.quarantine import QuarantineLimit, write_quarantine
-from components.tfrecord_gen.writing.shard_writer import name_shards
+from components.tfrecord_gen.settings import Ingestion
+from components.tfrecord_gen.shard_writer import Part, name_shards
+from sluice.errors import MAX_EXAMPLES
 from sluice.run_forked import run_forked
 from sluice.storage.storage import is_remote, storage_for
 from sluice.storage.storage_errors import explain_unreadable
@@ -34,7 +35,8 @@ _GROUP_BYTES = 32 << 20
 
 
 def ingest(
-    ingestion: Ingestion,
+    settings: Ingestion,
+    window: Window,
     split_dirs: Mapping[str, str],
     quarantine_dir: str,
     workers: int,
@@ -46,7 +48,8 @@ def ingest(
     The output does not depend on ``workers``.
 
     Args:
-      ingestion: the files, and the checks of their records.
+      settings: the checks of the records.
+      window: the files.
       split_dirs: by split the folder of its shards, which are named
         ``data_tfrecord-NNNNN-of-NNNNN.gz``; every split gets at least one.
       quarantine_dir: folder of ``report.json`` and ``quarantine.tfrecord.gz``.
@@ -64,32 +67,31 @@ def ingest(
             # selects then may be others.
             storage_for(folder).delete_tree(folder)
         storage_for(folder).make_folder(folder)
-    paths = [file.path for file in ingestion.files]
-    if any(map(is_remote, paths)):
+    if any(is_remote(file.path) for file in window.files):
         # They wait half of the time: with 0.1 s to an answer, 1.2 to 1.5 times as fast.
         workers *= 2
-    if ingestion.images and workers > 1:
+    if settings.images and workers > 1:
         # Imported once, before the fork, instead of in each worker.
         import tensorflow  # noqa: F401
-    groups = _groups(ingestion.files)
+    groups = _groups(window.files)
     # In the output's folder, which TFX deletes if the process is killed.
     beside = None if is_remote(quarantine_dir) else quarantine_dir
     with tempfile.TemporaryDirectory(prefix=".parts-", dir=beside) as folder:
         part_path = os.path.join(folder, "{}")
         of_group = partial(
-            ingest_group, ingestion, split_dirs, part_path, QuarantineLimit()
+            ingest_group, settings, split_dirs, part_path, QuarantineLimit()
         )
-        ingested = Ingested.joined(run_forked(of_group, groups, workers))
-        parts = [part_path.format(group.index) for group in groups]
-        kept = write_quarantine(quarantine_dir, parts)
+        done = run_forked(of_group, groups, workers)
+        kept = write_quarantine(
+            quarantine_dir, [part_path.format(group.index) for group in groups]
+        )
+    parts = [part for group in done for part in group.parts]
     splits = {
-        split: _name_split(split, folder, ingested)
-        for split, folder in split_dirs.items()
+        split: _name_split(split, folder, parts) for split, folder in split_dirs.items()
     }
-    report = _report(ingestion, ingested, splits, kept)
+    report = _report(settings, window, done, splits, kept)
     storage_for(quarantine_dir).write_atomically(
-        os.path.join(quarantine_dir, REPORT_FILE),
-        json.dumps(report.to_dict(), indent=2).encode(),
+        os.path.join(quarantine_dir, REPORT_FILE), report.to_json()
     )
     return report
 
@@ -100,7 +102,7 @@ def _groups(files: Iterable[SourceFile]) -> list[Group]:
     room = 0
     for file in files:
         size = file.size_bytes
-        if size is None or not is_remote(file.path):
+        if size is None:
             with explain_unreadable(file.path):
                 size = storage_for(file.path).stat(file.path).size_bytes
         large = file.split is not None and size >= _SHARD_FROM_BYTES
@@ -113,8 +115,8 @@ def _groups(files: Iterable[SourceFile]) -> list[Group]:
     return [Group(index, tuple(files)) for index, files in enumerate(groups)]
 
 
-def _name_split(split: str, folder: str, ingested: Ingested) -> SplitReport:
-    parts = [part for part in ingested.parts if part.split == split]
+def _name_split(split: str, folder: str, written: Iterable[Part]) -> SplitReport:
+    parts = [part for part in written if part.split == split]
     for part in parts:
         if not part.records:
             storage_for(part.path).delete(part.path)
@@ -128,35 +130,43 @@ def _is_lost(file: FileReport) -> bool:
 
 
 def _report(
-    ingestion: Ingestion,
-    ingested: Ingested,
+    settings: Ingestion,
+    window: Window,
+    groups: Sequence[Ingested],
     splits: Mapping[str, SplitReport],
     kept: int,
 ) -> Report:
-    records = sum(file.records for file in ingested.files)
-    quarantined = sum(file.quarantined for file in ingested.files)
+    files = [file for group in groups for file in group.files]
+    errors = sum((group.errors for group in groups), Counter[str]())
+    found = [error for group in groups for error in group.first_errors]
+    records = sum(file.records for file in files)
+    quarantined = sum(file.quarantined for file in files)
+    size = sum(group.bytes for group in groups)
     # An error of the whole file, such as one without a byte, has no bytes of its own.
-    of_records = quarantined / max(1, records + quarantined)
-    of_bytes = (
-        min(1.0, ingested.bad_bytes / max(1, ingested.bytes)) if quarantined else 0.0
-    )
+    bad_bytes = sum(group.bad_bytes for group in groups) if quarantined else 0
     # What is left of a destroyed file may be a few bytes, or none.
-    lost = sum(map(_is_lost, ingested.files))
-    of_files = lost / max(1, len(ingested.files))
-    spans = {file.span for file in ingestion.files if file.span is not None}
+    lost = sum(map(_is_lost, files))
     return Report(
-        files=tuple(ingested.files),
+        files=tuple(files),
         splits=splits,
         records=records,
         quarantined=quarantined,
-        lost_bytes=sum(file.lost_bytes for file in ingested.files),
-        bytes=ingested.bytes,
-        corrupt_fraction=max(of_records, of_bytes, of_files),
-        errors=dict(ingested.errors),
-        first_errors=tuple(ingested.first_errors),
-        problems=check_files(ingested.files),
-        spans=tuple(sorted(spans)),
-        skipped_spans=ingestion.skipped_spans,
+        lost_bytes=sum(file.lost_bytes for file in files),
+        bytes=size,
+        corrupt_fraction=max(
+            quarantined / max(1, records + quarantined),
+            min(1.0, bad_bytes / max(1, size)),
+            lost / max(1, len(files)),
+        ),
+        errors=dict(errors),
+        first_errors=tuple(
+            error
+            for kind in errors
+            for error in [item for item in found if item.kind == kind][:MAX_EXAMPLES]
+        ),
+        problems=check_files(files),
+        spans=tuple(sorted({f.span for f in window.files if f.span is not None})),
+        skipped_spans=window.skipped,
         quarantine_cut=kept < quarantined,
-        max_record_bytes=ingestion.max_record_bytes,
+        max_record_bytes=settings.max_record_bytes,
     )

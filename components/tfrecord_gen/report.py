@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import builtins
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,12 +11,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from components.tfrecord_gen.spans.window import SkippedSpan
 from sluice.storage.storage import storage_for
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
 REPORT_FILE = "report.json"
-SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class Report:
         first_errors: the first five of each kind.
         problems: inconsistencies between the files.
         spans: that were ingested, in order.
-        skipped_spans: that were not.
+        skipped_spans: a line per span that was not.
         quarantine_cut: whether some bad records did not fit into the quarantine.
         max_record_bytes: longer records were quarantined unread.
     """
@@ -136,24 +134,13 @@ class Report:
     first_errors: tuple[FirstError, ...] = ()
     problems: tuple[Problem, ...] = ()
     spans: tuple[int, ...] = ()
-    skipped_spans: tuple[SkippedSpan, ...] = ()
+    skipped_spans: tuple[str, ...] = ()
     quarantine_cut: bool = False
     max_record_bytes: int = MAX_RECORD_BYTES
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the report as JSON has it."""
-        return {"schema_version": SCHEMA_VERSION} | asdict(self)
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Report:
-        """Returns the report that ``to_dict`` wrote.
-
-        Raises:
-          ValueError: it is of another version, or not a report.
-        """
-        if (version := fields.get("schema_version")) != SCHEMA_VERSION:
-            raise ValueError(f"a report of version {version}, not {SCHEMA_VERSION}")
-        return TypeAdapter(cls).validate_python(fields)
+    def to_json(self) -> builtins.bytes:
+        """Returns what ``load`` reads."""
+        return TypeAdapter(Report).dump_json(self, indent=2)
 
     @classmethod
     def load(cls, folder: str) -> Report:
@@ -161,10 +148,10 @@ class Report:
 
         Raises:
           OSError: there is none.
-          ValueError: it is not a report of this version.
+          ValueError: it is not a report.
         """
         content = storage_for(folder).read(os.path.join(folder, REPORT_FILE))
-        return cls.from_dict(json.loads(content))
+        return TypeAdapter(Report).validate_json(content)
 
 
 MAX_FILES = 1000
@@ -177,8 +164,7 @@ def document_ingestion(directory: Path) -> dict[str, Any]:
       OSError: the report cannot be read.
       ValueError: it is damaged.
     """
-    document = Report.load(str(directory)).to_dict()
-    del document["schema_version"]
+    document = asdict(Report.load(str(directory)))
     files = document["files"]
     kept = [
         file

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from tfx import types
-from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import component_spec, standard_artifacts
+from typing import Any
 
-from components.watermark import executor
-from components.watermark.executor import MARK
+from tfx import types
+from tfx.dsl.components.base import base_component, base_executor, executor_spec
+from tfx.types import artifact_utils, component_spec, standard_artifacts
+
+from components.watermark import watermark as marks
+
+# The exec property with the mark's URI.
+MARK = "watermark"
+
+
+class Executor(base_executor.BaseExecutor):
+    """Records the data of a complete run."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        examples = artifact_utils.get_single_instance(input_dict["examples"])
+        data = examples.get_string_custom_property(marks.DATA)
+        marks.advance(exec_properties[MARK], data)
 
 
 class AdvanceWatermarkSpec(component_spec.ComponentSpec):
@@ -36,13 +54,8 @@ class AdvanceWatermark(base_component.BaseComponent):
     """
 
     SPEC_CLASS = AdvanceWatermarkSpec
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
 
     def __init__(self, *, examples: types.BaseChannel, watermark: str) -> None:
-        """Declares the node.
-
-        Args:
-          examples: output of TFRecordGen.
-          watermark: URI of the mark.
-        """
+        """Takes the output of TFRecordGen, and the URI of the mark."""
         super().__init__(AdvanceWatermarkSpec(examples=examples, watermark=watermark))

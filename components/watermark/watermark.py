@@ -25,15 +25,14 @@ def read(uri: str) -> str | None:
     return json.loads(storage.read(uri))[DATA]
 
 
-def advance(uri: str, data: str, spans: str) -> None:
+def advance(uri: str, data: str) -> None:
     """Records the data of a complete run.
 
     Args:
       uri: of the mark.
       data: what identifies it.
-      spans: as ``Window.spans_json``, for people.
     """
-    record = {DATA: data, "spans": json.loads(spans), "at": utc_now()}
+    record = {DATA: data, "at": utc_now()}
     storage = storage_for(uri)
     storage.make_folder(os.path.dirname(uri))
     storage.write_atomically(uri, json.dumps(record).encode())

@@ -8,9 +8,8 @@ from annotated_types import Ge, Le
 from pydantic import AfterValidator, BeforeValidator, StrictInt, model_validator
 
 from components.data_verdict.policy import SPLITS, DataPolicy
-from components.tfrecord_gen.checking.hash_splits import HashSplits
-from components.tfrecord_gen.checking.image_check import ImageLimits
-from components.tfrecord_gen.spans.completeness import CompleteWhen
+from components.tfrecord_gen.hash_splits import HashSplits
+from components.tfrecord_gen.settings import CompleteWhen, ImageLimits
 from sluice.config_section import (
     Count,
     Directory,
@@ -66,10 +65,10 @@ class Data(Section):
         return self
 
     @property
-    def patterns(self) -> dict[str | None, str]:
-        """Patterns by split; None stands for records that are hashed into splits."""
+    def patterns(self) -> dict[str, str]:
+        """Patterns by split; under "" that of records that are hashed into splits."""
         if self.splits is None:
-            return {None: self.files or ""}
+            return {"": self.files or ""}
         found = {name: getattr(self.splits, name) for name in SPLITS}
         return {name: pattern for name, pattern in found.items() if pattern}
 

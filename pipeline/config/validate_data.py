@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.tfrecord_gen.spans.span_pattern import SpanPattern
+from components.tfrecord_gen.placeholders import SpanPattern
 from pipeline.config.config import Config
 from pipeline.config.features import Image
 from pipeline.config.problems import KeyPath, Problems

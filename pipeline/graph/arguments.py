@@ -13,8 +13,7 @@ from typing import Any
 
 from components.data_verdict.policy import DataPolicy, Policy, Settings
 from components.model_verdict.threshold import Settings as ModelVerdictSettings
-from components.tfrecord_gen.checking.hash_splits import HashSplits
-from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.settings import ImageCheck, Ingestion
 from pipeline.config.config import Config
 from pipeline.config.feature_set import FeatureSet, Label
 from pipeline.config.features import Image
@@ -55,31 +54,27 @@ class GraphContext:
 
 def of_tfrecord_gen(context: GraphContext) -> Arguments:
     """Files, splits and checks of the records."""
-    data = context.config.data
-    return _ingestion(context, data.patterns, data.hash_splits)
+    return {"settings": ingestion_of(context.config)}
 
 
 def of_serving_tfrecord_gen(context: GraphContext) -> Arguments:
     """The same for serving requests, which are one split."""
-    patterns = {SERVING: context.config.data.serving}
-    return _ingestion(context, patterns, None)
+    return {"settings": ingestion_of(context.config, SERVING)}
 
 
-def _ingestion(
-    context: GraphContext,
-    patterns: dict[Any, Any],
-    hash_splits: HashSplits | None,
-) -> Arguments:
-    config = context.config
-    return {
-        "input_base": config.data_uri,
-        "patterns": patterns,
-        "hash_splits": hash_splits,
-        "images": image_checks_of(config),
-        "max_record_bytes": config.examples.max_record_bytes,
-        "window": config.examples.window,
-        "complete_when": config.examples.complete_when,
-    }
+def ingestion_of(config: Config, split: str | None = None) -> Ingestion:
+    """Returns the settings of an ingestion: of the data, or of serving requests."""
+    data = config.data
+    serving = {SERVING: data.serving or ""}
+    return Ingestion(
+        base=config.data_uri,
+        patterns=serving if split == SERVING else data.patterns,
+        hash_splits=None if split == SERVING else data.hash_splits,
+        images=tuple(image_checks_of(config)),
+        max_record_bytes=config.examples.max_record_bytes,
+        window=config.examples.window,
+        complete_when=config.examples.complete_when,
+    )
 
 
 def of_import_schema_gen(context: GraphContext) -> Arguments:

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.spans.span_choice import SpanChoice
-from components.tfrecord_gen.spans.window import Window
+from components.tfrecord_gen.input_files import Window
+from components.tfrecord_gen.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config
 from pipeline.graph.custom_nodes import files_of, modules_of, reads_outside
@@ -104,7 +104,7 @@ def run_inputs(
         code=code,
         data={
             name: content
-            for window in choice.windows
+            for window in choice.windows.values()
             for name, content in _contents(window, digests)
         },
         packages={

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from components.tfrecord_gen.span_choice import SPANS_FILE, SPANS_PATH
 from pipeline.config.config import Config
 from pipeline.config.serialize import write_stored_config
 from pipeline.graph.choose_spans import choose_spans
@@ -63,11 +64,11 @@ def explain_node(config: Config, node: str) -> list[dict[str, Any]]:
         run_dir = Path(folder, "explain")
         run_dir.mkdir()
         write_stored_config(config, run_dir / "config.json")
-        choice.save(run_dir)
+        (run_dir / SPANS_FILE).write_bytes(choice.to_json())
         if workspace.metadata_db.exists():
             copy_metadata(workspace.metadata_db, run_dir / "metadata.db")
         environment = {
-            **choice.environment(run_dir),
+            SPANS_PATH: str(run_dir / SPANS_FILE),
             stat_cache.DIGESTS_FILE: str(workspace.digests_file),
         }
         return processes.call(

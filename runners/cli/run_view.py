@@ -135,10 +135,10 @@ def _predict_command(record: RunRecord) -> str | None:
     is_served = any(push.uri for push in record.pushes)
     if not (is_served and (run_dir / "config.json").exists()):
         return None
-    from components.tfrecord_gen.spans.span_choice import SpanChoice
+    from components.tfrecord_gen.span_choice import SPANS_FILE, SpanChoice
     from pipeline.config.serialize import read_stored_config
     from runners.operations.predict import predict_command
 
-    choice = SpanChoice.load(run_dir)
     config = read_stored_config(run_dir / "config.json")
-    return predict_command(config, config.name, choice.data) if choice else None
+    choice = SpanChoice.load(run_dir / SPANS_FILE)
+    return predict_command(config, config.name, choice.data)

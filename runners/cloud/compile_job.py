@@ -15,7 +15,7 @@ from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
 from tfx.orchestration.kubeflow.v2.pipeline_builder import DEFAULT_IMAGE_PATH_KEY
 
 from components.baseline_model.pushed_models import LOOK_UP
-from components.tfrecord_gen.exec_properties import SCHEDULE, SPANS, Schedule
+from components.tfrecord_gen.settings import SCHEDULE, SPANS, Schedule
 from components.watermark.component import MARK, AdvanceWatermark
 from components.watermark.watermark import NEW_DATA
 from pipeline.config.cloud import Cloud
@@ -136,8 +136,8 @@ def _add_schedule(nodes: Mapping[str, Any], config: Config) -> Any:
     mark = f"{config.cloud_dir}/state/watermarks/{_KEY}.json"
     ingestion = nodes[INGESTION]
     ingestion.exec_properties[SCHEDULE] = Schedule(
-        mark, config.validate_data.stale_after_h
-    ).to_json()
+        watermark=mark, stale_after_h=config.validate_data.stale_after_h
+    ).model_dump_json()
     if serving := nodes.get(SERVING_INGESTION):
         # Not read: without new data it is skipped as the readers are.
         serving.spec.inputs["examples"] = ingestion.outputs["examples"]

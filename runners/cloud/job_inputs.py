@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from components.baseline_model.pushed_models import pin_baseline
-from components.tfrecord_gen.spans.span_choice import SpanChoice
+from components.tfrecord_gen.input_files import Window
+from components.tfrecord_gen.span_choice import SPANS_FILE, SpanChoice
 from pipeline.config.config import Config
 from pipeline.graph.locations import Locations
 from pipeline.graph.node_registry import INGESTION, SERVING_INGESTION
 from runners.cloud.cloud_locations import Upload
 from sluice.errors import RemoteError, UsageError
+from sluice.storage import digest
 from sluice.storage.storage import storage_for
 
 # Names of the parameters that hold the spans and files of each ingestion.
@@ -24,6 +27,7 @@ TRAINER_CONFIG = "trainer_config"
 def job_parameters(
     job: Mapping[str, Any],
     serving_dir: str,
+    inputs_uri: str,
     choice: SpanChoice,
     accept_data: str | None = None,
 ) -> dict[str, str]:
@@ -32,15 +36,18 @@ def job_parameters(
     Args:
       job: compiled from the config.
       serving_dir: of the model's versions.
-      choice: its spans and files, to which the run is pinned. Their sizes and
-        generations are part of the value, and so of the cache key.
+      inputs_uri: where the list of the run's files is written, under its digest. It
+        has their sizes and generations, which are so a part of the cache key.
+      choice: the spans and files to which the run is pinned.
       accept_data: the reason for overriding the data gate once.
     """
     inputs = job["pipelineSpec"]["root"].get("inputDefinitions", {})
     declared = inputs.get("parameters", {})
     values = {
-        name: window.pinned_json()
-        for name, window in zip(SPANS_OF.values(), choice.windows, strict=False)
+        name: _store(window, inputs_uri)
+        for name, window in zip(
+            SPANS_OF.values(), choice.windows.values(), strict=False
+        )
         if name in declared
     }
     if accept_data:
@@ -48,6 +55,17 @@ def job_parameters(
     if BASELINE in declared:
         values[BASELINE] = pin_baseline(serving_dir)
     return values
+
+
+def _store(window: Window, inputs_uri: str) -> str:
+    """Writes the list of an ingestion's files; returns its address."""
+    # What was skipped is in the run's record, and changes none of its results.
+    content = SpanChoice(replace(window, skipped=())).to_json()
+    folder = f"{inputs_uri}/spans/{digest.of_bytes(content)}"
+    storage = storage_for(folder)
+    storage.make_folder(folder)
+    storage.write_atomically(f"{folder}/{SPANS_FILE}", content)
+    return f"{folder}/{SPANS_FILE}"
 
 
 def upload(item: Upload) -> None:

@@ -27,16 +27,18 @@ class LocalEngine:
 
     def run(self, plan: Plan, record: RunRecord, observer: Observer) -> None:
         """Runs the nodes and ends the record; see ``Engine.run``."""
+        from components.tfrecord_gen.span_choice import SPANS_FILE, SPANS_PATH
         from sluice import secrets
-        from sluice.storage import stat_cache
+        from sluice.storage import atomic, stat_cache
         from sluice.workspace import Workspace
 
         self.prewarm()
         secrets.remember((plan.run_dir / "config.json").read_text(encoding="utf-8"))
-        plan.spans.save(plan.run_dir)
+        spans_file = plan.run_dir / SPANS_FILE
+        atomic.write_bytes(spans_file, plan.spans.to_json())
         workspace = Workspace(plan.workspace)
         environment = {
-            **plan.spans.environment(plan.run_dir),
+            SPANS_PATH: str(spans_file),
             stat_cache.DIGESTS_FILE: str(workspace.digests_file),
             stat_cache.SOURCES_FILE: str(workspace.sources_file),
         }

@@ -19,8 +19,7 @@ from tfx.components.example_gen.utils import (
 from tfx.dsl.compiler import compiler
 from tfx.orchestration import data_types_utils, metadata
 
-from components.tfrecord_gen.driver import changed_files, digest_reader
-from components.tfrecord_gen.exec_properties import SPANS
+from components.tfrecord_gen.driver import changed_files
 from components.tfrecord_gen.report import Report
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.create_pipeline import create_pipeline
@@ -41,7 +40,6 @@ from sluice.workspace import Workspace
 
 _DATA_PROPERTIES = (
     FINGERPRINT_PROPERTY_NAME,
-    SPANS,
     SPAN_PROPERTY_NAME,
     VERSION_PROPERTY_NAME,
 )
@@ -159,13 +157,10 @@ def _changes(store: Any, last: Any, cache: NodeCache, ingests: bool) -> Iterator
     inputs, before = what_counts(read, plain_properties(_that_ran(store, last)))
     report = _report_in(outputs) if ingests else None
     if report is not None:
-        files = changed_files(cache.properties, report, digest_reader())
-        keys = (SPANS, FINGERPRINT_PROPERTY_NAME)
-        spans, fingerprint = (before.get(key) != now.get(key) for key in keys)
-        if spans:
-            yield f"spans: {before.get(SPANS)} -> {now.get(SPANS)}"
+        files = changed_files(cache.properties, report)
         yield from files
-        if fingerprint and not files:
+        key = FINGERPRINT_PROPERTY_NAME
+        if before.get(key) != now.get(key) and not files:
             # Neither is in the report.
             yield "data: a manifest has changed, or times of files in a bucket"
         for properties in (before, now):

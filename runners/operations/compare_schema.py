@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from components.data_verdict.schema_rows import features_of, schema_rows
-from components.tfrecord_gen.checking.scan import scan
+from components.tfrecord_gen.scan import scan
 from pipeline.config.config import Config
 from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.node_registry import STATISTICS

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from components.tfrecord_gen.spans.window import Window
+from components.tfrecord_gen.input_files import Window
 from pipeline.config.config import Config
 from runners.operations.pipeline_request import (
     config_words,

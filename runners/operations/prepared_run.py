@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.spans.span_choice import SpanChoice
+from components.tfrecord_gen.span_choice import SPANS_FILE, SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import (
     plain_config,
@@ -69,7 +69,7 @@ class PreparedRun:
             tags=tags,
         )
         if INGESTION in selected_nodes(config, options.to_nodes):
-            record.notes = bounded(self.choice.data.skipped_lines)
+            record.notes = bounded(self.choice.data.skipped)
         return record
 
     def save(self, record: RunRecord) -> None:
@@ -87,8 +87,8 @@ class PreparedRun:
         inputs = inputs or self.read_inputs()
         selected = selected_nodes(self.config, record.options.to_nodes)
         record.spans = {
-            name: spans
-            for name, spans in self.choice.to_dict().items()
+            name: [span.to_dict() for span in window.spans]
+            for name, window in self.choice.windows.items()
             if _INGESTED_BY[name] in selected
         }
         record.digests, record.packages = inputs.summary(), inputs.packages
@@ -118,8 +118,10 @@ def load_prepared_run(workspace: Workspace, record: RunRecord) -> PreparedRun:
         ) from error
     require_secrets(config)
     activate(config.root)
-    stored = SpanChoice.load(run_dir)
-    choice = stored.restat() if stored else choose_spans(config)
+    try:
+        choice = SpanChoice.load(run_dir / SPANS_FILE)
+    except FileNotFoundError:
+        choice = choose_spans(config)
     return PreparedRun(config, choice, workspace, record.pushes[0].destination)
 
 

@@ -193,7 +193,8 @@ def _rehearse(
     values = job["runtimeConfig"].setdefault("parameterValues", {})
     if not scheduled:
         # As `sluice submit` does.
-        values |= job_parameters(job, serving_dir, prepared.choice)
+        inputs_uri = here(cloud_locations(in_cloud).inputs_uri)
+        values |= job_parameters(job, serving_dir, inputs_uri, prepared.choice)
     job, notes = replace_services(job)
     record = prepared.begin(RunOptions(), command, {REHEARSAL: ""})
     record.notes += notes

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from components.tfrecord_gen.spans.staleness import check_staleness
+from components.tfrecord_gen.input_files import check_staleness
 from pipeline.config.config import Config
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes

@@ -116,7 +116,13 @@ def _add_inputs(
     """Sets the parameters of a job, and copies what it reads into the bucket."""
     job, serving_dir = compiled.job, prepared.serving_dir
     with explain_storage(prepared.config):
-        values = job_parameters(job, serving_dir, prepared.choice, options.accept_data)
+        values = job_parameters(
+            job,
+            serving_dir,
+            cloud_locations(prepared.config).inputs_uri,
+            prepared.choice,
+            options.accept_data,
+        )
         for item in compiled.uploads:
             upload(item)
     job["runtimeConfig"].setdefault("parameterValues", {}).update(values)

@@ -128,7 +128,7 @@ class Pages:
         values["spans"] = span_table(self._newest_runs(name))
         try:
             window = choose_spans(load_config(name)).data
-            values |= {"chosen": window.spans, "skipped": window.skipped_lines}
+            values |= {"chosen": window.spans, "skipped": window.skipped}
         except SluiceError as error:
             values["notice"] = str(error)
         return View("data", "data.html.j2", values, _up(name))

@@ -6,6 +6,7 @@ import time
 import pytest
 from fake_vertex import CUT, LOST
 
+from components.tfrecord_gen.span_choice import SpanChoice
 from pipeline.config.load import load_config
 from runners.cli.logs import find_log
 from runners.cli.main import main
@@ -281,8 +282,8 @@ def test_from_config_to_status(digits, bucket, vertex):
     (job,) = vertex.jobs()
     spec = read_spec(job)
     assert [node.id for node in record.nodes] == [task.id for task in spec.nodes]
-    pinned = json.loads(job["runtimeConfig"]["parameterValues"]["spans"])
-    assert (pinned["spans"], pinned["files"]) == ([], 3)
+    pinned = SpanChoice.load(job["runtimeConfig"]["parameterValues"]["spans"]).data
+    assert (pinned.spans, len(pinned.files)) == ([], 3)
     text = json.dumps(job)
     uploaded = bucket.names("sluice/digits/inputs/")
     assert uploaded and all(bucket.uri(name) in text for name in uploaded)

@@ -12,7 +12,7 @@ from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
 
-SPLITS: dict[str | None, str] = {
+SPLITS = {
     "train": "span-{SPAN}/train-*",
     "eval": "span-{SPAN}/eval-*",
 }
@@ -34,17 +34,16 @@ def write_span(base, number, *users, marked=True):
         (base / f"span-{number}" / "_SUCCESS").touch()
 
 
-def gen(base, patterns=None, **options):
+def gen(base, patterns=None, spans="", **settings):
     from components.tfrecord_gen.component import TFRecordGen
+    from components.tfrecord_gen.settings import Ingestion
 
-    return TFRecordGen(str(base), patterns or SPLITS, **options)
+    asked = Ingestion(base=str(base), patterns=patterns or SPLITS, **settings)
+    return TFRecordGen(asked, spans)
 
 
-def marked_gen(base, **options):
-    from components.tfrecord_gen.spans.completeness import CompleteWhen
-
-    complete_when = CompleteWhen(marker="_SUCCESS")
-    return gen(base, complete_when=complete_when, window=2, **options)
+def marked_gen(base, **settings):
+    return gen(base, complete_when={"marker": "_SUCCESS"}, window=2, **settings)
 
 
 def users_of(examples, split):
@@ -133,14 +132,12 @@ def test_the_artifact_is_what_import_example_gen_publishes(tmp_path, run):
     from tfx.components import ImportExampleGen, StatisticsGen
     from tfx.proto import example_gen_pb2
 
-    from components.tfrecord_gen.checking.hash_splits import HashSplits
-
     base = tmp_path / "trips"
     write(base, "20240102/v7/part", range(200))
     write(base, "20240102/v6/part", [0])
-    hashed = HashSplits(train=2, eval=1, by="user")
-    ours = gen(base, {None: "{YYYY}{MM}{DD}/v{VERSION}/*"}, hash_splits=hashed)
     pattern = "{YYYY}{MM}{DD}/v{VERSION}/*"
+    hashed = {"train": 2, "eval": 1, "by": "user"}
+    ours = gen(base, {"": pattern}, hash_splits=hashed)
     splits = example_gen_pb2.SplitConfig(partition_feature_name="user")
     splits.splits.add(name="train", hash_buckets=2)
     splits.splits.add(name="eval", hash_buckets=1)
@@ -160,7 +157,6 @@ def test_the_artifact_is_what_import_example_gen_publishes(tmp_path, run):
     )
     fingerprint = found.pop("input_fingerprint")
     assert fingerprint.startswith("sha256:")
-    assert found.pop("spans") == "[[19724, 7]]"
     assert (found["span"], found["version"]) == (19_724, 7)
     del wanted["input_fingerprint"]
     assert found == wanted
@@ -295,57 +291,45 @@ def test_the_cloud_runs_tfx_s_driver_and_then_ours_selects(tmp_path):
     found = cloud.run(spans="")
     assert users_of(tmp_path / "cloud" / "examples", "train") == [20, 30]
     assert found["span"] == 3
-    assert found["spans"] == "[[2, null], [3, null]]"
     assert found["input_fingerprint"].startswith("sha256:")
     report = json.loads((tmp_path / "cloud/quarantine/report.json").read_text())
     assert report["spans"] == [2, 3]
-    assert report["skipped_spans"] == [
-        {"span": 4, "name": "span 4", "why": f"no _SUCCESS in {base}/span-4"}
-    ]
+    (skipped,) = report["skipped_spans"]
+    assert skipped == f"span 4 was not taken: no _SUCCESS in {base}/span-4"
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ("span", "written since"),
-        ("replaced", "train-1: written since"),
-        ("added", "3 files, now 4"),
-        ("touched", "sizes or generations of files are others"),
-    ],
-)
-def test_the_cloud_refuses_files_that_changed_after_submission(tmp_path, how, message):
+@pytest.mark.parametrize("patterns", [SPLITS, {"train": "train-*", "eval": "eval-*"}])
+def test_the_cloud_ingests_the_files_chosen_at_submission(tmp_path, patterns):
     """Found: only spans were pinned; of other data the newest was trained on."""
     from tfx.orchestration import data_types
 
-    from components.tfrecord_gen.spans.completeness import CompleteWhen
-    from components.tfrecord_gen.spans.select_spans import select_spans
+    from components.tfrecord_gen.newest_spans import select_spans
+    from components.tfrecord_gen.settings import Ingestion
+    from components.tfrecord_gen.span_choice import SpanChoice
 
-    base = tmp_path / "trips"
-    patterns, names = SPLITS, ["span-1/train-1", "span-1/eval-1"]
-    if how != "span":
-        patterns = {"train": "train-*", "eval": "eval-*"}
-        names = ["train-0", "train-1", "eval-0"]
-    for name in names:
-        os.utime(write(base, name, [1]), (1_000, 1_000))
-    pinned = select_spans(str(base), patterns, 1, CompleteWhen(), 0.0).pinned_json()
+    base, stored = tmp_path / "trips", tmp_path / "spans.json"
+    folder = "span-1/" if patterns == SPLITS else ""
+    for name in ("train-1", "eval-1"):
+        write(base, folder + name, [1])
+    window = select_spans(Ingestion(base=str(base), patterns=patterns), 0.0)
+    stored.write_bytes(SpanChoice(window).to_json())
     spans = data_types.RuntimeParameter(name="spans", ptype=str)
     cloud = Cloud(gen(base, patterns, spans=spans), tmp_path)
-    assert cloud.run(spans=pinned)["spans"] == (
-        "[[1, null]]" if how == "span" else "[]"
-    )
+    # What is delivered later is for the next run.
+    write(base, f"{folder}train-2", [2])
+    write_span(base, 2, 2)
+    assert cloud.run(spans=str(stored))["span"] == (1 if folder else 0)
+    assert users_of(tmp_path / "cloud" / "examples", "train") == [1]
+
     (tmp_path / "cloud/output.json").unlink()
-    changed = {"span": "span-1/train-1", "added": "train-2"}.get(how, "train-1")
-    path = write(base, changed, [2, 3])
-    if how == "touched":
-        # As old as the others, so that only the fingerprint tells.
-        os.utime(path, (1_000, 1_000))
+    changed = write(base, f"{folder}train-1", [2])
     with pytest.raises(DataError, match="data files have changed since") as caught:
-        cloud.run(spans=pinned)
-    assert message in str(caught.value)
+        cloud.run(spans=str(stored))
+    assert list(caught.value.examples) == [str(changed)]
 
 
 def test_a_scheduled_run_marks_data_that_is_not_new(tmp_path):
-    from components.tfrecord_gen.exec_properties import Schedule
+    from components.tfrecord_gen.settings import Schedule
     from components.watermark import watermark
 
     base, mark = tmp_path / "trips", str(tmp_path / "state" / "mark.json")
@@ -354,16 +338,16 @@ def test_a_scheduled_run_marks_data_that_is_not_new(tmp_path):
 
     def run(name, stale_after_h=None):
         node = gen(base)
-        node.exec_properties["schedule"] = Schedule(mark, stale_after_h).to_json()
+        schedule = Schedule(watermark=mark, stale_after_h=stale_after_h)
+        node.exec_properties["schedule"] = schedule.model_dump_json()
         return Cloud(node, tmp_path / name).run()
 
     first = run("first")
-    assert (first["new_data"], first["spans"]) == (1, "[[1, null]]")
+    assert first["new_data"] == 1
     # The first run has failed, so its data is taken again.
     assert run("again")["new_data"] == 1
-    watermark.advance(mark, first["data"], first["spans"])
-    same = run("same")
-    assert (same["new_data"], same["spans"]) == (0, "[[1, null]]")
+    watermark.advance(mark, first["data"])
+    assert run("same")["new_data"] == 0
     report = json.loads((tmp_path / "same/cloud/quarantine/report.json").read_text())
     assert (report["records"], report["files"]) == (0, [])
     with pytest.raises(DataError, match="the newest file of the data is too old|span"):

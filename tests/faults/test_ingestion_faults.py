@@ -24,10 +24,9 @@ RECORDS = 20_000
 # As in a node's process: SIGTERM stops it, and images are checked.
 NODE = """
 import sys
-from components.tfrecord_gen.checking.image_check import ImageCheck
-from components.tfrecord_gen.ingestion import Ingestion
-from components.tfrecord_gen.spans.window import SourceFile
 from components.tfrecord_gen.ingest import ingest
+from components.tfrecord_gen.settings import ImageCheck, Ingestion
+from components.tfrecord_gen.input_files import SourceFile, Window
 from sluice import interrupt
 
 interrupt.listen()
@@ -35,7 +34,9 @@ out, *paths = sys.argv[1:]
 files = tuple(SourceFile(path, "train") for path in paths)
 folders = {"train": f"{out}/Split-train"}
 images = (ImageCheck(feature="image"),)
-ingest(Ingestion(files, images=images), folders, f"{out}/quarantine", 2)
+settings = Ingestion(base="", patterns={"train": "*"}, images=images)
+window = Window("", settings.patterns, files)
+ingest(settings, window, folders, f"{out}/quarantine", 2)
 """
 ON_A_SMALL_DISK = """
 mount -t tmpfs -o size=4m none "$1"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -181,7 +180,7 @@ class Workbench:
             files.append(_file_report(path, split, len(given)))
         splits = {split: SplitReport(len(given), 1) for split, given in records.items()}
         report = Report(tuple(files), splits, 1, 0, 0, 1, 0.0, spans=spans)
-        _write(folder / "q" / "report.json", json.dumps(report.to_dict()).encode())
+        _write(folder / "q" / "report.json", report.to_json())
         _write(folder / "schema" / "schema.pbtxt", str(schema).encode())
         statistics = self._statistics(records)
         for split in records:

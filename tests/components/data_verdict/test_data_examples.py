@@ -11,7 +11,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.search_records import add_examples
-from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.hash_splits import HashSplits
 from components.tfrecord_gen.report import FileReport, Report
 from sample_data.tf_example import encode
 from sluice.record.verdict import Check

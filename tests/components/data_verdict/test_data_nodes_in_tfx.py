@@ -8,7 +8,7 @@ import pytest
 
 from components.accept_data.data_baselines import read_entry
 from components.data_verdict.policy import Policy, Settings
-from components.tfrecord_gen.checking.hash_splits import HashSplits
+from components.tfrecord_gen.hash_splits import HashSplits
 from sluice.record.verdict import Verdict
 
 pytestmark = pytest.mark.tf

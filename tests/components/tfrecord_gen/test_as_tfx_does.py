@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import struct
 import zlib
+from pathlib import Path
 
 import pytest
 
 from components.tfrecord_gen import ingest
-from components.tfrecord_gen.checking.hash_splits import HashSplits
-from components.tfrecord_gen.spans.window import SourceFile
+from components.tfrecord_gen.hash_splits import HashSplits
+from components.tfrecord_gen.input_files import SourceFile
 from sample_data.tf_example import encode
+from tests.kit.ingestion import examples, framed, shard
 
 pytestmark = pytest.mark.tf
 
 
-def test_tensorflow_reads_the_shards(room, make, monkeypatch):
+def test_tensorflow_reads_the_shards(room, monkeypatch):
     import tensorflow as tf
 
     monkeypatch.setattr(ingest, "_SHARD_FROM_BYTES", 1)
-    wanted = make.examples(300)
+    wanted = examples(300)
     room.ingest(
-        room.put("a", make.shard(wanted[:100], "gzip")),
-        room.put("b", make.shard(wanted[100:200])),
-        room.put("c", make.shard(wanted[200:], "members")),
+        room.put("a", shard(wanted[:100], "gzip")),
+        room.put("b", shard(wanted[100:200])),
+        room.put("c", shard(wanted[200:], "members")),
     )
 
-    found = tf.data.TFRecordDataset([str(path) for path in room.shards()], "GZIP")
+    found = tf.data.TFRecordDataset([*room.shards()], "GZIP")
 
     assert [item.numpy() for item in found] == wanted
 
@@ -41,29 +43,29 @@ def gzip_with_every_header_field(content):
     return head + body + struct.pack("<II", zlib.crc32(content), len(content))
 
 
-def test_a_copied_shard_with_extra_header_fields_is_read_by_all(room, make):
+def test_a_copied_shard_with_extra_header_fields_is_read_by_all(room):
     import apache_beam as beam
     import tensorflow as tf
     from apache_beam.testing.util import assert_that, equal_to
 
-    wanted = make.examples(300)
-    data = gzip_with_every_header_field(make.framed(wanted[:100]))
+    wanted = examples(300)
+    data = gzip_with_every_header_field(framed(wanted[:100]))
     files = (
         SourceFile(room.put("a", data), "train"),
-        SourceFile(room.put("b", make.shard(wanted[100:] * 90)), "train"),
+        SourceFile(room.put("b", shard(wanted[100:] * 90)), "train"),
     )
     room.ingest_files(files, ("train", "eval"))
     wanted = wanted[:100] + wanted[100:] * 90
 
     copied, level_0 = room.shards()
-    assert copied.read_bytes() == data
-    paths = [str(copied), str(level_0)]
+    assert Path(copied).read_bytes() == data
+    paths = [copied, level_0]
     found = tf.data.TFRecordDataset(paths, "GZIP")
     assert [item.numpy() for item in found] == wanted
     for split, records in (("train", wanted), ("eval", [])):
         with beam.Pipeline(runner="DirectRunner") as pipeline:
             # As tfx_bsl's RawTfRecordTFXIO reads it for StatisticsGen and Transform.
-            pattern = str(room.out / f"Split-{split}" / "*")
+            pattern = f"{room.out}/Split-{split}/*"
             read = pipeline | beam.io.ReadFromTFRecord(pattern)
             assert_that(read, equal_to(records))
 

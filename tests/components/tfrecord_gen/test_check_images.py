@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.tfrecord_gen.checking.check_images import check_image, check_images
-from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.check_images import check_image, check_images
+from components.tfrecord_gen.settings import ImageCheck
 from sample_data.tf_example import encode
 
 ANY = ImageCheck(feature="image")
@@ -61,10 +61,10 @@ def test_the_reason_is_tensorflow_s_own():
     data = encoded("PNG")
 
     assert check_image(data[:500], ANY) == (
-        "a PNG image that does not decode to 3 channels: Invalid PNG data, size 500"
+        "a PNG image that does not decode with channels=3: Invalid PNG data, size 500"
     )
     assert check_image(encoded("BMP"), ImageCheck(feature="i", decoded_channels=1)) == (
-        "a BMP image that does not decode to 1 channel: "
+        "a BMP image that does not decode with channels=1: "
         "`channels` must be 0, 3 or 4 for BMP, but got 1"
     )
 
@@ -74,7 +74,7 @@ def test_of_a_sensitive_feature_no_reason_is_told():
     check = ImageCheck(feature="image", is_sensitive=True)
 
     assert check_image(encoded("PNG")[:60], check) == (
-        "a PNG image that does not decode to 3 channels"
+        "a PNG image that does not decode with channels=3"
     )
 
 
@@ -82,7 +82,7 @@ def test_of_a_sensitive_feature_no_reason_is_told():
 def test_of_a_sensitive_feature_no_byte_is_shown():
     reason = check_image(b"a name", ImageCheck(feature="i", is_sensitive=True))
 
-    assert reason == "not a PNG, JPEG or BMP image"
+    assert reason == "not a PNG or JPEG or BMP image"
 
 
 @pytest.mark.unit
@@ -137,7 +137,7 @@ def test_only_the_formats_that_are_allowed():
     assert check_image(encoded("PNG"), only) == "a PNG image, where JPEG is allowed"
     assert "not a JPEG image; its first bytes: " in str(check_image(b"text", only))
     assert check_image(encoded("GIF", "L"), ANY) == (
-        "a GIF image, where PNG, JPEG or BMP is allowed"
+        "a GIF image, where PNG or JPEG or BMP is allowed"
     )
 
 
@@ -148,7 +148,7 @@ def test_only_the_formats_that_are_allowed():
 def test_what_is_no_image(data, first):
     reason = str(check_image(data, ANY))
 
-    assert "not a PNG, JPEG or BMP image" in reason
+    assert "not a PNG or JPEG or BMP image" in reason
     assert first in reason
 
 
@@ -188,7 +188,7 @@ def test_the_features_of_a_record():
 
     assert check_images(encode({"a": [good, good], "c": [bad]}), checks) is None
     assert check_images(encode({"a": [good], "b": [good, bad]}), checks) == (
-        "feature 'b': a GIF image, where PNG, JPEG or BMP is allowed"
+        "feature 'b': a GIF image, where PNG or JPEG or BMP is allowed"
     )
 
 

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from components.tfrecord_gen.checking.check_images import check_image
-from components.tfrecord_gen.checking.image_check import ImageCheck, ImageFormat
+from components.tfrecord_gen.check_images import check_image
+from components.tfrecord_gen.settings import ImageCheck, ImageFormat
 from pipeline.config.feature_set import Feature
 from sluice.tfrecords.image_decoder import CHANNELS
 

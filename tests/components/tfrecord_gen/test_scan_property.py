@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import signal
 import tempfile
 from contextlib import contextmanager
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.kit.ingestion import Room, examples, framed, shard
 
 pytestmark = pytest.mark.unit
 
@@ -87,12 +89,12 @@ def mutations(draw):
     compression=st.sampled_from(["none", "gzip", "members"]),
     mutate=mutations(),
 )
-def test_no_mutation_loses_records_silently(make, count, compression, mutate):
-    wanted = make.examples(count)
-    whole = make.shard(wanted, compression)
+def test_no_mutation_loses_records_silently(count, compression, mutate):
+    wanted = examples(count)
+    whole = shard(wanted, compression)
     damaged = mutate(whole)
     with tempfile.TemporaryDirectory() as folder:
-        room = make.room(Path(folder))
+        room = Room(folder)
         path = room.put(NAME, damaged)
         manifest = {
             "name": NAME,
@@ -120,7 +122,9 @@ def test_no_mutation_loses_records_silently(make, count, compression, mutate):
             assert [problem.kind for problem in report.problems] == ["manifest"]
         # Whatever else the manifest says: what has no error has been ingested.
         if not report.quarantined:
-            assert make.framed(found) == make.decompressed(damaged)
+            is_gzip = damaged[:2] == b"\x1f\x8b"
+            content = gzip.decompress(damaged) if is_gzip else damaged
+            assert framed(found) == content
 
 
 @settings(max_examples=100, deadline=5000)
@@ -130,14 +134,12 @@ def test_no_mutation_loses_records_silently(make, count, compression, mutate):
     place=st.integers(0),
     bit=st.integers(0, 7),
 )
-def test_a_flipped_bit_is_found_without_a_manifest(
-    make, count, compression, place, bit
-):
-    wanted = make.examples(count)
-    damaged = bytearray(make.shard(wanted, compression))
+def test_a_flipped_bit_is_found_without_a_manifest(count, compression, place, bit):
+    wanted = examples(count)
+    damaged = bytearray(shard(wanted, compression))
     damaged[place % len(damaged)] ^= 1 << bit
     with tempfile.TemporaryDirectory() as folder:
-        room = make.room(Path(folder))
+        room = Room(folder)
 
         with ends_within(30):
             report = room.ingest(room.put(NAME, bytes(damaged)))

@@ -58,7 +58,7 @@ PHOTO = "features={photo: {kind: image, height: 8, width: 8, channels: 1}}"
         ),
         ("data.splits.test=eval-*", "two splits have the same pattern"),
         ("data.splits.train='{SPAN'", "'{SPAN' is invalid"),
-        ("data.splits.train='{YYYY}/train-*'", "all of {YYYY}, {MM} and {DD}"),
+        ("data.splits.train='{YYYY}/train-*'", "{YYYY}, {MM} and {DD}"),
         ("data.serving='{DAY}/x'", "{SPAN}, {SPAN:2}"),
         ("data.files=x", "splits"),
         ("data.hash_splits={train: 1, eval: 1}", "splits"),
@@ -282,7 +282,7 @@ def test_every_error_fits_on_one_screen(refused):
 def test_hashed_splits_are_named_and_counted(validate):
     data = validate(HASHED % "company", "evaluate.thresholds=[]").config.data
     assert data.split_names == ["train", "eval"]
-    assert data.patterns == {None: "*"}
+    assert data.patterns == {"": "*"}
     assert data.hash_splits is not None
     assert data.hash_splits.buckets == {"train": 8, "eval": 1}
 

@@ -92,7 +92,7 @@ def _rewrite(path: Path, old: str, new: str) -> None:
     ("old", "new", "words"),
     [
         ('train: "train-*"', 'train: "tarin-*"', ["tarin-*", "no file matches"]),
-        ('eval: "eval-*"', 'eval: "dir-*"', ["dir-*", "matches a directory"]),
+        ('eval: "eval-*"', 'eval: "dir-*"', ["dir-*", "no file matches"]),
         ("dir: data/digits", "dir: data/digitz", ["data directory does not exist"]),
         ("  image: {", "  imgae: {", ["imgae", "image"]),
         ("feature: label", "feature: lable", ["lable", "label"]),

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from components.tfrecord_gen.spans.span_choice import SpanChoice
-from components.tfrecord_gen.spans.window import Span, Window, read_spans
+from components.tfrecord_gen.input_files import SourceFile, Window
+from components.tfrecord_gen.span_choice import SpanChoice
 from runners.cloud.job_inputs import job_parameters
 from runners.cloud.spec import read_spec
 from sluice.errors import ConfigError
@@ -45,21 +45,27 @@ def test_files_of_the_laptop_are_content_addressed_in_the_bucket(project):
     assert str(project) not in text.replace(str(project / "data"), "")
 
 
-def test_values_are_given_to_the_parameters_that_a_job_has(project):
+def test_values_are_given_to_the_parameters_that_a_job_has(project, tmp_path):
     """Found: `spans` defaulted to "", a constant cache key."""
     config = config_of(project, "digits", overrides=["data.serving='sent-*'"])
     job, plain = cloud_job(config), cloud_job(config_of(project, "digits"))
     # What has no default must be given.
     without = {k for k, v in parameters_of(job).items() if "defaultValue" not in v}
     assert without == {"spans", "serving_spans"}
-    choice = SpanChoice(*[Window("gs://b", (), (Span(7),)) for _ in range(2)])
+    files = (SourceFile("gs://b/7/a", "train", 7, generation="1"),)
+    window = Window("gs://b", {"train": "{SPAN}/*"}, files)
+    choice = SpanChoice(window, window)
+    places = "gs://b/serving", str(tmp_path / "inputs")
     for one in (job, plain):
         # Its value is read from the bucket.
         parameters_of(one).pop("baseline")
-    given = job_parameters(job, "gs://b/serving", choice, "known")
+    given = job_parameters(job, *places, choice, "known")
     assert set(given) == {"spans", "serving_spans", "accept_data"}
-    assert read_spans(given["spans"]) == [Span(7)]
-    assert set(job_parameters(plain, "gs://b/serving", choice)) == {"spans"}
+    assert SpanChoice.load(given["spans"]).data == window
+    assert job_parameters(plain, *places, choice) == {"spans": given["spans"]}
+    # Others have another name, and so another cache key.
+    other = SpanChoice(Window("gs://b", window.patterns, ()))
+    assert job_parameters(plain, *places, other)["spans"] != given["spans"]
 
 
 def test_the_same_data_is_trained_on_again_after_a_change_of_the_training(project):

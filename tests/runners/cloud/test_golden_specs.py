@@ -135,7 +135,7 @@ def settings_of(task: Task) -> dict[str, Any]:
             key: plain(value)
             for key, value in sorted(task.parameters.items())
             if re.search("gs://|^<|registry|ai_platform", str(value))
-            and key != "config"
+            and key not in ("config", "settings")
         },
         "kind": task.executor.WhichOneof("spec"),
         "image": container.image,

@@ -1,20 +1,13 @@
 """Choice of spans: made once per run, recorded, and kept when the run is resumed."""
 
-import os
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
-from components.tfrecord_gen.checking.image_check import ImageCheck
-from components.tfrecord_gen.exec_properties import ExecProperties
-from components.tfrecord_gen.spans.span_choice import (
-    SPANS_FILE,
-    SPANS_PATH,
-    SpanChoice,
-    check_unchanged,
-)
+from components.tfrecord_gen.span_choice import SPANS_FILE, SpanChoice, window_of
 from pipeline.config.load import load_config
+from pipeline.graph.arguments import ingestion_of
 from pipeline.graph.choose_spans import choose_spans
 from runners.engine import Observer
 from runners.operations.resume import resume
@@ -73,22 +66,10 @@ class FirstNode:
     def run(self, plan, record, observer):
         self.plans.append(plan)
         self._before()
-        plan.spans.save(plan.run_dir)
-        given = config()
-        asked = ExecProperties(
-            input_base=given.data_uri,
-            patterns=given.data.patterns,
-            hash_splits=None,
-            images=(ImageCheck(feature="image"),),
-            max_record_bytes=1,
-            window=given.examples.window,
-            complete_when=given.examples.complete_when,
-        )
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv(SPANS_PATH, str(plan.run_dir / SPANS_FILE))
-            window = asked.choose("", 0.0)
-        check_unchanged(window)
-        self.windows.append(window)
+        stored = plan.run_dir / SPANS_FILE
+        stored.write_bytes(plan.spans.to_json())
+        settings = ingestion_of(config()).model_dump_json()
+        self.windows.append(window_of({"settings": settings, "spans": str(stored)}))
         record.end(ExitCode.INTERRUPTED, "stopped by the test")
 
 
@@ -125,7 +106,7 @@ def test_a_span_delivered_during_the_run_is_not_ingested():
     assert record.spans == {"data": [{"span": 1, "version": None, "date": None}]}
     (window,), (plan,) = engine.windows, engine.plans
     assert names(window) == files_of(1)
-    assert plan.spans == SpanChoice.load(plan.run_dir)
+    assert plan.spans == SpanChoice.load(plan.run_dir / SPANS_FILE)
     assert names(choose_spans(config()).data) == files_of(2)
 
 
@@ -155,7 +136,6 @@ def test_a_resumed_run_keeps_its_spans():
     first, second = FirstNode(), FirstNode()
     run_with(first)
     deliver(2)
-    os.utime(TRAIN, (1, 1))
     resume("digits", engine=second)
     assert names(second.windows[0]) == names(first.windows[0])
 

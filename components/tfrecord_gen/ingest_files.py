@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
-from components.tfrecord_gen.checking.scan import filter_records, scan_batches
-from components.tfrecord_gen.ingestion import Ingested, Ingestion
-from components.tfrecord_gen.report import FileReport
-from components.tfrecord_gen.spans.window import SourceFile
-from components.tfrecord_gen.writing.quarantine import QuarantineLimit, QuarantinePart
-from components.tfrecord_gen.writing.shard_writer import Part, ShardWriter
-from sluice.errors import UsageError
+from components.tfrecord_gen.input_files import SourceFile
+from components.tfrecord_gen.quarantine import QuarantineLimit, QuarantinePart
+from components.tfrecord_gen.report import FileReport, FirstError
+from components.tfrecord_gen.scan import filter_records, scan_batches
+from components.tfrecord_gen.settings import Ingestion
+from components.tfrecord_gen.shard_writer import Part, ShardWriter
+from sluice.errors import MAX_EXAMPLES
 from sluice.storage.storage import storage_for
+from sluice.tfrecords.frame_encoding import FRAME_BYTES
 from sluice.tfrecords.frame_reader import Batch, RecordError
 from sluice.tfrecords.input_stream import InputStream
 
@@ -38,8 +40,37 @@ class Group:
     files: tuple[SourceFile, ...]
 
 
+@dataclass
+class Ingested:
+    """Result for a group of files.
+
+    Attributes:
+        files: a report for each file.
+        parts: shards without final names.
+        bytes: decompressed bytes of the files, lost ones included.
+        bad_bytes: bytes of bad records, and lost bytes.
+        errors: number of errors by kind.
+        first_errors: the first five of each kind.
+    """
+
+    files: list[FileReport] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    bytes: int = 0
+    bad_bytes: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    first_errors: list[FirstError] = field(default_factory=list)
+
+    def note(self, error: RecordError) -> None:
+        """Counts an error."""
+        self.errors[error.kind] += 1
+        self.bad_bytes += error.lost_bytes or len(error.data or b"") + FRAME_BYTES
+        if self.errors[error.kind] <= MAX_EXAMPLES:
+            at = error.path, error.number, error.offset
+            self.first_errors.append(FirstError(*at, error.kind, error.reason))
+
+
 def ingest_group(
-    ingestion: Ingestion,
+    settings: Ingestion,
     split_dirs: Mapping[str, str],
     part_path: str,
     limit: QuarantineLimit,
@@ -48,67 +79,61 @@ def ingest_group(
     """Reads a group's files and writes their good records.
 
     Args:
-      ingestion: the checks of the records.
+      settings: the checks of the records.
       split_dirs: by split the folder of its shards.
       part_path: path of a group's part of the quarantine; ``{}`` is the group's index.
       limit: of the quarantine, for all groups of this process.
       group: the files.
 
     Raises:
-      UsageError: a file cannot be read, or changes while it is read.
+      UsageError: a file cannot be read.
       OSError: an output cannot be written.
     """
     path = part_path.format(group.index)
     with closing(QuarantinePart(path, limit)) as part:
-        group_ingestion = _GroupIngestion(ingestion, split_dirs, group, part)
+        work = _GroupIngestion(settings, split_dirs, group, part)
         for file in group.files:
-            group_ingestion.ingest(file)
-        return group_ingestion.end()
+            work.ingest(file)
+        return work.end()
 
 
+@dataclass
 class _GroupIngestion:
     """The ingestion of one group of files."""
 
-    def __init__(
-        self,
-        ingestion: Ingestion,
-        split_dirs: Mapping[str, str],
-        group: Group,
-        quarantine: QuarantinePart,
-    ) -> None:
-        self._ingestion = ingestion
-        self._split_dirs = split_dirs
-        self._group = group
-        self._quarantine = quarantine
-        self._writers: dict[str, ShardWriter] = {}
-        self._ingested = Ingested()
+    settings: Ingestion
+    split_dirs: Mapping[str, str]
+    group: Group
+    quarantine: QuarantinePart
+    writers: dict[str, ShardWriter] = field(default_factory=dict)
+    ingested: Ingested = field(default_factory=Ingested)
 
     def end(self) -> Ingested:
         """Ends the shards."""
-        for writer in self._writers.values():
+        for writer in self.writers.values():
             writer.close()
-            self._ingested.parts += writer.parts
-        return self._ingested
+            self.ingested.parts += writer.parts
+        return self.ingested
 
     def ingest(self, file: SourceFile) -> None:
         """Reads a file, and copies it or writes its good records."""
         digest = hashlib.sha256()
         tees: list[Callable[[bytes], object]] = [digest.update]
         with InputStream(file.path, tees, file.generation) as stream:
-            alone = len(self._group.files) == 1
+            alone = len(self.group.files) == 1
             if alone and file.split and stream.compression == "gzip":
                 path = self._path(file.split, "copy")
                 with storage_for(path).open(path, "wb") as copy:
                     tees.append(copy.write)
                     report = self._read(file, stream, digest.hexdigest, write=False)
                 if stream.one_member and not report.quarantined:
-                    self._ingested.parts.append(Part(file.split, path, report.records))
+                    self.ingested.parts.append(Part(file.split, path, report.records))
                 else:
                     storage_for(path).delete(path)
-                    self._rewrite(file, report)
+                    self._rewrite(file)
             else:
                 report = self._read(file, stream, digest.hexdigest, write=True)
-        self._ingested.files.append(report)
+        self.ingested.files.append(report)
 
     def _read(
         self,
@@ -129,9 +154,9 @@ class _GroupIngestion:
             for error in errors:
                 quarantined += 1
                 lost_bytes += error.lost_bytes
-                self._ingested.note(error)
-                self._quarantine.add(error)
-        self._ingested.bytes += stream.content_bytes + stream.lost_bytes
+                self.ingested.note(error)
+                self.quarantine.add(error)
+        self.ingested.bytes += stream.content_bytes + stream.lost_bytes
         return FileReport(
             path=file.path,
             span=file.span,
@@ -147,41 +172,28 @@ class _GroupIngestion:
             content_crc32c=stream.content_crc32c,
         )
 
-    def _rewrite(self, file: SourceFile, report: FileReport) -> None:
+    def _rewrite(self, file: SourceFile) -> None:
         """Reads a file a second time, and writes its good records."""
-        digest = hashlib.sha256()
-        with InputStream(file.path, [digest.update], file.generation) as stream:
+        with InputStream(file.path, generation=file.generation) as stream:
             for item in self._sound(stream):
                 if isinstance(item, Batch):
                     self._write(file, item, stream.compression)
-        if digest.hexdigest() != report.sha256:
-            raise UsageError(
-                "this file changed while it was being read",
-                where=file.path,
-                expected=f"SHA-256 {report.sha256}",
-                actual=f"SHA-256 {digest.hexdigest()}, a moment later",
-                hint="wait until it has been written; see examples.complete_when",
-            )
 
     def _sound(self, stream: InputStream) -> Iterator[Batch | RecordError]:
         """Yields the records that pass every check, and an error for each other one."""
-        images, limit = self._ingestion.images, self._ingestion.max_record_bytes
+        images, limit = self.settings.images, self.settings.max_record_bytes
         if not images:
             yield from scan_batches(stream, limit)
             return
         # Imports TensorFlow; only needed for images.
-        from components.tfrecord_gen.checking.check_images import check_images
+        from components.tfrecord_gen.check_images import check_images
 
         for item in scan_batches(stream, limit):
             if isinstance(item, RecordError):
                 yield item
             else:
-                yield from filter_records(
-                    stream.path,
-                    item,
-                    "image",
-                    lambda record: check_images(record.data, images),
-                )
+                check = partial(check_images, checks=images)
+                yield from filter_records(stream.path, item, "image", check)
 
     def _write(
         self, file: SourceFile, batch: Batch, compression: str
@@ -192,7 +204,7 @@ class _GroupIngestion:
             writer = self._writer(file.split, level)
             writer.write(batch.frames(), len(batch.records))
             return []
-        hash_splits = self._ingestion.hash_splits
+        hash_splits = self.settings.hash_splits
         assert hash_splits is not None, "a file without a split, and no hash splits"
         frames: dict[str, list[bytes]] = defaultdict(list)
         errors = []
@@ -200,15 +212,9 @@ class _GroupIngestion:
             try:
                 split = hash_splits.split_of(record.data)
             except LookupError as missing:
-                error = RecordError(
-                    file.path,
-                    record.number,
-                    record.offset,
-                    "no_partition_feature",
-                    str(missing.args[0]),
-                    record.data,
-                )
-                errors.append(error)
+                kind, why = "no_partition_feature", str(missing.args[0])
+                at = file.path, record.number, record.offset
+                errors.append(RecordError(*at, kind, why, record.data))
             else:
                 frames[split].append(batch.frame(index))
         for split, parts in frames.items():
@@ -217,11 +223,11 @@ class _GroupIngestion:
 
     def _writer(self, split: str, level: int) -> ShardWriter:
         """Returns the writer of a split; the group's first file decides the level."""
-        if split not in self._writers:
+        if split not in self.writers:
             prefix = self._path(split, "new")
-            self._writers[split] = ShardWriter(split, prefix, level)
-        return self._writers[split]
+            self.writers[split] = ShardWriter(split, prefix, level)
+        return self.writers[split]
 
     def _path(self, split: str, what: str) -> str:
-        name = f".part-{self._group.index:06d}-{what}"
-        return os.path.join(self._split_dirs[split], name)
+        name = f".part-{self.group.index:06d}-{what}"
+        return os.path.join(self.split_dirs[split], name)

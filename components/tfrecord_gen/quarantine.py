@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable
 from typing import IO
 
-from components.tfrecord_gen.checking.scan import scan
-from components.tfrecord_gen.writing.shard_writer import ShardWriter
+from components.tfrecord_gen.scan import scan
+from components.tfrecord_gen.shard_writer import ShardWriter
 from sluice.storage.storage import storage_for
 from sluice.tfrecords.frame_encoding import MAX_MESSAGE_BYTES, frame
 from sluice.tfrecords.frame_reader import RecordError

@@ -8,7 +8,7 @@ the header are rejected.
 
 from __future__ import annotations
 
-from components.tfrecord_gen.checking.image_check import ImageCheck
+from components.tfrecord_gen.settings import ImageCheck
 from sluice.tfrecords.image_decoder import why_undecodable
 from sluice.tfrecords.image_header import ImageHeader, image_format, image_header
 from sluice.tfrecords.parse_tf_example import parse
@@ -34,35 +34,23 @@ def check_images(record: bytes, checks: tuple[ImageCheck, ...]) -> str | None:
 
 def check_image(data: bytes, check: ImageCheck) -> str | None:
     """Returns what is wrong with an encoded image, None if nothing is."""
-    name = image_format(data)
+    name, header = image_format(data), image_header(data)
     if name is None or name not in check.formats:
-        return _refusal(name, data, check)
+        allowed = " or ".join(item.upper() for item in check.formats)
+        if name is not None:
+            return f"a {name.upper()} image, where {allowed} is allowed"
+        first = data[:8].hex(" ") or "none, it is empty"
+        shown = "" if check.is_sensitive else f"; its first bytes: {first}"
+        return f"not a {allowed} image{shown}"
     kind = f"a {name.upper()} image"
-    header = image_header(data)
     if header is None or not header.channels:
         return f"{kind} that does not decode: its header cannot be read"
     if reason := _beyond_limits(header, check):
         return f"{kind} {reason}"
     if why := why_undecodable(data, check.decoded_channels):
-        channels = "1 channel" if check.decoded_channels == 1 else "{} channels"
-        what = f"{kind} that does not decode to {channels}"
-        what = what.format(check.decoded_channels)
+        what = f"{kind} that does not decode with channels={check.decoded_channels}"
         return what if check.is_sensitive else f"{what}: {why}"
     return None
-
-
-def _refusal(name: str | None, data: bytes, check: ImageCheck) -> str:
-    allowed = _joined([item.upper() for item in check.formats])
-    if name is not None:
-        return f"a {name.upper()} image, where {allowed} is allowed"
-    first = data[:8].hex(" ") or "none, it is empty"
-    shown = "" if check.is_sensitive else f"; its first bytes: {first}"
-    return f"not a {allowed} image{shown}"
-
-
-def _joined(names: list[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _beyond_limits(header: ImageHeader, check: ImageCheck) -> str | None:

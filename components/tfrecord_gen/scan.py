@@ -49,12 +49,26 @@ def scan_batches(
     for item in read_frames(stream, max_record_bytes):
         if isinstance(item, RecordError):
             yield item
+            continue
+        try:
+            for data in item.records:
+                parse(data)
+        except ValueError:
+            yield from filter_records(stream.path, item, "not_example", _why_bad)
         else:
-            yield from check_examples(stream.path, item)
+            yield item
+
+
+def _why_bad(data: bytes) -> str | None:
+    try:
+        parse(data)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def filter_records(
-    path: str, batch: Batch, kind: str, reason: Callable[[Record], str | None]
+    path: str, batch: Batch, kind: str, reason: Callable[[bytes], str | None]
 ) -> Iterator[Batch | RecordError]:
     """Yields the good records of a batch, and an error for each bad one, in order.
 
@@ -66,36 +80,14 @@ def filter_records(
     """
     first = 0
     for index, record in enumerate(batch):
-        why = reason(record)
-        if why is None:
+        if (why := reason(record.data)) is None:
             continue
         if index > first:
             yield batch.part(first, index)
         yield RecordError(path, record.number, record.offset, kind, why, record.data)
         first = index + 1
-    if first == 0:
-        yield batch
-    elif first < len(batch.records):
+    if first < len(batch.records):
         yield batch.part(first, len(batch.records))
-
-
-def check_examples(path: str, batch: Batch) -> Iterator[Batch | RecordError]:
-    """Yields the tf.Examples of a batch, and an error for each other record."""
-    try:
-        for data in batch.records:
-            parse(data)
-    except ValueError:
-        yield from filter_records(path, batch, "not_example", _reason)
-    else:
-        yield batch
-
-
-def _reason(record: Record) -> str | None:
-    try:
-        parse(record.data)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def valid_records(

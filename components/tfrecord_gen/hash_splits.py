@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from functools import cached_property
 
-from pydantic import Field
-
 from sluice.config_section import Count, Section, Text
 from sluice.tfrecords.parse_tf_example import parse
 
@@ -16,17 +14,15 @@ _HASHED_KINDS = ("bytes_list", "int64_list")
 class HashSplits(Section):
     """How many of the buckets that records are hashed into make up each split."""
 
-    train: Count = Field(description="Buckets of the split `train`.")
-    eval: Count = Field(description="Buckets of the split `eval`.")
-    test: Count | None = Field(
-        default=None,
-        description="Buckets of the split `test`. null: no test split.",
-    )
-    by: Text | None = Field(
-        default=None,
-        description="The feature whose values are hashed, so that records of the same "
-        "patient or user are never in two splits. null: the whole record is hashed.",
-    )
+    train: Count
+    """Buckets of the split `train`."""
+    eval: Count
+    """Buckets of the split `eval`."""
+    test: Count | None = None
+    """Buckets of the split `test`. null: no test split."""
+    by: Text | None = None
+    """The feature whose values are hashed, so that records of the same patient or user
+    are never in two splits. null: the whole record is hashed."""
 
     @cached_property
     def buckets(self) -> dict[str, int]:

@@ -1,1 +1,0 @@
-"""Checks of records, images and sets of files; assignment of records to splits."""

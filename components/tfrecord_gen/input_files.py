@@ -1,0 +1,181 @@
+"""A window of spans: the files that a run ingests, and their state when chosen."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+
+from components.tfrecord_gen.placeholders import span_date
+from sluice.errors import DataError
+from sluice.storage import digest
+from sluice.storage.storage import is_remote, storage_for
+
+MANIFEST_FILE = "manifest.json"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One input file of an ingestion.
+
+    Attributes:
+        path: a local path, or an address with "://".
+        split: of its records; None if each record's hash decides.
+        span: None where the data has no spans.
+        version: of the span; None where spans have none.
+        size_bytes: when it was chosen; None if unknown.
+        generation: of the storage, see ``Entry``; changes with every write.
+        modified_s: time of modification in seconds since 1970.
+    """
+
+    path: str
+    split: str | None
+    span: int | None = None
+    version: int | None = None
+    size_bytes: int | None = None
+    generation: str | None = None
+    modified_s: float = 0.0
+
+    @property
+    def state(self) -> str:
+        """Size and generation, in place of a digest of the content."""
+        return f"{self.size_bytes} {self.generation}"
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """One span of the data.
+
+    Attributes:
+      number: as in the files' names; for a date, the days since 1970-01-01.
+      version: None if the names have none.
+      date: None where the span is not a date.
+    """
+
+    number: int
+    version: int | None = None
+    date: date | None = None
+
+    def __str__(self) -> str:
+        name = f"span {self.date or self.number}"
+        return name if self.version is None else f"{name}, version {self.version}"
+
+    def to_dict(self) -> dict[str, int | str | None]:
+        """Returns the JSON form, as a run's record has it."""
+        day = self.date.isoformat() if self.date else None
+        return {"span": self.number, "version": self.version, "date": day}
+
+
+@dataclass(frozen=True)
+class Window:
+    """The newest complete spans: one list of their files.
+
+    Attributes:
+      base: the data's directory or address.
+      patterns: of the files, by split.
+      files: oldest span first; in a span by split, then by name.
+      manifests: the ``manifest.json`` files beside the files.
+      skipped: a line per span that was not taken, with the reason.
+    """
+
+    base: str
+    patterns: dict[str, str]
+    files: tuple[SourceFile, ...]
+    manifests: tuple[SourceFile, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def spans(self) -> list[Span]:
+        """Its spans, oldest first; none where the patterns have no placeholders."""
+        is_date = any("{YYYY}" in pattern for pattern in self.patterns.values())
+        keys = {(f.span, f.version): None for f in self.files}
+        return [
+            Span(number, version, span_date(number) if is_date else None)
+            for number, version in keys
+            if number is not None
+        ]
+
+    def relative(self, file: SourceFile) -> str:
+        """Returns a file's path below the base."""
+        return file.path[len(self.base.rstrip("/")) + 1 :]
+
+    def fingerprint(self, content_of: Callable[[str], str] | None = None) -> str:
+        """Returns a digest of relative paths, splits and contents, manifests included.
+
+        Args:
+          content_of: returns a local file's digest; without it, and for files in a
+            bucket, size and generation stand for the content.
+        """
+        has_content = content_of and not is_remote(self.base)
+        lines = [
+            [
+                file.split,
+                self.relative(file),
+                content_of(file.path) if content_of and has_content else file.state,
+            ]
+            for file in (*self.files, *self.manifests)
+        ]
+        return "sha256:" + digest.of_bytes(json.dumps(lines).encode())
+
+    def check_unchanged(self) -> None:
+        """Raises if a file, or a manifest beside one, has changed since it was chosen.
+
+        Raises:
+          DataError: one is gone, or has another size or generation.
+        """
+        files = (*self.files, *self.manifests)
+        folders = dict.fromkeys(os.path.dirname(file.path) for file in files)
+        now = {
+            entry.uri: (entry.size_bytes, entry.generation)
+            for folder in folders
+            for entry in storage_for(folder).list(folder)
+        }
+        if lines := [
+            file.path
+            for file in files
+            if now.get(file.path) != (file.size_bytes, file.generation)
+        ]:
+            raise changed(self, lines)
+
+
+def changed(window: Window, lines: list[str]) -> DataError:
+    """Returns the error for files that have changed since they were chosen."""
+    return DataError(
+        "data files have changed since the run chose them",
+        where=window.base,
+        examples=lines,
+        hint="run again; set examples.complete_when if spans are still being written",
+    )
+
+
+def check_staleness(window: Window, stale_after_h: float | None, now_s: float) -> None:
+    """Raises if the newest span is older than the limit, in hours; None for no limit.
+
+    The age of a span with a date counts from the end of that day, in UTC; that of any
+    other, and of data without spans, from the modification of its newest file. Whoever
+    chooses the spans checks it: an ingestion may be cached.
+
+    Raises:
+      DataError: the newest span is older.
+    """
+    newest = window.spans[-1] if window.spans else None
+    if newest and newest.date:
+        end = datetime.combine(newest.date, datetime.min.time(), timezone.utc)
+        made_s, what = (end + timedelta(days=1)).timestamp(), "its day ended at"
+    else:
+        number = newest.number if newest else None
+        made_s = max(f.modified_s for f in window.files if f.span == number)
+        what = "its newest file was written at"
+    age_h = (now_s - made_s) / 3600
+    if stale_after_h is not None and age_h > stale_after_h:
+        age = f"{age_h:.0f} h" if age_h < 96 else f"{age_h / 24:.0f} days"
+        made = datetime.fromtimestamp(made_s, timezone.utc)
+        raise DataError(
+            f"the newest {'span' if newest else 'file'} of the data is too old",
+            where=window.base,
+            expected=f"at most {stale_after_h:g} h (validate.stale_after_h)",
+            actual=f"{newest or 'it'} is {age} old: {what} {made:%Y-%m-%d %H:%M} UTC",
+            examples=window.skipped,
+        )

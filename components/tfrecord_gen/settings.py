@@ -1,0 +1,113 @@
+"""Settings of an ingestion: its files, and the limits of records and images."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import model_validator
+
+from components.tfrecord_gen.hash_splits import HashSplits
+from sluice.config_section import (
+    Channels,
+    Count,
+    NotEmpty,
+    PositiveNumber,
+    Section,
+    Text,
+)
+from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
+
+# Exec properties of the node, beside those of every ExampleGen.
+SETTINGS, SPANS, SCHEDULE = "settings", "spans", "schedule"
+
+# Those that training decodes, as ``image_format`` names them.
+ImageFormat = Literal["png", "jpeg", "bmp", "gif"]
+
+
+class CompleteWhen(Section):
+    """How a span is known to be complete. `always`, the default: every span is."""
+
+    marker: Text | None = None
+    """The span's directory contains a file of this name."""
+    quiet_for_s: PositiveNumber | None = None
+    """None of its files has changed for this many seconds."""
+
+
+class ImageLimits(Section):
+    """Limits of an image, which must also be decodable by TensorFlow.
+
+    The size is read from the header, so images that are too large are not decoded.
+    """
+
+    min_side: Count = 1
+    """Minimum length of the shorter side, in pixels."""
+    max_side: Count = 16_384
+    """Maximum length of the longer side, in pixels."""
+    max_pixels: Count = 50_000_000
+    """Maximum height times width, so that a small file cannot fill the memory."""
+    channels: Channels | None = None
+    """Channels of the encoded image: 1 gray, 3 colour, 4 with alpha. null: any, as
+    training decodes all to what `features` says."""
+    formats: NotEmpty[tuple[ImageFormat, ...]] = ("png", "jpeg", "bmp")
+    """Formats that are allowed. A `gif` gives its first frame."""
+
+
+class ImageCheck(ImageLimits):
+    """A feature that holds encoded images, and their limits.
+
+    Attributes:
+        feature: name of the bytes feature.
+        decoded_channels: channels that training decodes it to.
+        is_sensitive: whether its bytes are withheld.
+    """
+
+    feature: Text
+    decoded_channels: Channels = 3
+    is_sensitive: bool = False
+
+
+class Ingestion(Section):
+    """What a ``TFRecordGen`` node ingests: its exec property ``settings``.
+
+    Attributes:
+      base: the data's directory, or an address such as ``gs://bucket/trips``.
+      patterns: by split; under "" that of files whose records are hashed into splits.
+      hash_splits: of the pattern under "".
+      images: features whose images are checked.
+      max_record_bytes: longer records are quarantined unread.
+      window: how many spans, the newest complete ones.
+      complete_when: when a span counts as complete.
+    """
+
+    base: str
+    patterns: dict[str, str]
+    hash_splits: HashSplits | None = None
+    images: tuple[ImageCheck, ...] = ()
+    max_record_bytes: int = MAX_RECORD_BYTES
+    window: int = 1
+    complete_when: CompleteWhen = CompleteWhen()
+
+    @model_validator(mode="after")
+    def _has_splits(self) -> Ingestion:
+        if not self.patterns or (self.hash_splits is None) == ("" in self.patterns):
+            raise ValueError('patterns by split, or one under "" and hash_splits')
+        return self
+
+    @property
+    def split_names(self) -> list[str]:
+        """The splits of the output."""
+        return list(
+            self.patterns if self.hash_splits is None else self.hash_splits.buckets
+        )
+
+
+class Schedule(Section):
+    """What the ingestion of a scheduled run checks: its property ``schedule``.
+
+    Attributes:
+      watermark: where the data of the last complete run is recorded.
+      stale_after_h: maximum age of the newest span; None for no limit.
+    """
+
+    watermark: str
+    stale_after_h: float | None = None

@@ -1,1 +1,0 @@
-"""Selects input files: spans, versions, and when a span is complete."""

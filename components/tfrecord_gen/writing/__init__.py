@@ -1,1 +1,0 @@
-"""Writes shards and quarantine in forked worker processes."""

@@ -1,0 +1,351 @@
+"""Directory listings -> the window of spans that is ingested, or why there is none."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+from threading import Event
+
+import pytest
+
+from components.tfrecord_gen.input_files import check_staleness
+from components.tfrecord_gen.newest_spans import NoFilesError, select_spans
+from components.tfrecord_gen.placeholders import SpanPattern
+from components.tfrecord_gen.settings import CompleteWhen, Ingestion
+from components.tfrecord_gen.span_choice import SPANS_PATH, SpanChoice, window_of
+from sluice.errors import ConfigError, DataError, UsageError, WorkspaceError
+
+pytestmark = pytest.mark.unit
+
+SPLITS = {"train": "span-{SPAN}/train-*", "eval": "span-{SPAN}/eval-*"}
+MARKED = CompleteWhen(marker="_SUCCESS")
+DAY = "{YYYY}{MM}{DD}"
+
+
+def touch(base, *names, age_s=0.0, now_s=None):
+    for name in names:
+        path = base / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, ((now_s or time.time()) - age_s,) * 2)
+
+
+def settings_of(base, patterns=None, window=1, complete_when=None):
+    if isinstance(patterns, str):
+        patterns = {"train": patterns}
+    return Ingestion(
+        base=str(base),
+        patterns=patterns or SPLITS,
+        window=window,
+        complete_when=complete_when or CompleteWhen(),
+    )
+
+
+def select(base, *settings, now_s=None, **more):
+    now_s = time.time() if now_s is None else now_s
+    return select_spans(settings_of(base, *settings, **more), now_s)
+
+
+def chosen(window):
+    return [f"{file.split} {window.relative(file)}" for file in window.files]
+
+
+@pytest.mark.parametrize(
+    ("names", "patterns", "window", "files", "skipped"),
+    [
+        pytest.param(
+            "span-9/train-0 span-9/eval-0 "
+            "span-10/train-1 span-10/train-0 span-10/eval-0",
+            SPLITS,
+            1,
+            "train span-10/train-0, train span-10/train-1, eval span-10/eval-0",
+            "",
+            id="the newest is by number, not by name",
+        ),
+        pytest.param(
+            "1/a 2/a 4/a",
+            "{SPAN}/*",
+            2,
+            "train 2/a, train 4/a",
+            "",
+            id="the last spans, oldest first",
+        ),
+        pytest.param("1/a", "{SPAN}/*", 9, "train 1/a", "", id="fewer than asked for"),
+        pytest.param(
+            "train/1/a eval/1/b train/2/c",
+            {"train": "train/{SPAN}/*", "eval": "eval/{SPAN}/*"},
+            1,
+            "train train/1/a, eval eval/1/b",
+            "span 2 was not taken: no file of split eval",
+            id="a span without a split",
+        ),
+        pytest.param(
+            "20240101/v1/a 20240102/v9/b 20240102/v10/c",
+            f"{DAY}/v{{VERSION}}/*",
+            2,
+            "train 20240101/v1/a, train 20240102/v10/c",
+            "",
+            id="the newest version of each day",
+        ),
+        pytest.param(
+            "20240228/a 20240230/a tmp/a",
+            f"{DAY}/*",
+            1,
+            "train 20240228/a",
+            "20240230 was not taken: not a date",
+            id="not a date",
+        ),
+        pytest.param(
+            "1-train-a 1-train-b 1-eval 2-train-a",
+            {"train": "{SPAN}-train-*", "eval": "{SPAN}-eval"},
+            1,
+            "train 1-train-a, train 1-train-b, eval 1-eval",
+            "span 2 was not taken: no file of split eval",
+            id="spans in the names of files",
+        ),
+        pytest.param(
+            "east/1/a west/1/a",
+            "*/{SPAN}/*",
+            1,
+            "train east/1/a, train west/1/a",
+            "",
+            id="one span in two directories",
+        ),
+        pytest.param(
+            "train-0 eval-0 b/train-1 manifest.json .train-2 _train-3",
+            {"train": "*train-*", "eval": "eval-*"},
+            1,
+            "train train-0, eval eval-0",
+            "",
+            id="without spans",
+        ),
+        pytest.param(
+            "a/train-1 _staging/train-0 .cache/train-0",
+            "*/train-*",
+            1,
+            "train a/train-1",
+            "",
+            id="hidden folders",
+        ),
+    ],
+)
+def test_what_is_selected(tmp_path, names, patterns, window, files, skipped):
+    base = tmp_path / "tr[a-z]ps *2024* d\u00e9j\u00e0 {SPAN}"
+    touch(base, *names.split())
+    found = select(base, patterns, window)
+    assert ", ".join(chosen(found)) == files
+    assert "\n".join(found.skipped) == skipped
+
+
+def test_the_newest_complete_version_is_taken(tmp_path):
+    touch(tmp_path, "20240102/v9/b", "20240102/v10/c", "20240102/v11/d")
+    touch(tmp_path, "20240102/v10/_SUCCESS", "20240102/v9/_SUCCESS")
+    window = select(tmp_path, f"{DAY}/v{{VERSION}}/*", complete_when=MARKED)
+    assert chosen(window) == ["train 20240102/v10/c"]
+    assert list(map(str, window.spans)) == ["span 2024-01-02, version 10"]
+    (file,) = window.files
+    assert (file.span, file.version) == (19_724, 10)
+    assert window.skipped == (
+        "span 2024-01-02, version 11 was not taken: "
+        f"no _SUCCESS in {tmp_path}/20240102/v11",
+    )
+
+
+def test_a_marker_is_never_a_data_file(tmp_path):
+    touch(tmp_path, "1/a", "1/DONE", "2/b")
+    when = CompleteWhen(marker="DONE")
+    assert chosen(select(tmp_path, "{SPAN}/*", complete_when=when)) == ["train 1/a"]
+
+
+def test_quiet_for_s_counts_from_the_last_changed_file(tmp_path):
+    quiet = CompleteWhen(quiet_for_s=600)
+    touch(tmp_path, "span-1/train-0", "span-1/eval-0", age_s=9_000)
+    now_s = time.time()
+    with pytest.raises(DataError, match=r"span 1 .*: span-1/\S+ was changed \d s ago"):
+        # `utime` has set the time of modification only: the files have just arrived.
+        select(tmp_path, complete_when=quiet, now_s=now_s)
+    assert select(tmp_path, complete_when=quiet, now_s=now_s + 610).files
+
+
+@pytest.mark.parametrize(
+    ("names", "patterns", "error", "says"),
+    [
+        ("1/a", "{SPAN}/train-*", NoFilesError, r"pattern '\{SPAN\}/train-\*'"),
+        ("", "train-*", NoFilesError, "no file matches"),
+        ("eval-0", {"train": "train-*", "eval": "eval-*"}, NoFilesError, "- eval-0"),
+        ("1/a", "{SPAN}/*", DataError, "no span .* complete(.|\n)*no _SUCCESS in .*/1"),
+        ("a", "*", DataError, "the data was not taken: no _SUCCESS in"),
+    ],
+)
+def test_why_nothing_is_selected(tmp_path, names, patterns, error, says):
+    touch(tmp_path, *names.split())
+    with pytest.raises(error, match=says):
+        select(tmp_path, patterns, complete_when=MARKED)
+
+
+def test_a_pipe_and_a_broken_link_are_rejected(tmp_path):
+    touch(tmp_path, "1/a")
+    os.mkfifo(tmp_path / "1" / "_pipe")
+    assert chosen(select(tmp_path, "{SPAN}/*")) == ["train 1/a"]
+    os.symlink("nowhere", tmp_path / "1" / "b")
+    with pytest.raises(UsageError, match="No such file"):
+        select(tmp_path, "{SPAN}/*")
+    os.unlink(tmp_path / "1" / "b")
+    os.mkfifo(tmp_path / "1" / "pipe")
+    with pytest.raises(UsageError, match="no regular file"):
+        select(tmp_path, "{SPAN}/*")
+
+
+@pytest.mark.parametrize("patterns", [SPLITS, "span-{SPAN}/part-*/*"])
+def test_a_window_never_contains_part_of_a_span(tmp_path, patterns):
+    names = [f"{split}-{i:03d}" for i in range(40) for split in ("train", "eval")]
+    if patterns != SPLITS:
+        names = [f"part-{i % 7}/{name}" for i, name in enumerate(names)]
+    touch(tmp_path, *(f"span-0/{name}" for name in [*names, "_SUCCESS"]))
+    selected = Event()
+
+    def write_spans():
+        for number in range(1, 6):
+            touch(tmp_path, *(f"span-{number}/{name}" for name in names))
+            touch(tmp_path, f"span-{number}/_SUCCESS")
+            # Else all may be there before the busy machine has looked twice.
+            selected.clear()
+            assert selected.wait(timeout=60)
+
+    counts: dict[int, set[int]] = {}
+    with ThreadPoolExecutor(1) as writer:
+        writing = writer.submit(write_spans)
+        while not writing.done():
+            window = select(tmp_path, patterns, complete_when=MARKED)
+            counts.setdefault(window.spans[0].number, set()).add(len(window.files))
+            selected.set()
+        writing.result()
+    assert len(counts) > 1
+    assert set().union(*counts.values()) == {len(names)}
+
+
+def test_the_fingerprint_is_of_places_splits_and_contents(tmp_path):
+    def fingerprint(base, patterns="{SPAN}/*", content="0"):
+        return select(tmp_path / base, patterns).fingerprint(lambda path: content)
+
+    touch(tmp_path, "x/1/a", "y/1/a", "z/1/b")
+    first = fingerprint("x")
+    assert first.startswith("sha256:")
+    assert fingerprint("y") == first
+    touch(tmp_path, "y/1/manifest.json")
+    others = {fingerprint("z"), fingerprint("x", content="1"), fingerprint("y")}
+    others.add(fingerprint("x", {"eval": "{SPAN}/*"}))
+    assert len(others - {first}) == 4
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ages_h", "limit_h", "says"),
+    [
+        (f"{DAY}/*", {"20240101/a": 0, "20240102/a": 900}, 12, "2024-01-02 is 12 h"),
+        (f"{DAY}/*", {"20240103/a": 0}, -12, "its day ended at 2024-01-04 00:00 UTC"),
+        ("{SPAN}/*", {"1/a": 1.0, "2/a": 200.0, "2/b": 100.0}, 100, "span 2 is 4 days"),
+        ("*", {"a": 50, "b": 3}, 3, "it is 3 h old: its newest file"),
+    ],
+)
+def test_data_that_is_too_old(tmp_path, pattern, ages_h, limit_h, says):
+    noon_s = datetime(2024, 1, 3, 12, tzinfo=timezone.utc).timestamp()
+    for name, age_h in ages_h.items():
+        touch(tmp_path, name, age_s=age_h * 3600, now_s=noon_s)
+    window = select(tmp_path, pattern, window=9)
+    check_staleness(window, limit_h, noon_s)
+    check_staleness(window, None, noon_s * 2)
+    with pytest.raises(DataError, match=f"too old(.|\n)*{says}"):
+        check_staleness(window, limit_h, noon_s + 1)
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """A choice that is stored for the nodes of a run."""
+    for name in ("20240102/part-0", "20240102/manifest.json", "20240103/part-0"):
+        touch(tmp_path / "data", name)
+        (tmp_path / "data" / name).write_text(name)
+    choice = SpanChoice(select(tmp_path / "data", f"{DAY}/part-*", window=2))
+    (tmp_path / "spans.json").write_bytes(choice.to_json())
+    monkeypatch.setenv(SPANS_PATH, str(tmp_path / "spans.json"))
+    return choice.data
+
+
+def window_for(base, pattern=f"{DAY}/part-*", **properties):
+    settings = settings_of(base, pattern, window=2).model_dump_json()
+    return window_of({"settings": settings, **properties})
+
+
+def test_a_node_takes_the_files_chosen_for_its_run(tmp_path, stored, monkeypatch):
+    data = tmp_path / "data"
+    touch(data, "20240104/part-0", "20240103/part-1")
+    assert window_for(data) == stored
+    assert window_for(data, spans=str(tmp_path / "spans.json")) == stored
+    # A node with other patterns, or without a choice, chooses itself.
+    assert [f.span for f in window_for(data, f"{DAY}/part-0").files] == [19_725, 19_726]
+    monkeypatch.delenv(SPANS_PATH)
+    assert len(window_for(data).files) == 3
+    with pytest.raises(WorkspaceError, match="spans of the run are damaged"):
+        (tmp_path / "spans.json").write_text("{")
+        window_for(data, spans=str(tmp_path / "spans.json"))
+
+
+@pytest.mark.parametrize("name", ["20240102/part-0", "20240102/manifest.json"])
+@pytest.mark.parametrize("change", ["unlink", "grow", "rewrite"])
+def test_a_chosen_file_that_changed_is_named(tmp_path, stored, name, change):
+    path = tmp_path / "data" / name
+    if change == "unlink":
+        path.unlink()
+    else:
+        path.write_text("more than before" if change == "grow" else name)
+        os.utime(path, (1, 1))
+    with pytest.raises(DataError, match="changed since the run chose") as caught:
+        window_for(tmp_path / "data")
+    assert list(caught.value.examples) == [str(path)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "digits"),
+    [
+        ("span-{SPAN}", "span-007", {"SPAN": "007"}),
+        ("span-{SPAN}", "span-backup", None),
+        ("span-{SPAN:2}", "span-07", {"SPAN": "07"}),
+        ("span-{SPAN:2}", "span-007", None),
+        (DAY, "20240131", {"YYYY": "2024", "MM": "01", "DD": "31"}),
+        (DAY, "20240131.tmp", None),
+        ("train-*", "train-", {}),
+        ("train-*", "Train-1", None),
+        ("a.b?", "axb1", None),
+        ("part-[0-9]", "part-3", {}),
+        ("part-[!0-9]", "part-3", None),
+        ("part-[ab", "part-[ab", {}),
+        ("*", "_SUCCESS", None),
+        ("_*", "_train", {}),
+        ("*.json", "manifest.json", None),
+    ],
+)
+def test_a_segment_matches(pattern, name, digits):
+    assert SpanPattern.parse(pattern).segments[-1].match(name) == digits
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("{SPAN}/{SPAN}/x", "each once"),
+        ("{SPAN}-{SPAN}/x", "each placeholder once"),
+        ("{YYYY}/{MM}/x", "{YYYY}, {MM} and {DD}"),
+        (f"{DAY}/{{SPAN}}", "{SPAN}, or"),
+        ("v{VERSION}/x", "{VERSION} only with them"),
+        ("{HH}/x", r"{SPAN}, {SPAN:2}.*\n.*{HH}"),
+        ("{SPAN:0}/x", r"{SPAN}, {SPAN:2}.*\n.*{SPAN:0}"),
+        ("x{/y", "{SPAN}, {SPAN:2}"),
+        ("[z-a]", "a set of characters"),
+        ("**/train-*", r"\* for the names in one folder"),
+        ("/data/x", "a path of files"),
+        ("span-{SPAN}/", "a path of files"),
+    ],
+)
+def test_an_invalid_pattern_is_rejected(pattern, expected):
+    with pytest.raises(ConfigError, match=expected):
+        SpanPattern.parse(pattern)
