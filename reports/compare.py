@@ -192,7 +192,10 @@ def _values(run: RunData) -> dict[str, dict[str, Any]]:
         "packages": record.packages,
         "spans": spans,
         "examples": examples(run),
-        "times": {node.id: [node.state, node.duration_s] for node in record.nodes},
+        "times": {
+            node.id: f"{node.state}, {formats.seconds(node.duration_s)}"
+            for node in record.nodes
+        },
     }
 
 
@@ -200,7 +203,7 @@ def _code(before: RunData, after: RunData) -> list[Change]:
     """Compares the modules of the nodes that the models of both runs come from."""
     old, new = (
         {
-            execution["node"]: execution["code"]
+            execution["node"]: {x: y[:12] for x, y in execution["code"].items()}
             for document in run.documents("lineage")
             for execution in document["executions"]
             if isinstance(execution.get("code"), Mapping)
@@ -214,17 +217,17 @@ def _code(before: RunData, after: RunData) -> list[Change]:
 
 def _gates(before: RunRecord, after: RunRecord) -> list[Change]:
     """Compares the rows of the gates that both runs have reached."""
-    found: list[dict[str, dict[str, Any]]] = [{}, {}]
-    reached = [{gate["gate"] for gate in x.gates} for x in (before, after)]
+    found: list[dict[str, str]] = [{}, {}]
+    reached = {gate["gate"] for gate in before.gates} & {x["gate"] for x in after.gates}
     for rows, record in zip(found, (before, after), strict=True):
-        for gate in (x for x in record.gates if x["gate"] in reached[0] & reached[1]):
+        for gate in (gate for gate in record.gates if gate["gate"] in reached):
             for row in Verdict.from_dict(gate).rows:
                 name = f"{row.check} of the {gate['gate']} gate, {row.slice}"
                 while name in rows:  # A metric may have several limits.
                     name += " again"
                 value = row.baseline if row.actual is None else row.actual
-                rows[name] = {"result": row.result, "limit": row.limit_text}
-                rows[name]["value"] = value
+                limit = f", limit {row.limit_text}" if row.limit_text else ""
+                rows[name] = f"{row.result}: {formats.number(value)}{limit}"
     return changes(*found)
 
 

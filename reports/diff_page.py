@@ -1,19 +1,89 @@
-"""Two runs compared, as a page and as Markdown."""
+"""Two runs compared, as tables for the terminal, as a page and as Markdown."""
 
 from __future__ import annotations
 
 import html
 import re
 
+from reports import formats
 from reports.compare import Comparison, summarize_changes
-from reports.diff_tables import diff_tables
 from reports.environment import render_page
-from reports.formats import visible
-from reports.tables import Table
+from reports.evaluation import OVERALL
+from reports.tables import Column, Header, Mark, Table, Tone, numbers
 
 _MAX_ROWS = 50
 _OPEN = ("runs", "config", "gates", "metrics")
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
+_OUTCOMES: dict[str, Tone] = {"worse": "bad", "better": "good"}
+_ORDER = ("worse", "better", "differs", "same")
+_KINDS = {
+    "config": ("Values of the config", "key"),
+    "code": ("Digests of modules with another content", "module"),
+    "schema": ("Parts of the schema", "part"),
+    "packages": ("Versions of packages", "package"),
+    "spans": ("Spans of the data", "input"),
+    "examples": ("Number of examples", "split"),
+    "gates": ("Checks with another result or value", "check"),
+    "times": ("Nodes with another state or duration", "node"),
+}
+
+
+def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
+    """Returns a table per kind of difference; kinds without one are left out.
+
+    Args:
+      found: the comparison.
+      all_metrics: whether metrics that are the same are listed too.
+    """
+    moved = [
+        (item.feature, item.split, item.shift, ", ".join(map(str, item.statistics)))
+        for item in found.features
+    ]
+    header = ("feature", "split", numbers("shift"), "changes")
+    caption = "Features with other statistics, the largest shift first"
+    tables = [
+        Table("runs", "The two runs", ("", "before", "after"), _runs(found)),
+        _metrics(found, all_metrics),
+        Table("features", caption, header, moved),
+    ]
+    for kind, (caption, label) in _KINDS.items():
+        rows = [(item.name, *item.texts) for item in found.changes.get(kind, ())]
+        tables.append(Table(kind, caption, (Column(label), "before", "after"), rows))
+    return [table for table in tables if table.rows]
+
+
+def _runs(found: Comparison) -> list[list[str]]:
+    shown = {
+        "run": lambda side: side["run_id"],
+        "verdict": lambda side: side["outcome"],
+        "version": lambda side: formats.number(side["version"]),
+        "started": lambda side: formats.time(side["started_at"]),
+        "time": lambda side: formats.seconds(side["duration_s"]),
+        "tags": lambda side: formats.tags_text(side["tags"]) or formats.MISSING,
+    }
+    sides = found.before, found.after
+    return [[name, *map(text, sides)] for name, text in shown.items()]
+
+
+def _metrics(found: Comparison, all_metrics: bool) -> Table:
+    shown = sorted(
+        (x for x in found.metrics if all_metrics or x.outcome != "same"),
+        key=lambda item: (item.slice != OVERALL, _ORDER.index(item.outcome)),
+    )
+    header: Header = ["slice", "metric", numbers("before"), numbers("after")]
+    header += [numbers("change", format=_signed), ""]
+    rows = [
+        (
+            *(item.slice, item.metric, item.before, item.after, item.delta),
+            Mark(_OUTCOMES.get(item.outcome, "quiet"), item.outcome),
+        )
+        for item in shown
+    ]
+    return Table("metrics", "Metrics of the candidate", header, rows)
+
+
+def _signed(value: float | None) -> str:
+    return ("+" if value and value > 0 else "") + formats.number(value)
 
 
 def render_diff(found: Comparison) -> str:
@@ -64,7 +134,7 @@ def _table(table: Table) -> list[str]:
 
 def _cell(text: str) -> str:
     """Escapes text from data or config for a cell: it is neither Markdown nor HTML."""
-    line = " ".join(visible(text).split())
+    line = " ".join(formats.visible(text).split())
     escaped = _MARKDOWN.sub(r"\\\1", html.escape(line, quote=False))
     # GitHub notifies whom a comment mentions, except in code.
     return f"<code>{escaped}</code>" if "@" in escaped else escaped

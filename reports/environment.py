@@ -11,6 +11,7 @@ import base64
 import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cache
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -36,23 +37,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters |= {
-        function.__name__: function
-        for function in (
-            formats.log_text,
-            formats.number,
-            formats.percent,
-            formats.plural,
-            formats.seconds,
-            formats.shape,
-            formats.shorten,
-            formats.size,
-            formats.span_text,
-            formats.time,
-            kind_of,
-            pick,
-        )
-    }
+    own = {name: item for name, item in vars(formats).items() if isfunction(item)}
+    made.filters |= {**own, "kind_of": kind_of, "pick": pick}
     made.globals |= {
         "Column": Column,
         "MISSING": formats.MISSING,

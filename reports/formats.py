@@ -106,22 +106,14 @@ def percent(value: float | str | None) -> str:
     if abs(value) > 1e6:
         return f"{100 * value:.1e} %"
     text = f"{100 * value:.1f}".removesuffix(".0")
-    return f"{'<0.1' if text == '0' and value > 0 else text} %"
+    if text in ("0", "100") and 0 < value < 1:
+        text = "<0.1" if text == "0" else ">99.9"
+    return f"{text} %"
 
 
 def limit_text(limit: str) -> str:
     """Returns a limit of the record with mathematical signs."""
     return limit.replace(">=", "≥").replace("<=", "≤")
-
-
-def in_percent(value: float | str | None) -> str:
-    """Returns a fraction in percent, for a column that has the unit in its header."""
-    if value is None or isinstance(value, str):
-        return percent(value)
-    text = f"{100 * value:.1f}"
-    if text == "0.0" and value > 0:
-        return "<0.1"
-    return ">99.9" if text == "100.0" and value < 1 else text
 
 
 def time(value: str | None) -> str:
@@ -146,11 +138,11 @@ def span_text(span: Mapping[str, Any]) -> str:
     return text + (f" ({span['date']})" if span["date"] else "")
 
 
-def shape(sizes: Sequence[int] | None) -> str:
+def shape(sizes: Sequence[int | None] | None) -> str:
     """Returns a shape such as ``[?, 28, 28, 1]``; ``?`` alone if it is unknown."""
     if sizes is None:
         return "?"
-    return f"[{', '.join('?' if size == -1 else str(size) for size in sizes)}]"
+    return f"[{', '.join('?' if size in (None, -1) else str(size) for size in sizes)}]"
 
 
 def plural(count: int, noun: str) -> str:

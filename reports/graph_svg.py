@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import fmean
 
 from markupsafe import Markup
@@ -24,8 +25,7 @@ _LAYER_GAP = 52.0
 _SLOT_GAP = 22.0
 _MARGIN = 20.0
 _ARROW = 7.0
-_POINT = 12.0
-_PADDING = 14.0
+_PADDING = 18.0
 _SWEEPS = 4
 # Monospaced fonts are 0.55 to 0.602 em wide; a little more, so that no text is clipped.
 _CELL_WIDTH = 0.62
@@ -57,7 +57,7 @@ def as_svg(
 ) -> str:
     """Returns one ``<svg>`` element, with a light and a dark colour scheme.
 
-    Gates are hexagons. Edges that a longer path implies are not drawn; the ``<title>``
+    Gates are rounded. Edges that a longer path implies are not drawn; the ``<title>``
     of a node has all that it waits for.
 
     Args:
@@ -102,29 +102,22 @@ def _lay_out(
     layer, slots = layers(ordered), {}
     rows: list[list[_Slot]] = [[] for _ in range(1 + max(layer.values(), default=-1))]
 
-    def add(slot: _Slot, *above: _Slot) -> _Slot:
-        rows[slot.layer].append(slot)
-        _link(slot, *above)
-        return slot
-
     for node in ordered:
         facts = _facts(node, states.get(node.id))
         width = max(_text_width(node.id, _ID_SIZE), _text_width(facts, _FACT_SIZE))
-        width = round(width + 2 * _PADDING + (_POINT if node.gate else 0))
-        slots[node.id] = add(_Slot(node, layer[node.id], width, facts))
+        slot = _Slot(node, layer[node.id], round(width + 2 * _PADDING), facts)
+        rows[slot.layer].append(slot)
+        slots[node.id] = slot
     for node_id, upstream in direct_upstream(ordered).items():
-        for last in (slots[other] for other in upstream):
-            for passed in range(last.layer + 1, layer[node_id]):
-                last = add(_Slot(None, passed), last)
-            _link(slots[node_id], last)
+        for upper in (slots[other] for other in upstream):
+            passed = [_Slot(None, x) for x in range(upper.layer + 1, layer[node_id])]
+            for slot in passed:
+                rows[slot.layer].append(slot)
+            for one, next_ in pairwise([upper, *passed, slots[node_id]]):
+                one.below.append(next_)
+                next_.above.append(one)
     _place(rows)
     return rows
-
-
-def _link(slot: _Slot, *above: _Slot) -> None:
-    for upper in above:
-        slot.above.append(upper)
-        upper.below.append(slot)
 
 
 def _place(rows: Sequence[list[_Slot]]) -> None:
@@ -168,31 +161,20 @@ def _line(upper: _Slot, lower: _Slot) -> Markup:
 
 
 def _node(slot: _Slot, node: GraphNode, states: Mapping[str, str]) -> Markup:
-    state = states.get(node.id, "")
-    kind = f" ({node.kind})" if node.kind != node.id else ""
-    title = f"{node.id}{kind}{', a gate' if node.gate else ''}"
-    title += f": {state.replace('_', ' ')}" if state else ""
     waits = ", ".join(dict.fromkeys(node.upstream)) or "nothing"
-    left, right = slot.x - slot.width / 2, slot.x + slot.width / 2
-    top, bottom = slot.top, slot.top + _NODE_HEIGHT
-    if node.gate:
-        point, middle = _POINT, top + _NODE_HEIGHT / 2
-        corners = [(left, middle), (left + point, top), (right - point, top)]
-        corners += [(right, middle), (right - point, bottom), (left + point, bottom)]
-        shape = tag("polygon", points=" ".join(f"{x:g},{y:g}" for x, y in corners))
-    else:
-        size = {"width": slot.width, "height": _NODE_HEIGHT, "rx": 6}
-        shape = tag("rect", x=left, y=top, **size)
+    facts = f": {slot.facts}" if slot.facts else ""
+    size = {"width": slot.width, "height": _NODE_HEIGHT, "rx": 22 if node.gate else 6}
+    top = slot.top
     place = {"x": slot.x, "text_anchor": "middle"}
     return tag(
         "g",
-        tag("title", f"{title}; waits for {waits}"),
-        shape,
+        tag("title", f"{node.id}{facts}; waits for {waits}"),
+        tag("rect", x=slot.x - slot.width / 2, y=top, **size),
         tag("text", node.id, class_="id", y=top + (19 if slot.facts else 27), **place),
         tag("text", slot.facts, class_="fact", y=top + 34, **place)
         if slot.facts
         else None,
-        class_=f"node {state}".strip(),
+        class_=f"node {states.get(node.id, '')}".strip(),
         role="graphics-symbol",
     )
 

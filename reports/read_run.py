@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reports import formats
-from reports.epoch_reports import EpochReports
+from sluice import progress
 from sluice.errors import WorkspaceError
 from sluice.record.run_record import RunRecord
 from sluice.storage.local_copy import local_copy
@@ -23,9 +23,54 @@ from sluice.storage.storage import is_remote
 REPORT_FILE = "report.html"
 # Of a remote run: the record, its job, documents, journal, progress and logs.
 _FILES = ("run.json", "job.json", "*.*.json", "*.jsonl", "*.log")
+_SPEED = ("duration_s", "examples_per_second")
 _TAIL_LINES = 30
 _TAIL_BYTES = 16_384
 _MAX_EARLIER_RUNS = 100
+
+
+class EpochReports:
+    """The last report of each epoch, by the file of a node's progress.
+
+    Only what is new is read: a training of days reports often, and a live page reads
+    it every second.
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[Path, tuple[int, dict[int, dict[str, Any]]]] = {}
+
+    def of(self, run_dir: Path, node: str) -> dict[str, Any] | None:
+        """Returns what a node has reported, as the document ``epochs`` has it.
+
+        A resumed training repeats some epochs. None if there is none yet.
+        """
+        path = run_dir / "progress" / f"{node}.jsonl"
+        offset, known = self._read.get(path, (0, {}))
+        try:
+            lines, end = progress.read(path, offset)
+        except (OSError, ValueError):  # A name of 10 kB, or with a null character.
+            return None
+        epochs = (x for x in lines if x.get("event") == "epoch" and "epoch" in x)
+        known = {**known, **{line["epoch"]: line for line in epochs}}
+        self._read[path] = end, known
+        reports = [known[epoch] for epoch in sorted(known)]
+        return _as_artifact(node, reports) if reports else None
+
+
+def _as_artifact(node: str, reports: list[dict[str, Any]]) -> dict[str, Any]:
+    values = [report.get("metrics", {}) for report in reports]
+    names = dict.fromkeys(name for item in values for name in item)
+    speed = [
+        {"input_bound": None, **report}
+        for report in reports
+        if all(key in report for key in _SPEED)
+    ]
+    return {
+        "node": node,
+        "epochs": [report["epoch"] for report in reports],
+        "metrics": {name: [item.get(name) for item in values] for name in names},
+        "training": {"epochs": speed},
+    }
 
 
 @dataclass

@@ -35,7 +35,6 @@ class Column:
 
     Attributes:
       label: the header.
-      unit: of its numbers, shown in the header.
       format: of its numbers: they are aligned to the right, and sorted by value. None
         for a column of text.
       code: whether its text is code, such as a path.
@@ -43,7 +42,6 @@ class Column:
     """
 
     label: str
-    unit: str = ""
     format: Callable[[Any], str] | None = None
     code: bool = False
     bar: bool = False
@@ -60,14 +58,10 @@ Header = list[Column | str]
 
 
 def numbers(
-    label: str,
-    unit: str = "",
-    format: Callable[[Any], str] = formats.number,
-    *,
-    bar: bool = False,
+    label: str, format: Callable[[Any], str] = formats.number, *, bar: bool = False
 ) -> Column:
     """Returns a column of numbers."""
-    return Column(label, unit, format, bar=bar)
+    return Column(label, format, bar=bar)
 
 
 @dataclass(frozen=True)

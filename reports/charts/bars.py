@@ -20,7 +20,6 @@ from reports.charts.svg import (
     CHAR_WIDTH,
     WIDTH,
     image,
-    is_finite,
     key,
     number,
     path,
@@ -204,16 +203,3 @@ def top_values_chart(
     )
     height = top + max(len(values), 1) * _ROW
     return image(WIDTH, height, title, summary or "no values", *parts)
-
-
-def mini_histogram(counts: Sequence[float | str]) -> Markup:
-    """Returns bars of the height of text; the numbers have to stand beside them."""
-    kept = [float(count) if is_finite(count) else 0.0 for count in counts]
-    largest, step = max(kept, default=0.0), 80.0 / max(len(kept), 1)
-    sizes = ((i, max(1.0, 17 * (x / largest))) for i, x in enumerate(kept) if x > 0)
-    bars = "".join(
-        f"M{number(i * step)} 18v-{number(size)}h{number(step * 0.85)}v{number(size)}z"
-        for i, size in sizes
-    )
-    bar = tag("path", class_="bar s0", d=bars) if bars else None
-    return tag("svg", bar, class_="spark", viewBox="0 0 80 18", aria_hidden="true")

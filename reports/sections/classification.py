@@ -91,7 +91,7 @@ def _at_half(counts: curves.Counts) -> np.ndarray:
 def _pairs(confusion: np.ndarray, names: Sequence[str]) -> Table:
     wrong = np.where(np.eye(len(names)), 0.0, confusion)
     worst = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_PAIRS]
-    share = numbers("Share of the true class", "%", formats.in_percent)
+    share = numbers("Share of the true class", formats.percent)
     rows = [
         (
             names[i],
@@ -117,7 +117,7 @@ def _by_class(
         before = _scores(baseline)[-1]
         columns += [before, columns[-1] - before]
     header: Header = ["Class", numbers("Examples")]
-    header += [numbers(name, "", decimals) for name in scored]
+    header += [numbers(name, decimals) for name in scored]
     rows: list[list[Any]] = [
         [name, *(None if value != value else value for value in values)]
         for name, values in zip(names, np.stack(columns, axis=1).tolist(), strict=True)

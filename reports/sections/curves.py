@@ -149,8 +149,8 @@ def threshold_table(counts: Counts) -> Table:
     shares = (_share(tp, fp), _share(tp, fn), _share(fp, tn), _share(tp + tn, fp + fn))
     names = ("Precision", "Recall", "False positive rate", "Accuracy")
     counted = ("True positive", "False positive", "True negative", "False negative")
-    columns = [numbers("Threshold", "", "{:.2f}".format)]
-    columns += [numbers(name, "", partial(decimals, digits=3)) for name in names]
+    columns = [numbers("Threshold", "{:.2f}".format)]
+    columns += [numbers(name, partial(decimals, digits=3)) for name in names]
     columns += map(numbers, counted)
     found = np.stack([at, *shares, tp, fp, tn, fn], axis=1)[:: len(at) // 20 or 1]
     rows: list[list[Any]] = [

@@ -57,11 +57,11 @@ def _examples(run: RunData, ingestion: Sequence[dict[str, Any]]) -> Table:
     accepted = statistics(run, "baseline_statistics")
     before = {split.split: split.examples for split in accepted}
     total = sum(count for name, count in counts.items() if name != "serving")
-    share = numbers("Share", "%", formats.in_percent)
+    share = numbers("Share", formats.percent)
     columns: Header = ["Split", numbers("Examples"), share]
     if before:
         columns.append(numbers("Accepted data"))
-        columns.append(numbers("Change", "%", formats.in_percent))
+        columns.append(numbers("Change", formats.percent))
     rows: list[list[Any]] = []
     for name, count in counts.items():
         row = [name, count, count / total if total and name != "serving" else None]
@@ -95,7 +95,7 @@ def _spans(ingestion: Sequence[dict[str, Any]]) -> Table | None:
         caption += f", without {formats.plural(left_out, 'file')} that the record lacks"
     columns = [numbers("Span"), numbers("Version")]
     columns += [numbers(name.removeprefix("records of ")) for name in splits]
-    columns += [numbers("Files"), numbers("Size", "bytes"), numbers("Bad records")]
+    columns += [numbers("Files"), numbers("Size", formats.size), numbers("Bad records")]
     rows = [
         [
             span,
@@ -161,7 +161,7 @@ def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:
         rows.append([item["kind"], item["path"], None, None, reason])
     if not rows:
         return None
-    place = Column("File", code=True), numbers("Record"), numbers("Offset", "byte")
+    place = Column("File", code=True), numbers("Record"), numbers("Offset in bytes")
     columns = ("Kind", *place, "Reason")
     return Table("bad-records", "First bad records of each kind", columns, rows)
 

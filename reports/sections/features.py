@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 from typing import Any
 
 from markupsafe import Markup
@@ -16,9 +15,7 @@ from markupsafe import Markup
 from reports import formats
 from reports.charts.bars import (
     Distribution,
-    common_edges,
     histogram_chart,
-    mini_histogram,
     top_values_chart,
 )
 from reports.charts.svg import is_finite
@@ -137,49 +134,34 @@ def _distance(comparison: dict[str, Any], moved: dict[str, Any]) -> dict[str, An
 
 
 def _table(features: Sequence[Feature]) -> Table:
-    columns: Header = ["Feature", "Type", numbers("Missing", "%", formats.in_percent)]
-    columns += [numbers("Distinct values"), "Distribution", "Median, or most frequent"]
-    columns += [numbers("Distance"), numbers("Limit"), "Data gate"]
-    splits = {name for feature in features for name in feature.statistics}
-    first = next((name for name in _DATA_SETS if name in splits), min(splits))
-    rows = [_row(i, feature, first) for i, feature in enumerate(features)]
-    used = [any(row[i] is not None for row in rows) for i in range(len(columns))]
-    return Table(
-        id="features",
-        caption=f"Features, as they are in {first}",
-        header=list(compress(columns, used)),
-        rows=[list(compress(row, used)) for row in rows],
-        limit=100,
-    )
-
-
-def _row(index: int, feature: Feature, first: str) -> tuple[Any, ...]:
-    found, split = feature.first, next(iter(feature.statistics))
-    name: Any = formats.shorten(feature.name, 80) or "(no name)"
-    if index < MAX_CARDS:
-        link = Markup('<a href="#feature-{}" class="value">{}</a>')
-        name = link.format(index + 1, name)
-    typical, spark = None, None
-    if points := found.cumulative():
-        typical = formats.number(found.numbers.get("median"))
-        data = Distribution(split, *points)
-        edges = common_edges([data], is_whole=found.is_whole)
-        spark = mini_histogram(data.shares(edges))
-    elif found.top_values:
-        typical = formats.shorten(next(iter(found.top_values)), 30)
-        spark = mini_histogram([*found.top_values.values()])
-    distance = feature.distances[0] if feature.distances else {}
-    return (
-        name,
-        kind_of(found) + (f" (of {split})" if split != first else ""),
-        found.numbers["missing"] / found.examples,
-        found.numbers.get("unique"),
-        spark,
-        typical,
-        distance.get("value"),
-        distance.get("limit"),
-        feature.mark,
-    )
+    header: Header = [
+        "Feature",
+        "Type",
+        "Data set",
+        numbers("Missing", formats.percent),
+    ]
+    header += [numbers("Distinct values"), "Median, or most frequent"]
+    header += [numbers("Distance"), numbers("Limit"), "Data gate"]
+    rows = []
+    for index, feature in enumerate(features, start=1):
+        found, name = feature.first, formats.shorten(feature.name, 80) or "(no name)"
+        link = Markup('<a href="#feature-{}" class="value">{}</a>').format(index, name)
+        typical = next(iter(found.top_values), found.numbers.get("median"))
+        distance = feature.distances[0] if feature.distances else {}
+        rows.append(
+            (
+                link if index <= MAX_CARDS else name,
+                kind_of(found),
+                next(iter(feature.statistics)),
+                found.numbers["missing"] / found.examples,
+                found.numbers.get("unique"),
+                formats.shorten(formats.number(typical), 30),
+                distance.get("value"),
+                distance.get("limit"),
+                feature.mark,
+            )
+        )
+    return Table("features", "Features", header, rows, limit=100)
 
 
 def chart(feature: Feature) -> tuple[Markup | None, str]:

@@ -198,7 +198,7 @@ def _slices(
     for name in shown:
         values = [item.shown(name) for item in slices.values()]
         is_share = all(0 <= float(x or 0) <= 1 for x in values if is_finite(x))
-        found = [(numbers(name, "", decimals if is_share else formats.number), values)]
+        found = [(numbers(name, decimals if is_share else formats.number), values)]
         intervals = [_interval(item.candidate.get(name)) for item in slices.values()]
         if any(intervals):
             found.append((Column("Interval"), intervals))  # type: ignore[arg-type]
@@ -220,8 +220,8 @@ def _mistakes(index: int, document: dict[str, Any]) -> Table | None:
     names = list(dict.fromkeys(name for item in found for name in item["values"]))
     shown = names[:_MAX_FEATURES]
     columns: Header = ["True class", "Predicted"]
-    columns.append(numbers("Probability", "%", formats.in_percent))
-    columns.append(numbers("Of the true class", "%", formats.in_percent))
+    columns.append(numbers("Probability", formats.percent))
+    columns.append(numbers("Of the true class", formats.percent))
     columns += [*shown, Column("Place", code=True)]
     rows = [
         [

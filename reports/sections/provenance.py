@@ -1,4 +1,4 @@
-"""Section Provenance: lineage, config, digests, packages, and how to run it again."""
+"""Sections Serving and Provenance: what was pushed, and what it was made of."""
 
 from __future__ import annotations
 
@@ -57,3 +57,18 @@ def _lineage(run: RunData) -> Table | None:
         caption += f"; `sluice lineage {run.record.pipeline}` has older ones too"
     columns = ("What", "Made by run", "When", Column("Where", code=True))
     return Table("lineage", caption, columns, rows)
+
+
+def serving(run: RunData) -> dict[str, Any] | None:
+    """Returns what the section Serving shows; None without a model and a push."""
+    models = run.documents("model")
+    pushed = [push for push in run.record.pushes if push.version is not None]
+    if not models and not pushed:
+        return None
+    served = [item for found in run.documents("lineage") for item in found["served"]]
+    return {
+        "pushed": pushed,
+        # A pipeline with a tuner or warm start has several models; the last is trained.
+        "model": models[-1] if models else None,
+        "served": [*{item["version"]: item for item in served}.values()],
+    }

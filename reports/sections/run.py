@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 
@@ -27,14 +27,6 @@ _ENGINES = {"vertex": "Vertex AI", "kubeflow": "Kubeflow Pipelines"}
 _NEVER_STARTED = ("not_reached", "skipped", "cached")
 
 
-class Span(NamedTuple):
-    """When a node ran, in seconds since the run was started or resumed last."""
-
-    node: NodeRecord
-    start_s: float
-    end_s: float
-
-
 def build(run: RunData) -> dict[str, Any] | None:
     """Returns the view; None for a run that was refused before it had a graph."""
     record = run.record
@@ -42,13 +34,12 @@ def build(run: RunData) -> dict[str, Any] | None:
     logs = {name: text for name in names if (text := run.log_tail(name)).strip()}
     if not record.nodes and not logs:
         return None
-    spans, page = _spans(record), str(run.job.get("page") or "")
+    page = str(run.job.get("page") or "")
     start_is = "queue, graph" if run.job else "TFX import, graph"
     return {
         "facts": _facts(run),
         "graph": _graph(record.nodes),
-        "timeline": _timeline(spans, start_is) if spans else None,
-        "time": _where_time_went(record, spans, start_is) if spans else "",
+        "timeline": _timeline(record, start_is),
         "nodes": _table(record.nodes),
         "logs": logs,
         "job_page": page if page.startswith(("https://", "http://")) else None,
@@ -99,47 +90,29 @@ def _graph(nodes: Sequence[NodeRecord]) -> Markup | None:
     return Markup(as_svg(graph, states, styled=False))
 
 
-def _spans(record: RunRecord) -> list[Span]:
+def _timeline(record: RunRecord, start_is: str) -> Markup | None:
+    """Returns when nodes ran since the run was started, or resumed last."""
     begin = datetime.fromisoformat([record.started_at, *record.resumed_at][-1])
-    spans = []
+    bars = []
     for node in record.nodes:
         if node.started_at is None or node.state in _NEVER_STARTED:
             continue
         start_s = (datetime.fromisoformat(node.started_at) - begin).total_seconds()
         # The start of a run is recorded to the second, that of a node more exactly.
         if start_s > -1:
-            end_s = start_s + (node.duration_s or 0.0)
-            spans.append(Span(node, max(start_s, 0.0), end_s))
-    return sorted(spans, key=lambda span: span.start_s)
-
-
-def _timeline(spans: Sequence[Span], start_is: str) -> Markup:
-    first_s, last_s = spans[0].start_s, max(span.end_s for span in spans)
-    note = f"{formats.seconds(first_s)}, {start_is}"
-    bars = [Bar("start", 0.0, first_s, note, "quiet")]
-    for node, start_s, end_s in spans:
-        note = node.state.replace("_", " ")
-        if node.state == "ran":
-            note = formats.seconds(node.duration_s)
-        end_s = last_s if node.state == "running" else end_s
-        bars.append(Bar(node.id, start_s, end_s, note, NODE_TONES[node.state]))
-    return timeline("When each node ran, since the run began", bars)
-
-
-def _where_time_went(record: RunRecord, spans: Sequence[Span], start_is: str) -> str:
-    """Returns how much of the wall time the start and the longest nodes took."""
-    first_s = spans[0].start_s
-    begun = "the resume" if record.resumed_at else "the start"
-    text = (
-        f"The first node started {formats.seconds(first_s)} after {begun} ({start_is})"
+            note = node.state.replace("_", " ")
+            note = formats.seconds(node.duration_s) if node.state == "ran" else note
+            times = max(start_s, 0.0), start_s + (node.duration_s or 0.0)
+            bars.append(Bar(node.id, *times, note, NODE_TONES[node.state]))
+    if not bars:
+        return None
+    bars.sort(key=lambda bar: bar.start_s)
+    first_s = bars[0].start_s
+    bars.insert(
+        0,
+        Bar("start", 0.0, first_s, f"{formats.seconds(first_s)}, {start_is}", "quiet"),
     )
-    longest = sorted(spans, key=lambda span: span.start_s - span.end_s)[:3]
-    parts = [
-        f"{node.id} {formats.seconds(end_s - start_s)}"
-        for node, start_s, end_s in longest
-        if end_s > start_s
-    ]
-    return f"{text}; the longest nodes are {', '.join(parts)}." if parts else f"{text}."
+    return timeline("When each node ran, since the run began", bars)
 
 
 def _table(nodes: Sequence[NodeRecord]) -> Table:

@@ -111,14 +111,6 @@ def _tiles(artifact: Mapping[str, Any]) -> Tiles:
     if facts.get("batch_size"):
         remark = f"{formats.plural(facts['replicas'], 'replica')}, {facts['precision']}"
         tiles.append(("Batch size", formats.number(facts["batch_size"]), remark))
-    if facts.get("trainable_parameters") is not None:
-        frozen = facts["non_trainable_parameters"]
-        remark = f"and {frozen:,} non-trainable" if frozen else ""
-        trainable = formats.number(facts["trainable_parameters"])
-        tiles.append(("Trainable parameters", trainable, remark))
-    if facts.get("device_memory_peak_bytes"):
-        memory = formats.size(facts["device_memory_peak_bytes"])
-        tiles.append(("Device memory", memory, "peak"))
     return tiles
 
 
@@ -132,13 +124,6 @@ def _speed_tiles(speed: Sequence[Mapping[str, Any]], first_step_s: Any) -> Tiles
     remark = f"{formats.seconds(first)} until the first step"
     tiles = [("Time in epochs", formats.seconds(spent), remark)]
     tiles.append(("Examples per second", _rounded(median(rates)), "median epoch"))
-    known = [item for item in timed if is_finite(item["input_bound"])]
-    if known:
-        waited = sum(item["input_bound"] * item["duration_s"] for item in known)
-        trained = max(sum(item["duration_s"] for item in known) - first, 0.001)
-        remark = "of the time after the first step"
-        share = formats.percent(min(waited / trained, 1.0))
-        tiles.append(("Waiting for input", share, remark))
     return tiles
 
 
@@ -147,9 +132,9 @@ def _epochs(index: int, artifact: Mapping[str, Any]) -> Table:
     columns = [numbers("Epoch"), *(numbers(name) for name in metrics)]
     values = [epochs, *metrics.values()]
     if speed:
-        columns.append(numbers("Duration", "s"))
-        columns.append(numbers("Examples per second", "", _rounded))
-        columns.append(numbers("Waiting for input", "%", formats.in_percent))
+        columns.append(numbers("Duration in s"))
+        columns.append(numbers("Examples per second", _rounded))
+        columns.append(numbers("Waiting for input", formats.percent))
         for key in ("duration_s", "examples_per_second", "input_bound"):
             values.append(_by_epoch(epochs, speed, key))
     rows = list(zip(*values, strict=True))
@@ -161,30 +146,13 @@ def _rounded(value: float | str | None) -> str:
 
 
 def _layers(index: int, layers: Sequence[Mapping[str, Any]]) -> Table:
-    columns: Header = ["Layer", "Class", "Output shape"]
-    columns += [numbers("Parameters", bar=True), "Trainable"]
-    rows = [
-        (
-            *(item["name"], item["class"], _shape(item["output_shape"])),
-            *(item["parameters"], _trainable(item)),
-        )
-        for item in layers
-    ]
-    return Table(f"model-{index}", "Layers", columns, rows)
-
-
-def _shape(sizes: Sequence[int | None] | None) -> str | None:
-    if sizes is None:
-        return None
-    texts = ["any" if size in (None, -1) else str(size) for size in sizes]
-    return " x ".join(texts) or "scalar"
-
-
-def _trainable(item: Mapping[str, Any]) -> str | None:
-    """Returns whether a variable, or how much of a layer, is trained."""
-    if "trainable" in item:
-        return "yes" if item["trainable"] else "no"
-    parameters, trainable = item["parameters"], item["trainable_parameters"]
-    if not parameters or trainable in (0, parameters):
-        return ("yes" if trainable else "no") if parameters else None
-    return f"{trainable:,} of {parameters:,}"
+    header: Header = ["Layer", "Class", "Output shape"]
+    header += [numbers("Parameters", bar=True), numbers("Trainable")]
+    rows = []
+    for item in layers:
+        trainable = item.get("trainable_parameters")
+        if trainable is None:  # A variable, of a model without layers.
+            trainable = item["parameters"] * item["trainable"]
+        shape = formats.shape(item["output_shape"])
+        rows.append((item["name"], item["class"], shape, item["parameters"], trainable))
+    return Table(f"model-{index}", "Layers", header, rows)

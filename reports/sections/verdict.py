@@ -5,14 +5,12 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
 
 from reports import formats
 from reports.compare import Comparison, compare, summarize_changes
-from reports.diff_tables import diff_tables
 from reports.read_run import RunData
 from reports.run_values import duration_s
 from reports.tables import Mark, Table, folded_examples, numbers
@@ -38,7 +36,6 @@ def build(run: RunData) -> dict[str, Any]:
     verdicts = [Verdict.from_dict(gate) for gate in record.gates]
     tone, headline = _headline(record, verdicts)
     found = _changes(run)
-    tables = diff_tables(found, all_metrics=False) if found else []
     return {
         "tone": tone,
         "headline": headline,
@@ -51,7 +48,6 @@ def build(run: RunData) -> dict[str, Any]:
             line.replace(" -> ", " → ").split(": ", 1)
             for line in (summarize_changes(found) if found else ())
         ],
-        "changes": [replace(table, id=f"changed-{table.id}") for table in tables],
     }
 
 
@@ -117,7 +113,7 @@ def _failed(verdicts: Sequence[Verdict]) -> Verdict | None:
 
 
 def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
-    """Returns the failed rows, or the row of the last gate closest to its limit."""
+    """Returns the rows that failed, also those that a person has accepted."""
     if failed := _failed(verdicts):
         rows = [_sentence(row) for row in failed.failures]
         more = len(rows) - _MAX_DECISIVE
@@ -126,21 +122,12 @@ def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
         return [record.error.message.partition("\n")[0]]
     if record.status in ("failed", "interrupted", "running"):
         return []
-    sentences = [
+    return [
         f"{formats.plural(len(item.failures), 'check')} of the {item.gate} gate "
         f"failed, accepted by hand: {item.override}"
         for item in verdicts
         if item.override is not None
     ]
-    measured = [
-        (abs(margin) / (abs(float(row.limit or 0)) or 1.0), row)
-        for row in (verdicts[-1].rows if verdicts else ())
-        if row.passed and (margin := row.margin) is not None
-    ]
-    if measured:
-        _, closest = min(measured, key=lambda item: item[0])
-        sentences.append(f"Closest to its limit: {_sentence(closest)}")
-    return sentences
 
 
 def _sentence(row: Check) -> str:
@@ -172,10 +159,6 @@ def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, st
         times = formats.plural(len(record.resumed_at), "time")
         resumed = f"without pauses: resumed {times}" if record.resumed_at else ""
         tiles.append(("Duration", formats.seconds(length), resumed))
-    states = Counter(node.state.replace("_", " ") for node in record.nodes)
-    if states:
-        counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
-        tiles.append(("Nodes", str(len(record.nodes)), counts))
     return tiles
 
 

@@ -10,8 +10,7 @@ import click
 from rich.console import Console
 
 from reports.compare import Comparison, compare, summarize_changes
-from reports.diff_page import diff_markdown, render_diff
-from reports.diff_tables import diff_tables
+from reports.diff_page import diff_markdown, diff_tables, render_diff
 from reports.read_run import RunData, last_pushed, read_run
 from reports.tables import Mark, Table
 from runners.cli.echo import echo, echo_output, echo_warning
@@ -106,10 +105,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
 
 
 def _print_table(console: Console, table: Table) -> None:
-    titles = {
-        f"{column.label} ({column.unit})" if column.unit else column.label: column
-        for column in table.columns
-    }
+    titles = {column.label: column for column in table.columns}
     numbers = [title for title, column in titles.items() if column.format]
     out = make_table(*titles, right=numbers, folded=titles.keys() - numbers)
     for row in table.rows[:_MAX_ROWS]:

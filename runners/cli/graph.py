@@ -11,9 +11,8 @@ import click
 
 from pipeline.config.config import Config
 from pipeline.graph.locations import local_locations
-from reports.graph import GraphNode
+from reports.graph import GraphNode, as_mermaid, as_text
 from reports.graph_svg import as_svg
-from reports.graph_text import as_mermaid, as_text
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, json_result, workspace_option
 from runners.operations.pipeline_request import validated, workspace_of

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from reports import formats
-from reports.epoch_reports import EpochReports
-from reports.read_run import RunData, last_pushed
+from reports.read_run import EpochReports, RunData, last_pushed
 from reports.run_page import render_section
 from reports.run_values import duration_s
 from reports.sections.run import build

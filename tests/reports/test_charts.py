@@ -13,7 +13,6 @@ from reports.charts.bars import (
     Distribution,
     common_edges,
     histogram_chart,
-    mini_histogram,
     top_values_chart,
 )
 from reports.charts.lines import Series, line_chart
@@ -224,7 +223,6 @@ def test_any_numbers_are_drawn_at_finite_coordinates(pairs, values, log):
         line_chart("Any", series, Axis(), Axis(log=log), mark=(1.0, "here")),
         histogram_chart("Any", data),
         timeline("Any", [Bar("a", x, y) for x, y in pairs]),
-        mini_histogram(values),
     ]
     for chart in charts:
         assert not re.search(r'="[^"]*(nan|inf)', str(chart))

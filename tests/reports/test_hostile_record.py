@@ -1,13 +1,8 @@
 """A record full of hostile text and numbers: nothing runs, the layout holds."""
 
-from __future__ import annotations
-
 import base64
-import json
 import zlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -69,7 +64,7 @@ def hostile(value: str) -> str:
     return TEXTS[zlib.crc32(value.encode()) % len(TEXTS)] + value
 
 
-def with_hostile_texts(value: Any, key: str = "") -> Any:
+def with_hostile_texts(value, key=""):
     if isinstance(value, dict):
         name = hostile if key in NAMED else str
         return {
@@ -87,7 +82,7 @@ def with_hostile_texts(value: Any, key: str = "") -> Any:
     return hostile(value)
 
 
-def with_hostile_numbers(value: Any, key: str = "") -> Any:
+def with_hostile_numbers(value, key=""):
     """Of documents: there, and only there, floats may be infinite or NaN."""
     if isinstance(value, dict) and "schema_version" not in value:
         return {
@@ -103,7 +98,7 @@ def with_hostile_numbers(value: Any, key: str = "") -> Any:
     return value
 
 
-def without_texts(value: Any, key: str = "") -> Any:
+def without_texts(value, key=""):
     """Makes names empty where they are only shown."""
     if isinstance(value, dict):
         return {name: without_texts(item, name) for name, item in value.items()}
@@ -114,10 +109,10 @@ def without_texts(value: Any, key: str = "") -> Any:
 
 
 @pytest.fixture
-def draw(write_run: Callable[..., Path], tmp_path: Path) -> Callable[..., Path]:
+def draw(write_run, tmp_path):
     """Draws the page of a run whose record was changed."""
 
-    def draw(change: Callable[[Any], Any]) -> Path:
+    def draw(change):
         return Path(write_report(write_run(tmp_path, change=change)))
 
     return draw
@@ -164,9 +159,3 @@ def test_empty_names(draw, report_pages):
     with report_pages.open(draw(without_texts)) as page:
         report_pages.check_layout(page)
         report_pages.check_accessibility(page)
-
-
-def test_what_is_hostile_is_in_every_document(write_run, tmp_path):
-    run_dir = write_run(tmp_path, change=with_hostile_texts)
-    for path in [run_dir / "run.json", *run_dir.glob("documents/*.json")]:
-        assert any(json.dumps(text)[1:-1] in path.read_text() for text in TEXTS), path

@@ -1,7 +1,5 @@
 """The page of all runs: a row and a link for each, trends where two have a value."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,10 +1,5 @@
-"""The page of a run with 2,000 features and 5,000 slices is quick and bounded."""
+"""The page of a run with 2,000 features and 5,000 slices is bounded."""
 
-from __future__ import annotations
-
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,32 +11,18 @@ pytestmark = pytest.mark.browser
 
 FEATURES, SLICES = 2_000, 5_000
 MAX_BYTES = 20_000_000
-# Of a browser on a machine with other jobs; docs/performance.md has what they take.
-MAX_DRAW_S, MAX_LOAD_S, MAX_CLICK_S = 30.0, 15.0, 8.0
-
-
-@contextmanager
-def at_most(limit_s: float) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    assert time.perf_counter() - start < limit_s
 
 
 def shown(box: Locator) -> int:
     return box.locator("tbody tr:not([hidden])").count()
 
 
-def test_a_large_page_is_quick_and_bounded(write_run, tmp_path, report_pages):
+def test_a_large_page_is_bounded(write_run, tmp_path, report_pages):
     run_dir = write_run(tmp_path, features=FEATURES, slices=SLICES)
-    with at_most(MAX_DRAW_S):
-        report = Path(write_report(run_dir))
+    report = Path(write_report(run_dir))
     assert report.stat().st_size < MAX_BYTES
 
     with report_pages.open(report) as page:
-        loaded_ms = page.evaluate(
-            "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
-        )
-        assert loaded_ms < 1000 * MAX_LOAD_S
         drawn = page.locator("#data figure.card:visible").count()
         assert 0 < drawn < 50
 
@@ -49,14 +30,11 @@ def test_a_large_page_is_quick_and_bounded(write_run, tmp_path, report_pages):
             box = page.locator(".table:visible").filter(has_text=name).last
             assert box.locator("tbody tr").count() == total
             assert 0 < shown(box) <= 100
-            with at_most(MAX_CLICK_S):
-                box.locator("thead button").first.click()
+            box.locator("thead button").first.click()
             assert 0 < shown(box) <= 100
-            with at_most(MAX_CLICK_S):
-                box.get_by_role("searchbox").fill(name)
+            box.get_by_role("searchbox").fill(name)
             assert shown(box) == 1
             box.get_by_role("searchbox").fill("")
-            with at_most(MAX_CLICK_S):
-                box.get_by_role("button", name=f"Show all {total:,} rows").click()
+            box.get_by_role("button", name=f"Show all {total:,} rows").click()
             assert shown(box) == total
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280

