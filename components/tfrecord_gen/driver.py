@@ -70,10 +70,8 @@ def changed_files(properties: Mapping[str, Any], before: Report) -> list[str]:
     new = {file.path: file for file in window.files}
     lines = {path: "is new" for path in new.keys() - old.keys()}
     for path, file in old.items():
-        if path not in new:
-            lines[path] = "is gone, or no longer selected"
-        elif file.split != new[path].split:
-            lines[path] = "is in another split"
+        if path not in new or file.split != new[path].split:
+            lines[path] = "is gone, or in another split"
         elif (
             file.size_bytes != new[path].size_bytes
             if is_remote(path)

@@ -8,7 +8,6 @@ yet there in every split. No file is opened or written here.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,15 +82,19 @@ class _Search:
             for split, paths in chosen[span].items()
             for path in sorted(paths)
         ]
-        beside = {f"{os.path.dirname(file.path)}/{MANIFEST_FILE}" for file in files}
-        names = sorted(path[len(self._path("")) + 1 :] for path in beside)
-        manifests = [self._source(name, "") for name in names if self._is_listed(name)]
+        paths_of = (chain(*paths.values()) for paths in chosen.values())
+        folders = {path.rpartition("/")[0] for path in chain(*paths_of)}
+        manifests = [
+            self._source(_join(folder, MANIFEST_FILE), "")
+            for folder in sorted(folders)
+            if MANIFEST_FILE in self._list(folder)
+        ]
         return Window(
             self._base,
             self.settings.patterns,
             tuple(files),
             tuple(manifests),
-            tuple(self.skipped),
+            tuple(dict.fromkeys(self.skipped)),
         )
 
     @property
@@ -114,8 +117,9 @@ class _Search:
 
     def _files(self, places: _Paths) -> _Paths | str:
         """Returns the files of a span by split, or why it is not complete."""
-        if missing := [split for split in self.patterns if split not in places]:
-            return _no_file_of(missing[0])
+        for split, pattern in self.patterns.items():
+            if split not in places:
+                return f"no file matches {pattern.text}"
         when = self.settings.complete_when
         if when.marker:
             # Before the files are listed: it is written last.
@@ -130,7 +134,7 @@ class _Search:
             paths = self._walk(places[split], rest, to_files=True)
             files[split] = [p for p in paths if p.rpartition("/")[2] != when.marker]
             if not files[split]:
-                return _no_file_of(split)
+                return f"no file matches {pattern.text}"
         if when.quiet_for_s:
             every = (path for paths in files.values() for path in paths)
             last_s, path = max((self._entry(path).changed_s, path) for path in every)
@@ -205,20 +209,12 @@ class _Search:
         folder, _, name = path.rpartition("/")
         return self._list(folder)[name]
 
-    def _is_listed(self, path: str) -> bool:
-        folder, _, name = path.rpartition("/")
-        return name in self._list(folder)
-
     def _path(self, relative: str) -> str:
         return _join(self._base.rstrip("/"), relative) if relative else self._base
 
 
 def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
-
-
-def _no_file_of(split: str) -> str:
-    return f"no file of split {split}" if split else "no file of the data"
 
 
 def _span(digits: dict[str, str]) -> Span:

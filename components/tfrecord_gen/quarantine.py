@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
-from typing import IO
 
 from components.tfrecord_gen.scan import scan
 from components.tfrecord_gen.shard_writer import ShardWriter
@@ -67,18 +66,17 @@ def quarantined(error: RecordError) -> bytes:
     return example.SerializeToString(deterministic=True)
 
 
-class QuarantinePart:
-    """Quarantine file of one group, created with the first bad record.
+class QuarantinePart(ShardWriter):
+    """Bad records of one group of files, in a local file once there is one.
 
     Args:
-      path: of the local file.
+      path: of the file, to which ``-0`` is added.
       limit: limit of the quarantine.
     """
 
     def __init__(self, path: str, limit: QuarantineLimit) -> None:
-        self.path = path
+        super().__init__("quarantine", path, level=0, max_bytes=math.inf)
         self._limit = limit
-        self._file: IO[bytes] | None = None
 
     def add(self, error: RecordError) -> None:
         """Keeps a bad record if there is room."""
@@ -86,14 +84,7 @@ class QuarantinePart:
             return
         data = quarantined(error)
         if self._limit.accepts(len(data)):
-            if self._file is None:
-                self._file = storage_for(self.path).open(self.path, "wb")
-            self._file.write(frame(data))
-
-    def close(self) -> None:
-        """Ends the file."""
-        if self._file is not None:
-            self._file.close()
+            self.write(frame(data), 1)
 
 
 def write_quarantine(folder: str, parts: Iterable[str]) -> int:
@@ -103,7 +94,7 @@ def write_quarantine(folder: str, parts: Iterable[str]) -> int:
     writer = ShardWriter("quarantine", path, level=1, max_bytes=math.inf)
     writer.write(b"", 0)
     records = 0
-    for part in filter(os.path.exists, parts):
+    for part in (f"{path}-0" for path in parts if os.path.exists(f"{path}-0")):
         for record in scan(part, MAX_MESSAGE_BYTES):
             if not isinstance(record, RecordError) and limit.accepts(len(record.data)):
                 writer.write(frame(record.data), 1)

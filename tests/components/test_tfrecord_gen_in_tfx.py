@@ -173,37 +173,6 @@ def test_the_artifact_is_what_import_example_gen_publishes(tmp_path, run):
         assert read.datasets[0].num_examples == len(users) > 50
 
 
-def test_limits_of_records_reach_the_ingestion(tmp_path):
-    from components.tfrecord_gen.executor import Executor
-    from components.tfrecord_gen.report import Report
-
-    write_span(tmp_path, 1, 10, 2**60)
-    limit = len(encode({"user": [10], "x": [0.5]}))
-    node = marked_gen(tmp_path, max_record_bytes=limit)
-    asked = {k: v for k, v in node.exec_properties.items() if v is not None}
-
-    Executor(None).Do({}, outputs_below(tmp_path / "out"), asked)
-
-    report = Report.load(str(tmp_path / "out/quarantine"))
-    assert (report.records, report.errors) == (2, {"too_large": 1})
-    assert report.max_record_bytes == limit
-
-
-def outputs_below(folder):
-    from tfx.types import standard_artifacts
-
-    from components.artifacts import Quarantine
-
-    outputs = {
-        "examples": [standard_artifacts.Examples()],
-        "quarantine": [Quarantine()],
-    }
-    for key, (artifact,) in outputs.items():
-        artifact.uri = str(folder / key)
-        os.makedirs(artifact.uri)
-    return outputs
-
-
 class Cloud:
     """Runs a compiled node as Vertex does: TFX's driver, then the executor."""
 

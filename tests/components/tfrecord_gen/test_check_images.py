@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import io
-import resource
 import struct
-import time
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +17,6 @@ from PIL import Image
 from components.tfrecord_gen.check_images import check_image, check_images
 from components.tfrecord_gen.settings import ImageCheck
 from sample_data.tf_example import encode
-
-ANY = ImageCheck(feature="image")
-GIFS = ImageCheck(feature="image", formats=("gif",))
 
 
 def encoded(kind, mode="RGB", size=(40, 30)):
@@ -46,154 +42,56 @@ def bomb(width, height):
     return b"\x89PNG\r\n\x1a\n" + data
 
 
-def gif(*frames, screen=(1, 1)):
-    """A GIF that declares frames of these sizes and fills none of them."""
-    palette = bytes(6)
-    parts = [b"GIF89a", struct.pack("<HHBBB", *screen, 0x80, 0, 0), palette]
-    for width, height in frames:
-        parts += [b"\x21\xf9\x04", bytes(4), b"\x00", b"\x2c"]
-        parts += [struct.pack("<HHHHB", 0, 0, width, height, 0), b"\x02\x02\x44\x01\0"]
-    return b"".join(parts) + b"\x3b"
-
-
-@pytest.mark.tf
-def test_the_reason_is_tensorflow_s_own():
-    data = encoded("PNG")
-
-    assert check_image(data[:500], ANY) == (
-        "a PNG image that does not decode with channels=3: Invalid PNG data, size 500"
-    )
-    assert check_image(encoded("BMP"), ImageCheck(feature="i", decoded_channels=1)) == (
-        "a BMP image that does not decode with channels=1: "
-        "`channels` must be 0, 3 or 4 for BMP, but got 1"
-    )
-
-
-@pytest.mark.tf
-def test_of_a_sensitive_feature_no_reason_is_told():
-    check = ImageCheck(feature="image", is_sensitive=True)
-
-    assert check_image(encoded("PNG")[:60], check) == (
-        "a PNG image that does not decode with channels=3"
-    )
-
-
-@pytest.mark.unit
-def test_of_a_sensitive_feature_no_byte_is_shown():
-    reason = check_image(b"a name", ImageCheck(feature="i", is_sensitive=True))
-
-    assert reason == "not a PNG or JPEG or BMP image"
-
-
-@pytest.mark.unit
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP"])
-def test_a_header_cut_short(kind):
-    assert check_image(encoded(kind)[:19], ANY) == (
-        f"a {kind} image that does not decode: its header cannot be read"
-    )
-
-
-@pytest.mark.unit
-def test_a_png_bomb_is_refused_before_it_is_decoded():
-    started = time.perf_counter()
-
-    reasons = [check_image(bomb(w, h), ANY) for w, h in ((60_000, 60_000), (20_000, 9))]
-
-    assert time.perf_counter() - started < 1
-    assert reasons[0] == (
-        "a PNG image of 60,000 x 60,000 pixels; the longest side allowed is 16,384"
-    )
-    assert reasons[1] == (
-        "a PNG image of 20,000 x 9 pixels; the longest side allowed is 16,384"
-    )
-    assert check_image(bomb(8000, 8000), ANY) == (
-        "a PNG image of 8,000 x 8,000 pixels; at most 50,000,000 are allowed"
-    )
+PNG = encoded("PNG")
 
 
 @pytest.mark.unit
 @pytest.mark.parametrize(
-    ("data", "reason"),
+    ("data", "check", "reason"),
     [
-        (
-            gif((65_535, 65_535)),
-            "of 65,535 x 65,535 pixels; the longest side allowed is 16,384",
-        ),
-        (gif(), "that does not decode: its header cannot be read"),
+        (b"", {}, "not a png or jpeg or bmp image; its first bytes: none, it is empty"),
+        (b"text", {}, "not a png or jpeg or bmp image; its first bytes: 74 65 78 74"),
+        (b"a name", {"is_sensitive": True}, "not a png or jpeg or bmp image"),
+        (PNG, {"formats": ("jpeg",)}, "a png image, where jpeg is allowed"),
+        (PNG[:19], {}, "a png image that does not decode: its header cannot be read"),
+        (PNG, {"min_side": 31}, "of 40 x 30 pixels; the shortest side allowed is 31"),
+        (PNG, {"max_side": 39}, "of 40 x 30 pixels; the longest side allowed is 39"),
+        (PNG, {"max_pixels": 1199}, "40 x 30 pixels; at most 1,199 are allowed"),
+        (PNG, {"channels": 1}, "a png image with 3 channels, not 1"),
+        # Refused before they are decoded.
+        (bomb(60_000, 60_000), {}, "60,000 pixels; the longest side allowed is 16,384"),
+        (bomb(8000, 8000), {}, "8,000 x 8,000 pixels; at most 50,000,000 are allowed"),
     ],
 )
-def test_a_gif_bomb_is_refused_before_it_takes_memory(data, reason):
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-    assert check_image(data, GIFS) == f"a GIF image {reason}"
-
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 10_000
-
-
-@pytest.mark.unit
-def test_only_the_formats_that_are_allowed():
-    only = ImageCheck(feature="image", formats=("jpeg",))
-
-    assert check_image(encoded("PNG"), only) == "a PNG image, where JPEG is allowed"
-    assert "not a JPEG image; its first bytes: " in str(check_image(b"text", only))
-    assert check_image(encoded("GIF", "L"), ANY) == (
-        "a GIF image, where PNG or JPEG or BMP is allowed"
-    )
-
-
-@pytest.mark.unit
-@pytest.mark.parametrize(
-    ("data", "first"), [(b"", "it is empty"), (b"text", "74 65 78")]
-)
-def test_what_is_no_image(data, first):
-    reason = str(check_image(data, ANY))
-
-    assert "not a PNG or JPEG or BMP image" in reason
-    assert first in reason
-
-
-@pytest.mark.unit
-@pytest.mark.parametrize(
-    ("check", "reason"),
-    [
-        (
-            ImageCheck(feature="i", min_side=31),
-            "40 x 30 pixels; the shortest side allowed is 31",
-        ),
-        (
-            ImageCheck(feature="i", max_side=39),
-            "40 x 30 pixels; the longest side allowed is 39",
-        ),
-        (ImageCheck(feature="i", max_pixels=1199), "at most 1,199 are allowed"),
-        (ImageCheck(feature="i", channels=1), "a PNG image with 3 channels, not 1"),
-    ],
-)
-def test_limits(check, reason):
-    assert reason in str(check_image(encoded("PNG"), check))
+def test_why_an_image_is_refused(data, check, reason):
+    found = str(check_image(data, ImageCheck(feature="i", **check))).lower()
+    assert found.endswith(reason)
 
 
 @pytest.mark.tf
-def test_what_is_just_within_the_limits():
-    check = ImageCheck(
-        feature="i", min_side=30, max_side=40, max_pixels=1200, channels=3
+def test_the_reason_is_tensorflow_s_own_and_not_told_of_a_sensitive_feature():
+    what = "a PNG image that does not decode with channels=3"
+    cut = PNG[:500]
+    assert check_image(cut, ImageCheck(feature="i")) == (
+        f"{what}: Invalid PNG data, size 500"
     )
-
-    assert check_image(encoded("PNG"), check) is None
+    assert check_image(cut, ImageCheck(feature="i", is_sensitive=True)) == what
+    limits: dict[str, Any] = {
+        "min_side": 30,
+        "max_side": 40,
+        "max_pixels": 1200,
+        "channels": 3,
+    }
+    assert check_image(PNG, ImageCheck(feature="i", **limits)) is None
 
 
 @pytest.mark.tf
 def test_the_features_of_a_record():
-    good, bad = encoded("PNG"), b"GIF89a"
     checks = (ImageCheck(feature="a"), ImageCheck(feature="b"))
-
-    assert check_images(encode({"a": [good, good], "c": [bad]}), checks) is None
-    assert check_images(encode({"a": [good], "b": [good, bad]}), checks) == (
+    assert check_images(encode({"a": [PNG, PNG], "c": [b"GIF89a"]}), checks) is None
+    assert check_images(encode({"a": [PNG], "b": [PNG, b"GIF89a"]}), checks) == (
         "feature 'b': a GIF image, where PNG or JPEG or BMP is allowed"
     )
-
-
-@pytest.mark.unit
-def test_a_feature_that_holds_no_bytes():
-    assert check_images(encode({"a": [1, 2]}), (ImageCheck(feature="a"),)) == (
+    assert check_images(encode({"a": [1, 2]}), checks) == (
         "feature 'a' contains numbers, not encoded images"
     )

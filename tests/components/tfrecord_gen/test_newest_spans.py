@@ -78,7 +78,7 @@ def chosen(window):
             {"train": "train/{SPAN}/*", "eval": "eval/{SPAN}/*"},
             1,
             "train train/1/a, eval eval/1/b",
-            "span 2 was not taken: no file of split eval",
+            "span 2 was not taken: no file matches eval/{SPAN}/*",
             id="a span without a split",
         ),
         pytest.param(
@@ -102,7 +102,7 @@ def chosen(window):
             {"train": "{SPAN}-train-*", "eval": "{SPAN}-eval"},
             1,
             "train 1-train-a, train 1-train-b, eval 1-eval",
-            "span 2 was not taken: no file of split eval",
+            "span 2 was not taken: no file matches {SPAN}-eval",
             id="spans in the names of files",
         ),
         pytest.param(
