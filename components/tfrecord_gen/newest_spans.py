@@ -89,13 +89,9 @@ class _Search:
             for folder in sorted(folders)
             if MANIFEST_FILE in self._list(folder)
         ]
-        return Window(
-            self._base,
-            self.settings.patterns,
-            tuple(files),
-            tuple(manifests),
-            tuple(dict.fromkeys(self.skipped)),
-        )
+        skipped = tuple(dict.fromkeys(self.skipped))
+        listed = tuple(files), tuple(manifests), skipped
+        return Window(self._base, self.settings.patterns, *listed)
 
     @property
     def _has_spans(self) -> bool:
@@ -168,16 +164,10 @@ class _Search:
         if not entry.generation:
             with explain_unreadable(whole):  # A link that leads nowhere.
                 self._storage.stat(whole)
-        has_span = span is not None and self._has_spans
-        return SourceFile(
-            whole,
-            split or None,
-            span.number if span and has_span else None,
-            span.version if span else None,
-            entry.size_bytes,
-            entry.generation,
-            entry.modified_s,
-        )
+        number = span.number if span and self._has_spans else None
+        version = span.version if span else None
+        state = entry.size_bytes, entry.generation, entry.modified_s
+        return SourceFile(whole, split or None, number, version, *state)
 
     def _walk(
         self, paths: Sequence[str], segments: Sequence[Segment], *, to_files: bool
@@ -210,7 +200,7 @@ class _Search:
         return self._list(folder)[name]
 
     def _path(self, relative: str) -> str:
-        return _join(self._base.rstrip("/"), relative) if relative else self._base
+        return f"{self._base.rstrip('/')}/{relative}" if relative else self._base
 
 
 def _join(folder: str, name: str) -> str:

@@ -132,13 +132,15 @@ def run_with_view(as_json: bool, operate: Callable[[Observer], RunRecord]) -> in
 def _predict_command(record: RunRecord) -> str | None:
     """Returns the command that predicts with the model of a run, if it is served."""
     run_dir = Path(record.report_uri or "").parent
-    is_served = any(push.uri for push in record.pushes)
-    if not (is_served and (run_dir / "config.json").exists()):
+    if not any(push.uri for push in record.pushes):
         return None
     from components.tfrecord_gen.span_choice import SPANS_FILE, SpanChoice
     from pipeline.config.serialize import read_stored_config
     from runners.operations.predict import predict_command
 
+    # A rehearsal has no stored spans; `sluice gc` deletes the config.
+    if not all((run_dir / name).exists() for name in ("config.json", SPANS_FILE)):
+        return None
     config = read_stored_config(run_dir / "config.json")
     choice = SpanChoice.load(run_dir / SPANS_FILE)
     return predict_command(config, config.name, choice.data)

@@ -1,4 +1,4 @@
-"""Compatibility of ingested shards and hashed splits with TensorFlow and TFX."""
+"""Compatibility of ingested shards with TensorFlow and Beam."""
 
 from __future__ import annotations
 
@@ -8,29 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from components.tfrecord_gen import ingest
-from components.tfrecord_gen.hash_splits import HashSplits
 from components.tfrecord_gen.input_files import SourceFile
-from sample_data.tf_example import encode
 from tests.kit.ingestion import examples, framed, shard
 
 pytestmark = pytest.mark.tf
-
-
-def test_tensorflow_reads_the_shards(room, monkeypatch):
-    import tensorflow as tf
-
-    monkeypatch.setattr(ingest, "_SHARD_FROM_BYTES", 1)
-    wanted = examples(300)
-    room.ingest(
-        room.put("a", shard(wanted[:100], "gzip")),
-        room.put("b", shard(wanted[100:200])),
-        room.put("c", shard(wanted[200:], "members")),
-    )
-
-    found = tf.data.TFRecordDataset([*room.shards()], "GZIP")
-
-    assert [item.numpy() for item in found] == wanted
 
 
 def gzip_with_every_header_field(content):
@@ -68,20 +49,3 @@ def test_a_copied_shard_with_extra_header_fields_is_read_by_all(room):
             pattern = f"{room.out}/Split-{split}/*"
             read = pipeline | beam.io.ReadFromTFRecord(pattern)
             assert_that(read, equal_to(records))
-
-
-@pytest.mark.parametrize("values", [[b"someone"], [b"a", b"b"], [7], [-1, 2]])
-def test_hashed_splits_are_the_same_as_tfx(values):
-    import tensorflow as tf
-    from tfx.components.example_gen import base_example_gen_executor
-    from tfx.proto import example_gen_pb2
-
-    record = encode({"user": values, "x": [1.0]})
-    config = example_gen_pb2.SplitConfig(partition_feature_name="user")
-    bucket = base_example_gen_executor._PartitionFn(
-        tf.train.Example.FromString(record), 3, [50, 80, 100], config
-    )
-
-    found = HashSplits(train=50, eval=30, test=20, by="user").split_of(record)
-
-    assert found == ["train", "eval", "test"][bucket]

@@ -15,13 +15,10 @@ import pytest
 from components.tfrecord_gen import ingest as ingest_module
 from components.tfrecord_gen import quarantine as quarantine_module
 from components.tfrecord_gen.hash_splits import HashSplits
-from components.tfrecord_gen.ingest_files import Group, ingest_group
 from components.tfrecord_gen.input_files import SourceFile
-from components.tfrecord_gen.quarantine import QuarantineLimit, write_quarantine
-from components.tfrecord_gen.settings import Ingestion
+from components.tfrecord_gen.quarantine import QuarantineLimit
 from sample_data.tf_example import encode
 from sluice.errors import UsageError
-from sluice.tfrecords import tfrecord
 from sluice.tfrecords.frame_encoding import frame
 from sluice.tfrecords.parse_tf_example import parse
 from tests.kit.ingestion import examples, framed, shard
@@ -83,12 +80,15 @@ def test_small_files_are_merged(room):
 
 @pytest.mark.usefixtures("no_small_files")
 @pytest.mark.parametrize("hashed", [False, True])
-def test_the_output_does_not_depend_on_the_workers(room, hashed):
+def test_the_output_does_not_depend_on_the_workers(room, hashed, monkeypatch):
     paths = [
         room.put(f"{n}", shard(examples(50, 50 * n), ("gzip", "none")[n % 2]))
         for n in range(8)
     ]
-    paths.append(room.put("bad", shard(examples(5))[:-3]))
+    # One process keeps the first two and no more, several keep later ones as well.
+    monkeypatch.setattr(QuarantineLimit.__init__, "__defaults__", (9, 999))
+    for size in (500, 450, 300, 50, 20):
+        paths.append(room.put(f"bad-{size}", framed([b"\xff" * size])))
     options = {"hash_splits": THREE, "splits": SPLITS} if hashed else {}
     outputs = []
     for workers in (1, 3):
@@ -143,29 +143,6 @@ def test_the_quarantine_is_bounded_and_says_so(room, monkeypatch):
     report = room.ingest(room.put("a", framed([b"junk"] * 9)))
     assert (report.quarantined, report.quarantine_cut) == (9, True)
     assert 1 <= len(room.quarantine()) <= 3
-
-
-def test_the_quarantine_does_not_depend_on_who_reads_which_file(room, monkeypatch):
-    """Sizes: one process keeps 1, 2 and no more; two keep what comes later as well."""
-    monkeypatch.setattr(QuarantineLimit.__init__, "__defaults__", (9, 999))
-    sizes = {"a": 500, "b": 450, "c": 300, "d": 50, "e": 20}
-    files = [
-        SourceFile(room.put(name, framed([b"\xff" * size])), "train")
-        for name, size in sizes.items()
-    ]
-    groups = [Group(index, (file,)) for index, file in enumerate(files)]
-    asked = Ingestion(base=room.base, patterns={"train": "*"})
-    kept: list[list[bytes]] = []
-    for shares in ([groups], [groups[::2], groups[1::2]], [groups[:1], groups[1:]]):
-        out = f"{room.out}/{len(kept)}"
-        os.makedirs(out)
-        for share in shares:
-            limit = QuarantineLimit()
-            for group in share:
-                ingest_group(asked, {"train": out}, f"{out}/part-{{}}", limit, group)
-        write_quarantine(out, [f"{out}/part-{group.index}" for group in groups])
-        kept.append(list(tfrecord.read(Path(out, "quarantine.tfrecord.gz"))))
-    assert kept[0] == kept[1] == kept[2]
 
 
 def test_a_killed_ingestion_leaves_files_only_in_its_output(room, monkeypatch):
