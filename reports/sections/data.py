@@ -39,7 +39,7 @@ def build(run: RunData) -> dict[str, Any] | None:
         "spans": _spans(ingestion),
         "anomalies": _anomalies(run),
         "bad_records": _bad_records(ingestion),
-        "bad_summary": _bad_summary(ingestion),
+        "ingestion": [item for item in ingestion if item["quarantined"]],
         "features": feature_view,
         "samples": run.documents("samples"),
         "schema": _schema(run),
@@ -164,23 +164,6 @@ def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:
     place = Column("File", code=True), numbers("Record"), numbers("Offset in bytes")
     columns = ("Kind", *place, "Reason")
     return Table("bad-records", "First bad records of each kind", columns, rows)
-
-
-def _bad_summary(ingestion: Sequence[dict[str, Any]]) -> str:
-    """Returns how many records are in the quarantine, by kind; empty if none are."""
-    count = sum(artifact["quarantined"] for artifact in ingestion)
-    if not count:
-        return ""
-    errors: Counter[str] = Counter()
-    for artifact in ingestion:
-        errors.update(artifact["errors"])
-    kinds = ", ".join(f"{kind}: {n:,}" for kind, n in errors.most_common())
-    lost = sum(artifact["lost_bytes"] for artifact in ingestion)
-    summary = f"{formats.plural(count, 'record')} in the quarantine ({kinds})"
-    summary += f", {formats.size(lost)} lost" if lost else ""
-    is_cut = any(artifact["quarantine_cut"] for artifact in ingestion)
-    full = "; the quarantine is full and holds only some of them" if is_cut else ""
-    return f"{summary}{full}."
 
 
 def _schema(run: RunData) -> list[Any]:

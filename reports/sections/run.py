@@ -17,7 +17,7 @@ from reports.run_values import duration_s
 from reports.tables import Mark, Table, numbers
 from sluice.node_kinds import GATES
 from sluice.record.parts import NodeRecord
-from sluice.record.run_record import REHEARSAL, RunRecord
+from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_TONES
 
 # Of larger graphs, such as those of a ForEach, the table alone is shown.
@@ -37,40 +37,16 @@ def build(run: RunData) -> dict[str, Any] | None:
     page = str(run.job.get("page") or "")
     start_is = "queue, graph" if run.job else "TFX import, graph"
     return {
-        "facts": _facts(run),
+        "service": _ENGINES.get((record.config.get("cloud") or {}).get("engine", "")),
+        "job": run.job,
+        "duration_s": duration_s(record),
+        "trainings": [x for x in run.documents("epochs") if x.get("training")],
         "graph": _graph(record.nodes),
         "timeline": _timeline(record, start_is),
         "nodes": _table(record.nodes),
         "logs": logs,
         "job_page": page if page.startswith(("https://", "http://")) else None,
     }
-
-
-def _facts(run: RunData) -> list[tuple[str, str]]:
-    """Returns the engine, times and devices, with their names."""
-    record, job = run.record, run.job
-    facts = []
-    engine = (record.config.get("cloud") or {}).get("engine", "")
-    service = _ENGINES.get(engine, "a service")
-    if job:
-        facts += [("Engine", service), ("Job", str(job["name"]))]
-    elif REHEARSAL in record.tags:
-        tag = record.tags[REHEARSAL]
-        facts.append(("Engine", f"{service}, rehearsed on this machine: {tag}"))
-    facts.append(("Started", formats.time(record.started_at)))
-    facts += [("Resumed", formats.time(at)) for at in record.resumed_at]
-    if record.ended_at:
-        facts.append(("Ended", formats.time(record.ended_at)))
-    if record.paused_s:
-        facts.append(("Paused", formats.seconds(record.paused_s)))
-    if (length := duration_s(record)) is not None:
-        facts.append(("Duration", formats.seconds(length)))
-    for document in run.documents("epochs"):
-        if training := document.get("training"):
-            facts.append((f"{document['node']} ran on", training["strategy"]))
-            if used := training.get("device_memory_peak_bytes"):
-                facts.append(("Device memory", f"{formats.size(used)} at its peak"))
-    return facts
 
 
 def _graph(nodes: Sequence[NodeRecord]) -> Markup | None:

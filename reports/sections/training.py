@@ -20,7 +20,6 @@ _RATES = ("learning_rate", "lr")
 # Above this ratio of largest to smallest, losses are on a logarithmic scale.
 _WIDE = 50.0
 _SHARE = Axis(low=0.0, percent=True)
-Tiles = list[tuple[str, str, str]]
 
 
 def build(run: RunData) -> dict[str, Any] | None:
@@ -28,8 +27,9 @@ def build(run: RunData) -> dict[str, Any] | None:
     trainings = [
         {
             "node": artifact["node"],
-            "strategy": (artifact["training"] or {}).get("strategy"),
-            "tiles": _tiles(artifact),
+            "count": len(artifact["epochs"]),
+            "facts": artifact["training"] or {},
+            "speed": _speed_tiles(artifact),
             "charts": curves(artifact),
             "epochs": _epochs(i, artifact),
         }
@@ -102,20 +102,10 @@ def _is_wide(lines: Sequence[Series]) -> bool:
     return bool(values) and min(values) > 0 and max(values) > _WIDE * min(values)
 
 
-def _tiles(artifact: Mapping[str, Any]) -> Tiles:
-    facts, speed = artifact["training"] or {}, _speed(artifact)
-    chosen = facts.get("chosen_epoch")
-    remark = f"weights of epoch {chosen:,}" if chosen else ""
-    tiles: Tiles = [("Epochs", formats.number(len(artifact["epochs"])), remark)]
-    tiles += _speed_tiles([*speed.values()], facts.get("time_to_first_step_s"))
-    if facts.get("batch_size"):
-        remark = f"{formats.plural(facts['replicas'], 'replica')}, {facts['precision']}"
-        tiles.append(("Batch size", formats.number(facts["batch_size"]), remark))
-    return tiles
-
-
-def _speed_tiles(speed: Sequence[Mapping[str, Any]], first_step_s: Any) -> Tiles:
-    timed = [item for item in speed if is_finite(item["duration_s"])]
+def _speed_tiles(artifact: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Returns name, value and remark of the time and the speed of a training."""
+    first_step_s = (artifact["training"] or {}).get("time_to_first_step_s")
+    timed = [x for x in _speed(artifact).values() if is_finite(x["duration_s"])]
     rates = [x["examples_per_second"] for x in timed]
     rates, spent = [*filter(is_finite, rates)], sum(x["duration_s"] for x in timed)
     if not rates or not is_finite(spent):

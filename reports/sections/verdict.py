@@ -25,7 +25,6 @@ _RESULTS: dict[str, Mark] = {
     "pass": Mark("good", "pass"),
 }
 _MAX_DECISIVE = 5
-_MAX_METRICS = 2
 # What is to be done, and the command for it if there is one.
 Step = tuple[str, str | None]
 
@@ -40,10 +39,14 @@ def build(run: RunData) -> dict[str, Any]:
         "tone": tone,
         "headline": headline,
         "decisive": _decisive(record, verdicts),
-        "tiles": _tiles(run, verdicts),
+        "judged": [x for x in run.record.gate_rows("model") if x.compared is not None],
+        "records": sum(x.get("records", 0) for x in run.documents("ingestion")),
+        "duration_s": duration_s(record),
         "gates": [(verdict, *_gate(verdict)) for verdict in verdicts],
         "steps": _steps(record, verdicts),
         "previous": run.previous.record if run.previous and found else None,
+        "diff": found
+        and _command(record, "diff", found.before["run_id"], record.run_id),
         "summary": [
             line.replace(" -> ", " → ").split(": ", 1)
             for line in (summarize_changes(found) if found else ())
@@ -141,27 +144,6 @@ def _sentence(row: Check) -> str:
     return f"{text}: {row.why}" if row.why and not row.passed else text
 
 
-def _tiles(run: RunData, verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    """Returns name, value and remark of the most important numbers."""
-    record, tiles = run.record, []
-    push = record.pushes[0] if record.pushes else None
-    if push and push.version is not None:
-        tiles.append(("Version", str(push.version), push.state.replace("_", " ")))
-    judged = [row for x in verdicts if x.gate == "model" for row in x.rows]
-    for row in [row for row in judged if row.compared is not None][:_MAX_METRICS]:
-        name = row.check if row.slice == "overall" else f"{row.check}, {row.slice}"
-        limit = f"limit {formats.limit_text(row.limit_text or '')}"
-        tiles.append((name, formats.number(row.compared), limit))
-    ingested = [item.get("records") for item in run.documents("ingestion")]
-    if records := sum(item for item in ingested if isinstance(item, int)):
-        tiles.append(("Examples", formats.number(records), "in all splits"))
-    if (length := duration_s(record)) is not None:
-        times = formats.plural(len(record.resumed_at), "time")
-        resumed = f"without pauses: resumed {times}" if record.resumed_at else ""
-        tiles.append(("Duration", formats.seconds(length), resumed))
-    return tiles
-
-
 def _gate(verdict: Verdict) -> tuple[Mark, str, Table]:
     """Returns a gate's result, how many checks had which one, and the checks."""
     order = [*_RESULTS]
@@ -221,7 +203,7 @@ def _steps(record: RunRecord, verdicts: Sequence[Verdict]) -> list[Step]:
         steps = [
             (
                 remedy[:1].upper() + remedy[1:],
-                _command(record, *verb.split()) if verb else None,
+                _command(record, verb) if verb else None,
             )
             for remedy, verb in remedies
             if remedy
@@ -234,9 +216,10 @@ def _steps(record: RunRecord, verdicts: Sequence[Verdict]) -> list[Step]:
     return []
 
 
-def _command(record: RunRecord, *verb: str) -> str:
+def _command(record: RunRecord, verb: str, *arguments: str) -> str:
     """Returns a command for the same pipeline and workspace."""
     words = shlex.split(record.command)
     at = words.index("--workspace") if "--workspace" in words else len(words)
     joined = [word for word in words if word.startswith("--workspace=")]
-    return shlex.join(["sluice", *verb, record.pipeline, *words[at : at + 2], *joined])
+    command = ["sluice", *verb.split(), record.pipeline, *arguments]
+    return shlex.join([*command, *words[at : at + 2], *joined])
