@@ -7,21 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
 
 # The part of a source that is not divided into train and test.
 ALL = "all"
-
-
-class Records(Protocol):
-    """Serialized tf.Examples by their position in the source."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, position: int, /) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -43,49 +35,33 @@ class Split:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file that can be downloaded.
-
-    Attributes:
-      url: ends with the name of the file.
-      unpacked: top folder of an archive that is unpacked after the download.
-    """
+    """A file that can be downloaded; ``unpack`` if it is an archive to unpack."""
 
     url: str
-    size_bytes: int
     sha256: str
-    unpacked: str = ""
-
-    @property
-    def name(self) -> str:
-        """Name of the file on disk."""
-        return self.url.rpartition("/")[2]
+    unpack: bool = False
 
 
 @dataclass(frozen=True)
-class Source:
-    """Location of the original files of a data set.
+class Records:
+    """Serialized tf.Examples by their position in the source, made when they are asked.
 
     Attributes:
-      label: label column of a CSV file.
+      make: returns the record at a position.
     """
 
-    path: Path
-    label: str | None = None
+    count: int
+    make: Callable[[int], bytes]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, position: int) -> bytes:
+        return self.make(position)
 
 
-@dataclass(frozen=True)
-class Content:
-    """Contents of a source.
-
-    Attributes:
-      parts: records by part, such as ``train`` and ``test``, or ``all``.
-      files: all files that the records are read from.
-      class_names: of the labels 0, 1, ...
-    """
-
-    parts: Mapping[str, Records]
-    files: tuple[Path, ...] = ()
-    class_names: tuple[str, ...] = ()
+# Records by part, such as ``train`` and ``test``, or ``ALL``.
+Parts = Mapping[str, Records]
 
 
 @dataclass(frozen=True)
@@ -97,9 +73,9 @@ class DataSet:
       version: increased when the same seed gives other records.
       description: one line, with size and source.
       splits: together they contain every record.
-      records: returns all serialized tf.Examples, if a package contains the data set.
-      read: parses the original files, if no package contains them.
-      expected_files: names of the files that ``read`` parses.
+      read: parses the original files at a path, given the label's column of a CSV file;
+        ``path`` is None if a package contains the data set.
+      files: the names of the files that ``read`` parses; empty if it takes none.
     """
 
     name: str
@@ -108,10 +84,10 @@ class DataSet:
     licence: str
     gzip: bool
     splits: tuple[Split, ...]
-    records: Callable[[], list[bytes]] | None = None
-    read: Callable[[Source], Content] | None = None
-    expected_files: str = ""
+    read: Callable[[Path, str | None], Parts]
+    files: str = ""
     downloads: tuple[RemoteFile, ...] = ()
+    class_names: tuple[str, ...] = ()
 
 
 def shuffled_positions(count: int, seed: int) -> np.ndarray:

@@ -9,119 +9,56 @@ public flowers-jpeg-192x192 records, which add ``class``, the number of the clas
 from __future__ import annotations
 
 import io
-import unicodedata
-from dataclasses import dataclass
 from pathlib import Path
 
-from sample_data import tf_example
-from sample_data.data_set import ALL, Content, DataSet, RemoteFile, Source, Split
+from sample_data.data_set import ALL, DataSet, Parts, Records, RemoteFile, Split
+from sample_data.tf_example import Values, encode
 from sluice.errors import DataError, UsageError
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
-_MAX_PIXELS = 80_000_000
-_MAX_BYTES = 1 << 28
 _PARTS = {"train": "train", "validation": "eval", "test": "test"}
 _FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
 _FLOWERS_FOLDER = "flower_photos"
 _FLOWERS_SIDE = 192
-_JPEG_QUALITY = 95
 
 
-@dataclass(frozen=True)
-class ImageFiles:
-    """Records of image files, which are read and decoded on access.
-
-    Attributes:
-      side: width and height of the JPEGs, with the features of the public flowers
-        records; None for unchanged files with ``image`` and ``label``.
-    """
-
-    paths: tuple[Path, ...]
-    labels: tuple[int, ...]
-    class_names: tuple[str, ...]
-    side: int | None
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, position: int) -> bytes:
-        label = self.labels[position]
-        image = read_image(self.paths[position], self.side)
-        features: dict[str, tf_example.Values] = {
-            "image": [image],
-            "label": [self.class_names[label].encode()],
-        }
-        if self.side:
-            classes = range(len(self.class_names))
-            features["class"] = [label]
-            features["one_hot_class"] = [float(label == number) for number in classes]
-            features["size"] = [self.side, self.side]
-        return tf_example.encode(features)
-
-
-def read_images(source: Source) -> Content:
+def read_images(path: Path, label: str | None) -> Parts:
     """Finds images in a folder per class, or in these below train, validation and test.
 
     Raises:
-      UsageError: the source is not a folder.
-      DataError: it contains anything but class folders of image files.
+      UsageError: the path is no folder with a folder per class.
+      DataError: a class folder has other files than images, or one that is damaged.
     """
-    root = _checked_folder(source.path)
-    if not (root / "train").is_dir():
-        return _content({ALL: root}, None)
-    roots = {_PARTS.get(path.name, path.name): path for path in _entries(root)}
-    if roots.keys() != set(_PARTS.values()):
-        raise DataError(
-            "these folders are not a complete set of splits",
-            where=root,
-            expected=f"the folders {', '.join(_PARTS)}; or a folder per class",
-            actual=", ".join(path.name for path in roots.values()),
-        )
-    # The folder of train decides which classes there are.
-    return _content({part: roots[part] for part in _PARTS.values()}, None)
+    roots = {ALL: path}
+    if (path / "train").is_dir():
+        roots = {part: path / folder for folder, part in _PARTS.items()}
+    classes = _classes(next(iter(roots.values())))
+    return {part: _records(root, classes) for part, root in roots.items()}
 
 
-def read_flowers(source: Source) -> Content:
-    """Finds the photos in the five folders of flower_photos.
-
-    Raises:
-      UsageError: the source is not a folder.
-      DataError: its folders are not the five classes, or contain other files.
-    """
-    root = _checked_folder(source.path)
-    if (root / _FLOWERS_FOLDER).is_dir():
-        root /= _FLOWERS_FOLDER
-    return _content({ALL: root}, _FLOWERS)
+def read_flowers(path: Path, label: str | None) -> Parts:
+    """Finds the photos in the five folders of flower_photos; see ``read_images``."""
+    inside = path / _FLOWERS_FOLDER
+    root = inside if inside.is_dir() else path
+    return {ALL: _records(root, list(_FLOWERS), _FLOWERS_SIDE)}
 
 
-def read_image(path: Path, side: int | None) -> bytes:
-    """Decodes an image file and returns its bytes.
+def read_image(path: Path, side: int | None = None) -> bytes:
+    """Returns the bytes of a JPEG or PNG, which Pillow must be able to decode.
 
     Args:
-      path: a JPEG or PNG.
+      path: of the file.
       side: if given, PNGs and images of another size are cropped to the middle square,
         scaled to ``side`` pixels, and encoded as JPEG.
 
     Raises:
-      DataError: the file is not a JPEG or PNG, is too large, or cannot be decoded.
-      UsageError: the file cannot be read.
+      DataError: it cannot be decoded.
     """
     from PIL import Image, ImageOps
 
     try:
-        with open(path, "rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(
-            "an image file cannot be read",
-            where=path,
-            actual=error.strerror or str(error),
-        ) from error
-    try:
+        data = path.read_bytes()
         with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
-            if image.width * image.height > _MAX_PIXELS or len(data) > _MAX_BYTES:
-                size = f"{image.width:,} x {image.height:,} pixels"
-                raise ValueError(f"{size}, {path.stat().st_size:,} bytes")
             if side is None or (image.format, *image.size) == ("JPEG", side, side):
                 image.load()
                 return data
@@ -131,117 +68,53 @@ def read_image(path: Path, side: int | None) -> bytes:
     # Pillow raises all of these for damaged files.
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise DataError(
-            "this file is not an image that can be decoded",
-            where=path,
-            expected=f"a JPEG or PNG, at most {_MAX_PIXELS:,} pixels, {_MAX_BYTES:,} "
-            "bytes",
-            actual=str(error).partition("<")[0].strip(),
-            hint="Replace it, or remove it.",
+            f"this is no JPEG or PNG that can be decoded: {error}", where=path
         ) from error
     encoded = io.BytesIO()
-    scaled.save(encoded, "JPEG", quality=_JPEG_QUALITY)
+    scaled.save(encoded, "JPEG", quality=95)
     return encoded.getvalue()
 
 
-def _content(roots: dict[str, Path], class_names: tuple[str, ...] | None) -> Content:
-    """Returns the images in a root per part, which must have the same classes."""
-    parts: dict[str, ImageFiles] = {}
-    side = _FLOWERS_SIDE if class_names else None
-    for part, root in roots.items():
-        folders = _class_folders(root, class_names)
-        class_names = tuple(path.name for path in folders)
-        paths: list[Path] = []
-        labels: list[int] = []
-        for label, folder in enumerate(folders):
-            images = _image_files(folder)
-            paths += images
-            labels += [label] * len(images)
-        parts[part] = ImageFiles(tuple(paths), tuple(labels), class_names, side)
-    files = tuple(path for images in parts.values() for path in images.paths)
-    return Content(parts, files, class_names or ())
-
-
-def _class_folders(root: Path, class_names: tuple[str, ...] | None) -> list[Path]:
-    entries = _entries(root)
-    stray = [path.name for path in entries if path.suffix.lower() in _SUFFIXES]
-    if stray:
-        raise DataError(
-            "these images are outside the class folders",
-            where=root,
-            examples=stray,
-            expected="one folder of images per class",
-        )
-    folders = [path for path in entries if path.is_dir()]
-    found = tuple(path.name for path in folders)
-    folded = {unicodedata.normalize("NFC", name).casefold() for name in found}
-    if len(folded) < len(found):
-        raise DataError(
-            "two class names differ in case or encoding only",
-            where=root,
-            examples=found,
-        )
-    if (class_names and found != class_names) or len(found) < 2:
-        expected = ", ".join(class_names) if class_names else "at least two"
-        raise DataError(
-            "the folders are not the expected classes",
-            where=root,
-            expected=f"the folders of classes: {expected}",
-            actual=", ".join(found) or "no folder",
-            hint="--from DIR: the folder of the class folders; unpack archives first",
-        )
-    return folders
-
-
-def _image_files(folder: Path) -> list[Path]:
-    images = _entries(folder)
-    other = [
-        path.name
-        for path in images
-        if path.suffix.lower() not in _SUFFIXES or not path.is_file()
+def _records(root: Path, classes: list[str], side: int | None = None) -> Records:
+    if _classes(root) != classes:
+        raise DataError(f"the folders are not {', '.join(classes)}", where=root)
+    found = [
+        (path, label)
+        for label, name in enumerate(classes)
+        for path in sorted((root / name).iterdir())
+        if not path.name.startswith(".") and path.name != "Thumbs.db"
     ]
-    if other or not images:
+    other = [path for path, _ in found if path.suffix.lower() not in _SUFFIXES]
+    if other:
         raise DataError(
-            "this class contains other files than images"
-            if other
-            else "this class is empty",
-            where=folder,
-            examples=other,
-            expected=f"files that end in {', '.join(_SUFFIXES)}",
-            hint="Move them away." if other else "Add images, or remove the folder.",
+            f"the class folders have other files than {', '.join(_SUFFIXES)}",
+            where=root,
+            examples=[str(path.relative_to(root)) for path in other],
         )
-    return images
+
+    def make(position: int) -> bytes:
+        path, label = found[position]
+        features: dict[str, Values] = {
+            "image": [read_image(path, side)],
+            "label": [classes[label].encode()],
+        }
+        if side:
+            one_hot = [float(label == number) for number in range(len(classes))]
+            features |= {"class": [label], "one_hot_class": one_hot}
+            features["size"] = [side, side]
+        return encode(features)
+
+    return Records(len(found), make)
 
 
-def _entries(folder: Path) -> list[Path]:
-    """Returns the sorted entries of a folder without hidden files such as .DS_Store."""
-    entries = sorted(folder.iterdir())
-    entries = [path for path in entries if path.name[0] != "."]
-    for path in entries:
-        if path.is_symlink() or not _is_utf8(path.name):
-            raise DataError(
-                "this is a symbolic link, or its name is not UTF-8",
-                where=path,
-                expected="folders and files",
-                hint="Replace it by a copy, or remove it.",
-            )
-    return [path for path in entries if path.name != "Thumbs.db"]
-
-
-def _is_utf8(name: str) -> bool:
-    # Bytes that cannot be decoded are surrogates in a path.
-    return not any("\ud800" <= character <= "\udfff" for character in name)
-
-
-def _checked_folder(path: Path) -> Path:
-    if path.is_dir():
-        return path
-    raise UsageError(
-        "this is not a folder",
-        where=path,
-        expected="a folder that contains a folder of images per class",
-        actual="a file" if path.exists() else "no such folder",
-        hint="--from DIR; unpack an archive first",
+def _classes(root: Path) -> list[str]:
+    folders = root.iterdir() if root.is_dir() else ()
+    found = sorted(
+        item.name for item in folders if item.is_dir() and item.name[0] != "."
     )
+    if len(found) < 2:
+        raise UsageError("this has no folders of images, one per class", where=root)
+    return found
 
 
 FLOWERS = DataSet(
@@ -253,17 +126,16 @@ FLOWERS = DataSet(
     gzip=True,
     splits=(Split("train", 12, 12), Split("eval", 2, 2), Split("test", 2, 2)),
     read=read_flowers,
-    expected_files=f"the folder {_FLOWERS_FOLDER} with the folders "
-    f"{', '.join(_FLOWERS)}",
+    files=f"the folder {_FLOWERS_FOLDER} with the folders {', '.join(_FLOWERS)}",
     # https://github.com/tensorflow/datasets: url_checksums/tf_flowers.txt
     downloads=(
         RemoteFile(
             "http://download.tensorflow.org/example_images/flower_photos.tgz",
-            228_813_984,
             "4c54ace7911aaffe13a365c34f650e71dd5bf1be0a58b464e5a7183e3e595d9c",
-            unpacked=_FLOWERS_FOLDER,
+            unpack=True,
         ),
     ),
+    class_names=_FLOWERS,
 )
 IMAGES = DataSet(
     name="images",
@@ -280,5 +152,5 @@ IMAGES = DataSet(
         Split("test", 1, 2),
     ),
     read=read_images,
-    expected_files="a folder of images per class",
+    files="a folder of images per class",
 )

@@ -18,8 +18,8 @@ import importlib.util
 from pathlib import Path
 
 from sample_data import tf_example
-from sample_data.data_set import DataSet, Split
-from sluice.errors import DataError, UsageError
+from sample_data.data_set import ALL, DataSet, Parts, Records, Split
+from sluice.errors import DataError
 from sluice.storage import digest
 
 # The same file in TFX 1.16.0 and 1.21.0.
@@ -38,15 +38,25 @@ _FLOATS = frozenset(
 _LEAKS = frozenset({"tips"})
 
 
-def records() -> list[bytes]:
-    """Returns one tf.Example per trip.
+def read_taxi(path: Path, label: str | None) -> Parts:
+    """Returns one record per trip.
 
     Raises:
-      UsageError: TFX is not installed.
-      DataError: its file is not the one that this module knows.
+      DataError: TFX does not hold the file that this module knows.
     """
-    with open(_source(), newline="", encoding="ascii") as file:
-        return [tf_example.encode(features(row)) for row in csv.DictReader(file)]
+    # Finding TFX does not import it, which would take 16 seconds.
+    package = importlib.util.find_spec("tfx")
+    folders = (package and package.submodule_search_locations) or ["."]
+    file = Path(folders[0], _SOURCE)
+    if not file.is_file() or digest.of_file(file) != _SOURCE_SHA256:
+        raise DataError(
+            "the taxi data that ships with TFX is missing, or another file",
+            where=file,
+            hint="install TFX again: make setup",
+        )
+    with open(file, newline="", encoding="ascii") as text:
+        rows = list(csv.DictReader(text))
+    return {ALL: Records(len(rows), lambda at: tf_example.encode(features(rows[at])))}
 
 
 def features(row: dict[str, str]) -> dict[str, tf_example.Values]:
@@ -65,28 +75,6 @@ def features(row: dict[str, str]) -> dict[str, tf_example.Values]:
     return result
 
 
-def _source() -> Path:
-    # Finding TFX does not import it, which would take 16 seconds.
-    package = importlib.util.find_spec("tfx")
-    if package is None or not package.submodule_search_locations:
-        raise UsageError(
-            "the taxi data set ships inside TFX, which is not installed here",
-            expected="the package tfx in this Python's environment",
-            hint="make setup",
-        )
-    path = Path(package.submodule_search_locations[0], _SOURCE)
-    found = digest.of_file(path) if path.is_file() else "no such file"
-    if found != _SOURCE_SHA256:
-        raise DataError(
-            "the source file of the taxi data set has an unexpected digest",
-            where=path,
-            expected=f"SHA-256 {_SOURCE_SHA256}",
-            actual=found,
-            hint="Install TFX again: make setup",
-        )
-    return path
-
-
 TAXI = DataSet(
     name="taxi",
     version=1,
@@ -94,5 +82,5 @@ TAXI = DataSet(
     licence="data.cityofchicago.org, Data Terms of Use",
     gzip=True,
     splits=(Split("train", 10502, 4), Split("eval", 2250, 2), Split("test", 2250, 2)),
-    records=records,
+    read=read_taxi,
 )

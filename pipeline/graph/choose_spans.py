@@ -51,6 +51,6 @@ def _data_hint(config: Config) -> str | None:
     for name in catalog.names():
         if config.data_dir == config.root / "data" / name:
             data_set = catalog.get(name)
-            own_files = data_set.read is not None and not data_set.downloads
+            own_files = data_set.files and not data_set.downloads
             return f"sluice data make {name}" + (" --from DIR" if own_files else "")
     return None

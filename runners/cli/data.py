@@ -12,7 +12,6 @@ from pipeline.config.find import find_config
 from runners.cli.echo import echo
 from runners.cli.options import Result, json_result
 from sample_data import catalog
-from sample_data.data_set import Source
 from sluice.errors import UsageError
 from sluice.project import current_project, find_root
 
@@ -66,18 +65,17 @@ def make(
 
     Nothing is written if it is there and intact.
     """
-    data_set = catalog.get(name)
-    files = Source(Path(source), label) if source is not None else None
-    if files and not files.path.exists():
-        raise UsageError(
-            "there is nothing at this path",
-            where=files.path,
-            expected=data_set.expected_files or None,
-            hint=f"sluice data make {name} --from DIR",
-        )
+    files = Path(source) if source is not None else None
+    if files and not files.exists():
+        raise UsageError("there is nothing at this path", where=files)
     target = Path(directory) if directory else _root(name) / "data" / name
     made = catalog.make(
-        name, target, source=files, seed=seed, report=lambda line: echo(line, err=True)
+        name,
+        target,
+        source=files,
+        label=label,
+        seed=seed,
+        report=lambda line: echo(line, err=True),
     )
     records: Counter[str] = Counter()
     for shard in made.shards:

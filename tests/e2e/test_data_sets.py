@@ -14,7 +14,6 @@ from PIL import Image
 
 from pipeline.config.load import load_config
 from sample_data import catalog
-from sample_data.data_set import Source
 from serving.predictor import Predictor
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
@@ -87,7 +86,7 @@ def make(
         source = tmp_path_factory.mktemp(name)
         WRITE[name](source)
         folder = project / "data" / name
-        catalog.make(name, folder, source=Source(source), workers=1)
+        catalog.make(name, folder, source=source)
         return folder
 
     return make

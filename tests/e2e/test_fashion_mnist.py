@@ -8,7 +8,6 @@ import pytest
 
 from pipeline.config.load import load_config
 from sample_data import catalog
-from sample_data.data_set import Source
 from sluice.workspace import locate
 
 FILES = Path("/usr/share/datasets/fashion-mnist")
@@ -25,7 +24,7 @@ pytestmark = [
 
 def test_the_pushed_model_reaches_the_floor(project, run_config):
     folder = project / "data" / "fashion-mnist"
-    catalog.make("fashion-mnist", folder, source=Source(FILES), workers=1)
+    catalog.make("fashion-mnist", folder, source=FILES)
     config = load_config("fashion-mnist", cwd=project)
     record = run_config(config, locate(project, "fashion-mnist"))
 

@@ -11,7 +11,6 @@ from PIL import Image
 
 from sample_data import tf_example
 from sample_data.data_set import divide, shuffled_positions
-from sample_data.image_array import ImageArray
 from sluice.tfrecords.parse_tf_example import parse
 
 pytestmark = pytest.mark.unit
@@ -65,7 +64,7 @@ RGB = st.tuples(st.integers(1, 3), SIDES, SIDES, st.just(3))
 def test_every_pixel_of_an_array_survives(pixels, label):
     # Planes that are not contiguous too.
     for source in (pixels, pixels[..., ::-1]):
-        records = ImageArray(source, np.full(len(source), label))
+        records = tf_example.image_records(source, np.full(len(source), label))
         for position, expected in enumerate(source):
             features = parse(records[position]).features.feature
             (image,) = features["image"].bytes_list.value

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from sample_data import taxi
-from sluice.errors import DataError, UsageError
+from sluice.errors import DataError
 
 pytestmark = pytest.mark.unit
 
@@ -54,16 +54,13 @@ def test_the_label(fare, tips, big_tip):
 
 
 def test_another_source_is_refused(monkeypatch, tmp_path):
-    found = None
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
-    with pytest.raises(UsageError, match="not installed here"):
-        taxi.records()
     found = SimpleNamespace(submodule_search_locations=(str(tmp_path),))
-    with pytest.raises(DataError, match="has an unexpected digest"):
-        taxi.records()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
     source = tmp_path / taxi._SOURCE
     source.parent.mkdir(parents=True)
-    source.write_bytes(b"fare,tips\n1,2\n")
-    with pytest.raises(DataError, match="has an unexpected digest") as caught:
-        taxi.records()
-    assert caught.value.where == str(source)
+    for content in (None, b"fare,tips\n1,2\n"):
+        if content:
+            source.write_bytes(content)
+        with pytest.raises(DataError, match="missing, or another file") as caught:
+            taxi.read_taxi(tmp_path, None)
+        assert caught.value.where == str(source)

@@ -191,7 +191,7 @@ def test_a_requested_label(table):
 
 
 def test_the_proposal_for_taxi_is_near_the_reviewed_schema(tmp_path):
-    tfrecord.write(tmp_path / "taxi", taxi.records())
+    tfrecord.write(tmp_path / "taxi", iter(taxi.read_taxi(tmp_path, None)["all"]))
     reviewed = loader.load(own_root() / "schemas" / "taxi" / "schema.pbtxt")
 
     sample = read_sample([tmp_path / "taxi"], per_file=20_000)

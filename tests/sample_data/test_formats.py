@@ -1,0 +1,316 @@
+"""Published and own files become records: what is written is read, damage is named."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import struct
+import tarfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from sample_data import catalog
+from sample_data.csv_file import read_csv
+from sample_data.data_set import ALL
+from sluice.errors import DataError, UsageError
+from sluice.tfrecords import tfrecord
+from sluice.tfrecords.parse_tf_example import parse
+
+pytestmark = pytest.mark.unit
+
+FLOWERS = ["daisy", "dandelion", "roses", "sunflowers", "tulips"]
+
+
+def values(record):
+    """The values of each feature; a single one by itself."""
+    found = {}
+    for name, feature in parse(record).features.feature.items():
+        listed = list(getattr(feature, feature.WhichOneof("kind")).value)
+        found[name] = listed[0] if len(listed) == 1 else listed
+    return found
+
+
+def made_of(name, source, target, **options):
+    """Makes a data set; returns its records, and their number by split."""
+    made = catalog.make(name, target, source=source, **options)
+    records = [
+        values(record)
+        for shard in made.shards
+        for record in tfrecord.read(target / shard.name)
+    ]
+    return records, [made.records(split) for split in ("train", "eval", "test")]
+
+
+def pixels_of(record):
+    return np.asarray(Image.open(io.BytesIO(record["image"])))
+
+
+def counted(images, labels):
+    pairs = zip(images, labels, strict=True)
+    return sorted((np.asarray(image).tobytes(), int(label)) for image, label in pairs)
+
+
+@pytest.fixture
+def mnist(tmp_path):
+    """A small MNIST; the files of its test split are not compressed."""
+    generator, folder = np.random.default_rng(5), tmp_path / "mnist"
+    folder.mkdir()
+    arrays = []
+    for prefix, count, suffix in (("train", 120, ".gz"), ("t10k", 20, "")):
+        images = generator.integers(0, 256, (count, 28, 28), np.uint8)
+        labels = np.arange(count, dtype=np.uint8) % 10
+        for name, array in (("images-idx3", images), ("labels-idx1", labels)):
+            header = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
+            data = header + array.tobytes()
+            path = folder / f"{prefix}-{name}-ubyte{suffix}"
+            path.write_bytes(gzip.compress(data) if suffix else data)
+        arrays.append((images, labels))
+    return folder, arrays
+
+
+def test_mnist(mnist, tmp_path):
+    folder, arrays = mnist
+    records, counts = made_of("mnist", folder, tmp_path / "made")
+    assert counts == [110, 10, 20]
+    images, labels = (np.concatenate(parts) for parts in zip(*arrays, strict=True))
+    found = counted(map(pixels_of, records), [x["label"] for x in records])
+    assert found == counted(images, labels)
+
+
+@pytest.fixture
+def cifar10(tmp_path):
+    """The folder of the binary batches, small ones."""
+    folder = tmp_path / "cifar-10-batches-bin"
+    folder.mkdir()
+    generator = np.random.default_rng(1)
+    for name in [*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]:
+        rows = generator.integers(0, 256, (4, 3073), np.uint8)
+        rows[:, 0] %= 10
+        (folder / f"{name}.bin").write_bytes(rows.tobytes())
+    return folder
+
+
+def test_cifar10_as_archive_or_folder(cifar10, tmp_path):
+    rows = np.concatenate(
+        [np.frombuffer(x.read_bytes(), np.uint8) for x in cifar10.iterdir()]
+    ).reshape(-1, 3073)
+    images = rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with tarfile.open(elsewhere / "cifar-10-binary.tar.gz", "w:gz") as archive:
+        archive.add(cifar10, cifar10.name)
+    for index, source in enumerate((cifar10, tmp_path, elsewhere)):
+        records, counts = made_of("cifar10", source, tmp_path / f"made-{index}")
+        assert counts == [18, 2, 4]
+        found = counted(map(pixels_of, records), [x["label"] for x in records])
+        assert found == counted(images, rows[:, 0])
+
+
+def encoded(number=0, size=(20, 14), kind="JPEG"):
+    shape = (size[1], size[0], 3)
+    pixels = np.random.default_rng(number).integers(0, 256, shape, np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, kind)
+    return file.getvalue()
+
+
+def fill(folder, classes, count=6, **options):
+    for index, name in enumerate(classes):
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            content = encoded(100 * index + number, **options)
+            (folder / name / f"{number}.jpg").write_bytes(content)
+    return folder
+
+
+@pytest.fixture
+def pets(tmp_path):
+    return fill(tmp_path / "pets", ["cat", "dog"])
+
+
+def test_images_keep_their_bytes(pets, tmp_path):
+    (pets / "cat" / "6.PNG").write_bytes(encoded(kind="PNG"))
+    for hidden in (pets / ".DS_Store", pets / "cat" / "Thumbs.db"):
+        hidden.write_bytes(b"x")
+    records, counts = made_of("images", pets, tmp_path / "made")
+    assert all(counts)
+    assert sorted((x["label"], x["image"]) for x in records) == sorted(
+        (path.parent.name.encode(), path.read_bytes())
+        for path in pets.glob("*/[0-9].*")
+    )
+
+
+def test_splits_of_images_that_are_there_are_kept(tmp_path):
+    for split in ("train", "validation", "test"):
+        fill(tmp_path / "pets" / split, ["cat", "dog"], count=2)
+    (tmp_path / "pets" / "test" / "dog" / "1.jpg").unlink()
+    _, counts = made_of("images", tmp_path / "pets", tmp_path / "made")
+    assert counts == [4, 4, 3]
+
+
+def test_flowers_have_the_features_of_the_public_records(tmp_path):
+    photos = fill(tmp_path / "flower_photos", FLOWERS, size=(260, 400))
+    (photos / "LICENSE.txt").write_text("CC BY")
+    records, _ = made_of("flowers", tmp_path, tmp_path / "made")
+    assert len(records) == 30
+    for record in records:
+        number = record["class"]
+        assert record["label"] == FLOWERS[number].encode()
+        assert record["one_hot_class"] == [float(i == number) for i in range(5)]
+        assert record["size"] == [192, 192]
+        with Image.open(io.BytesIO(record["image"])) as image:
+            assert (image.format, *image.size) == ("JPEG", 192, 192)
+
+
+def test_types_and_missing_cells_of_a_csv_file(tmp_path):
+    path = tmp_path / "trips.csv"
+    path.write_text(
+        "\ufefffare,seconds,zip,company,note,label\n"
+        '12.5,300,02134,"Blue, Ribbon",,yes\n'
+        "7,NA,10115,\u00c9toile,NA,no\n"
+        "\n"
+        'nan,-1,1,"two\nlines ""quoted""",NaN,yes\n',
+        encoding="utf-8",
+    )
+    records = read_csv(tmp_path, "label")[ALL]
+    first = {"fare": 12.5, "seconds": 300, "zip": b"02134", "company": b"Blue, Ribbon"}
+    second = {"fare": 7.0, "zip": b"10115", "company": "\u00c9toile".encode()}
+    third = {"seconds": -1, "zip": b"1", "company": b'two\nlines "quoted"'}
+    assert [values(records[at]) for at in range(len(records))] == [
+        {**first, "label": b"yes"},
+        {**second, "note": b"NA", "label": b"no"},
+        {**third, "note": b"NaN", "label": b"yes"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "read_back"),
+    [
+        (["1", "2"], [1, 2]),
+        (["1", "2.5"], [1.0, 2.5]),
+        (["+3", "-0"], [3, 0]),
+        ([".5", "1e3"], [0.5, 1000.0]),
+        (["9223372036854775808", "1"], [b"9223372036854775808", b"1"]),
+        (["1e39", "inf"], [b"1e39", b"inf"]),
+        (["0x10", "1_000"], [b"0x10", b"1_000"]),
+        (["007", "1.5"], [b"007", b"1.5"]),
+        (["\u0661", " 1"], ["\u0661".encode(), b" 1"]),
+    ],
+)
+def test_a_column_has_the_narrowest_type_without_loss(tmp_path, cells, read_back):
+    path = tmp_path / "x.csv"
+    path.write_text("x,label\n" + "".join(f"{cell},0\n" for cell in cells))
+    records = read_csv(path, "label")[ALL]
+    found = [values(records[at])["x"] for at in range(2)]
+    assert list(map(repr, found)) == list(map(repr, read_back))
+
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8))
+def test_what_is_read_is_what_was_written(tmp_path_factory, cells):
+    # In quotes, every cell is possible; the one that begins with x is always text.
+    path = tmp_path_factory.mktemp("csv") / "rows.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerow(["a", "label"])
+        writer.writerows((a, f"x{label}") for a, label in cells)
+    records = read_csv(path, "label")[ALL]
+    assert len(records) == len(cells)
+    for at, (cell, label) in enumerate(cells):
+        found = values(records[at])
+        value = found.get("a")
+        assert found["label"] == f"x{label}".encode()
+        if isinstance(value, bytes):
+            assert value == cell.encode()
+        elif value is None:
+            assert cell in ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+        else:
+            assert value == (
+                np.float32(cell) if isinstance(value, float) else int(cell)
+            )
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def swap(path):
+    path.write_bytes(b"\0\0\x0d" + path.read_bytes()[3:])
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "damage", "words"),
+    [
+        ("mnist", "train-images-idx3-ubyte.gz", cut, "no intact idx file"),
+        ("mnist", "t10k-images-idx3-ubyte", cut, "no intact idx file"),
+        ("mnist", "t10k-labels-idx1-ubyte", cut, "its length does not match"),
+        ("mnist", "t10k-labels-idx1-ubyte", swap, "those of another file"),
+        ("cifar10", "data_batch_3.bin", cut, "no intact batch of CIFAR-10"),
+        ("pets", "dog/2.jpg", cut, "can be decoded: image file is trunc"),
+        ("pets", "dog/2.jpg", lambda x: x.rename(x.with_suffix(".txt")), "other files"),
+    ],
+)
+def test_a_damaged_file_is_named_and_nothing_written(
+    request, tmp_path, name, file, damage, words
+):
+    found = request.getfixturevalue(name)
+    folder = found[0] if name == "mnist" else found
+    damage(folder / file)
+    with pytest.raises(DataError, match=words) as caught:
+        name = "images" if name == "pets" else name
+        catalog.make(name, tmp_path / "made", source=folder)
+    assert str(folder) in str(caught.value)
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a,label\n1,2\n3\n", "row 2 after the header has 1 cells, not 2"),
+        ('a,label\n"x\ny",2\n3,4,5\n', "row 2 after the header has 3 cells"),
+        (b"a,label\n1,2\n\xe9t\xe9,2\n", "no CSV file in UTF-8"),
+        ('a,label\n1,2\n"open,3\n', "no CSV file in UTF-8: unexpected end"),
+        ("a,label\n1,2\n2,\n", "row 2 after the header has no label in 'label'"),
+        ("", "no CSV file in UTF-8"),
+        ("a,a,label\n1,2,3\n", "not a header of unique names"),
+        ("a,,label\n1,2,3\n", "not a header of unique names"),
+        ("label\n1\n", "1 records are too few for train"),
+    ],
+)
+def test_a_bad_row_of_a_csv_file_is_named(tmp_path, content, words):
+    path = tmp_path / "x.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError, match=words):
+        catalog.make("csv", tmp_path / "made", source=path, label="label")
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "label", "words"),
+    [
+        ("csv", {"a.csv": "fare,tips\n1,2\n"}, "tipps", "did you mean 'tips'"),
+        ("csv", {"a.csv": "fare,tips\n1,2\n"}, None, "--label COLUMN"),
+        ("csv", {}, "x", "there are 0 CSV files here"),
+        ("csv", {"a.csv": "", "b.csv": ""}, "x", "there are 2 CSV files here"),
+        ("mnist", {}, None, "there is no file train-images-idx3-ubyte"),
+        ("cifar10", {}, None, "there is no data_batch_1.bin of CIFAR-10 here"),
+        ("images", {}, None, "no folders of images, one per class"),
+        ("flowers", {}, None, "no folders of images, one per class"),
+    ],
+)
+def test_missing_files_are_named(tmp_path, name, files, label, words):
+    source = tmp_path / "source"
+    source.mkdir()
+    for file, text in files.items():
+        (source / file).write_text(text)
+    with pytest.raises(UsageError) as caught:
+        catalog.make(name, tmp_path / "made", source=source, label=label)
+    assert words in str(caught.value)
