@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tfx.components.example_gen import driver, utils
 
+from components.tfrecord_gen.input_files import DigestOf
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.span_choice import window_of
 from sluice.storage import digest
 from sluice.storage.stat_cache import DIGESTS_FILE, FileDigests
 from sluice.storage.storage import is_remote
-from sluice.storage.storage_errors import explain_unreadable
 
 
 class Driver(driver.FileBasedDriver):
@@ -40,20 +40,14 @@ class Driver(driver.FileBasedDriver):
             **exec_properties,
             utils.SPAN_PROPERTY_NAME: newest.number if newest else 0,
             utils.VERSION_PROPERTY_NAME: newest.version if newest else None,
-            utils.FINGERPRINT_PROPERTY_NAME: window.fingerprint(_digests()),
+            utils.FINGERPRINT_PROPERTY_NAME: window.fingerprint(_digest_of()),
         }
 
 
-def _digests() -> Callable[[str], str]:
-    """Returns a function from local file to digest, cached if a cache is set up."""
+def _digest_of() -> DigestOf:
+    """Returns the digests of local files, from a cache if the run has one."""
     memory = os.environ.get(DIGESTS_FILE)
-    of = FileDigests(Path(memory)).of if memory else digest.of_file
-
-    def content_of(path: str) -> str:
-        with explain_unreadable(path):
-            return of(Path(path))
-
-    return content_of
+    return FileDigests(Path(memory)).of if memory else digest.of_file
 
 
 def changed_files(properties: Mapping[str, Any], before: Report) -> list[str]:
@@ -65,7 +59,7 @@ def changed_files(properties: Mapping[str, Any], before: Report) -> list[str]:
       properties: exec properties of the node, as set by its driver.
       before: report of the ingestion.
     """
-    window, digest_of = window_of(properties), _digests()
+    window, digest_of = window_of(properties), _digest_of()
     old = {file.path: file for file in before.files}
     new = {file.path: file for file in window.files}
     lines = {path: "is new" for path in new.keys() - old.keys()}
@@ -75,7 +69,7 @@ def changed_files(properties: Mapping[str, Any], before: Report) -> list[str]:
         elif (
             file.size_bytes != new[path].size_bytes
             if is_remote(path)
-            else file.sha256 != digest_of(path)
+            else file.sha256 != digest_of(Path(path))
         ):
             lines[path] = "content changed"
     base = f"{window.base.rstrip('/')}/"

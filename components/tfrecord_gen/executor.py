@@ -58,8 +58,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         if not is_new:
             return
         window.check_unchanged()
-        contents = {file.path: file.sha256 for file in report.files}
-        fingerprint = window.fingerprint(lambda x: contents.get(x) or digest.of_file(x))
+        digests = {file.path: file.sha256 for file in report.files}
+        fingerprint = window.fingerprint(
+            lambda path: digests.get(str(path)) or digest.of_file(path)
+        )
         before = exec_properties.get(utils.FINGERPRINT_PROPERTY_NAME) or fingerprint
         # TFX's driver, in a service, has another format.
         if before.startswith("sha256:") and before != fingerprint:

@@ -7,13 +7,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
 
 from components.tfrecord_gen.placeholders import span_date
 from sluice.errors import DataError
 from sluice.storage import digest
 from sluice.storage.storage import is_remote, storage_for
+from sluice.storage.storage_errors import explain_unreadable
 
 MANIFEST_FILE = "manifest.json"
+DigestOf = Callable[[Path], str]
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,6 @@ class SourceFile:
     size_bytes: int | None = None
     generation: str | None = None
     modified_s: float = 0.0
-
-    @property
-    def state(self) -> str:
-        """Size and generation, in place of a digest of the content."""
-        return f"{self.size_bytes} {self.generation}"
 
 
 @dataclass(frozen=True, order=True)
@@ -101,23 +99,29 @@ class Window:
         """Returns a file's path below the base."""
         return file.path[len(self.base.rstrip("/")) + 1 :]
 
-    def fingerprint(self, content_of: Callable[[str], str] | None = None) -> str:
-        """Returns a digest of relative paths, splits and contents, manifests included.
+    def contents(self, digest_of: DigestOf | None = None) -> dict[str, str]:
+        """Returns the content of each file and manifest, by split and relative path.
 
         Args:
-          content_of: returns a local file's digest; without it, and for files in a
+          digest_of: returns a local file's digest; without it, and for files in a
             bucket, size and generation stand for the content.
+
+        Raises:
+          UsageError: a file cannot be read.
         """
-        has_content = content_of and not is_remote(self.base)
-        lines = [
-            [
-                file.split,
-                self.relative(file),
-                content_of(file.path) if content_of and has_content else file.state,
-            ]
-            for file in (*self.files, *self.manifests)
-        ]
-        return "sha256:" + digest.of_bytes(json.dumps(lines).encode())
+        found = {}
+        for file in (*self.files, *self.manifests):
+            content = f"{file.size_bytes} {file.generation}"
+            if digest_of and not is_remote(self.base):
+                with explain_unreadable(file.path):
+                    content = digest_of(Path(file.path))
+            found[f"{file.split or 'all'}: {self.relative(file)}"] = content
+        return found
+
+    def fingerprint(self, digest_of: DigestOf | None = None) -> str:
+        """Returns a digest of relative paths, splits and contents."""
+        lines = json.dumps(self.contents(digest_of))
+        return "sha256:" + digest.of_bytes(lines.encode())
 
     def check_unchanged(self) -> None:
         """Raises if a file, or a manifest beside one, has changed since it was chosen.

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.input_files import Window
 from components.tfrecord_gen.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config
@@ -23,8 +22,6 @@ from sluice.errors import bounded
 from sluice.project import own_root
 from sluice.storage import digest, stat_cache
 from sluice.storage.stat_cache import FileDigests
-from sluice.storage.storage import is_remote
-from sluice.storage.storage_errors import explain_unreadable
 from sluice.workspace import Workspace, installed_version
 
 _PACKAGES = (*code_fingerprint.PACKAGES, "apache-beam", "ml-metadata", "tfx-bsl")
@@ -105,7 +102,7 @@ def run_inputs(
         data={
             name: content
             for window in choice.windows.values()
-            for name, content in _contents(window, digests)
+            for name, content in window.contents(digests.of).items()
         },
         packages={
             "python": platform.python_version(),
@@ -115,18 +112,6 @@ def run_inputs(
     )
     stat_cache.save_sources()
     return found
-
-
-def _contents(window: Window, digests: FileDigests) -> Iterator[tuple[str, str]]:
-    """Yields files with their digest; in a bucket, with size and generation."""
-    for file in (*window.files, *window.manifests):
-        name = window.relative(file)
-        if is_remote(window.base):
-            content = f"{file.state} (size and generation)"
-        else:
-            with explain_unreadable(file.path):
-                content = digests.of(Path(file.path))
-        yield f"{file.split or 'all'}: {name}", content
 
 
 def differences(
