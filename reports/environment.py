@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from reports import formats
 from reports.feature_statistics import kind_of
-from reports.tables import Column, Table, numbers
+from reports.tables import Column, Mark, Table, numbers
 from sluice.record.states import NODE_STATES, NODE_TONES, RUN_TONES
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -41,6 +41,7 @@ def environment() -> Environment:
     made.filters |= {**own, "kind_of": kind_of, "pick": pick}
     made.globals |= {
         "Column": Column,
+        "Mark": Mark,
         "MISSING": formats.MISSING,
         "NODE_STATES": NODE_STATES,
         "NODE_TONES": NODE_TONES,

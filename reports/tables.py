@@ -6,12 +6,10 @@ JavaScript it is a plain table with all rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-
-from markupsafe import Markup
 
 from reports import formats
 from reports.charts.svg import is_finite
@@ -96,13 +94,3 @@ class Table:
 def decimals(value: Any, digits: int = 4) -> str:
     """Returns a number with a fixed number of decimals, for a column of shares."""
     return f"{value:.{digits}f}" if is_finite(value) else formats.number(value)
-
-
-def folded_examples(examples: Iterable[object]) -> Markup:
-    """Returns a folded list, for a cell; empty without examples."""
-    items = Markup().join(
-        Markup("<li><code>{}</code></li>").format(formats.shorten(example, 300))
-        for example in examples
-    )
-    folded = Markup("<details><summary>Examples</summary><ul>{}</ul></details>")
-    return folded.format(items) if items else items

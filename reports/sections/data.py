@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from google.protobuf import json_format
-from markupsafe import Markup, escape
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from reports import formats
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from reports.sections import features
-from reports.tables import Column, Header, Mark, Table, folded_examples, numbers
+from reports.tables import Column, Header, Mark, Table, numbers
 from schemas.show_schema import show_schema
-from sluice.record.verdict import Check
 
 _SEVERITIES = {
     "fail": Mark("bad", "fail"),
@@ -107,34 +105,27 @@ def _spans(ingestion: Sequence[dict[str, Any]]) -> Table | None:
     return Table("spans", caption, columns, rows)
 
 
-def _anomalies(run: RunData) -> Table | None:
+def _anomalies(run: RunData) -> list[tuple[Any, ...]]:
     """Returns the misses at the data gate, or TFDV's anomalies without such a gate."""
     if any(gate["gate"] == "data" for gate in run.record.gates):
-        rows = [_miss(row) for row in run.record.gate_rows("data") if row.severity]
+        rows: list[tuple[Any, ...]] = [
+            (
+                *(_SEVERITIES[row.severity], row.feature, row.slice),
+                (row.kind or row.check).replace("_", " "),
+                *(row.limit_text, row.actual, row.why, row.examples),
+            )
+            for row in run.record.gate_rows("data")
+            if row.severity
+        ]
     else:
         rows = [
-            [severity, feature, split, short, None, None, long]
+            (severity, feature, split, short, None, None, long, ())
             for document in run.documents("anomalies")
             for split, found in document["splits"].items()
             for severity, feature, short, long in _reasons(found)
         ]
-    if not rows:
-        return None
     order = [*_SEVERITIES.values(), None]
-    rows.sort(key=lambda row: order.index(row[0]))
-    columns = ("Result", "Feature", "Split", "Anomaly", "Expected", numbers("Actual"))
-    caption = "Anomalies, the worst first"
-    return Table("anomalies", caption, (*columns, "Explanation"), rows)
-
-
-def _miss(row: Check) -> list[Any]:
-    why: str | Markup = row.why
-    if row.examples:
-        why = escape(formats.shorten(why, 600)) + folded_examples(row.examples)
-    kind = (row.kind or row.check).replace("_", " ")
-    limit = row.limit_text and formats.limit_text(row.limit_text)
-    head = [_SEVERITIES[row.severity or "ignore"], row.feature, row.slice]
-    return [*head, kind, limit, row.actual, why]
+    return sorted(rows, key=lambda row: order.index(row[0]))
 
 
 def _reasons(found: dict[str, Any]) -> Iterator[tuple[Any, ...]]:

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
-
-from markupsafe import Markup
 
 from reports import formats
 from reports.compare import Comparison, compare, summarize_changes
 from reports.read_run import RunData
 from reports.run_values import duration_s
-from reports.tables import Mark, Table, folded_examples, numbers
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
 from sluice.record.verdict import Check, Verdict
 
-_RESULTS: dict[str, Mark] = {
-    "FAIL": Mark("bad", "fail"),
-    "warn": Mark("warn", "warn"),
-    "ignored": Mark("quiet", "ignored"),
-    "pass": Mark("good", "pass"),
-}
+_RESULTS = ("FAIL", "warn", "ignored", "pass")
 _MAX_DECISIVE = 5
 # What is to be done, and the command for it if there is one.
 Step = tuple[str, str | None]
@@ -42,7 +33,10 @@ def build(run: RunData) -> dict[str, Any]:
         "judged": [x for x in run.record.gate_rows("model") if x.compared is not None],
         "records": sum(x.get("records", 0) for x in run.documents("ingestion")),
         "duration_s": duration_s(record),
-        "gates": [(verdict, *_gate(verdict)) for verdict in verdicts],
+        "gates": [
+            (item, sorted(item.rows, key=lambda row: _RESULTS.index(row.result)))
+            for item in verdicts
+        ],
         "steps": _steps(record, verdicts),
         "previous": run.previous.record if run.previous and found else None,
         "diff": found
@@ -142,46 +136,6 @@ def _sentence(row: Check) -> str:
     if row.baseline is not None:
         text += f", baseline {formats.number(row.baseline)}"
     return f"{text}: {row.why}" if row.why and not row.passed else text
-
-
-def _gate(verdict: Verdict) -> tuple[Mark, str, Table]:
-    """Returns a gate's result, how many checks had which one, and the checks."""
-    order = [*_RESULTS]
-    rows = sorted(verdict.rows, key=lambda row: order.index(row.result))
-    counts = Counter(row.result for row in rows)
-    mark = Mark("good", "passed") if verdict.passed else Mark("bad", "not passed")
-    header = ("Result", "Check", "Slice or split", "Limit")
-    table = Table(
-        id=f"gate-{verdict.gate}",
-        caption=f"Checks of the {verdict.gate} gate",
-        header=(*header, numbers("Baseline"), numbers("Actual")),
-        rows=[
-            (
-                _RESULTS[row.result],
-                _check(row),
-                row.slice,
-                row.limit_text and formats.limit_text(row.limit_text),
-                row.baseline,
-                row.actual,
-            )
-            for row in rows
-        ],
-    )
-    summary = ", ".join(f"{n:,} {_RESULTS[name]}" for name, n in counts.items())
-    overridden = Mark("warn", "overridden")
-    return mark if verdict.override is None else overridden, summary, table
-
-
-def _check(row: Check) -> str | Markup:
-    """Returns a check with its reason and examples below, also on a narrow screen."""
-    why = f"{row.why} ({row.policy})" if row.policy else row.why
-    if not (why or row.examples):
-        return row.check
-    return Markup('{}<div class="why muted small">{}</div>{}').format(
-        formats.shorten(row.check, 200),
-        formats.shorten(why, 600),
-        folded_examples(row.examples),
-    )
 
 
 def _steps(record: RunRecord, verdicts: Sequence[Verdict]) -> list[Step]:
