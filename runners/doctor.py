@@ -260,6 +260,6 @@ def check_devices(
         hint = "CUDA_VISIBLE_DEVICES may hide it, or TensorFlow's CUDA is missing: "
         hint += "https://www.tensorflow.org/install/pip"
         return Check("devices", "warning", found, hint)
-    choice = choose("auto", gpus=gpus, tpu=find_tpu(), cluster=read_cluster())
-    found += f"; train.strategy auto is {choice.kind}, {choice.why}"
+    kind, why = choose("auto", gpus=gpus, tpu=find_tpu(), cluster=read_cluster())
+    found += f"; train.strategy auto is {kind}, {why}"
     return Check("devices", "ok", found)

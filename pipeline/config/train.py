@@ -338,14 +338,4 @@ class Train(Section):
         description="Parameter servers, each a process on this machine, for `strategy: "
         "parameter_server`.",
     )
-    max_restarts: WholeNumber = Field(
-        default=3,
-        description="How often the processes are restarted from the last checkpoint "
-        "after one of them has died or hung.",
-    )
-    stalled_after_s: PositiveNumber = Field(
-        default=600.0,
-        description="Seconds without progress, such as a step or a part of the "
-        "examples read, after which one of the processes counts as hung.",
-    )
     devices: Devices = Devices.model_construct()

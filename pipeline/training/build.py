@@ -15,7 +15,6 @@ from pipeline.training.models import ModelInputs
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.preprocessing import number_of_ids
 from pipeline.training.strategy.distribution import Distribution
-from pipeline.training.strategy.tpu import check_dtypes
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
 
@@ -87,11 +86,8 @@ def build_model(
     warm start, freezing and checkpoints need its variables.
 
     Raises:
-      NodeError: a TPU does not take an input, or the function returns no model of the
-        label's classes.
+      NodeError: the function returns no model of the label's classes.
     """
-    if distribution.kind == "tpu":
-        check_dtypes(inputs.dtypes)
     exclude_keras_from_autograph()
     # Their state is then in variables, which checkpoints save.
     tf.keras.backend.experimental.enable_tf_random_generator()

@@ -18,6 +18,7 @@ import tensorflow as tf
 import tensorflow_transform as tft
 
 from pipeline.config.feature_set import FeatureSet
+from pipeline.config.train import Train
 from pipeline.training.build import (
     ModelSettings,
     build_model,
@@ -32,15 +33,10 @@ from pipeline.training.fine_tune import FineTuneSettings, fine_tuning_phases
 from pipeline.training.fit import FitSettings, fit_model
 from pipeline.training.input.training_input import InputSettings, make_input
 from pipeline.training.progress import ReportProgress, write_facts
-from pipeline.training.strategy.distribution import (
-    Distribution,
-    StrategySettings,
-    choose_distribution,
-    is_server,
-    serve,
-)
-from pipeline.training.strategy.supervisor import ProcessSettings, supervise
-from pipeline.training.strategy.task_process import TF_CONFIG, beat, is_supervised
+from pipeline.training.strategy.choice import TF_CONFIG
+from pipeline.training.strategy.distribution import Distribution
+from pipeline.training.strategy.task_process import beat
+from pipeline.training.strategy.workers import distribute
 from pipeline.training.warm_start import warm_start
 from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
@@ -48,6 +44,18 @@ from sluice.errors import NodeError
 from sluice.secrets import resolve
 from sluice.storage import digest
 from sluice.storage.storage import storage_for
+
+_DISTRIBUTION = (
+    "strategy",
+    "batch_size",
+    "batch_per_replica",
+    "steps_per_execution",
+    "replicas",
+    "processes",
+    "parameter_servers",
+    "devices",
+    "deterministic",
+)
 
 
 @dataclass(frozen=True)
@@ -62,8 +70,6 @@ class TrainingSettings:
     feature_set: FeatureSet
     transform_graph_dir: str
     model_run_dir: str
-    deterministic: bool
-    strategy: StrategySettings
     input: InputSettings
     model: ModelSettings
     warm_start: str | None
@@ -86,15 +92,6 @@ class TrainingSettings:
             feature_set=FeatureSet.from_dict(config["feature_set"]),
             transform_graph_dir=fn_args.transform_graph_path,
             model_run_dir=model_run_dir,
-            deterministic=train["deterministic"],
-            strategy=StrategySettings.from_config(
-                train,
-                paths=[
-                    *fn_args.train_files,
-                    *fn_args.eval_files,
-                    fn_args.serving_model_dir,
-                ],
-            ),
             input=InputSettings(
                 train_files=fn_args.train_files,
                 eval_files=fn_args.eval_files,
@@ -151,14 +148,11 @@ def run_fn(fn_args: Any) -> None:
     if settings.own_checkpoints:
         # A service ends a container with SIGTERM, half a minute before it kills it.
         interrupt.listen()
-    train = functools.partial(_train, settings)
-    processes = ProcessSettings.from_config(fn_args.custom_config["train"])
-    if processes is None or os.environ.get(TF_CONFIG):
-        train()
-        if os.environ.get(TF_CONFIG) and not is_supervised():
-            wait_for_model(fn_args.serving_model_dir)
-    else:
-        supervise(train, processes)
+    given = fn_args.custom_config["train"]
+    train = Train.model_validate({key: given[key] for key in _DISTRIBUTION})
+    distribute(train, functools.partial(_train, settings))
+    if os.environ.get(TF_CONFIG):
+        wait_for_model(fn_args.serving_model_dir)
 
 
 def wait_for_model(directory: str, timeout_s: float = 1800.0) -> None:
@@ -181,13 +175,7 @@ def wait_for_model(directory: str, timeout_s: float = 1800.0) -> None:
         time.sleep(min(2.0, timeout_s))
 
 
-def _train(settings: TrainingSettings) -> None:
-    if is_server():
-        serve()
-    if settings.deterministic:
-        tf.config.experimental.enable_op_determinism()
-    # First: the devices must be configured before TensorFlow uses one.
-    distribution = choose_distribution(settings.strategy)
+def _train(settings: TrainingSettings, distribution: Distribution) -> None:
     if distribution.is_chief:
         progress.report(event="strategy", line=distribution.line)
         _train_and_export(settings, distribution)

@@ -15,7 +15,7 @@ from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import INGESTION, PUSHER
 from pipeline.graph.validate_graph import check_node_ids, validate_pipeline
-from pipeline.training.strategy.choice import check_paths, find_tpu
+from pipeline.training.strategy.choice import LOCAL_TPU, find_tpu
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer, Plan
@@ -134,8 +134,13 @@ def _check_devices(config: Config) -> None:
     check_strategy(config)
     may_be_tpu = config.train.strategy in ("auto", "tpu")
     tpu = find_tpu() if may_be_tpu and not config.train.replicas else None
-    if tpu is not None:
-        check_paths(tpu, [str(workspace_of(config).root)])
+    if tpu is not None and tpu[0] != LOCAL_TPU:
+        raise UsageError(
+            f"the TPU {tpu[0]!r} is on another machine and reads no local files",
+            where=workspace_of(config).root,
+            hint="run Sluice on the TPU VM itself, with TPU_NAME=local; or train on "
+            "this machine, with train.strategy=one_device",
+        )
 
 
 def prepare_run(config: Config, serving_dir: str) -> PreparedRun:

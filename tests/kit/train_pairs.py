@@ -14,7 +14,6 @@ import tensorflow_transform as tft
 
 from pipeline.training.callbacks.step_callback import StepCallback
 from pipeline.training.run_fn import run_fn
-from pipeline.training.strategy.task_process import beat
 from sluice import interrupt
 from tests.kit.transform_output import FEATURES, Output
 
@@ -65,10 +64,7 @@ def build_model(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
 
 
 class Wait(StepCallback):
-    """Waits once, in the middle of an epoch, for what the test does meanwhile.
-
-    The watchdog sees progress, as during a long read.
-    """
+    """Waits once, in the middle of an epoch, for what the test does meanwhile."""
 
     def __init__(self, folder: str) -> None:
         super().__init__()
@@ -86,5 +82,4 @@ class Wait(StepCallback):
             return
         waiting.touch()
         while not (self._folder / "go").exists():
-            beat()
             time.sleep(0.01)

@@ -27,8 +27,10 @@ from pipeline.training.rehearsal.source_lines import SourceLines
 from pipeline.training.rehearsal.steps import batch_spec, trace_step
 from pipeline.training.rehearsal.traced_ops import Origins, traced_ops
 from pipeline.training.rehearsal.traced_preprocessing import TracedPreprocessing
-from pipeline.training.strategy.distribution import Distribution
-from pipeline.training.strategy.tpu import STEPS_PER_EXECUTION
+from pipeline.training.strategy.distribution import (
+    TPU_STEPS_PER_EXECUTION,
+    Distribution,
+)
 from sluice.errors import NodeError, SluiceError
 from sluice.secrets import resolve
 
@@ -181,8 +183,7 @@ class _Rehearsal:
             line="",
             batch_size=batch_size // replicas,
             steps_per_execution=train.steps_per_execution
-            or (STEPS_PER_EXECUTION if tpu else 1),
-            static_shapes=tpu,
+            or (TPU_STEPS_PER_EXECUTION if tpu else 1),
         )
 
     def _check_step(self, model: tf.keras.Model, name: str, batch: Any) -> None:

@@ -4,62 +4,46 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
+from pipeline.config.train import Devices
 from sluice.errors import NodeError
 
 
-@dataclass(frozen=True)
-class DeviceSettings:
-    """Settings of the devices, see ``train.devices`` of the config.
-
-    The memory limit is of each logical GPU where one is divided.
-    """
-
-    visible: Sequence[int] | None = None
-    memory_growth: bool = False
-    memory_limit_mb: int | None = None
-    logical: int | None = None
-    log_placement: bool = False
-
-
-def configure_devices(
-    settings: DeviceSettings, replicas: int | None = None
-) -> list[Any]:
+def configure_devices(settings: Devices, replicas: int | None = None) -> list[Any]:
     """Configures this machine's devices, and returns the physical ones to train on.
 
     These are the visible GPUs, else the CPU. With ``replicas`` the first of them is
     divided into so many logical devices, and the others are left out.
 
     Raises:
-      NodeError: a device does not exist, or TensorFlow has used the devices already.
+      NodeError: TensorFlow refuses a setting, or has used the devices already.
     """
     tf.debugging.set_log_device_placement(settings.log_placement)
     if settings.log_placement:
-        _write_lines_at_once()
+        # TensorFlow prints placements to C's stdout, and a node's process ends without
+        # flushing it.
+        libc = ctypes.CDLL(None)
+        libc.setlinebuf(ctypes.c_void_p.in_dll(libc, "stdout"))
     gpus = choose_gpus(settings.visible)
     if replicas is not None:
         gpus = gpus[:1]
-    devices = gpus or tf.config.list_physical_devices("CPU")
+    parts, limit_mb = replicas or settings.logical or 1, settings.memory_limit_mb
     try:
         if settings.visible is not None or replicas is not None:
             tf.config.set_visible_devices(gpus, "GPU")
-        if settings.memory_growth:
-            for gpu in gpus:
-                tf.config.experimental.set_memory_growth(gpu, True)
+        for gpu in gpus if settings.memory_growth else []:
+            tf.config.experimental.set_memory_growth(gpu, True)
+        devices = gpus or tf.config.list_physical_devices("CPU")
         for device in devices:
-            _divide(device, replicas or settings.logical or 1, settings)
-    except RuntimeError as error:
-        raise NodeError(
-            "the devices cannot be configured any more",
-            where="train.devices",
-            expected="a process in which TensorFlow has not used a device yet",
-            actual=str(error),
-        ) from error
+            limit = limit_mb if gpus else None
+            if parts > 1 or limit is not None:
+                part = tf.config.LogicalDeviceConfiguration(limit)
+                tf.config.set_logical_device_configuration(device, [part] * parts)
+    except (RuntimeError, ValueError) as error:
+        raise NodeError(str(error), where="train.devices") from error
     return devices
 
 
@@ -70,39 +54,11 @@ def choose_gpus(visible: Sequence[int] | None) -> list[Any]:
       NodeError: there is no GPU of a number.
     """
     gpus = tf.config.list_physical_devices("GPU")
-    if visible is None:
-        return gpus
-    missing = [index for index in visible if index >= len(gpus)]
-    if missing:
-        raise NodeError(
-            f"there is no GPU {missing[0]}",
-            where="train.devices.visible",
-            expected=f"numbers below {len(gpus)}"
-            if gpus
-            else "null, since this machine has no GPU",
-            hint="sluice doctor lists the devices",
-        )
-    return [gpus[index] for index in visible]
-
-
-def _divide(device: Any, parts: int, settings: DeviceSettings) -> None:
-    is_gpu = device.device_type == "GPU"
-    limit_mb = settings.memory_limit_mb if is_gpu else None
-    if parts == 1 and limit_mb is None:
-        return
-    if is_gpu and limit_mb is None:
-        raise NodeError(
-            "a GPU cannot be divided into logical devices without a memory limit",
-            where="train.devices.memory_limit_mb",
-            expected=f"the memory of each of the {parts} logical devices, in MB",
-        )
-    part = tf.config.LogicalDeviceConfiguration(limit_mb)
-    tf.config.set_logical_device_configuration(device, [part] * parts)
-
-
-def _write_lines_at_once() -> None:
-    # TensorFlow prints placements to C's stdout, and a node's process ends without
-    # flushing it.
-    libc = ctypes.CDLL(None)
-    with suppress(ValueError):  # macOS has another name for it
-        libc.setlinebuf(ctypes.c_void_p.in_dll(libc, "stdout"))
+    for number in visible or ():
+        if number >= len(gpus):
+            raise NodeError(
+                f"there is no GPU {number}: this machine has {len(gpus)}",
+                where="train.devices.visible",
+                hint="sluice doctor lists the devices",
+            )
+    return gpus if visible is None else [gpus[number] for number in visible]

@@ -1,48 +1,28 @@
-"""The distribution strategy of a training, with its batch size and devices."""
+"""The distribution strategy of a training, with its batch size and devices.
+
+Strategies are those of tf.distribute's guide. For one device there is none: it would
+only add overhead.
+"""
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
 import tensorflow as tf
 
 from pipeline.config.batch_size import TPU_MULTIPLE, batch_note, global_batch_size
-from pipeline.training.strategy import tpu as tpu_strategy
-from pipeline.training.strategy.choice import Cluster, choose, find_tpu, read_cluster
-from pipeline.training.strategy.devices import DeviceSettings, configure_devices
-from pipeline.training.strategy.task_process import beat, is_supervised
+from pipeline.config.train import Train
+from pipeline.training.strategy.choice import (
+    LOCAL_TPU,
+    choose,
+    find_tpu,
+    read_cluster,
+)
+from pipeline.training.strategy.devices import configure_devices
+from sluice.errors import NodeError
 
-
-@dataclass(frozen=True)
-class StrategySettings:
-    """Settings of ``choose_distribution``; see the keys of ``train`` in the config.
-
-    A TPU on another machine takes no local paths of what is read and written.
-    """
-
-    strategy: str = "auto"
-    batch_size: int | None = None
-    batch_per_replica: int | None = None
-    steps_per_execution: int | None = None
-    replicas: int | None = None
-    processes: int | None = None
-    devices: DeviceSettings = field(default_factory=DeviceSettings)
-    paths: Sequence[str] = ()
-
-    @classmethod
-    def from_config(
-        cls, train: Mapping[str, Any], paths: Sequence[str] = ()
-    ) -> StrategySettings:
-        """Reads the section ``train`` of the config."""
-        own = {item.name for item in fields(cls)} - {"devices", "paths"}
-        given = {name: train[name] for name in own}
-        return cls(**given, devices=DeviceSettings(**train["devices"]), paths=paths)
+TPU_STEPS_PER_EXECUTION = 50
 
 
 @dataclass(frozen=True)
@@ -58,10 +38,8 @@ class Distribution:
       steps_per_execution: steps that the device runs at a time.
       workers: number of input pipelines that share the data.
       worker: number of this process among them.
-      is_chief: whether this process exports, checkpoints and writes logs.
       asynchronous_workers: number of workers of parameter servers, each of which reads
         all data.
-      static_shapes: whether all batches must have the same shape.
     """
 
     strategy: tf.distribute.Strategy
@@ -71,9 +49,7 @@ class Distribution:
     steps_per_execution: int = 1
     workers: int = 1
     worker: int = 0
-    is_chief: bool = True
     asynchronous_workers: int = 0
-    static_shapes: bool = False
 
     @property
     def replicas(self) -> int:
@@ -85,124 +61,91 @@ class Distribution:
         """Examples per step and replica."""
         return self.batch_size // self.replicas
 
+    @property
+    def static_shapes(self) -> bool:
+        """Whether all batches must have the same shape."""
+        return self.kind == "tpu"
 
-def choose_distribution(settings: StrategySettings) -> Distribution:
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process exports the model, and writes checkpoints and logs."""
+        return self.worker == 0
+
+
+def choose_distribution(train: Train) -> Distribution:
     """Configures the devices and returns the distribution to train with.
 
     Must be called before TensorFlow uses a device.
 
     Raises:
-      UsageError: the strategy asked for is not there, or a TPU on another machine is
-        given local paths.
+      UsageError: the strategy asked for is not there.
       NodeError: the devices asked for are not there, or the batch cannot be divided
         over the replicas.
     """
-    physical = configure_devices(settings.devices, settings.replicas)
+    physical = configure_devices(train.devices, train.replicas)
+    device = physical[0].device_type
     tpu, cluster = find_tpu(), read_cluster()
-    choice = choose(
-        settings.strategy,
-        gpus=len(physical) if physical[0].device_type == "GPU" else 0,
+    kind, why = choose(
+        train.strategy,
+        gpus=len(physical) if device == "GPU" else 0,
         tpu=tpu,
         cluster=cluster,
-        replicas=settings.replicas,
-        processes=settings.processes if is_supervised() else None,
+        replicas=train.replicas,
     )
-    kind = choice.kind
-    if kind == "tpu":
-        assert tpu is not None
-        strategy = tpu_strategy.connect(tpu, settings.paths)
-        place = f"the TPU {tpu.name!r}" if tpu.name != "local" else "the local TPU"
-    elif kind in ("multi_worker", "parameter_server"):
-        assert cluster is not None
-        strategy, place = _over_workers(kind, cluster)
-    else:
-        strategy, place = _on_this_machine(kind, physical)
-    replicas = strategy.num_replicas_in_sync
-    batch_size = global_batch_size(
-        settings.batch_size,
-        settings.batch_per_replica,
+    strategy = _make_strategy(kind, device, tpu[0] if tpu else "")
+    replicas, is_tpu = strategy.num_replicas_in_sync, kind == "tpu"
+    size = global_batch_size(
+        train.batch_size,
+        train.batch_per_replica,
         replicas,
-        multiple=TPU_MULTIPLE if kind == "tpu" else 1,
+        multiple=TPU_MULTIPLE if is_tpu else 1,
     )
-    plural = "replica" if replicas == 1 else "replicas"
-    line = f"{kind}: {replicas} {plural} on {place}, {choice.why}"
-    if kind == "tpu" and (note := batch_note(batch_size // replicas)):
-        line += f"; {note}"
-    default_steps = tpu_strategy.STEPS_PER_EXECUTION if kind == "tpu" else 1
-    sharing = cluster if kind == "multi_worker" else None
-    serving = cluster if kind == "parameter_server" else None
-    return Distribution(
-        strategy=strategy,
-        kind=kind,
-        line=line,
-        batch_size=batch_size,
-        steps_per_execution=settings.steps_per_execution or default_steps,
-        workers=sharing.workers if sharing else 1,
-        worker=sharing.worker if sharing else 0,
-        is_chief=sharing.is_chief if sharing else True,
-        asynchronous_workers=serving.workers if serving else 0,
-        static_shapes=kind == "tpu",
-    )
-
-
-def is_server() -> bool:
-    """Whether ``TF_CONFIG`` makes this process serve the coordinator of a training."""
-    cluster = read_cluster()
-    return bool(cluster and cluster.parameter_servers and not cluster.is_chief)
-
-
-def serve() -> NoReturn:
-    """Does what the coordinator asks for, until the process is ended."""
-    cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    if cluster.task_type == "ps":
-        tf.config.set_visible_devices([], "GPU")
-    # Else a request to a process that is gone would wait for it.
-    os.environ["GRPC_FAIL_FAST"] = "use_caller"
-    server = tf.distribute.Server(
-        cluster.cluster_spec(),
-        job_name=cluster.task_type,
-        task_index=cluster.task_id,
-        protocol="grpc",
-    )
-    print(f"serving at {server.target}", flush=True)
-    while True:
-        beat()
-        time.sleep(1)
-
-
-def _handle_sigterm_again() -> None:
-    """Reinstalls Python's handler: the coordination service has one of its own."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
-
-
-def _over_workers(kind: str, cluster: Cluster) -> tuple[tf.distribute.Strategy, str]:
-    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    place = f"{replicas} {device}s" if replicas > 1 else f"the {device}"
+    workers, worker, served = 1, 0, 0
     if kind == "multi_worker":
-        strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
-        _handle_sigterm_again()
-        return strategy, f"{cluster.workers} workers"
-    partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(
-        max_shards=cluster.parameter_servers
-    )
-    strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner)
-    servers = f"parameter servers: {cluster.parameter_servers}"
-    return strategy, f"each of {cluster.workers} workers ({servers})"
+        chiefs, task = cluster.get("chief", 0), strategy.cluster_resolver
+        workers = chiefs + cluster.get("worker", 0)
+        worker = task.task_id + (chiefs if task.task_type == "worker" else 0)
+        place = f"{workers} workers"
+    elif kind == "parameter_server":
+        served = cluster["worker"]
+        place = f"each of {served} workers"
+    elif is_tpu:
+        note = batch_note(size // replicas)
+        place, why = "the TPU", f"{why}; {note}" if note else why
+    line = f"{kind}: {replicas} replica{'s' * (replicas > 1)} on {place}, {why}"
+    default_steps = TPU_STEPS_PER_EXECUTION if is_tpu else 1
+    steps = train.steps_per_execution or default_steps
+    return Distribution(strategy, kind, line, size, steps, workers, worker, served)
 
 
-def _on_this_machine(
-    kind: str, physical: Sequence[Any]
-) -> tuple[tf.distribute.Strategy, str]:
-    type_ = physical[0].device_type
-    logical = [device.name for device in tf.config.list_logical_devices(type_)]
+def _make_strategy(kind: str, device: str, tpu: str) -> tf.distribute.Strategy:
+    if kind == "tpu":
+        return tf.distribute.TPUStrategy(_connect(tpu))
     if kind == "one_device":
-        # A strategy of one replica only adds overhead.
-        return tf.distribute.get_strategy(), f"the {type_}"
-    if len(logical) > len(physical):
-        place = f"{len(logical)} logical devices of the {type_}"
-    else:
-        place = f"{len(logical)} {type_}s" if len(logical) > 1 else f"the {type_}"
+        return tf.distribute.get_strategy()
+    if kind in ("multi_worker", "parameter_server"):
+        # It must join its cluster before TensorFlow lists the logical devices.
+        cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        if kind == "multi_worker":
+            return tf.distribute.MultiWorkerMirroredStrategy(cluster)
+        return tf.distribute.ParameterServerStrategy(cluster)
+    devices = [item.name for item in tf.config.list_logical_devices(device)]
     if kind == "mirrored":
-        return tf.distribute.MirroredStrategy(logical), place
-    strategy = tf.distribute.experimental.CentralStorageStrategy(logical, "CPU:0")
-    return strategy, place
+        return tf.distribute.MirroredStrategy(devices)
+    return tf.distribute.experimental.CentralStorageStrategy(devices, "CPU:0")
+
+
+def _connect(tpu: str) -> Any:
+    """Connects to a TPU and initializes it; returns its cluster resolver."""
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu)
+        if tpu != LOCAL_TPU:
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (tf.errors.OpError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0][:300]
+        raise NodeError(
+            f"the TPU {tpu!r} cannot be initialized: {reason}", where="train.strategy"
+        ) from error
+    return resolver

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.config.train import Train
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
 from sluice.project import own_root
@@ -58,14 +59,13 @@ def test_a_model_is_built_and_the_policy_of_keras_stays():
 
     from pipeline.training.build import ModelSettings, build_model, model_inputs
     from pipeline.training.strategy.distribution import (
-        StrategySettings,
         choose_distribution,
     )
     from tests.pipeline.training.callbacks.trainings import FEATURES, Output
 
     settings = ModelSettings(f"{__name__}:lazy", precision="mixed_bfloat16")
     inputs = model_inputs(FEATURES, Output())
-    model = build_model(settings, inputs, choose_distribution(StrategySettings()))
+    model = build_model(settings, inputs, choose_distribution(Train()))
 
     shapes = [weight.shape.as_list() for weight in model.weights]
     assert shapes == [[1, 4], [4], [4, 1], [1]]
@@ -96,7 +96,6 @@ def wide(inputs: Any, params: dict[str, Any]) -> Any:
 def test_what_is_no_model_of_the_labels_classes(function, what, found):
     from pipeline.training.build import ModelSettings, build_model, model_inputs
     from pipeline.training.strategy.distribution import (
-        StrategySettings,
         choose_distribution,
     )
     from tests.pipeline.training.callbacks.trainings import FEATURES, Output
@@ -104,7 +103,7 @@ def test_what_is_no_model_of_the_labels_classes(function, what, found):
     settings = ModelSettings(f"{__name__}:{function}")
     inputs = model_inputs(FEATURES, Output())
     with pytest.raises(NodeError, match=what) as caught:
-        build_model(settings, inputs, choose_distribution(StrategySettings()))
+        build_model(settings, inputs, choose_distribution(Train()))
     assert caught.value.actual == found
 
 

@@ -47,11 +47,10 @@ def test_a_grid_search_takes_the_best_model(data, tmp_path):
     from pipeline.training.fit import FitSettings, fit_model
     from pipeline.training.input.training_input import InputSettings, make_input
     from pipeline.training.strategy.distribution import (
-        StrategySettings,
         choose_distribution,
     )
 
-    distribution = choose_distribution(StrategySettings(batch_size=16))
+    distribution = choose_distribution(Train(batch_size=16))
     training_input = make_input(
         InputSettings([f"{data}/train*"], [f"{data}/eval*"], seed=1),
         FEATURES,
@@ -97,7 +96,6 @@ def test_the_model_run_has_readable_json(tmp_path):
     from pipeline.training.build import ModelSettings, build_model, model_inputs
     from pipeline.training.export import write_model_run
     from pipeline.training.strategy.distribution import (
-        StrategySettings,
         choose_distribution,
     )
 
@@ -105,7 +103,7 @@ def test_the_model_run_has_readable_json(tmp_path):
     model = build_model(
         settings,
         model_inputs(FEATURES, Output()),
-        choose_distribution(StrategySettings()),
+        choose_distribution(Train()),
     )
     write_model_run(model, {"loss": [math.nan, 0.5]}, str(tmp_path / "run"))
     assert json.loads((tmp_path / "run/history.json").read_text()) == {
@@ -143,7 +141,6 @@ def test_settings_are_parsed_from_what_tfx_gives(tmp_path, monkeypatch):
     monkeypatch.delenv(interrupt.CHECKPOINT_DIR, raising=False)
     settings = TrainingSettings.from_fn_args(fn_args)
     assert settings.feature_set == FEATURES
-    assert settings.strategy.batch_size == 8
     assert settings.input.seed == settings.model.seed == 17
     assert settings.model.params == {"units": 3}
     assert settings.fit.epochs == 7

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.config.train import Train
 from sluice import progress
 from sluice.compat import exclude_keras_from_autograph
 
@@ -147,11 +148,10 @@ def test_the_facts_of_a_training_are_written(model, training_input, tmp_path):
 
     from pipeline.training.progress import write_facts
     from pipeline.training.strategy.distribution import (
-        StrategySettings,
         choose_distribution,
     )
 
-    distribution = choose_distribution(StrategySettings(batch_size=BATCH))
+    distribution = choose_distribution(Train(batch_size=BATCH))
     callback = _reporter(training_input, epochs=2)
     started_s = time.monotonic()
     _fit(model, callback, epochs=2)

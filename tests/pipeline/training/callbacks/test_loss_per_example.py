@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipeline.config.train import Train
 from tests.pipeline.training.callbacks.trainings import FEATURES, Output
 
 pytestmark = pytest.mark.tf
@@ -17,13 +18,12 @@ def test_the_loss_of_a_validation_is_divided_by_its_examples(examples):
     from pipeline.training.callbacks.metrics import LossPerExample
     from pipeline.training.input.training_input import InputSettings, make_input
     from pipeline.training.strategy.distribution import (
-        StrategySettings,
         choose_distribution,
     )
 
     settings = InputSettings([f"{examples}/train*"], [f"{examples}/eval*"], seed=1)
-    plain = choose_distribution(StrategySettings(batch_size=12))
-    padded = replace(plain, static_shapes=True)
+    plain = choose_distribution(Train(batch_size=12))
+    padded = replace(plain, kind="tpu")
     names = [feature.key for feature in FEATURES.features]
     inputs = {name: tf.keras.Input((1,), name=name) for name in names}
     joined = tf.keras.layers.Concatenate()(list(inputs.values()))

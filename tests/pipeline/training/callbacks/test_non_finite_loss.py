@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.config.train import Train
 from sluice.errors import NodeError
 from sluice.project import own_root
 from tests.pipeline.training.callbacks.trainings import train, write_examples
@@ -57,7 +58,6 @@ def batch_of(data: Path, epoch: int = 0) -> int:
 
     from pipeline.training.input.training_input import InputSettings, make_input
     from pipeline.training.strategy.distribution import (
-        StrategySettings,
         choose_distribution,
     )
     from tests.pipeline.training.callbacks.trainings import (
@@ -67,7 +67,7 @@ def batch_of(data: Path, epoch: int = 0) -> int:
         Output,
     )
 
-    distribution = choose_distribution(StrategySettings(batch_size=BATCH))
+    distribution = choose_distribution(Train(batch_size=BATCH))
     paths = InputSettings([f"{data}/train*"], [f"{data}/eval*"], seed=SEED)
     batches = make_input(paths, FEATURES, Output(), distribution).train(epoch)
     return next(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.config.feature_set import Feature, FeatureSet, Label
+from pipeline.config.train import Train
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
 
@@ -68,7 +69,7 @@ def train(
       learning_rate: as in the config.
       metrics: as in the config.
       hidden_units: of the model.
-      strategy: as ``StrategySettings`` takes it.
+      strategy: as ``Train`` takes it.
       checkpoint_dir: of checkpoints.
       settings: of the callbacks.
     """
@@ -82,11 +83,10 @@ def train(
     from pipeline.training.fit import FitSettings, fit_model
     from pipeline.training.input.training_input import InputSettings, make_input
     from pipeline.training.strategy.distribution import (
-        StrategySettings,
         choose_distribution,
     )
 
-    chosen = StrategySettings(batch_size=BATCH, **(strategy or {}))
+    chosen = Train(batch_size=BATCH, **(strategy or {}))
     distribution = choose_distribution(chosen)
     paths = InputSettings([f"{data}/train*"], [f"{data}/eval*"], seed=SEED)
     training_input = make_input(paths, FEATURES, Output(), distribution)
