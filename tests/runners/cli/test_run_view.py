@@ -9,8 +9,8 @@ import time
 import pytest
 from rich.console import Console
 
-from runners.cli.run_view import RunView
-from sluice.record.parts import NodeRecord
+from runners.cli.run_view import RunView, run_with_view
+from sluice.record.parts import NodeRecord, PushRecord
 from sluice.record.run_record import RunRecord
 
 pytestmark = pytest.mark.unit
@@ -94,3 +94,13 @@ def test_a_terminal_gets_one_live_row_per_node():
     assert "running" in shown
     assert "epoch 2/5" in shown
     assert "Pusher" in shown
+
+
+def test_a_rehearsal_that_has_pushed_has_no_command_to_predict(tmp_path, capsys):
+    """It has a config but no stored spans."""
+    (tmp_path / "config.json").write_text("{}")
+    record = RunRecord("r", "p", report_uri=str(tmp_path / "report.html"))
+    record.pushes = [PushRecord("serving", "pushed", 1, "serving/1")]
+    record.end()
+    assert run_with_view(False, lambda _: record) == 0
+    assert "predict" not in capsys.readouterr().err
