@@ -27,8 +27,7 @@ try:
     import click
 
     from runners.cli.echo import echo_error, echo_json, echoed_warnings
-    from runners.cli.exit_on_sigint import exit_on_sigint
-    from runners.cli.options import CliState, typed_command
+    from runners.cli.options import CliState, exit_on_sigint, typed_command
     from sluice.errors import ExitCode, SluiceError
     from sluice.network import begin_command
     from sluice.printable import printable

@@ -16,6 +16,14 @@ from runners.cli.echo import echo_json
 if TYPE_CHECKING:
     from runners.engine import Engine
 
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sluice.errors import ExitCode
+
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
@@ -133,3 +141,17 @@ def json_result(function: Callable[..., Result]) -> Callable[..., int]:
         return result.exit_code
 
     return call
+
+
+@contextmanager
+def exit_on_sigint() -> Iterator[None]:
+    """Ends the process at once on Ctrl-C, while there is nothing to clean up.
+
+    A ``KeyboardInterrupt`` raised during an import is lost in some callbacks of the
+    interpreter, and pydantic turns it into a panic.
+    """
+    before = signal.signal(signal.SIGINT, lambda *_: os._exit(ExitCode.INTERRUPTED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

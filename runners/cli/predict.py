@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from components.tfrecord_gen.input_files import Window
 from pipeline.config.config import Config
 from runners.cli.echo import echo_json
 from runners.cli.options import config_argument, json_option, workspace_option
-from runners.operations import predict as operation
+from runners.operations.pipeline_request import (
+    config_words,
+    next_command,
+    published_in,
+)
+from serving.model_store import ModelVersion, store_at
+from sluice.errors import ServingError, UsageError
+from sluice.storage.local_copy import local_copy
+from sluice.storage.storage import is_remote
+
+if TYPE_CHECKING:
+    from serving.predictor import Prediction, Predictor
 
 
 @click.command()
@@ -26,7 +43,7 @@ from runners.operations import predict as operation
 )
 @workspace_option
 @json_option
-def predict(
+def predict_(
     config: Config,
     files: tuple[str, ...],
     limit: int | None,
@@ -40,7 +57,93 @@ def predict(
     reads JSON lines from standard input. A version is loaded only if it is byte for
     byte what was pushed. With --json an error is JSON, too.
     """
-    for prediction in operation.predict(
-        config, files, limit=limit, version=version, trust=trust
-    ):
+    for prediction in predict(config, files, limit=limit, version=version, trust=trust):
         echo_json(asdict(prediction))
+
+
+def predict_command(config: Config, name: str, window: Window) -> str | None:
+    """Returns a command to predict with the pushed model; None without local data."""
+    if is_remote(window.base):
+        return None
+    # A file of the split that is evaluated, if files have splits.
+    judged = "test" if "test" in config.data.split_names else "eval"
+    of_split = [file for file in window.files if file.split in (judged, None)]
+    example = Path(of_split[-1].path if of_split[-1].span else of_split[0].path)
+    if not example.exists():
+        return None
+    if Path.cwd() in example.parents:
+        example = example.relative_to(Path.cwd())
+    words = ["predict", name, str(example), "--limit", "5"]
+    for override in config.origin.overrides:
+        if override.startswith("push."):
+            words += ["--set", override]
+    return next_command(*words)
+
+
+def predict(
+    config: Config,
+    files: Sequence[str],
+    *,
+    limit: int | None = None,
+    version: int | None = None,
+    trust: bool = False,
+) -> Iterator[Prediction]:
+    """Loads the model and yields its predictions.
+
+    Args:
+      config: of the pipeline.
+      files: TFRecords of tf.Example, images, or JSON lines of raw features; ``-`` for
+        JSON lines on standard input.
+      limit: stop after this many predictions.
+      version: of the model; None for the newest.
+      trust: load a version that differs from what was pushed; a model can run any code.
+
+    Raises:
+      UsageError: there is no such version.
+      ServingError: the version differs from what was pushed, or cannot be loaded.
+    """
+    store = store_at(published_in(config))
+    versions = {item.version: item for item in store.versions()}
+    if not versions:
+        raise UsageError(
+            f"no version of {config.name} has been pushed yet",
+            where=store.uri,
+            hint=next_command("run", *config_words(config)),
+        )
+    chosen = versions.get(max(versions) if version is None else version)
+    if chosen is None:
+        raise UsageError(
+            f"there is no version {version}",
+            where=store.uri,
+            expected=", ".join(map(str, sorted(versions))),
+        )
+    with ExitStack() as stack:
+        local_dir = stack.enter_context(local_copy(chosen.uri))
+        if not trust:
+            _check_pushed(replace(chosen, uri=str(local_dir)), chosen.uri)
+        yield from _load(local_dir).predict_files(
+            list(files), limit=limit, max_row_bytes=config.examples.max_record_bytes
+        )
+
+
+def _load(model_dir: Path) -> Predictor:
+    # At import, native libraries print errors about missing GPUs; failures still raise.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    from serving.predictor import Predictor
+
+    return Predictor(model_dir)
+
+
+def _check_pushed(chosen: ModelVersion, uri: str) -> None:
+    """Refuses a version that was not recorded by a push, or has changed since."""
+    if difference := chosen.difference():
+        raise ServingError(
+            f"version {chosen.version} differs from what was pushed: it was not loaded",
+            where=uri,
+            expected=f"files with the digest {chosen.digest}"
+            if chosen.digest
+            else "a version that Sluice has pushed",
+            actual=difference,
+            hint="choose another with --version, or push again; --trust loads it all "
+            "the same, and runs the code in it",
+        )

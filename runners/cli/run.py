@@ -8,10 +8,10 @@ import click
 
 from pipeline.config.find import find_config
 from runners.cache.up_to_date import is_probably_up_to_date
-from runners.cli.exit_on_sigint import exit_on_sigint
 from runners.cli.options import (
     CliState,
     config_options,
+    exit_on_sigint,
     json_option,
     typed_command,
     wait_option,

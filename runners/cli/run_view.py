@@ -136,7 +136,7 @@ def _predict_command(record: RunRecord) -> str | None:
         return None
     from components.tfrecord_gen.span_choice import SPANS_FILE, SpanChoice
     from pipeline.config.serialize import read_stored_config
-    from runners.operations.predict import predict_command
+    from runners.cli.predict import predict_command
 
     # A rehearsal has no stored spans; `sluice gc` deletes the config.
     if not all((run_dir / name).exists() for name in ("config.json", SPANS_FILE)):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import click
 
+from pipeline.config.config import Config
 from runners.cli.options import (
     config_options,
     json_option,
@@ -12,8 +16,23 @@ from runners.cli.options import (
 )
 from runners.cli.run import accept_data_option, no_cache_option, tags_option
 from runners.cli.run_view import run_with_view
+from runners.cloud.check_cloud import check_cloud
+from runners.cloud.cloud_locations import cloud_locations
+from runners.cloud.compile_spec import CompiledSpec, compile_checked
+from runners.cloud.image import check_images
+from runners.cloud.job_inputs import explain_storage, job_parameters, upload
+from runners.cloud.refresh import follow, record_uri_of
+from runners.cloud.spec import read_spec
+from runners.cloud.submitted_job import job_lock, save_job
+from runners.cloud.task_settings import tasks_of
 from runners.engine import Observer
+from runners.operations.prepared_run import PreparedRun
+from runners.operations.run import check_run, parse_tags, prepare_run
+from runners.vertex.client import RUN_LABEL, VertexService, service_of, vertex_job
+from sluice.errors import SluiceError
 from sluice.record.run_record import RunOptions, RunRecord
+from sluice.storage.storage import storage_for
+from sluice.workspace import private_umask
 
 
 @click.command()
@@ -24,7 +43,7 @@ from sluice.record.run_record import RunOptions, RunRecord
 @tags_option
 @workspace_option
 @json_option
-def submit(
+def submit_(
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],
@@ -41,15 +60,121 @@ def submit(
     one that failed: the service has its finished nodes in its cache.
     """
     from pipeline.config.load import load_config
-    from runners.operations import submit as operations
 
     command = typed_command()
     options = RunOptions(use_cache=not no_cache, accept_data=accept_data)
 
     def operate(observer: Observer) -> RunRecord:
         config = load_config(name, profile=profile, overrides=overrides)
-        return operations.submit(
+        return submit(
             config, options, command=command, tags=tags, wait=wait, observer=observer
         )
 
     return run_with_view(as_json, operate)
+
+
+_POLL_S = 10.0
+
+
+def submit(
+    config: Config,
+    options: RunOptions,
+    *,
+    command: str = "runners.cli.submit",
+    tags: Sequence[str] = (),
+    wait: bool = False,
+    poll_s: float = _POLL_S,
+    observer: Observer | None = None,
+) -> RunRecord:
+    """Submits a run; its spans are chosen now, as those of a local run.
+
+    Args:
+      config: of the pipeline, with a ``cloud`` section.
+      options: of the run: the cache and the data gate.
+      command: the command line or the caller, for the record.
+      tags: see ``run``.
+      wait: whether to wait for the end of the run.
+      poll_s: how often the service is asked meanwhile.
+      observer: of the run.
+
+    Returns:
+      The record; its status is ``running`` where the run goes on in the service.
+
+    Raises:
+      UsageError: the config or the data is wrong, or an image is not in its registry.
+      RemoteError: the service does not answer any more while its run is waited for.
+    """
+    observer = observer or Observer()
+    # Before the data is looked for: data of this machine is a problem.
+    check_cloud(config)
+    tag_values, service = parse_tags(tags), service_of(config)
+    config = check_run(config, options, observer)
+    # The data is listed: without a network this fails, and nothing has begun.
+    prepared = prepare_run(config, cloud_locations(config).serving_dir)
+    check_images(config)
+    observer.on_note("compiling for the service")
+    compiled = compile_checked(config)
+    for warning in compiled.warnings:
+        observer.on_warning(warning)
+    with private_umask(config.private):
+        record = prepared.begin(options, command, tag_values)
+        run_dir = prepared.workspace.run_dir(record.run_id)
+        with job_lock(run_dir):
+            _submit(prepared, compiled, record, service, observer, run_dir)
+        if wait and record.status == "running":
+            return follow(run_dir, config, observer, poll_s)
+    return record
+
+
+def _submit(
+    prepared: PreparedRun,
+    compiled: CompiledSpec,
+    record: RunRecord,
+    service: VertexService,
+    observer: Observer,
+    run_dir: Path,
+) -> None:
+    """Submits a run that has begun; a refusal ends its record."""
+    config, job = prepared.config, compiled.job
+    job_id = f"run-{config.name[:100]}-{record.run_id}".lower()
+    # First: if this process is killed, the service is asked for the job of this name.
+    page = service.page(job_id)
+    save_job(run_dir, service.name_of(job_id), page)
+    record.set_graph(read_spec(job).graph())
+    prepared.save(record)
+    observer.on_begin(record)
+    labels = {RUN_LABEL: record.run_id.lower()}
+    try:
+        prepared.record_inputs(record)
+        _add_inputs(prepared, compiled, record.options)
+        uri = f"{record_uri_of(config, record.run_id)}/config.json"
+        with explain_storage(config):
+            content = (run_dir / "config.json").read_bytes()
+            storage_for(uri).write_atomically(uri, content)
+        service.submit(job_id, vertex_job(config, job, labels))
+        observer.on_note(f"submitted: {page}")
+    except SluiceError as error:
+        record.fail(str(error), error.exit_code)
+        record.end()
+    record.save(run_dir)
+
+
+def _add_inputs(
+    prepared: PreparedRun, compiled: CompiledSpec, options: RunOptions
+) -> None:
+    """Sets the parameters of a job, and copies what it reads into the bucket."""
+    job, serving_dir = compiled.job, prepared.serving_dir
+    with explain_storage(prepared.config):
+        values = job_parameters(
+            job,
+            serving_dir,
+            cloud_locations(prepared.config).inputs_uri,
+            prepared.choice,
+            options.accept_data,
+        )
+        for item in compiled.uploads:
+            upload(item)
+    job["runtimeConfig"].setdefault("parameterValues", {}).update(values)
+    if not options.use_cache:
+        for task in tasks_of(job["pipelineSpec"]).values():
+            task["cachingOptions"] = {"enableCache": False}

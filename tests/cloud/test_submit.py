@@ -8,6 +8,8 @@ from fake_vertex import CUT, LOST
 
 from components.tfrecord_gen.span_choice import SpanChoice
 from pipeline.config.load import load_config
+from runners.cli import submit as operations
+from runners.cli.lineage import find_lineage
 from runners.cli.logs import find_log
 from runners.cli.main import main
 from runners.cloud import refresh
@@ -15,8 +17,6 @@ from runners.cloud.cloud_locations import Upload
 from runners.cloud.compile_spec import CompiledSpec
 from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock
-from runners.operations import submit as operations
-from runners.operations.lineage import find_lineage
 from runners.vertex.client import VertexService
 from sluice.errors import RemoteError, UsageError
 from sluice.record.run_record import RunOptions, RunRecord
@@ -318,7 +318,7 @@ def test_kubeflow_is_compiled_for_only(project, bucket):
 
 
 def test_a_missing_bucket_ends_the_run(project, bucket, monkeypatch):
-    monkeypatch.setattr("runners.operations.submit.check_cloud", lambda config: [])
+    monkeypatch.setattr("runners.cli.submit.check_cloud", lambda config: [])
     given = [*on_vertex(bucket), "cloud.root=gs://there-is-none/s"]
     record = operations.submit(load_config("digits", overrides=given), RunOptions())
     assert (record.status, record.exit_code) == ("failed", RemoteError.exit_code)

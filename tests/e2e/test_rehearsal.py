@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.operations.rehearse import rehearse
+from runners.cli.rehearse import rehearse
 from sluice.workspace import locate, workspaces_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]

@@ -256,7 +256,7 @@ def test_a_project_whose_package_hides_ours(root, sluice):
 def test_the_predict_command_repeats_the_options(root, monkeypatch):
     from pipeline.config.load import load_config
     from pipeline.graph.choose_spans import choose_data
-    from runners.operations.predict import predict_command
+    from runners.cli.predict import predict_command
 
     monkeypatch.setattr(sys, "argv", ["/bin/sluice", "run"])
     monkeypatch.setenv("SLUICE_WORKSPACE", "/w")

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from runners.cli.render_verdict import MAX_DETAILS, MAX_ROWS, print_verdict
+from runners.cli.render_run import MAX_DETAILS, MAX_ROWS, print_verdict
 from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit

@@ -9,14 +9,14 @@ import time
 
 import pytest
 
-from runners.cli.exit_on_sigint import exit_on_sigint
+from runners.cli.options import exit_on_sigint
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
 
 _PROGRAM = """
 import time
-from runners.cli.exit_on_sigint import exit_on_sigint
+from runners.cli.options import exit_on_sigint
 
 class Swallows:
     def __del__(self):
