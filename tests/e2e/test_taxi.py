@@ -168,7 +168,7 @@ def test_the_page_in_a_browser(record, report_pages):
             "validate.max_examples={train: 19}",
             3,
             "Not pushed: the data gate stopped the run",
-            "1 to 19",
+            "limit ≤ 19",
             ("Verdict", "Run", "Data", "Provenance"),
         ),
         (
