@@ -133,7 +133,7 @@ def test_a_file_that_is_not_a_config(root, sluice, text, words):
 def test_validate_warns_of_a_strategy_that_is_not_here(root, sluice):
     code, out, err = sluice("validate", "digits", "--set", "train.strategy=tpu")
     assert (code, out) == (0, "configs/digits.yaml: valid\n")
-    assert "warning: no TPU was found for the strategy 'tpu'" in err
+    assert "warning: tpu needs a TPU" in err
 
 
 def test_missing_sample_data_names_the_command(root, sluice):
@@ -295,7 +295,7 @@ def test_data_make_from_files(root, sluice, tmp_path_factory):
     trips.write_text("fare,tip\n1\n")
     code, _, err = sluice(*arguments)
     assert code == 3
-    assert f"{trips}:2" in err
+    assert "row 1 after the header" in err and str(trips) in err
     code, _, err = sluice("data", "make", "csv", "--from", "nowhere")
     assert code == 2
     assert "nothing at this path" in err
