@@ -325,7 +325,7 @@ def test_the_page_of_a_rejected_model(rejected, report_pages):
 
 
 @pytest.mark.usefixtures("second")
-def test_fewer_epochs_train_again_and_reuse_the_evaluation_of_the_baseline(
+def test_fewer_epochs_train_again_and_are_compared_with_the_baseline(
     project, run_config
 ):
     config = load_config("digits", cwd=project)
@@ -337,11 +337,6 @@ def test_fewer_epochs_train_again_and_reuse_the_evaluation_of_the_baseline(
     assert _ran(record) == {"Trainer", "Evaluator", "ModelVerdict", "Pusher"}
     row = record.gates[-1]["rows"][0]
     assert row["baseline"] == pytest.approx(third.gates[-1]["rows"][0]["actual"])
-    evaluations = (workspace.artifacts / "Evaluator" / "evaluation").iterdir()
-    newest = max(evaluations, key=lambda path: int(path.name))
-    evaluated = json.loads((newest / "evaluated.json").read_text())
-    assert evaluated["models"].keys() == {"candidate", "baseline"}
-    assert evaluated["baseline_from"], "the baseline was evaluated again"
     assert record.pushes[0].state in ("pushed", "blocked")
     assert (record.exit_code == 0) == record.gates[-1]["passed"]
 
