@@ -121,6 +121,11 @@ def remedy(kind: str) -> tuple[str, str | None]:
     if kind in SCHEMA_KINDS:
         text = "correct the data; or, if the data is right, the schema"
         return text, "schema diff"
+    if kind in COMPARISON_NAMES:
+        return (
+            "correct the data, or raise the limit of the comparator in the schema",
+            None,
+        )
     return "correct the data, or the limits in the config's `validate`", None
 
 

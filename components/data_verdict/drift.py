@@ -41,6 +41,10 @@ _MEASURES = {
 }
 # What TFDV says of the value that differs most.
 _LARGEST = "maximum difference is: "
+_NOT_COMPARED = (
+    "TFDV has measured no distance: one of both has no values of the feature that are "
+    "finite numbers or text"
+)
 
 
 @dataclass(frozen=True)
@@ -180,13 +184,13 @@ def _rows(
             "not_compared",
             pair.split,
             f"{COMPARISON_NAMES[pair.kind]}: {name!r}",
-            _not_measured(current.get(name), name in control, measured[name]),
+            _NOT_COMPARED,
             feature=name,
             limit="measured",
             baseline=pair.against,
             actual=None,
         )
-        if row.why:
+        if not (measured[name] and _has_text(current[name])):
             yield row
             continue
         for item in measured[name]:
@@ -203,24 +207,11 @@ def _rows(
                 )
 
 
-def _not_measured(
-    current: statistics_pb2.FeatureNameStatistics | None,
-    has_control: bool,
-    measured: Sequence[Distance],
-) -> str:
-    """Returns why a feature was not compared, empty if it was.
-
-    TFDV counts all bytes that are not text as one value.
-    """
-    if current is None:
-        return "the feature is missing from this data"
-    if not has_control:
-        return "the feature is missing from the data that it is compared with"
-    strings = current.string_stats
+def _has_text(feature: statistics_pb2.FeatureNameStatistics) -> bool:
+    """Whether most values are text: TFDV counts all other bytes as one value."""
+    strings = feature.string_stats
     values = strings.common_stats.tot_num_values or strings.common_stats.num_non_missing
-    if 2 * strings.invalid_utf8_count > values:
-        return "distances are not measured on bytes that are not text"
-    return "" if measured else "TFDV has measured no distance"
+    return 2 * strings.invalid_utf8_count <= values
 
 
 def _why(item: Distance, largest: str | None, withheld: bool) -> str:

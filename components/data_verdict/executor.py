@@ -38,7 +38,6 @@ from sluice.splits import (
 from sluice.storage.storage import storage_for
 
 DISTANCES_FILE = "distances.json"
-_MAX_DISTANCES = 1000
 
 
 class Executor(base_executor.BaseExecutor):
@@ -130,10 +129,7 @@ def _publish_comparisons(
             "check": item.pair.kind,
             "split": item.pair.split,
             "against": item.pair.against,
-            "features": [
-                asdict(distance) for distance in item.distances[:_MAX_DISTANCES]
-            ],
-            "features_left_out": max(0, len(item.distances) - _MAX_DISTANCES),
+            "features": [*map(asdict, item.distances)],
         }
         for item in comparisons
     ]

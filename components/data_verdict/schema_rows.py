@@ -84,11 +84,10 @@ def schema_rows(
     ]
     rows += [*filter(None, large.values()), *not_finite.values()]
     rows = [withhold_values(x) if x.feature in sensitive else x for x in rows]
-    if anomalies.HasField("dataset_anomaly_info"):
-        for reason in _reasons(anomalies.dataset_anomaly_info):
-            kind, limit = anomaly_kind(reason.type), reason.short_description
-            why = one_line(reason.description)
-            rows.append(anomaly(kind, split, "whole data set", why, limit=limit))
+    for reason in anomalies.dataset_anomaly_info.reason:
+        kind, limit = anomaly_kind(reason.type), reason.short_description
+        why = one_line(reason.description)
+        rows.append(anomaly(kind, split, "whole data set", why, limit=limit))
     return rows
 
 
@@ -138,7 +137,7 @@ def _of_feature(
     features: _Features, name: str, info: anomalies_pb2.AnomalyInfo
 ) -> Iterator[Check]:
     by_kind: dict[str, list[anomalies_pb2.AnomalyInfo.Reason]] = {}
-    for reason in _reasons(info):
+    for reason in info.reason:
         by_kind.setdefault(anomaly_kind(reason.type), []).append(reason)
     # A feature with a shape must be in every example: if it is missing from some, TFDV
     # reports the shape too.
@@ -148,17 +147,6 @@ def _of_feature(
         why = one_line(" ".join(reason.description.strip() for reason in reasons))
         words = reasons[0].short_description or "as in the schema"
         yield features.row(kind, name, why, words)
-
-
-def _reasons(
-    info: anomalies_pb2.AnomalyInfo,
-) -> list[anomalies_pb2.AnomalyInfo.Reason]:
-    """Returns an anomaly's reasons; if it has none, one with its descriptions."""
-    return list(info.reason) or [
-        anomalies_pb2.AnomalyInfo.Reason(
-            description=info.description, short_description=info.short_description
-        )
-    ]
 
 
 def _fits(features: _Features, name: str) -> bool:

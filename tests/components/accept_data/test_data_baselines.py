@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tensorflow_metadata.proto.v0 import statistics_pb2
@@ -17,9 +18,10 @@ from components.accept_data.data_baselines import (
     read_entry,
     write_entry,
 )
-from components.tfrecord_gen.report import FileReport, Report, SplitReport
+from components.tfrecord_gen.report import Report, SplitReport
 from sluice.errors import DataError
 from sluice.storage.storage import Storage
+from tests.kit.ingestion_reports import a_file, a_report
 
 pytestmark = pytest.mark.unit
 
@@ -109,38 +111,23 @@ def test_a_damaged_entry_is_named(tmp_path, damaged):
     assert caught.value.where == f"{folder}/{damaged}"
 
 
-def _report(*digests: str, spans: tuple[int, ...] = (), train: int = 12) -> Report:
-    files = tuple(
-        FileReport(
-            path=f"/somewhere/{index}",
-            span=None,
-            version=None,
-            split="train",
-            size_bytes=1,
-            sha256=sha256,
-            compression="none",
-            records=1,
-            quarantined=0,
-            lost_bytes=0,
-        )
-        for index, sha256 in enumerate(digests)
-    )
-    splits = {"train": SplitReport(train, 1)}
-    return Report(files, splits, 1, 0, 0, 1, 0.0, spans=spans)
+def _report(folder: Path, *names: str, train: int = 12, **fields: Any) -> Report:
+    files = [a_file(folder / name, [{"x": [name.encode()]}]) for name in names]
+    return a_report(*files, splits={"train": SplitReport(train, 1)}, **fields)
 
 
-def test_the_identity_is_the_content():
-    identity = identify(_report("a", "b"))
-    assert identity == identify(_report("b", "a"))
-    assert identity.fingerprint != identify(_report("a", "c")).fingerprint
+def test_the_identity_is_the_content(tmp_path):
+    identity = identify(_report(tmp_path, "a", "b"))
+    assert identity == identify(_report(tmp_path / "copy", "b", "a"))
+    assert identity.fingerprint != identify(_report(tmp_path, "a", "c")).fingerprint
     assert identity.span == "data"
-    assert identify(_report("a", spans=(6, 7))).span == "7"
+    assert identify(_report(tmp_path, "a", spans=(6, 7))).span == "7"
 
 
 def test_a_store_holds_data_with_the_same_splits(tmp_path):
-    report = _report("a")
-    assert not holds(str(tmp_path), report)
-    _accept(tmp_path, identify(report))
-    assert holds(str(tmp_path), report)
-    assert not holds(str(tmp_path), _report("b"))
-    assert not holds(str(tmp_path), _report("a", train=11))
+    store, report = tmp_path / "accepted", _report(tmp_path, "a")
+    assert not holds(str(store), report)
+    _accept(store, identify(report))
+    assert holds(str(store), report)
+    assert not holds(str(store), _report(tmp_path, "b"))
+    assert not holds(str(store), _report(tmp_path, "a", train=11))

@@ -135,6 +135,9 @@ def test_a_change_against_a_lost_baseline_fails_the_gate(evaluations, tmp_path):
     executor = "components.model_verdict.executor.Executor"
     blessing = _run(tmp_path, executor, inputs, titles)["blessing"]
     assert blessing["metadata"]["blessed"] == 0
+    # Found: a hashed number, so that round two said "no baseline yet". The resolver's
+    # filter is name="<current_model_id of the blessing>".
+    assert blessing["metadata"]["current_model_id"] == "a/candidate"
     verdict = json.loads((tmp_path / "verdict" / "verdict.json").read_text())
     whys = " ".join(row["why"] for row in verdict["rows"])
     assert "version 1 is missing: " in whys

@@ -11,11 +11,10 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from components.data_verdict.policy import Policy, Settings
-from components.tfrecord_gen.report import FileReport, Report, SplitReport
+from components.tfrecord_gen.report import SplitReport
 from sample_data.tf_example import encode
 from sluice.record.verdict import Verdict
-from sluice.storage import digest
-from sluice.tfrecords import tfrecord
+from tests.kit.ingestion_reports import a_file, a_report
 
 SPLITS = ("train", "eval")
 SCHEMA = """
@@ -172,14 +171,12 @@ class Workbench:
         from components.data_verdict.drift import validate
 
         folder = self.folder
-        files = []
-        for split, given in records.items():
-            path = folder / f"{split} 0.tfrecord"
-            path.parent.mkdir(exist_ok=True)
-            tfrecord.write(path, [encode(record) for record in given])
-            files.append(_file_report(path, split, len(given)))
+        files = [
+            a_file(folder / f"{split} 0.tfrecord", given, split)
+            for split, given in records.items()
+        ]
         splits = {split: SplitReport(len(given), 1) for split, given in records.items()}
-        report = Report(tuple(files), splits, 1, 0, 0, 1, 0.0, spans=spans)
+        report = a_report(*files, splits=splits, spans=spans)
         _write(folder / "q" / "report.json", report.to_json())
         _write(folder / "schema" / "schema.pbtxt", str(schema).encode())
         statistics = self._statistics(records)
@@ -213,21 +210,6 @@ class Workbench:
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-
-
-def _file_report(path: Path, split: str, records: int) -> FileReport:
-    return FileReport(
-        path=str(path),
-        span=None,
-        version=None,
-        split=split,
-        size_bytes=path.stat().st_size,
-        sha256=digest.of_file(path),
-        compression="none",
-        records=records,
-        quarantined=0,
-        lost_bytes=0,
-    )
 
 
 @pytest.fixture

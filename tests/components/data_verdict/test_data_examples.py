@@ -12,10 +12,10 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.search_records import add_examples
 from components.tfrecord_gen.hash_splits import HashSplits
-from components.tfrecord_gen.report import FileReport, Report
+from components.tfrecord_gen.report import FileReport
 from sample_data.tf_example import encode
 from sluice.record.verdict import Check
-from sluice.tfrecords import tfrecord
+from tests.kit.ingestion_reports import a_file, a_report
 
 pytestmark = pytest.mark.unit
 
@@ -40,22 +40,6 @@ GOOD = {
 BAD = {**GOOD, "fare": [-1.0]}
 
 
-def _file(path: Path, records: list[dict], split: str | None = "train") -> FileReport:
-    tfrecord.write(path, [encode(record) for record in records])
-    return FileReport(
-        path=str(path),
-        span=None,
-        version=None,
-        split=split,
-        size_bytes=0,
-        sha256="",
-        compression="none",
-        records=len(records),
-        quarantined=0,
-        lost_bytes=0,
-    )
-
-
 def _row(kind: str = "out_of_range", feature: str = "fare", **changes: Any) -> Check:
     fields: dict[str, Any] = {
         "check": f"feature {feature!r}",
@@ -72,7 +56,7 @@ def _row(kind: str = "out_of_range", feature: str = "fare", **changes: Any) -> C
 
 
 def _find(files: list[FileReport], *rows: Check, **options: Any) -> list[list[str]]:
-    reports = [Report(tuple(files), {}, 1, 0, 0, 1, 0.0)]
+    reports = [a_report(*files)]
     return [
         list(row.examples) for row in add_examples(rows, reports, SCHEMA, **options)
     ]
@@ -103,15 +87,15 @@ def test_a_record_that_breaks_the_schema_is_found(
     tmp_path, kind, feature, values, shown
 ):
     bad = {key: x for key, x in {**GOOD, feature: values}.items() if x}
-    file = _file(tmp_path / "with space.tfrecord", [GOOD, bad, GOOD])
+    file = a_file(tmp_path / "with space.tfrecord", [GOOD, bad, GOOD])
     assert _find([file], _row(kind, feature)) == [[f"{file.path}, record 2: {shown}"]]
 
 
 def test_the_search_ends_after_five_examples_of_the_split(tmp_path):
     files = [
-        _file(tmp_path / "eval", [BAD] * 3, "eval"),
-        _file(tmp_path / "train-0", [GOOD, *[BAD] * 4]),
-        _file(tmp_path / "train-1", [BAD] * 4),
+        a_file(tmp_path / "eval", [BAD] * 3, "eval"),
+        a_file(tmp_path / "train-0", [GOOD, *[BAD] * 4]),
+        a_file(tmp_path / "train-1", [BAD] * 4),
     ]
     (found,) = _find(files, _row())
     assert [line.split(": ")[0] for line in found] == [
@@ -122,7 +106,7 @@ def test_the_search_ends_after_five_examples_of_the_split(tmp_path):
 
 
 def test_values_of_a_sensitive_feature_are_withheld(tmp_path):
-    file = _file(tmp_path / "a", [{**GOOD, "pay": [b"Jane Doe"]}])
+    file = a_file(tmp_path / "a", [{**GOOD, "pay": [b"Jane Doe"]}])
     (found,) = _find([file], _row("new_value", "pay"), sensitive=["pay"])
     assert found == [f"{file.path}, record 1"]
 
@@ -134,14 +118,14 @@ def test_passing_rows_and_kinds_without_records_are_not_searched(tmp_path):
         _row("drift"),
         _row(severity="warn", passed=True),
     ]
-    found = _find([_file(tmp_path / "a", [BAD])], *rows)
+    found = _find([a_file(tmp_path / "a", [BAD])], *rows)
     assert [len(examples) for examples in found] == [0, 0, 0, 1]
 
 
 def test_missing_and_damaged_files_are_skipped(tmp_path):
-    gone = _file(tmp_path / "gone", [GOOD])
+    gone = a_file(tmp_path / "gone", [GOOD])
     Path(gone.path).unlink()
-    cut = _file(tmp_path / "cut", [BAD, GOOD])
+    cut = a_file(tmp_path / "cut", [BAD, GOOD])
     Path(cut.path).write_bytes(Path(cut.path).read_bytes()[:-5])
     (found,) = _find([gone, cut], _row())
     assert found == [f"{cut.path}, record 1: fare -1"]
@@ -149,7 +133,7 @@ def test_missing_and_damaged_files_are_skipped(tmp_path):
 
 def test_hashed_records_are_searched_by_split(tmp_path):
     bad: list[Any] = [{**GOOD, "fare": [-1.0 - n]} for n in range(40)]
-    file = _file(tmp_path / "a", bad, None)
+    file = a_file(tmp_path / "a", bad, None)
     splits = HashSplits(train=1, eval=1)
     (found,) = _find([file], _row(), hash_splits=splits)
     mine = [
@@ -162,8 +146,8 @@ def test_hashed_records_are_searched_by_split(tmp_path):
 
 def test_serving_examples_are_searched_in_their_own_files(tmp_path):
     files = [
-        _file(tmp_path / "a", [BAD], None),
-        _file(tmp_path / "sent", [GOOD, {**GOOD, "fare": [-2.0]}], "serving"),
+        a_file(tmp_path / "a", [BAD], None),
+        a_file(tmp_path / "sent", [GOOD, {**GOOD, "fare": [-2.0]}], "serving"),
     ]
     assert _find(files, _row(slice="serving"), _row()) == [
         [f"{files[1].path}, record 2: fare -2"],

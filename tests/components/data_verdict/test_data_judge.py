@@ -11,6 +11,7 @@ from components.accept_data.data_baselines import Entry
 from components.data_verdict.judge import Evidence, judge
 from components.data_verdict.policy import Policy, Rule, Settings
 from components.tfrecord_gen.report import FirstError, Problem, Report
+from tests.kit.ingestion_reports import a_report
 
 pytestmark = pytest.mark.unit
 
@@ -32,16 +33,7 @@ def _judge(policy: Policy | None = None, count: int = 10, **changes: Any) -> lis
 
 
 def _report(**fields: Any) -> dict[str, Report]:
-    known: dict[str, Any] = {
-        "files": (),
-        "splits": {},
-        "records": 100,
-        "quarantined": 0,
-        "lost_bytes": 0,
-        "bytes": 1000,
-        "corrupt_fraction": 0.0,
-    }
-    return {"overall": Report(**(known | fields))}
+    return {"overall": a_report(**fields)}
 
 
 def test_clean_data_passes_with_a_row_per_check():
