@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from pipeline.config.problems import KeyPath
@@ -108,7 +107,7 @@ def _read_yaml(text: str, shown: str, below: KeyPath | None = None) -> Layer:
     try:
         node = yaml.compose(text)
         data: Any = None if node is None else yaml.constructor.construct_document(node)
-    except (YAMLError, ValueError, RecursionError) as error:
+    except Exception as error:  # ruamel lets errors of its constructors through.
         raise ConfigError(
             f"this is not valid YAML: {getattr(error, 'problem', error)}",
             where=location(getattr(error, "problem_mark", None)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.config.layers import Layer, read_file, read_override
@@ -82,6 +82,7 @@ _PARTS = [*" \n\t,:-?[]{}&*!|>%@`\"'#~<=\\._+", "%YAML 1.", "---", "\\U", "!!", 
 
 
 @settings(deadline=None, max_examples=300)
+@example("!!bool")
 @given(st.lists(st.sampled_from([*_PARTS, *"abFx019"]), max_size=16).map("".join))
 def test_any_text_is_read_or_refused(text):
     with suppress(ConfigError):
