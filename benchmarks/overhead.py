@@ -36,7 +36,7 @@ prepare_environment()
 from pipeline.graph.create_pipeline import create_pipeline
 from pipeline.config.load import load_config
 from pipeline.graph.locations import local_locations
-from pipeline.graph.validate_graph import validate_pipeline
+from pipeline.graph.custom_nodes import validate_pipeline
 from sluice.project import activate
 from sluice.workspace import locate, workspaces_in
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner

@@ -42,14 +42,9 @@ class GraphContext:
     accept_data: str | None = None
 
     @property
-    def splits(self) -> list[str]:
-        """The splits of the config, ``train`` first."""
-        return self.config.data.split_names
-
-    @property
     def judged_split(self) -> str:
         """The split that the model gate evaluates."""
-        return "test" if "test" in self.splits else "eval"
+        return "test" if "test" in self.config.data.split_names else "eval"
 
 
 def of_tfrecord_gen(context: GraphContext) -> Arguments:
@@ -64,13 +59,23 @@ def of_serving_tfrecord_gen(context: GraphContext) -> Arguments:
 
 def ingestion_of(config: Config, split: str | None = None) -> Ingestion:
     """Returns the settings of an ingestion: of the data, or of serving requests."""
-    data = config.data
+    data, limits = config.data, config.examples.images
     serving = {SERVING: data.serving or ""}
+    images = [
+        ImageCheck(
+            feature=name,
+            is_sensitive=name in config.sensitive,
+            decoded_channels=spec.channels,
+            **limits.model_dump(),
+        )
+        for name, spec in (config.features or {}).items()
+        if limits and isinstance(spec, Image)
+    ]
     return Ingestion(
         base=config.data_uri,
         patterns=serving if split == SERVING else data.patterns,
         hash_splits=None if split == SERVING else data.hash_splits,
-        images=tuple(image_checks_of(config)),
+        images=tuple(images),
         max_record_bytes=config.examples.max_record_bytes,
         window=config.examples.window,
         complete_when=config.examples.complete_when,
@@ -98,16 +103,17 @@ def of_statistics_gen(context: GraphContext) -> Arguments:
 def of_data_verdict(context: GraphContext) -> Arguments:
     """The policy of the data gate."""
     config = context.config
+    policy = config.validate_data.model_dump(include=set(DataPolicy.model_fields))
+    corrupt = config.examples.max_corrupt_fraction
     settings = Settings(
-        splits=tuple(context.splits),
-        policy=policy_of(config),
+        splits=tuple(config.data.split_names),
+        policy=Policy(**policy, max_corrupt_fraction=corrupt),
         sensitive=tuple(sorted(config.sensitive)),
         hash_splits=config.data.hash_splits,
     )
-    store = context.locations.baseline_store
     return {
         "settings": settings,
-        "baseline_store": store,
+        "baseline_store": context.locations.baseline_store,
         "override": context.accept_data,
     }
 
@@ -266,30 +272,6 @@ def of_pusher(context: GraphContext) -> Arguments:
         "push_destination": pusher_pb2.PushDestination(filesystem=filesystem),
         "custom_config": {"workspace_id": context.locations.workspace_id},
     }
-
-
-def image_checks_of(config: Config) -> list[ImageCheck]:
-    """Returns the checks of image features; empty if images are not checked."""
-    limits = config.examples.images
-    if limits is None:
-        return []
-    return [
-        ImageCheck(
-            feature=name,
-            is_sensitive=name in config.sensitive,
-            decoded_channels=spec.channels,
-            **limits.model_dump(),
-        )
-        for name, spec in (config.features or {}).items()
-        if isinstance(spec, Image)
-    ]
-
-
-def policy_of(config: Config) -> Policy:
-    """Returns the policy of the data gate, as its node takes it."""
-    given = config.validate_data.model_dump(include=set(DataPolicy.model_fields))
-    limit = config.examples.max_corrupt_fraction
-    return Policy(**given, max_corrupt_fraction=limit)
 
 
 _PREDICTION_KEY = "probabilities"

@@ -174,7 +174,7 @@ def _fingerprint(
     config = context.config
     # Code is looked up here first, then at the user's.
     roots = list(dict.fromkeys([own_root(), config.root]))
-    code = code_fingerprint.digests_of(node.all_code(config), roots)
+    code = code_fingerprint.digests_of(node.code(config), roots)
     files = {}
     for path in named_files(config, properties):
         if path.suffix == ".py":
@@ -185,8 +185,6 @@ def _fingerprint(
     parts = {
         "code": code,
         "files": files,
-        "packages": {
-            name: installed_version(name) for name in node.all_packages(config)
-        },
+        "packages": {name: installed_version(name) for name in node.packages},
     }
     return json.dumps(parts, sort_keys=True)

@@ -1,71 +1,103 @@
-"""Lists the nodes of a config's pipeline, custom nodes (``nodes``) included.
+"""The nodes of a config's pipeline, custom nodes (``nodes``) included, and their check.
 
 A custom node names its component by import path: a class of TFX, a class of the user,
-or a function with ``@component``. ``create_pipeline`` imports it; ``validate_graph``
-checks it before that, from its source code.
+or a function with ``@component``. ``create_pipeline`` imports it; before that, the
+graph is checked here without TFX.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 from pipeline.config.config import Config
 from pipeline.config.custom_node import CustomNode
+from pipeline.config.problems import KeyPath, Problems
+from pipeline.config.validate import ValidConfig, validate_config
 from pipeline.graph.node_registry import NODES, Node
 from sluice import code_fingerprint
-from sluice.errors import ConfigError
+from sluice.errors import unknown_node
 from sluice.project import own_root
 
-_MAX_PATH = 1024
 
-
-def sort_nodes(config: Config) -> list[Node]:
-    """Returns the nodes of a config's pipeline in topological order.
-
-    Of the nodes that are ready, the first in the order of ``list_nodes`` is next.
+def validate_pipeline(config: Config) -> ValidConfig:
+    """Returns the config completed from its schema, its graph checked as well.
 
     Raises:
-      ConfigError: the graph has a cycle, or a node depends on one that does not exist.
+      ConfigError: something does not fit; names file, line and key path of each.
     """
-    waiting = {node.id: node for node in list_nodes(config)}
-    ordered: list[Node] = []
-    while waiting:
-        ready = next(
-            (
-                node
-                for node in waiting.values()
-                if waiting.keys().isdisjoint(node.upstream)
-            ),
-            None,
-        )
-        if ready is None:
-            raise ConfigError(
-                "these nodes depend on each other, or on a node that does not exist: "
-                + ", ".join(waiting),
-                where=config.origin.location(("nodes",)),
-            )
-        ordered.append(waiting.pop(ready.id))
-    return ordered
+    valid = validate_config(config)
+    problems = Problems(config.origin)
+    for name, own in config.nodes.items():
+        if name in (node.id for node in NODES):
+            problems.add(("nodes", name), "the pipeline has such a node already")
+        _check_node(config, name, own, problems)
+    problems.raise_if_any()
+    try:
+        TopologicalSorter({n.id: n.upstream for n in list_nodes(config)}).prepare()
+    except CycleError as error:
+        cycle = error.args[1]
+        first = next(name for name in cycle if name in config.nodes)
+        problems.add(("nodes", first), f"the graph has a cycle: {' -> '.join(cycle)}")
+    problems.raise_if_any()
+    return valid
+
+
+def check_node_ids(config: Config, asked: Iterable[str]) -> None:
+    """Raises UsageError if a node that somebody asks for is not in the graph."""
+    known = node_ids(config)
+    for name in asked:
+        if name not in known:
+            raise unknown_node(name, known, config.name)
+
+
+def _check_node(config: Config, name: str, own: CustomNode, problems: Problems) -> None:
+    """Checks the nodes and outputs that a custom node names."""
+    path: KeyPath = ("nodes", name)
+    outputs = {node.id: node.outputs for node in list_nodes(config)}
+    named = [
+        *((other, (*path, "after", i)) for i, other in enumerate(own.after)),
+        *((other, (*path, "before", i)) for i, other in enumerate(own.before)),
+        *((other, (*path, "inputs", key)) for key, other in own.inputs.items()),
+    ]
+    for other, here in named:
+        producer, _, output = other.partition(".")
+        if producer not in outputs:
+            what = f"there is no node {producer!r}"
+            problems.unknown(here, what, producer, outputs)
+            continue
+        known = outputs[producer]
+        if output and known is not None and output not in known:
+            what = f"{producer} has no output {output!r}"
+            problems.unknown(here, what, output, known)
+    for key in own.inputs.keys() & own.parameters.keys():
+        problems.add((*path, "parameters", key), f"{key!r} is also an input")
 
 
 def list_nodes(config: Config) -> list[Node]:
     """Returns the nodes of a pipeline: those of ``NODES``, then custom ones."""
-    gates: dict[str, list[str]] = {}
-    for name, own in config.nodes.items():
-        for guarded in own.before:
-            gates.setdefault(guarded, []).append(name)
     nodes = [
         *(node for node in NODES if node.is_in(config)),
         *(_entry(name, own) for name, own in config.nodes.items()),
     ]
-    return [
-        replace(node, after=(*node.after, *gates.get(node.id, ()))) for node in nodes
-    ]
+    gated = {
+        node.id: [name for name, own in config.nodes.items() if node.id in own.before]
+        for node in nodes
+    }
+    return [replace(node, after=(*node.after, *gated[node.id])) for node in nodes]
+
+
+def sort_nodes(config: Config) -> list[Node]:
+    """Returns the nodes of a valid config's pipeline in topological order."""
+    nodes = {node.id: node for node in list_nodes(config)}
+    order = TopologicalSorter({name: node.upstream for name, node in nodes.items()})
+    return [nodes[name] for name in order.static_order() if name in nodes]
 
 
 def node_ids(config: Config) -> list[str]:
@@ -73,24 +105,15 @@ def node_ids(config: Config) -> list[str]:
     return [node.id for node in list_nodes(config)]
 
 
-def is_needed_for(config: Config, node_id: str, targets: Collection[str]) -> bool:
-    """Whether a node is one of ``targets`` or upstream of one."""
-    nodes = {node.id: node for node in list_nodes(config)}
-    pending, seen = list(targets), set()
-    while pending:
-        if (name := pending.pop()) in nodes and name not in seen:
-            seen.add(name)
-            pending += nodes[name].upstream
-    return node_id in seen
-
-
 def selected_nodes(config: Config, to_nodes: Collection[str]) -> list[str]:
     """Returns the ids of ``to_nodes`` and what is upstream of them; empty for all."""
-    return [
-        name
-        for name in node_ids(config)
-        if not to_nodes or is_needed_for(config, name, to_nodes)
-    ]
+    nodes = {node.id: node for node in list_nodes(config)}
+    pending, selected = list(to_nodes or nodes), set()
+    while pending:
+        if (name := pending.pop()) in nodes and name not in selected:
+            selected.add(name)
+            pending += nodes[name].upstream
+    return [name for name in nodes if name in selected]
 
 
 def modules_of(config: Config) -> list[str]:
@@ -100,7 +123,7 @@ def modules_of(config: Config) -> list[str]:
     """
     found: list[str] = []
     for node in list_nodes(config):
-        found += [node.component.partition(":")[0], *node.all_code(config)]
+        found += [node.component.partition(":")[0], *node.code(config)]
     return [name for name in dict.fromkeys(found) if not _is_of_tfx(name)]
 
 
@@ -109,14 +132,15 @@ def files_of(config: Config) -> list[Path]:
     given = [own.parameters for own in config.nodes.values()]
     paths = named_files(config, [*given, config.model_params])
     if base := config.warm_start_path:
-        paths += [base, *sorted(base.rglob("*"))]
-    return [path for path in paths if path.is_file()]
+        paths += [path for path in (base, *sorted(base.rglob("*"))) if path.is_file()]
+    return paths
 
 
 def named_files(config: Config, value: Any) -> list[Path]:
     """Returns the files that a value names, also inside of JSON in a string."""
-    paths = [_existing(config, text) for text in _texts(value)]
-    return [path for path in paths if path.is_file()]
+    # Other than a Path, os.path says False of a text that cannot be a path.
+    paths = [config.root / text for text in _texts(value)]
+    return [path for path in paths if os.path.isfile(path)]
 
 
 def reads_outside(config: Config) -> bool:
@@ -128,7 +152,7 @@ def reads_outside(config: Config) -> bool:
     return any(
         not own.inputs
         or any(
-            "://" in text or _existing(config, text).is_dir()
+            "://" in text or (text and os.path.isdir(config.root / text))
             for text in _texts(own.parameters)
         )
         for own in config.nodes.values()
@@ -144,7 +168,7 @@ def _entry(name: str, own: CustomNode) -> Node:
         outputs=None,
         after=own.after,
         packages=code_fingerprint.PACKAGES,
-        more_code=lambda config: _code(own, config),
+        code=lambda config: _code(own, config),
     )
 
 
@@ -161,12 +185,6 @@ def _code(own: CustomNode, config: Config) -> tuple[str, ...]:
 
 def _is_of_tfx(module: str) -> bool:
     return module.partition(".")[0] == "tfx"
-
-
-def _existing(config: Config, text: str) -> Path:
-    """Returns a parameter as a path; a path that does not exist where it is none."""
-    is_path = 0 < len(text) <= _MAX_PATH and text.isprintable()
-    return config.root / (text if is_path else "configs/none")
 
 
 def _texts(value: Any) -> list[str]:

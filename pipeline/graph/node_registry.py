@@ -18,6 +18,7 @@ from pipeline.graph import arguments
 from pipeline.graph.arguments import GraphContext
 
 PREPROCESSING = "pipeline.training.preprocessing"
+TRAINING = "pipeline.training.run_fn"
 
 Names = tuple[str, ...]
 
@@ -37,9 +38,7 @@ class Node:
       outputs: names of the outputs; None if not known without importing it.
       after: nodes that it waits for without reading their outputs.
       packages: distributions whose version its result depends on.
-      more_packages: further ones that depend on the config.
-      code: modules that it runs, without TFX's.
-      more_code: further ones that depend on the config.
+      code: returns the modules that it runs with a config, without TFX's.
       is_in: whether a config's pipeline has the node.
     """
 
@@ -50,9 +49,7 @@ class Node:
     outputs: Names | None = ()
     after: Names = ()
     packages: Names = ("tfx",)
-    more_packages: Callable[[Config], Names] = lambda config: ()
-    code: Names = ()
-    more_code: Callable[[Config], Names] = lambda config: ()
+    code: Callable[[Config], Names] = lambda config: ()
     is_in: Callable[[Config], bool] = lambda config: True
     in_service: str | None = None
 
@@ -62,21 +59,9 @@ class Node:
         producers = (source.partition(".")[0] for source in self.inputs.values())
         return list(dict.fromkeys((*producers, *self.after)))
 
-    def all_packages(self, config: Config) -> Names:
-        """The distributions whose version counts with this config."""
-        return (*self.packages, *self.more_packages(config))
-
-    def all_code(self, config: Config) -> Names:
-        """The modules that the node runs with this config."""
-        return (*self.code, *self.more_code(config))
-
 
 def _has_serving(config: Config) -> bool:
     return config.data.serving is not None
-
-
-def _decoder(config: Config) -> Names:
-    return ("tensorflow",) if arguments.image_checks_of(config) else ()
 
 
 def _preprocessing_module(config: Config) -> Names:
@@ -85,7 +70,12 @@ def _preprocessing_module(config: Config) -> Names:
 
 def _training_modules(config: Config) -> Names:
     callbacks = (item.function.partition(":")[0] for item in config.train.callbacks)
-    return (config.model_module, *callbacks)
+    return (TRAINING, config.model_module, *callbacks)
+
+
+def _modules(*names: str) -> Callable[[Config], Names]:
+    """Returns the ``code`` of a node of ours, below ``components``."""
+    return lambda config: tuple(f"components.{name}" for name in names)
 
 
 _VALIDATION = ("tfx", "tensorflow-data-validation")
@@ -96,8 +86,8 @@ _TFRECORD_GEN = Node(
     "components.tfrecord_gen.component:TFRecordGen",
     arguments=arguments.of_tfrecord_gen,
     outputs=("examples", "quarantine"),
-    more_packages=_decoder,
-    code=("components.tfrecord_gen.executor", "components.tfrecord_gen.driver"),
+    packages=("tfx", "tensorflow"),
+    code=_modules("tfrecord_gen.executor", "tfrecord_gen.driver"),
 )
 _STATISTICS_GEN = Node(
     "StatisticsGen",
@@ -150,13 +140,13 @@ NODES = (
         arguments.of_data_verdict,
         outputs=("verdict",),
         packages=_VALIDATION,
-        code=("components.data_verdict.executor", "components.data_verdict.driver"),
+        code=_modules("data_verdict.executor", "data_verdict.driver"),
     ),
     Node(
         "DataGate",
         "components.data_gate.component:DataGate",
         {"verdict": "DataVerdict.verdict"},
-        code=("components.data_gate.executor",),
+        code=_modules("data_gate.executor"),
     ),
     Node(
         "AcceptData",
@@ -168,7 +158,7 @@ NODES = (
         },
         arguments.of_accept_data,
         after=("DataGate",),
-        code=("components.accept_data.executor",),
+        code=_modules("accept_data.executor"),
     ),
     Node(
         "Transform",
@@ -178,7 +168,7 @@ NODES = (
         outputs=("transform_graph", "transformed_examples", "updated_analyzer_cache"),
         after=("DataGate",),
         packages=("tfx", "tensorflow", "tensorflow-transform"),
-        more_code=_preprocessing_module,
+        code=_preprocessing_module,
     ),
     Node(
         "WarmStartModel",
@@ -200,8 +190,7 @@ NODES = (
         outputs=("model", "model_run"),
         after=("DataGate",),
         packages=("tfx", "tensorflow", "tf-keras"),
-        code=("pipeline.training.run_fn",),
-        more_code=_training_modules,
+        code=_training_modules,
     ),
     Node(
         "LatestBlessedModel",
@@ -222,10 +211,7 @@ NODES = (
         arguments.of_evaluator,
         outputs=("evaluation", "blessing"),
         packages=_ANALYSIS,
-        code=(
-            "components.evaluator.component",
-            "components.evaluator.count_metrics",
-        ),
+        code=_modules("evaluator.component", "evaluator.count_metrics"),
     ),
     Node(
         "ModelVerdict",
@@ -238,7 +224,7 @@ NODES = (
         arguments.of_model_verdict,
         outputs=("verdict", "blessing"),
         packages=_ANALYSIS,
-        code=("components.model_verdict.executor", "components.model_verdict.driver"),
+        code=_modules("model_verdict.executor", "model_verdict.driver"),
     ),
     Node(
         "Pusher",
@@ -246,7 +232,7 @@ NODES = (
         {"model": "Trainer.model", "model_blessing": "ModelVerdict.blessing"},
         arguments.of_pusher,
         outputs=("pushed_model",),
-        code=("components.pusher.executor",),
+        code=_modules("pusher.executor"),
     ),
 )
 
@@ -257,7 +243,5 @@ SERVING_INGESTION = "ServingTFRecordGen"
 
 def modules_to_preload() -> list[str]:
     """Returns the modules that a process needs to build the graph and run its nodes."""
-    found = ["pipeline.graph.create_pipeline", PREPROCESSING]
-    for node in NODES:
-        found += [node.component.partition(":")[0], *node.code]
-    return list(dict.fromkeys(found))
+    components = [node.component.partition(":")[0] for node in NODES]
+    return ["pipeline.graph.create_pipeline", PREPROCESSING, TRAINING, *components]

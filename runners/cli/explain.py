@@ -12,7 +12,7 @@ from components.tfrecord_gen.span_choice import SPANS_FILE, SPANS_PATH
 from pipeline.config.config import Config
 from pipeline.config.serialize import write_stored_config
 from pipeline.graph.choose_spans import choose_spans
-from pipeline.graph.validate_graph import check_node_ids
+from pipeline.graph.custom_nodes import check_node_ids
 from runners.cli.options import Result, config_argument, json_result, workspace_option
 from runners.cli.rich_console import make_console, say
 from runners.local import processes

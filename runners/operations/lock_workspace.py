@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.config.config import Config
-from pipeline.graph.custom_nodes import is_needed_for
+from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import PUSHER
 from runners.cloud.submitted_job import is_service_run
 from runners.engine import Observer
@@ -98,7 +98,7 @@ def prepare_store(
     Raises:
       UsageError: nothing can be pushed there.
     """
-    if to_nodes and not is_needed_for(config, PUSHER, to_nodes):
+    if PUSHER not in selected_nodes(config, to_nodes):
         return
     for own in workspace.folders:
         if is_remote(serving_dir):

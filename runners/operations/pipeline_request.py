@@ -71,7 +71,7 @@ def validated(config: Config) -> Config:
     Raises:
       UsageError: it is wrong.
     """
-    from pipeline.graph.validate_graph import validate_pipeline
+    from pipeline.graph.custom_nodes import validate_pipeline
 
     activate(config.root)
     return validate_pipeline(config).config

@@ -12,9 +12,12 @@ from pathlib import Path
 from components.tfrecord_gen.input_files import check_staleness
 from pipeline.config.config import Config
 from pipeline.graph.choose_spans import choose_spans
-from pipeline.graph.custom_nodes import selected_nodes
+from pipeline.graph.custom_nodes import (
+    check_node_ids,
+    selected_nodes,
+    validate_pipeline,
+)
 from pipeline.graph.node_registry import INGESTION, PUSHER
-from pipeline.graph.validate_graph import check_node_ids, validate_pipeline
 from pipeline.training.strategy.choice import LOCAL_TPU, find_tpu
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs

@@ -16,8 +16,8 @@ from pipeline.config.config import Config
 from pipeline.config.problems import Problems
 from pipeline.config.validate import ValidConfig
 from pipeline.graph.choose_spans import choose_data
+from pipeline.graph.custom_nodes import validate_pipeline
 from pipeline.graph.locations import local_locations
-from pipeline.graph.validate_graph import validate_pipeline
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
 from sluice.compat import hidden_native_logs, prepare_environment
 from sluice.errors import ConfigError, UsageError

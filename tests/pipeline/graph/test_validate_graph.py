@@ -13,15 +13,13 @@ import pytest
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from pipeline.graph.custom_nodes import (
+    check_node_ids,
     files_of,
-    is_needed_for,
     modules_of,
     node_ids,
     reads_outside,
+    selected_nodes,
     sort_nodes,
-)
-from pipeline.graph.validate_graph import (
-    check_node_ids,
     validate_pipeline,
 )
 from sluice.errors import ConfigError, UsageError
@@ -87,8 +85,8 @@ def test_nodes_are_in_topological_order(config_of):
         ("Transform", "Last"),
     ]:
         assert order.index(first) < order.index(second)
-    assert is_needed_for(config, "Count", ["DataGate"])
-    assert not is_needed_for(config, "Pusher", ["Last"])
+    assert "Count" in selected_nodes(config, ["DataGate"])
+    assert "Pusher" not in selected_nodes(config, ["Last"])
 
 
 @pytest.mark.parametrize(
@@ -163,7 +161,7 @@ def test_tensorflow_is_not_imported(project):
     program = """
 import sys
 from pipeline.config.load import load_config
-from pipeline.graph.validate_graph import validate_pipeline
+from pipeline.graph.custom_nodes import validate_pipeline
 node = "{component: 'tfx.components:SchemaGen', inputs: {statistics: S.statistics}}"
 node = node.replace("S.", "StatisticsGen.")
 validate_pipeline(load_config("digits", overrides=[f"nodes.Second={node}"]))
