@@ -20,35 +20,25 @@ def global_batch_size(
 ) -> int:
     """Returns the number of examples per step over all replicas.
 
-    At most one of ``batch_size`` (of all together) and ``batch_per_replica`` is given;
-    the latter must be a multiple of ``multiple``.
+    At most one of ``batch_size`` (of all together) and ``batch_per_replica`` is given.
+    The batch of a replica must be a multiple of ``multiple``.
 
     Raises:
       NodeError: the batch cannot be divided so; it names the nearest sizes.
     """
+    key, size, divisor = "batch_size", batch_size or DEFAULT_BATCH_SIZE, replicas
     if batch_per_replica is not None:
-        if batch_per_replica % multiple:
-            raise _not_divisible("batch_per_replica", batch_per_replica, multiple)
-        return batch_per_replica * replicas
-    size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
-    if size % (replicas * multiple):
-        raise _not_divisible("batch_size", size, multiple, replicas)
-    return size
-
-
-def _not_divisible(
-    key: str, size: int, multiple: int, replicas: int | None = None
-) -> NodeError:
-    divisor = multiple * (replicas or 1)
-    parts = [f"{replicas} replicas"] if replicas else []
-    parts += [f"{multiple} examples (TPU)"] if multiple > 1 else []
-    return NodeError(
-        f"train.{key} {size} is not a multiple of {' x '.join(parts)}",
-        where=f"train.{key}",
-        expected=f"a multiple of {divisor}",
-        actual=str(size),
-        hint=nearest_sizes(key, size, divisor),
-    )
+        key, size, divisor = "batch_per_replica", batch_per_replica, 1
+    divisor *= multiple
+    if size % divisor:
+        parts = [f"{replicas} replicas"] if key == "batch_size" else []
+        parts += [f"{multiple} examples (TPU)"] if multiple > 1 else []
+        raise NodeError(
+            f"train.{key} {size} is not a multiple of {' x '.join(parts)}",
+            where=f"train.{key}",
+            hint=nearest_sizes(key, size, divisor),
+        )
+    return size if key == "batch_size" else size * replicas
 
 
 def nearest_sizes(key: str, size: int, divisor: int) -> str:

@@ -1,74 +1,131 @@
-"""Config sections ``features`` and ``label``: model inputs and target."""
+"""Config sections ``features`` and ``label``: model inputs and target.
+
+Transformed features carry the suffix ``_xf``, as in TFX's examples, because TFMA sees
+raw and transformed features side by side.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from sluice.config_section import Channels, ClassList, Count, Pixels, Section, Text
 
+# The name after preprocessing of the feature with the weights of examples.
+SAMPLE_WEIGHT_KEY = "sample_weight"
+
+
+def transformed_name(name: str) -> str:
+    """Returns the name that a raw feature has after preprocessing."""
+    return f"{name}_xf"
+
+
+def identifier(name: str) -> str:
+    """Returns a name that is valid in signatures, layers and file names.
+
+    TensorFlow turns ``image/encoded`` into ``image_encoded`` in some places and refuses
+    it in others.
+    """
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return plain if plain[:1].isalpha() and plain != "self" else f"feature_{plain}"
+
 
 class Label(Section):
     """What is predicted."""
 
-    feature: Text = Field(description="The label's name in the schema.")
-    classes: ClassList = Field(
-        default=None,
-        description="The label's values in the order of the model's outputs; of two, "
-        "the second is the positive one. null: the values of its domain in the schema.",
-    )
+    feature: Text
+    """The label's name in the schema."""
+    classes: ClassList = None
+    """The label's values in the order of the model's outputs; of two, the second is the
+    positive one. null: the values of its domain in the schema."""
+
+    @property
+    def key(self) -> str:
+        """The name after preprocessing; its values are class ids, -1 for none."""
+        return transformed_name(self.feature)
+
+    @property
+    def class_names(self) -> list[str]:
+        """The classes as text, in the order of their ids."""
+        return [str(value) for value in self.classes or ()]
 
 
-_KIND = "What the feature is turned into."
+class _Kind(Section):
+    kind: str
+    """What the feature is turned into."""
 
 
-class Numeric(Section):
+class Numeric(_Kind):
     """A number, as a z-score."""
 
-    kind: Literal["numeric"] = Field(default="numeric", description=_KIND)
+    kind: Literal["numeric"] = "numeric"
 
 
-class Bucketized(Section):
+class Bucketized(_Kind):
     """A number, as the one of `buckets` quantiles that it falls into."""
 
-    kind: Literal["bucketized"] = Field(default="bucketized", description=_KIND)
-    buckets: Annotated[int, Field(strict=True, ge=2, le=10_000)] = Field(
-        default=10, description="Number of quantile buckets."
-    )
+    kind: Literal["bucketized"] = "bucketized"
+    buckets: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 10
+    """Number of quantile buckets."""
 
 
-class Vocabulary(Section):
+class Vocabulary(_Kind):
     """A string or a whole number, as its place among those seen in training."""
 
-    kind: Literal["vocabulary"] = Field(default="vocabulary", description=_KIND)
-    top_k: Count | None = Field(
-        default=None, description="Number of most frequent values to keep. null: all."
-    )
-    oov_buckets: Count = Field(
-        default=1, description="Number of hash buckets for all other values."
-    )
+    kind: Literal["vocabulary"] = "vocabulary"
+    top_k: Count | None = None
+    """Number of most frequent values to keep. null: all."""
+    oov_buckets: Count = 1
+    """Number of hash buckets for all other values."""
 
 
-class Hashed(Section):
+class Hashed(_Kind):
     """A string or a whole number, as a hash; nothing is learned from the data."""
 
-    kind: Literal["hashed"] = Field(default="hashed", description=_KIND)
-    buckets: Annotated[int, Field(strict=True, ge=2)] = Field(
-        default=64, description="Number of hash buckets."
-    )
+    kind: Literal["hashed"] = "hashed"
+    buckets: Annotated[int, Field(strict=True, ge=2)] = 64
+    """Number of hash buckets."""
 
 
-class Image(Section):
+class Image(_Kind):
     """An encoded image (PNG, JPEG), decoded and resized."""
 
-    kind: Literal["image"] = Field(default="image", description=_KIND)
-    height: Pixels = Field(description="Height after resizing, in pixels.")
-    width: Pixels = Field(description="Width after resizing, in pixels.")
-    channels: Channels = Field(description="1 for gray, 3 for RGB, 4 for RGBA.")
+    kind: Literal["image"] = "image"
+    height: Pixels
+    """Height after resizing, in pixels."""
+    width: Pixels
+    """Width after resizing, in pixels."""
+    channels: Channels
+    """1 for gray, 3 for RGB, 4 for RGBA."""
 
 
 FeatureSpec = Annotated[
     Numeric | Bucketized | Vocabulary | Hashed | Image, Field(discriminator="kind")
 ]
 FEATURE_KINDS = ("numeric", "bucketized", "vocabulary", "hashed", "image")
+
+
+class FeatureSet(Section):
+    """Features and label as the nodes take them, filled in from the schema.
+
+    Other changes of the config thus do not rerun Transform and Trainer.
+    """
+
+    features: dict[str, FeatureSpec]
+    """By raw name, in the order of the config."""
+    label: Label
+    """With its classes."""
+    sample_weight: Text | None = None
+    """The raw feature with the weight of each example in training; after preprocessing
+    it is ``SAMPLE_WEIGHT_KEY``, as it was. null: all are 1."""
+
+    @property
+    def images(self) -> dict[str, Image]:
+        """The image features by transformed name."""
+        return {
+            transformed_name(name): spec
+            for name, spec in self.features.items()
+            if isinstance(spec, Image)
+        }

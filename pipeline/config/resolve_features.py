@@ -12,12 +12,17 @@ from typing import cast
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import Config
-from pipeline.config.feature_set import Feature, FeatureSet
-from pipeline.config.feature_set import Label as LabelClasses
-from pipeline.config.features import FeatureSpec, Hashed, Label, Numeric, Vocabulary
-from pipeline.config.problems import Problems
+from pipeline.config.features import (
+    FeatureSet,
+    FeatureSpec,
+    Hashed,
+    Label,
+    Numeric,
+    Vocabulary,
+)
 from schemas import loader
 from sluice.config_section import Classes
+from sluice.errors import ConfigError
 
 LARGE_DOMAIN = 1000
 
@@ -28,14 +33,10 @@ def feature_set_of(config: Config, schema: schema_pb2.Schema) -> FeatureSet:
     Raises:
       ConfigError: a feature or the classes cannot be derived from the schema.
     """
+    classes = resolve_classes(config.label, schema)
     return FeatureSet(
-        features=tuple(
-            Feature(name, spec.kind, spec.model_dump(exclude={"kind"}))
-            for name, spec in resolve_features(config, schema).items()
-        ),
-        label=LabelClasses(
-            config.label.feature, resolve_classes(config.label, schema) or ()
-        ),
+        features=resolve_features(config, schema),
+        label=config.label.model_copy(update={"classes": classes}),
         sample_weight=config.train.sample_weight,
     )
 
@@ -65,7 +66,7 @@ def resolve_features(
     if config.features is not None:
         return dict(config.features)
     specs: dict[str, FeatureSpec] = {}
-    problems = Problems(config.origin)
+    unknown = {}
     for feature in schema.feature:
         if feature.name in (config.label.feature, config.train.sample_weight):
             continue
@@ -73,16 +74,18 @@ def resolve_features(
             continue
         spec = _derived(feature, schema)
         if isinstance(spec, str):
-            problems.add(
-                ("features",),
-                f"the feature {feature.name!r} {spec}",
-                hint="list the features to use, such as "
-                f"features: {{{feature.name}: "
-                "{kind: image, height: 28, width: 28, channels: 1}}",
-            )
+            unknown[feature.name] = spec
         else:
             specs[feature.name] = spec
-    problems.raise_if_any()
+    if unknown:
+        raise ConfigError(
+            "no kind can be derived for some features of the schema",
+            where=config.origin.location(("features",)),
+            examples=[f"{name!r} {why}" for name, why in unknown.items()],
+            hint="list the features to use, such as "
+            f"features: {{{next(iter(unknown))}: "
+            "{kind: image, height: 28, width: 28, channels: 1}}",
+        )
     return specs
 
 
@@ -104,9 +107,9 @@ def _derived(
         case schema_pb2.INT if not feature.int_domain.is_categorical:
             return Numeric()
         case schema_pb2.BYTES if feature.HasField("image_domain"):
-            return "is an image, whose height, width and channels must be given."
+            return "is an image, whose height, width and channels must be given"
         case schema_pb2.INT | schema_pb2.BYTES:
             if values is not None and len(values) <= LARGE_DOMAIN:
                 return Vocabulary(top_k=len(values))
             return Hashed()
-    return f"has the type {schema_pb2.FeatureType.Name(feature.type)}."
+    return f"has the type {schema_pb2.FeatureType.Name(feature.type)}"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
+from pipeline.config.batch_size import TPU_MULTIPLE, nearest_sizes
 from pipeline.config.learning_rate import LearningRate
 from sluice.config_section import (
     Count,
@@ -25,6 +26,7 @@ from sluice.config_section import (
     Section,
     Text,
     WholeNumber,
+    refuse,
     shorthand,
 )
 
@@ -32,10 +34,12 @@ from sluice.config_section import (
 class KerasObject(Section):
     """A class of Keras with its arguments. `Adam` is short for `{class: Adam}`."""
 
-    class_name: Annotated[Text, Field(alias="class")] = Field(
-        description="A class of Keras, such as `Adam`."
-    )
-    params: Params = Field(default={}, description="Arguments of the class.")
+    model_config = ConfigDict(populate_by_name=True)
+
+    class_name: Text = Field(alias="class")
+    """A class of Keras, such as `Adam`."""
+    params: Params = {}
+    """Arguments of the class."""
 
 
 KerasSpec = Annotated[KerasObject, shorthand("class", KerasObject)]
@@ -49,68 +53,65 @@ ClassWeights = Annotated[
     Discriminator(lambda value: "mapping" if isinstance(value, dict) else "name"),
 ]
 
-_METRIC = "What is watched, by its name in the history, such as `val_loss`."
-_MODE = "Whether less or more is better. auto: by the metric's name."
-Mode = Literal["auto", "min", "max"]
+
+class Watching(Section):
+    """What is watched, and for how long."""
+
+    metric: Text = "val_loss"
+    """What is watched, by its name in the history, such as `val_loss`."""
+    mode: Literal["auto", "min", "max"] = "auto"
+    """Whether less or more is better. auto: by the metric's name."""
 
 
-class EarlyStopping(Section):
+class EarlyStopping(Watching):
     """When training stops before its last epoch. The best weights are kept."""
 
-    metric: Text = Field(default="val_loss", description=_METRIC)
-    mode: Mode = Field(default="auto", description=_MODE)
-    patience: Count = Field(
-        default=3, description="Stop after this many epochs without a better value."
-    )
-    min_delta: NotNegative = Field(
-        default=0.0, description="A change below this does not count as better."
-    )
+    patience: Count = 3
+    """Stop after this many epochs without a better value."""
+    min_delta: NotNegative = 0.0
+    """A change below this does not count as better."""
 
 
-class ReduceOnPlateau(Section):
+class ReduceOnPlateau(Watching):
     """When the learning rate is reduced because a metric no longer improves."""
 
-    metric: Text = Field(default="val_loss", description=_METRIC)
-    mode: Mode = Field(default="auto", description=_MODE)
-    patience: Count = Field(
-        default=2, description="Reduce after this many epochs without a better value."
-    )
-    factor: Annotated[Number, Field(gt=0, lt=1)] = Field(
-        default=0.2, description="Factor of the learning rate at each reduction."
-    )
-    min_delta: NotNegative = Field(
-        default=0.0001, description="A change below this does not count as better."
-    )
-    cooldown: WholeNumber = Field(
-        default=0, description="Epochs after a reduction in which none follows."
-    )
-    min_learning_rate: NotNegative = Field(
-        default=0.0, description="Lower bound of the learning rate."
-    )
+    patience: Count = 2
+    """Reduce after this many epochs without a better value."""
+    factor: Annotated[Number, Field(gt=0, lt=1)] = 0.2
+    """Factor of the learning rate at each reduction."""
+    min_delta: NotNegative = 0.0001
+    """A change below this does not count as better."""
+    cooldown: WholeNumber = 0
+    """Epochs after a reduction in which none follows."""
+    min_learning_rate: NotNegative = 0.0
+    """Lower bound of the learning rate."""
 
 
 class ClipGradients(Section):
     """How large gradients are cut. One key only."""
 
-    norm: PositiveNumber | None = Field(
-        default=None, description="Maximum norm of each weight's gradient."
-    )
-    global_norm: PositiveNumber | None = Field(
-        default=None, description="Maximum norm of all gradients together."
-    )
-    value: PositiveNumber | None = Field(
-        default=None, description="Maximum absolute value of each element."
-    )
+    norm: PositiveNumber | None = None
+    """Maximum norm of each weight's gradient."""
+    global_norm: PositiveNumber | None = None
+    """Maximum norm of all gradients together."""
+    value: PositiveNumber | None = None
+    """Maximum absolute value of each element."""
+
+    @model_validator(mode="after")
+    def _one_key(self) -> ClipGradients:
+        if len(self.model_dump(exclude_none=True)) != 1:
+            refuse("gradients are clipped by one of norm, global_norm and value")
+        return self
 
 
 class Callback(Section):
     """A Keras callback of your own. `package.module:name` alone is short for it."""
 
-    function: Text = Field(
-        description="`package.module:name` of a class or a function that returns a "
-        "`tf.keras.callbacks.Callback`."
-    )
-    params: Params = Field(default={}, description="Its arguments.")
+    function: Text
+    """`package.module:name` of a class or a function that returns a
+    `tf.keras.callbacks.Callback`."""
+    params: Params = {}
+    """Its arguments."""
 
 
 CallbackSpec = Annotated[Callback, shorthand("function", Callback)]
@@ -119,188 +120,146 @@ CallbackSpec = Annotated[Callback, shorthand("function", Callback)]
 class TensorBoard(Section):
     """What is written for TensorBoard besides the metrics of each epoch."""
 
-    histograms: WholeNumber = Field(
-        default=0,
-        description="Histograms of the weights every so many epochs; 0: none.",
-    )
-    graph: Flag = Field(default=False, description="The model's graph.")
-    images: WholeNumber = Field(
-        default=0, description="Number of augmented training images to show."
-    )
-    profile: WholeNumber = Field(
-        default=0, description="Number of steps to profile, from the tenth on."
-    )
+    histograms: WholeNumber = 0
+    """Histograms of the weights every so many epochs; 0: none."""
+    graph: Flag = False
+    """The model's graph."""
+    images: WholeNumber = 0
+    """Number of augmented training images to show."""
+    profile: WholeNumber = 0
+    """Number of steps to profile, from the tenth on."""
 
 
 class FineTune(Section):
     """Which layers are trained. For pretrained models, or your own."""
 
-    freeze: tuple[Text, ...] = Field(
-        default=(),
-        description="Names of layers that are not trained; `*` and `?` match as in "
-        "file names, `backbone` stands for all layers of a pretrained model.",
-    )
-    unfreeze_after: Count | None = Field(
-        default=None,
-        description="Epochs after which the frozen layers are trained too, but for "
-        "batch normalization, whose statistics stay as they are. null: never.",
-    )
-    learning_rate: PositiveNumber | None = Field(
-        default=None,
-        description="Constant learning rate from then on. null: a tenth of the first.",
-    )
+    freeze: NotEmpty[tuple[Text, ...]]
+    """Names of layers that are not trained; `*` and `?` match as in file names,
+    `backbone` stands for all layers of a pretrained model."""
+    unfreeze_after: Count | None = None
+    """Epochs after which the frozen layers are trained too, but for batch
+    normalization, whose statistics stay as they are. null: never."""
+    learning_rate: PositiveNumber | None = None
+    """Constant learning rate from then on. null: a tenth of the first."""
+
+    @model_validator(mode="after")
+    def _rate_after_unfreezing(self) -> FineTune:
+        if self.learning_rate is not None and self.unfreeze_after is None:
+            refuse(
+                "this is the learning rate after unfreezing, which never happens "
+                "without unfreeze_after",
+                "learning_rate",
+            )
+        return self
 
 
 class Augment(Section):
     """Random changes of training images; a new draw for each image and epoch."""
 
-    flip: Literal["horizontal", "vertical", "both"] | None = Field(
-        default=None, description="Mirror half of the images."
-    )
-    rotate: Annotated[Number, Field(ge=0, le=180)] = Field(
-        default=0.0, description="Rotate by up to so many degrees either way."
-    )
-    crop: Annotated[Number, Field(ge=0, lt=1)] = Field(
-        default=0.0,
-        description="Cut away up to this fraction of height and width, and enlarge the "
-        "rest to the full size.",
-    )
-    brightness: Fraction = Field(
-        default=0.0, description="Add up to so much either way, of a range of 1."
-    )
-    contrast: Fraction = Field(
-        default=0.0, description="Change the contrast by up to this fraction."
-    )
-    saturation: Fraction = Field(
-        default=0.0, description="Change the saturation by up to this fraction (RGB)."
-    )
-    cutout: Annotated[Number, Field(ge=0, lt=1)] = Field(
-        default=0.0,
-        description="Side of a gray square at a random place, as a fraction of the "
-        "image's.",
-    )
+    flip: Literal["horizontal", "vertical", "both"] | None = None
+    """Mirror half of the images."""
+    rotate: Annotated[Number, Field(ge=0, le=180)] = 0.0
+    """Rotate by up to so many degrees either way."""
+    crop: Annotated[Number, Field(ge=0, lt=1)] = 0.0
+    """Cut away up to this fraction of height and width, and enlarge the rest to the
+    full size."""
+    brightness: Fraction = 0.0
+    """Add up to so much either way, of a range of 1."""
+    contrast: Fraction = 0.0
+    """Change the contrast by up to this fraction."""
+    saturation: Fraction = 0.0
+    """Change the saturation by up to this fraction (RGB)."""
+    cutout: Annotated[Number, Field(ge=0, lt=1)] = 0.0
+    """Side of a gray square at a random place, as a fraction of the image's."""
 
 
 class Input(Section):
     """How examples reach the model."""
 
-    cache: Literal["auto", "memory", "disk", "none"] = Field(
-        default="auto",
-        description="Where examples are kept after the first epoch, decoded but not "
-        "augmented. auto: memory if they fill less than half of what is free; else "
-        "none.",
-    )
-    shuffle_mb: Count = Field(
-        default=256, description="Size of the shuffle buffer, in MB (1,000,000 bytes)."
-    )
+    cache: Literal["auto", "memory", "disk", "none"] = "auto"
+    """Where examples are kept after the first epoch, decoded but not augmented. auto:
+    memory if they fill less than half of what is free; else none."""
+    shuffle_mb: Count = 256
+    """Size of the shuffle buffer, in MB (1,000,000 bytes)."""
     augment: Augment = Augment.model_construct()
 
 
 class Devices(Section):
     """How TensorFlow uses this machine's devices."""
 
-    visible: tuple[WholeNumber, ...] | None = Field(
-        default=None, description="Numbers of the GPUs to use. null: all."
-    )
-    memory_growth: Flag = Field(
-        default=False,
-        description="Whether GPU memory is taken as needed instead of all at once.",
-    )
-    memory_limit_mb: Count | None = Field(
-        default=None, description="Memory of each GPU to use, in MB. null: all."
-    )
-    logical: Count | None = Field(
-        default=None,
-        description="Logical devices to divide each physical one into. null: 1.",
-    )
-    log_placement: Flag = Field(
-        default=False,
-        description="Whether the node's log says which device runs each operation.",
-    )
+    visible: tuple[WholeNumber, ...] | None = None
+    """Numbers of the GPUs to use. null: all."""
+    memory_growth: Flag = False
+    """Whether GPU memory is taken as needed instead of all at once."""
+    memory_limit_mb: Count | None = None
+    """Memory of each GPU to use, in MB. null: all."""
+    logical: Count | None = None
+    """Logical devices to divide each physical one into. null: 1."""
+    log_placement: Flag = False
+    """Whether the node's log says which device runs each operation."""
+
+    @model_validator(mode="after")
+    def _memory(self) -> Devices:
+        if self.memory_growth and self.memory_limit_mb:
+            refuse(
+                "GPU memory cannot both grow and be limited: remove this key or "
+                "memory_limit_mb",
+                "memory_growth",
+            )
+        return self
 
 
 class Train(Section):
     """How the model is trained."""
 
-    epochs: Count = Field(
-        default=10, description="Maximum number of passes over the train split."
-    )
-    batch_size: Count | None = Field(
-        default=None,
-        description="Examples per step over all replicas (the global batch size). "
-        "null: 128, or what `batch_per_replica` says.",
-    )
-    batch_per_replica: Count | None = Field(
-        default=None,
-        description="Examples per step and replica, instead of `batch_size`.",
-    )
-    seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = Field(
-        default=17, description="Seed of shuffling, initial weights and dropout."
-    )
-    deterministic: Flag = Field(
-        default=False,
-        description="Whether operations are slower but give the same result each time "
-        "on the same device.",
-    )
-    optimizer: KerasSpec = Field(
-        default=KerasObject.model_construct(class_name="Adam", params={}),
-        description="A class of `tf.keras.optimizers`.",
-    )
-    learning_rate: LearningRate = Field(
-        default=0.001, description="A number, or a schedule."
-    )
-    learning_rate_scaling: Literal["none", "linear", "sqrt"] = Field(
-        default="none",
-        description="Multiply the learning rate by the number of replicas, or by its "
-        "square root.",
-    )
-    clip_gradients: ClipGradients | None = Field(
-        default=None, description="How large gradients are cut. null: not at all."
-    )
-    weight_decay: NotNegative = Field(
-        default=0.0,
-        description="Decoupled weight decay: this, times the learning rate, is the "
-        "fraction of each weight that a step subtracts; not of biases and "
-        "normalization. 0: the optimizer's own.",
-    )
-    loss: KerasSpec | None = Field(
-        default=None,
-        description="A class of `tf.keras.losses`. null: the cross-entropy that fits "
-        "the number of classes.",
-    )
-    metrics: tuple[KerasSpec, ...] | None = Field(
-        default=None,
-        description="Classes of `tf.keras.metrics` to compute while training. null: "
-        "accuracy, and for two classes AUC.",
-    )
-    class_weights: ClassWeights | None = Field(
-        default=None,
-        description="Weight of each class in training, 1 for those not named; "
-        "`balanced`: inversely to its share. null: 1.",
-    )
-    sample_weight: Text | None = Field(
-        default=None,
-        description="A numeric feature with the weight of each example. null: 1.",
-    )
-    early_stopping: EarlyStopping | None = Field(
-        default=None, description="When to stop early. null: train all epochs."
-    )
-    reduce_on_plateau: ReduceOnPlateau | None = Field(
-        default=None, description="When to reduce the learning rate. null: never."
-    )
-    callbacks: tuple[CallbackSpec, ...] = Field(
-        default=(), description="Keras callbacks of your own."
-    )
+    epochs: Annotated[Count, Field(le=1_000_000)] = 10
+    """Maximum number of passes over the train split."""
+    batch_size: Count | None = None
+    """Examples per step over all replicas (the global batch size). null: 128, or what
+    `batch_per_replica` says."""
+    batch_per_replica: Count | None = None
+    """Examples per step and replica, instead of `batch_size`."""
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 17
+    """Seed of shuffling, initial weights and dropout."""
+    deterministic: Flag = False
+    """Whether operations are slower but give the same result each time on the same
+    device."""
+    optimizer: KerasSpec = KerasObject.model_construct(class_name="Adam", params={})
+    """A class of `tf.keras.optimizers`."""
+    learning_rate: LearningRate = 0.001
+    """A number, or a schedule."""
+    learning_rate_scaling: Literal["none", "linear", "sqrt"] = "none"
+    """Multiply the learning rate by the number of replicas, or by its square root."""
+    clip_gradients: ClipGradients | None = None
+    """How large gradients are cut. null: not at all."""
+    weight_decay: NotNegative = 0.0
+    """Decoupled weight decay: this, times the learning rate, is the fraction of each
+    weight that a step subtracts; not of biases and normalization. 0: the optimizer's
+    own."""
+    loss: KerasSpec | None = None
+    """A class of `tf.keras.losses`. null: the cross-entropy that fits the number of
+    classes."""
+    metrics: tuple[KerasSpec, ...] | None = None
+    """Classes of `tf.keras.metrics` to compute while training. null: accuracy, and for
+    two classes AUC."""
+    class_weights: ClassWeights | None = None
+    """Weight of each class in training, 1 for those not named; `balanced`: inversely to
+    its share. null: 1."""
+    sample_weight: Text | None = None
+    """A numeric feature with the weight of each example. null: 1."""
+    early_stopping: EarlyStopping | None = None
+    """When to stop early. null: train all epochs."""
+    reduce_on_plateau: ReduceOnPlateau | None = None
+    """When to reduce the learning rate. null: never."""
+    callbacks: tuple[CallbackSpec, ...] = ()
+    """Keras callbacks of your own."""
     tensorboard: TensorBoard = TensorBoard.model_construct()
-    warm_start: ProjectPath | None = Field(
-        default=None,
-        description="Weights to begin with: of the model that is `served`, of the "
-        "`latest_blessed` or the `latest` one; or a path, of a SavedModel or a `.h5` "
-        "file of weights, relative to the project root. null: the model's own.",
-    )
-    fine_tune: FineTune | None = Field(
-        default=None, description="Which layers are trained. null: all."
-    )
+    warm_start: ProjectPath | None = None
+    """Weights to begin with: of the model that is `served`, of the `latest_blessed` or
+    the `latest` one; or a path, of a SavedModel or a `.h5` file of weights, relative to
+    the project root. null: the model's own."""
+    fine_tune: FineTune | None = None
+    """Which layers are trained. null: all."""
     input: Input = Input.model_construct()
     strategy: Literal[
         "auto",
@@ -310,32 +269,105 @@ class Train(Section):
         "tpu",
         "parameter_server",
         "central_storage",
-    ] = Field(
-        default="auto",
-        description="How training is distributed. auto: `tpu` if there is one, else "
-        "`multi_worker` if `TF_CONFIG` names workers, else `mirrored` over several "
-        "GPUs, else `one_device`.",
-    )
-    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = Field(
-        default="float32",
-        description="What layers compute in; weights and outputs stay float32.",
-    )
-    steps_per_execution: Count | None = Field(
-        default=None,
-        description="Steps that the device runs at a time. null: 1, on a TPU 50.",
-    )
-    replicas: Annotated[int, Field(strict=True, ge=2)] | None = Field(
-        default=None,
-        description="Mirrored training over so many logical devices of one physical "
-        "device. null: one replica per device.",
-    )
-    processes: Annotated[int, Field(strict=True, ge=2)] | None = Field(
-        default=None,
-        description="Workers, each a process on this machine. null: one process.",
-    )
-    parameter_servers: Count | None = Field(
-        default=None,
-        description="Parameter servers, each a process on this machine, for `strategy: "
-        "parameter_server`.",
-    )
+    ] = "auto"
+    """How training is distributed. auto: `tpu` if there is one, else `multi_worker` if
+    `TF_CONFIG` names workers, else `mirrored` over several GPUs, else `one_device`."""
+    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
+    """What layers compute in; weights and outputs stay float32."""
+    steps_per_execution: Count | None = None
+    """Steps that the device runs at a time. null: 1, on a TPU 50."""
+    replicas: Annotated[int, Field(strict=True, ge=2)] | None = None
+    """Mirrored training over so many logical devices of one physical device. null: one
+    replica per device."""
+    processes: Annotated[int, Field(strict=True, ge=2)] | None = None
+    """Workers, each a process on this machine. null: one process."""
+    parameter_servers: Count | None = None
+    """Parameter servers, each a process on this machine, for `strategy:
+    parameter_server`."""
     devices: Devices = Devices.model_construct()
+
+    @model_validator(mode="after")
+    def _epochs(self) -> Train:
+        after = self.fine_tune.unfreeze_after if self.fine_tune else None
+        if after is not None and after >= self.epochs:
+            refuse(
+                f"no epoch is left after the layers are unfrozen: train.epochs is "
+                f"{self.epochs}",
+                *("fine_tune", "unfreeze_after"),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _replicas(self) -> Train:
+        if self.replicas is None:
+            return self
+        if self.strategy not in ("auto", "mirrored"):
+            refuse(
+                f"the strategy {self.strategy} takes no number of replicas, only auto "
+                "and mirrored do",
+                "replicas",
+            )
+        if self.processes:
+            refuse("processes and replicas exclude each other", "processes")
+        if self.devices.logical:
+            refuse(
+                "the number of logical devices is given twice: remove this key or "
+                "train.replicas",
+                *("devices", "logical"),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _processes(self) -> Train:
+        has_servers = self.strategy == "parameter_server"
+        takes = ("auto", "multi_worker", "parameter_server")
+        if self.processes and self.strategy not in takes:
+            refuse(
+                f"the strategy {self.strategy} trains in one process; several are "
+                "for auto, multi_worker and parameter_server",
+                "processes",
+            )
+        if self.parameter_servers and not (self.processes and has_servers):
+            refuse(
+                "parameter servers need train.strategy: parameter_server and "
+                "train.processes",
+                "parameter_servers",
+            )
+        if has_servers and self.processes and not self.parameter_servers:
+            refuse(
+                "the strategy parameter_server needs train.parameter_servers",
+                "processes",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _batch(self) -> Train:
+        if self.batch_size and self.batch_per_replica:
+            refuse(
+                "the batch size is given twice: remove this key or train.batch_size",
+                "batch_per_replica",
+            )
+        parts = self.replicas
+        if self.strategy != "parameter_server":
+            parts = parts or self.processes
+        self._divisible("batch_size", parts)
+        if self.strategy == "tpu":
+            self._divisible("batch_size", TPU_MULTIPLE)
+            self._divisible("batch_per_replica", TPU_MULTIPLE)
+        return self
+
+    def _divisible(self, key: str, divisor: int | None) -> None:
+        size = getattr(self, key)
+        if size and divisor and size % divisor:
+            nearest = nearest_sizes(key, size, divisor)
+            refuse(f"{size} is not a multiple of {divisor}; try {nearest}", key)
+
+    @model_validator(mode="after")
+    def _precision(self) -> Train:
+        if (self.strategy, self.precision) == ("central_storage", "mixed_float16"):
+            refuse(
+                "Keras cannot scale the loss of mixed_float16 with central storage: "
+                "take mixed_bfloat16 or float32",
+                "precision",
+            )
+        return self

@@ -21,13 +21,12 @@ from pipeline.config.resolve_features import (
 )
 from pipeline.config.validate_data import check_data
 from pipeline.config.validate_evaluate import check_evaluate
-from pipeline.config.validate_input import check_augment, check_weights
 from pipeline.config.validate_model import check_model
 from pipeline.config.validate_secrets import check_secrets
 from pipeline.config.validate_train import (
-    check_fine_tune,
-    check_strategy,
+    check_augment,
     check_warm_start,
+    check_weights,
 )
 from schemas import loader
 from sluice.config_section import Classes
@@ -78,10 +77,8 @@ def validate_config(config: Config) -> ValidConfig:
     _check_serving_dir(config, problems)
     check_secrets(config, problems)
     check_data(config, schema, problems)
-    check_strategy(config.train, problems)
     check_weights(config, schema, classes, problems)
-    check_warm_start(config.train, config.warm_start_path, problems)
-    check_fine_tune(config.train, problems)
+    check_warm_start(config, problems)
     check_evaluate(config.evaluate, schema, len(classes), problems)
     problems.raise_if_any()
     features = resolve_features(config, schema)

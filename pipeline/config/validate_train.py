@@ -1,136 +1,78 @@
-"""Validates the section ``train`` of a config: keys that depend on each other."""
+"""Validates keys of ``train`` against the schema, the features and the file system."""
 
 from __future__ import annotations
 
-from operator import attrgetter
-from pathlib import Path
+from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.batch_size import TPU_MULTIPLE, nearest_sizes
+from pipeline.config.config import Config
+from pipeline.config.features import Image
 from pipeline.config.problems import Problems
-from pipeline.config.train import TRAINED_BEFORE, Train
+from pipeline.config.train import TRAINED_BEFORE
+from schemas import loader
+from sluice.config_section import Classes
 from sluice.errors import did_you_mean
 
-_OF_PROCESSES = ("auto", "multi_worker", "parameter_server")
-# Pairs of keys of which at most one is given.
-_EXCLUSIVE = (
-    ("processes", "replicas", "processes and replicas exclude each other"),
-    ("batch_per_replica", "batch_size", "the batch size is given twice"),
-    (
-        "devices.memory_growth",
-        "devices.memory_limit_mb",
-        "GPU memory cannot both grow and be limited",
-    ),
-    ("devices.logical", "replicas", "the number of logical devices is given twice"),
-)
 
-
-def check_strategy(train: Train, problems: Problems) -> None:
-    """Checks the keys of strategy, processes, batch, precision and devices."""
-    for key, other, what in _EXCLUSIVE:
-        if attrgetter(key)(train) and attrgetter(other)(train):
-            path = ("train", *key.split("."))
-            expected = f"train.{key} or train.{other}"
-            problems.add(path, what, expected=expected, actual="both")
-    _check_processes(train, problems)
-    if train.replicas is not None and train.strategy not in ("auto", "mirrored"):
-        problems.add(
-            ("train", "replicas"),
-            f"the strategy {train.strategy} takes no number of replicas",
-            expected="train.strategy: auto or mirrored",
-            actual=train.strategy,
-        )
-    _check_divisible("batch_size", train, train.replicas, "replicas", problems)
-    if train.strategy == "tpu":
-        for key in ("batch_size", "batch_per_replica"):
-            _check_divisible(key, train, TPU_MULTIPLE, "replicas of a TPU", problems)
-    if train.strategy == "central_storage" and train.precision == "mixed_float16":
-        problems.add(
-            ("train", "precision"),
-            "Keras cannot scale the loss of mixed_float16 with central storage",
-            expected="mixed_bfloat16 or float32, or another strategy",
-            actual=train.precision,
-        )
-
-
-def _check_processes(train: Train, problems: Problems) -> None:
-    processes, path = train.processes, ("train", "processes")
-    has_servers = train.strategy == "parameter_server"
-    if processes and train.strategy not in _OF_PROCESSES:
-        problems.add(
-            path,
-            f"the strategy {train.strategy} trains in one process",
-            expected=f"train.strategy: {', '.join(_OF_PROCESSES)}; or no processes",
-            actual=str(processes),
-        )
-    if train.parameter_servers and not (processes and has_servers):
-        problems.add(
-            ("train", "parameter_servers"),
-            "parameter servers are for their strategy, and have workers",
-            expected="train.strategy: parameter_server and train.processes",
-        )
-    if not has_servers:
-        _check_divisible("batch_size", train, processes, "processes", problems)
-    elif processes and not train.parameter_servers:
-        problems.add(
-            path,
-            "the strategy parameter_server has no parameter server",
-            expected="train.parameter_servers: 1 or more",
-        )
-
-
-def _check_divisible(
-    key: str, train: Train, divisor: int | None, over: str, problems: Problems
+def check_weights(
+    config: Config, schema: schema_pb2.Schema, classes: Classes, problems: Problems
 ) -> None:
-    size = getattr(train, key)
-    if size and divisor and size % divisor:
+    """Checks ``class_weights`` and ``sample_weight``.
+
+    There are no ``classes`` if those of the label are wrong.
+    """
+    given, known = config.train.class_weights, [str(value) for value in classes]
+    if isinstance(given, dict) and known:
+        for key in map(str, given):
+            if key not in known:
+                of_class = ("train", "class_weights", key)
+                problems.unknown(of_class, f"there is no class {key!r}", key, known)
+        if {*map(str, given)} >= {*known} and not any(given.values()):
+            what = "no class has a weight above 0, so nothing is learned"
+            problems.add(("train", "class_weights"), what)
+    name, path = config.train.sample_weight, ("train", "sample_weight")
+    features = {feature.name: feature for feature in schema.feature}
+    if name is None:
+        return
+    if name == config.label.feature:
+        problems.add(path, f"{name!r} is the label")
+    elif name not in features:
+        problems.unknown_feature(path, name, features)
+    elif features[name].type not in (schema_pb2.FLOAT, schema_pb2.INT):
+        kind = schema_pb2.FeatureType.Name(features[name].type)
+        problems.add(path, f"the sample weight {name!r} is no number, but {kind}")
+    elif not (
+        features[name].HasField("shape")
+        and loader.has_one_value(features[name])
+        and features[name].presence.min_fraction == 1
+    ):
         problems.add(
-            ("train", key),
-            f"the batch cannot be divided over the {over}",
-            expected=f"a multiple of {divisor} per replica"
-            if train.strategy == "tpu"
-            else f"a multiple of {divisor}",
-            actual=str(size),
-            hint=nearest_sizes(key, size, divisor),
+            path,
+            f"the sample weight {name!r} may be missing or have several values",
+            expected="shape { dim { size: 1 } } with presence { min_fraction: 1 }",
         )
 
 
-def check_warm_start(train: Train, path: Path | None, problems: Problems) -> None:
+def check_augment(config: Config, problems: Problems) -> None:
+    """Checks that there are images to augment in a config with features filled in."""
+    augment, path = config.train.input.augment, ("train", "input", "augment")
+    features = (config.features or {}).values()
+    images = [spec for spec in features if isinstance(spec, Image)]
+    if any(augment.model_dump().values()) and not images:
+        problems.add(path, "there is no image to augment: no feature is of that kind")
+    elif augment.saturation and all(spec.channels < 3 for spec in images):
+        problems.add((*path, "saturation"), "gray images have no saturation")
+
+
+def check_warm_start(config: Config, problems: Problems) -> None:
     """Checks that a model is at the path of ``warm_start``, if it is one."""
+    path = config.warm_start_path
     if path is None or (path / "saved_model.pb").is_file():
         return
     if not (path.suffix == ".h5" and path.is_file()):
+        given = config.train.warm_start
         problems.add(
             ("train", "warm_start"),
-            f"there is no model {train.warm_start!r}",
-            expected=f"{', '.join(TRAINED_BEFORE)}; or the path of a SavedModel or of "
-            "a .h5 file of weights",
-            actual=f"nothing of this kind at {path}",
-            hint=did_you_mean(train.warm_start, TRAINED_BEFORE),
-        )
-
-
-def check_fine_tune(train: Train, problems: Problems) -> None:
-    """Checks that layers are frozen before they are unfrozen, and in time."""
-    given, path = train.fine_tune, ("train", "fine_tune")
-    if given is None:
-        return
-    after = given.unfreeze_after
-    if not given.freeze:
-        problems.add(
-            (*path, "freeze"),
-            "fine_tune freezes no layer",
-            expected="names of layers, such as [backbone]",
-        )
-    if after is not None and after >= train.epochs:
-        problems.add(
-            (*path, "unfreeze_after"),
-            "no epoch is left after the layers are unfrozen",
-            expected=f"fewer than the {train.epochs} epochs of train.epochs",
-            actual=str(after),
-        )
-    if given.learning_rate is not None and after is None:
-        problems.add(
-            (*path, "learning_rate"),
-            "fine_tune.learning_rate is the one after unfreezing, which never happens",
-            expected="unfreeze_after beside it; or train.learning_rate alone",
+            f"there is no model {given!r}: no SavedModel or .h5 file at {path}",
+            expected=f"{', '.join(TRAINED_BEFORE)}, or a path",
+            hint=did_you_mean(given, TRAINED_BEFORE),
         )

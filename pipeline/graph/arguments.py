@@ -15,8 +15,7 @@ from components.data_verdict.policy import DataPolicy, Policy, Settings
 from components.model_verdict.threshold import Settings as ModelVerdictSettings
 from components.tfrecord_gen.settings import ImageCheck, Ingestion
 from pipeline.config.config import Config
-from pipeline.config.feature_set import FeatureSet, Label
-from pipeline.config.features import Image
+from pipeline.config.features import FeatureSet, Image, Label
 from pipeline.graph.locations import Locations
 from schemas.loader import load
 from sluice.errors import ConfigError
@@ -138,7 +137,7 @@ def of_transform(context: GraphContext) -> Arguments:
             analyze=["train"], transform=["train", "eval"]
         ),
         "disable_statistics": True,
-        "custom_config": {"feature_set": context.feature_set.to_dict()},
+        "custom_config": {"feature_set": context.feature_set.model_dump()},
     }
 
 
@@ -152,13 +151,12 @@ def of_trainer(context: GraphContext) -> Arguments:
         "train_args": trainer_pb2.TrainArgs(splits=["train"]),
         "eval_args": trainer_pb2.EvalArgs(splits=["eval"]),
         "custom_config": {
-            "feature_set": context.feature_set.to_dict(),
+            "feature_set": context.feature_set.model_dump(),
             "own_preprocessing": config.preprocessing is not None,
             "model": config.model_path,
             "model_params": _model_params(context),
             "train": config.train.model_dump(),
             "warm_start_path": _warm_start_path(context),
-            "sensitive": list(config.sensitive),
             **({"checkpoints": checkpoints} if checkpoints else {}),
         },
     }
@@ -302,8 +300,9 @@ def eval_config(
 
     from components.evaluator.count_metrics import metric_configs
 
-    counts = metric_configs(len(label.classes), _PREDICTION_KEY)
-    if len(label.classes) > 2 and _CONFUSION not in {name for name, _, _ in metrics}:
+    classes = len(label.class_names)
+    counts = metric_configs(classes, _PREDICTION_KEY)
+    if classes > 2 and _CONFUSION not in {name for name, _, _ in metrics}:
         counts.append(_metric(_CONFUSION, None, {}))
     model = {
         "signature_name": "serving_default",

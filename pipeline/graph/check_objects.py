@@ -24,12 +24,7 @@ from pipeline.config.evaluate import Metric
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.train import EarlyStopping, KerasObject, ReduceOnPlateau, Train
 from pipeline.training.build import load_function
-from pipeline.training.compile import (
-    CompileSettings,
-    make_loss,
-    make_metrics,
-    make_optimizer,
-)
+from pipeline.training.compile import make_loss, make_metrics, make_optimizer
 from pipeline.training.models.published_weights import find_published
 from pipeline.training.strategy.devices import choose_gpus
 from sluice.compat import exclude_keras_from_autograph
@@ -76,14 +71,14 @@ def check_objects(config: Config, *, trains_here: bool = False) -> None:
     with _refusals_at(("train", "loss"), problems):
         if train.loss:
             _check_class(train.loss, tf.keras.losses, "Loss")
-            _try_loss(make_loss(train.loss.model_dump(), classes), classes)
+            _try_loss(make_loss(train.loss, classes), classes)
     names = ["loss", *(_name_of(metric) for metric in train.metrics or ())]
     if train.metrics is None:
         names += [metric.name for metric in make_metrics(None, classes)]
     for index, metric in enumerate(train.metrics or ()):
         with _refusals_at(("train", "metrics", index), problems):
             _check_class(metric, tf.keras.metrics, "Metric")
-            (made,) = make_metrics([metric.model_dump()], classes)
+            (made,) = make_metrics([metric], classes)
             _try_metric(made, classes)
             if _name_of(metric) in names[: index + 1]:
                 raise ValueError(f"two metrics are named {_name_of(metric)!r}")
@@ -141,7 +136,7 @@ def _unknown(what: str, name: object, known: Iterable[str]) -> ConfigError:
 
 
 def _try_optimizer(train: Train) -> None:
-    optimizer = make_optimizer(CompileSettings.from_config(train.model_dump()), 0.001)
+    optimizer = make_optimizer(train, 0.001)
     variable = tf.Variable([1.0])
     # Keras finds some values in their first use.
     optimizer.build([variable])

@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.feature_set import SAMPLE_WEIGHT_KEY, FeatureSet
+from pipeline.config.features import (
+    SAMPLE_WEIGHT_KEY,
+    FeatureSet,
+    transformed_name,
+)
 from pipeline.training.models import ModelInputs
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.preprocessing import number_of_ids
@@ -19,21 +22,6 @@ from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
 
 _CATEGORICAL = ("bucketized", "vocabulary", "hashed")
-
-
-@dataclass(frozen=True)
-class ModelSettings:
-    """Settings of ``build_model``.
-
-    Attributes:
-      model: import path, ``package.module:function``; see ``pipeline.training.models``.
-      precision: what layers compute in, the name of a Keras policy.
-    """
-
-    model: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
-    precision: str = "float32"
 
 
 def load_function(import_path: str) -> Any:
@@ -60,30 +48,40 @@ def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInpu
         )
     shapes = {name: tuple(item.shape) for name, item in spec.items()}
     dtypes = {name: item.dtype for name, item in spec.items()}
-    for name, feature in feature_set.images.items():
-        options = feature.options
-        shapes[name] = (options["height"], options["width"], options["channels"])
+    for name, image in feature_set.images.items():
+        shapes[name] = (image.height, image.width, image.channels)
         dtypes[name] = tf.float32
-    return ModelInputs(
-        feature_set=feature_set,
-        shapes=shapes,
-        dtypes=dtypes,
-        number_of_ids={
-            feature.key: number_of_ids(feature, tf_transform_output)
-            for feature in feature_set.features
-            if feature.kind in _CATEGORICAL and feature.key in shapes
-        },
-    )
+    categorical = {
+        transformed_name(name): number_of_ids(name, item, tf_transform_output)
+        for name, item in feature_set.features.items()
+        if item.kind in _CATEGORICAL and transformed_name(name) in shapes
+    }
+    return ModelInputs(feature_set, shapes, dtypes, number_of_ids=categorical)
 
 
 def build_model(
-    settings: ModelSettings, inputs: ModelInputs, distribution: Distribution
+    function: str,
+    params: Mapping[str, Any],
+    inputs: ModelInputs,
+    distribution: Distribution,
+    *,
+    seed: int = 0,
+    precision: str = "float32",
 ) -> tf.keras.Model:
     """Returns the uncompiled model with its initial weights.
 
     Seeds Python, NumPy and TensorFlow first, so that building and fitting is
     reproducible. A model that Keras would build with its first batch is built here:
     warm start, freezing and checkpoints need its variables.
+
+    Args:
+      function: import path, ``package.module:function``; see
+        ``pipeline.training.models``.
+      params: its arguments.
+      inputs: what the model is given.
+      distribution: in whose scope it is built.
+      seed: of the initial weights.
+      precision: what layers compute in, the name of a Keras policy.
 
     Raises:
       NodeError: the function returns no model of the label's classes.
@@ -93,13 +91,13 @@ def build_model(
     tf.keras.backend.experimental.enable_tf_random_generator()
     # Names such as dense_1 count on in a process: a warm start compares them.
     tf.keras.backend.reset_uids()
-    tf.keras.utils.set_random_seed(settings.seed)
+    tf.keras.utils.set_random_seed(seed)
     policy = tf.keras.mixed_precision.global_policy()
-    tf.keras.mixed_precision.set_global_policy(settings.precision)
+    tf.keras.mixed_precision.set_global_policy(precision)
     try:
         with distribution.strategy.scope():
-            model = load_function(settings.model)(inputs, dict(settings.params))
-            _check_model(model, settings.model, inputs)
+            model = load_function(function)(inputs, dict(params))
+            _check_model(model, function, inputs)
     finally:
         tf.keras.mixed_precision.set_global_policy(policy)
     return model
@@ -109,26 +107,24 @@ def _check_model(model: Any, function: str, inputs: ModelInputs) -> None:
     """Builds a model that is not built yet, and checks its output."""
     if not isinstance(model, tf.keras.Model):
         raise NodeError(
-            f"{function} does not return a model",
+            f"{function} does not return a tf.keras.Model, but {model!r:.80}",
             where="model",
-            expected="a tf.keras.Model",
-            actual=f"{model!r:.80}",
         )
     # A subclassed model has no symbolic outputs, and is built by its first call.
     outputs = model.outputs or tf.nest.flatten(model(inputs.keras_inputs()))
     shapes = [tuple(output.shape) for output in outputs]
-    classes = len(inputs.feature_set.label.classes)
+    classes = len(inputs.feature_set.label.class_names)
     units = 1 if classes == 2 else classes
-    if len(shapes) != 1 or len(shapes[0]) != 2 or shapes[0][1] != units:
-        probability = "the probability of the second" if units == 1 else "one for each"
+    if [shape[1:] for shape in shapes] != [(units,)]:
+        found = ", ".join(
+            str([size or "batch" for size in shape]).replace("'", "")
+            for shape in shapes
+        )
         raise NodeError(
             f"the model's output does not fit the label, which has {classes} classes",
             where=function,
-            expected=f"[batch, {units}], {probability}",
-            actual=", ".join(
-                str([size or "batch" for size in shape]).replace("'", "")
-                for shape in shapes
-            ),
+            expected=f"[batch, {units}]",
+            actual=found,
             hint="end the model with inputs.output_layer()",
         )
 

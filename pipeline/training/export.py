@@ -27,12 +27,11 @@ import io
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.feature_set import FeatureSet, identifier
+from pipeline.config.features import FeatureSet, identifier
 from pipeline.training.input.images import decode_images
 from schemas.loader import has_one_value
 from sluice.storage import atomic
@@ -45,31 +44,26 @@ WEIGHTS_FILE = "model.weights.h5"
 MISSING_INT = tf.int64.min
 
 
-@dataclass(frozen=True)
-class ExportSettings:
-    """Settings of ``export_model``.
+def export_model(
+    model: tf.keras.Model,
+    directory: str,
+    feature_set: FeatureSet,
+    tf_transform_output: Any,
+    *,
+    all_raw_features: bool = False,
+) -> None:
+    """Writes the SavedModel.
 
-    Attributes:
+    Args:
+      model: the trained model.
       directory: path or address of the SavedModel; must not exist.
+      feature_set: the features and the label.
+      tf_transform_output: of the Transform that the model was trained with.
       all_raw_features: whether the signatures take every feature of the schema but the
         label, as the user's preprocessing may need any; otherwise the config's.
     """
-
-    directory: str
-    all_raw_features: bool = False
-
-
-def export_model(
-    model: tf.keras.Model,
-    settings: ExportSettings,
-    feature_set: FeatureSet,
-    tf_transform_output: Any,
-) -> None:
-    """Writes the SavedModel."""
-    servable = ServableModel(
-        model, tf_transform_output, feature_set, settings.all_raw_features
-    )
-    with local_output(settings.directory) as folder:
+    servable = ServableModel(model, tf_transform_output, feature_set, all_raw_features)
+    with local_output(directory) as folder:
         tf.saved_model.save(servable, str(folder), signatures=servable.signatures())
         classes = folder / CLASSES_FILE
         classes.parent.mkdir(exist_ok=True)
@@ -120,12 +114,12 @@ class ServableModel(tf.Module):
         self.transform = tf_transform_output.transform_features_layer()
         self._feature_set = feature_set
         spec = tf_transform_output.raw_feature_spec()
-        label_spec = spec.pop(feature_set.label.name)
-        used = {feature.name for feature in feature_set.features}
+        label_spec = spec.pop(feature_set.label.feature)
         self.raw_spec = {
             name: spec[name]
             for name in spec
-            if name in used or (all_raw_features and name != feature_set.sample_weight)
+            if name in feature_set.features
+            or (all_raw_features and name != feature_set.sample_weight)
         }
         self._one_value = {
             feature.name
@@ -173,14 +167,14 @@ class ServableModel(tf.Module):
     @tf.function
     def _transform_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         label = self._feature_set.label
-        spec = {**self.raw_spec, label.name: self._label_spec}
+        spec = {**self.raw_spec, label.feature: self._label_spec}
         return self.transform(tf.io.parse_example(examples, spec))
 
     def _predict(self, raw: dict[str, Any]) -> dict[str, tf.Tensor]:
         features = decode_images(self.transform(raw), self._feature_set.images)
         probabilities = self._get_model()(features, training=False)
         names = tf.constant(self._feature_set.label.class_names)
-        if len(self._feature_set.label.classes) == 2:
+        if len(self._feature_set.label.class_names) == 2:
             best = tf.cast(probabilities[:, 0] >= 0.5, tf.int64)
         else:
             best = tf.argmax(probabilities, axis=1)

@@ -7,14 +7,13 @@ of Keras). ``freeze`` and ``unfreeze`` take effect at the next ``compile``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 import tensorflow as tf
 
-from pipeline.training.compile import CompileSettings
+from pipeline.config.train import FineTune, Train
 from pipeline.training.fit import Phase
 from pipeline.training.progress import parameter_counts
 from sluice import progress
@@ -28,20 +27,11 @@ BACKBONE = "backbone"
 _LEARNING_RATE_FACTOR = 0.1
 
 
-@dataclass(frozen=True)
-class FineTuneSettings:
-    """Section ``train.fine_tune`` of the config."""
-
-    freeze: Sequence[str]
-    unfreeze_after: int | None = None
-    learning_rate: float | None = None
-
-
 def fine_tuning_phases(
     model: tf.keras.Model,
-    settings: FineTuneSettings,
-    compiled: CompileSettings,
-    compile_with: Callable[[CompileSettings], None],
+    settings: FineTune,
+    train: Train,
+    compile_with: Callable[[Train], None],
 ) -> list[Phase]:
     """Freezes layers, and returns the phases of the training.
 
@@ -55,19 +45,19 @@ def fine_tuning_phases(
     _note_counts(model, 1)
     after = settings.unfreeze_after
     if after is None:
-        return [Phase(compiled.epochs)]
+        return [Phase(train.epochs)]
     learning_rate = settings.learning_rate
     if learning_rate is None:
-        first = compiled.learning_rate
-        initial = first["initial"] if isinstance(first, Mapping) else first
+        first = train.learning_rate
+        initial = first if isinstance(first, float) else first.initial
         learning_rate = initial * _LEARNING_RATE_FACTOR
 
     def prepare() -> None:
         unfreeze(model, settings.freeze)
-        compile_with(replace(compiled, learning_rate=learning_rate))
+        compile_with(train.model_copy(update={"learning_rate": learning_rate}))
         _note_counts(model, after + 1)
 
-    return [Phase(after), Phase(compiled.epochs, prepare)]
+    return [Phase(after), Phase(train.epochs, prepare)]
 
 
 def freeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:

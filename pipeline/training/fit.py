@@ -16,21 +16,6 @@ from sluice import interrupt
 
 
 @dataclass(frozen=True)
-class FitSettings:
-    """Settings of ``fit_model``.
-
-    Attributes:
-      checkpoint_dir: path or ``gs://`` address for checkpoints, from which the next
-        call resumes; None writes none. See ``pipeline.training.checkpoint``.
-      saved_to: where checkpoints are written instead, by other workers than the chief.
-    """
-
-    epochs: int
-    checkpoint_dir: str | None = None
-    saved_to: str | None = None
-
-
-@dataclass(frozen=True)
 class Phase:
     """Epochs that are trained with the model as it is compiled at their beginning.
 
@@ -47,14 +32,27 @@ class Phase:
 def fit_model(
     model: tf.keras.Model,
     training_input: TrainingInput,
-    settings: FitSettings,
+    epochs: int,
     callbacks: Sequence[tf.keras.callbacks.Callback] = (),
     phases: Sequence[Phase] | None = None,
+    *,
+    checkpoint_dir: str | None = None,
+    saved_to: str | None = None,
 ) -> dict[str, list[float]]:
     """Trains a compiled model, or resumes its training.
 
     Early stopping ends the training in any phase. Where it restores the best weights,
-    each phase begins with the best so far. The last phase is until ``settings.epochs``.
+    each phase begins with the best so far.
+
+    Args:
+      model: the compiled model.
+      training_input: what it is trained on.
+      epochs: completed epochs at the end of the last phase.
+      callbacks: called in this order, before the history and the checkpoint.
+      phases: None: only one.
+      checkpoint_dir: path or ``gs://`` address for checkpoints, from which the next
+        call resumes; None writes none. See ``pipeline.training.checkpoint``.
+      saved_to: where checkpoints are written instead, by other workers than the chief.
 
     Returns:
       The values of each metric by epoch, including epochs before a resumption.
@@ -65,20 +63,14 @@ def fit_model(
     """
     history = tf.keras.callbacks.History()
     callbacks = [Heartbeat(), *callbacks, history]
-    checkpoint = Checkpoint(
-        CheckpointSettings(
-            settings.checkpoint_dir,
-            settings.epochs,
-            training_input.steps_per_epoch,
-            settings.saved_to,
-        ),
-        model,
-        callbacks,
+    settings = CheckpointSettings(
+        checkpoint_dir, epochs, training_input.steps_per_epoch, saved_to
     )
+    checkpoint = Checkpoint(settings, model, callbacks)
     evaluation = training_input.eval()
     with interrupt.cooperative():
         checkpoint.find()
-        for number, phase in enumerate(phases or [Phase(settings.epochs)]):
+        for number, phase in enumerate(phases or [Phase(epochs)]):
             phase.prepare()
             if number < checkpoint.phase:
                 continue

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+
+from pipeline.config.learning_rate import Cosine, Exponential, LearningRate, Piecewise
 
 _schedules: Any = tf.keras.optimizers.schedules
 
 
 def make_learning_rate(
-    settings: float | Mapping[str, Any],
+    given: LearningRate,
     *,
     epochs: int,
     steps_per_epoch: int,
@@ -21,7 +23,7 @@ def make_learning_rate(
     """Returns what an optimizer takes as its learning rate.
 
     Args:
-      settings: section ``train.learning_rate``: a number, or a schedule in epochs.
+      given: a number, or a schedule in epochs.
       epochs: of the whole training; where a cosine without ``epochs`` ends.
       steps_per_epoch: converts epochs to steps.
       scale: factor of all learning rates; see ``scale_of``.
@@ -29,14 +31,14 @@ def make_learning_rate(
     Returns:
       A number if it is constant, so that a callback may set it; else a schedule.
     """
-    if not isinstance(settings, Mapping):
-        return settings * scale
-    warmup_steps = settings["warmup_epochs"] * steps_per_epoch
-    initial = settings["initial"] * scale
-    if settings["kind"] == "constant" and not warmup_steps:
+    if isinstance(given, float):
+        return given * scale
+    warmup_steps = given.warmup_epochs * steps_per_epoch
+    initial = given.initial * scale
+    if given.kind == "constant" and not warmup_steps:
         return initial
-    rest = epochs - settings["warmup_epochs"]
-    after = _after_warmup(settings, scale, rest, steps_per_epoch)
+    rest = epochs - given.warmup_epochs
+    after = _after_warmup(given, scale, rest, steps_per_epoch)
     return Schedule(initial, warmup_steps, after)
 
 
@@ -79,26 +81,22 @@ class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule, tf.Module):
 
 
 def _after_warmup(
-    settings: Mapping[str, Any], scale: float, rest: float, steps_per_epoch: int
+    given: Any, scale: float, rest: float, steps_per_epoch: int
 ) -> Callable[[Any], Any]:
     """Returns the learning rate by the step after the warm-up, ``rest`` epochs long."""
-    initial = settings["initial"] * scale
-    match settings["kind"]:
-        case "cosine":
-            steps = (settings["epochs"] or rest) * steps_per_epoch
-            final = settings["final_fraction"]
-            return _schedules.CosineDecay(initial, max(1.0, steps), alpha=final)
-        case "exponential":
-            steps = settings["epochs"] * steps_per_epoch
-            staircase = settings["staircase"]
+    initial = given.initial * scale
+    match given:
+        case Cosine():
+            steps = max(1.0, (given.epochs or rest) * steps_per_epoch)
+            return _schedules.CosineDecay(initial, steps, alpha=given.final_fraction)
+        case Exponential():
+            steps = given.epochs * steps_per_epoch
             return _schedules.ExponentialDecay(
-                initial, steps, settings["rate"], staircase=staircase
+                initial, steps, given.rate, staircase=given.staircase
             )
-        case "piecewise":
+        case Piecewise():
             # Keras uses a value up to and including its boundary.
-            boundaries = [
-                epochs * steps_per_epoch - 0.5 for epochs in settings["boundaries"]
-            ]
-            values = [value * scale for value in settings["values"]]
+            boundaries = [item * steps_per_epoch - 0.5 for item in given.boundaries]
+            values = [value * scale for value in given.values]
             return _schedules.PiecewiseConstantDecay(boundaries, [initial, *values])
     return lambda step: tf.constant(initial)

@@ -16,7 +16,13 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from pipeline.config.feature_set import SAMPLE_WEIGHT_KEY, Feature, FeatureSet, Label
+from pipeline.config.features import (
+    SAMPLE_WEIGHT_KEY,
+    FeatureSet,
+    Label,
+    identifier,
+    transformed_name,
+)
 
 MISSING_ID = 0
 NO_LABEL = -1
@@ -29,78 +35,81 @@ def preprocessing_fn(
 
     Args:
       inputs: raw features, dense ``[batch, 1]`` or sparse where values may be missing.
-      custom_config: holds ``feature_set``, see ``pipeline.config.feature_set``.
+      custom_config: holds ``feature_set``, see ``pipeline.config.features``.
 
     Returns:
       Transformed features, ``[batch, 1]`` (numeric: float32; categorical: int64 ids;
       image: the encoded bytes), the label's class ids, int64 ``[batch, 1]``, and the
       weights of the examples, float32 ``[batch, 1]``, if there are some.
     """
-    feature_set = FeatureSet.from_dict(custom_config["feature_set"])
+    feature_set = FeatureSet.model_validate(custom_config["feature_set"])
     outputs = {
-        feature.key: _TRANSFORMS[feature.kind](inputs[feature.name], feature)
-        for feature in feature_set.features
+        transformed_name(name): _TRANSFORMS[spec.kind](inputs[name], spec, name)
+        for name, spec in feature_set.features.items()
     }
     label = feature_set.label
-    outputs[label.key] = class_ids(inputs[label.name], label)
+    outputs[label.key] = class_ids(inputs[label.feature], label)
     if feature_set.sample_weight is not None:
         weight = inputs[feature_set.sample_weight]
         outputs[SAMPLE_WEIGHT_KEY] = tf.cast(weight, tf.float32)
     return outputs
 
 
-def number_of_ids(feature: Feature, tf_transform_output: Any) -> int:
+def number_of_ids(name: str, spec: Any, tf_transform_output: Any) -> int:
     """Returns the number of ids of a categorical feature, including the missing one."""
-    options = feature.options
-    if feature.kind == "vocabulary":
-        name = feature.vocabulary_name
-        known = tf_transform_output.vocabulary_size_by_name(name)
-        return known + options["oov_buckets"] + 1
-    return options["buckets"] + 1
+    if spec.kind == "vocabulary":
+        known = tf_transform_output.vocabulary_size_by_name(_vocabulary_name(name))
+        return known + spec.oov_buckets + 1
+    return spec.buckets + 1
 
 
 def class_ids(value: Any, label: Label) -> tf.Tensor:
     """Returns the index of each label in the classes, -1 for other values."""
-    text = isinstance(label.classes[0], str)
+    values: Any = label.classes
+    text = isinstance(values[0], str)
     dense = _dense(value, "" if text else tf.int64.min)
-    classes = tf.constant(label.classes, tf.string if text else tf.int64)
+    classes = tf.constant(values, tf.string if text else tf.int64)
     matches = tf.cast(tf.equal(dense, classes), tf.int64)
     found = tf.reduce_max(matches, axis=1, keepdims=True)
     position = tf.argmax(matches, axis=1)[:, tf.newaxis]
     return tf.where(found > 0, position, tf.constant(NO_LABEL, tf.int64))
 
 
-def _numeric(value: Any, feature: Feature) -> tf.Tensor:
+def _numeric(value: Any, spec: Any, name: str) -> tf.Tensor:
     as_float = _map_values(value, lambda x: tf.cast(x, tf.float32))
     return _dense(tft.scale_to_z_score(as_float), 0.0)
 
 
-def _bucketized(value: Any, feature: Feature) -> tf.Tensor:
+def _bucketized(value: Any, spec: Any, name: str) -> tf.Tensor:
     as_float = _map_values(value, lambda x: tf.cast(x, tf.float32))
-    return _ids(tft.bucketize(as_float, feature.options["buckets"]))
+    return _ids(tft.bucketize(as_float, spec.buckets))
 
 
-def _vocabulary(value: Any, feature: Feature) -> tf.Tensor:
-    options = feature.options
+def _vocabulary(value: Any, spec: Any, name: str) -> tf.Tensor:
     return _ids(
         tft.compute_and_apply_vocabulary(
             value,
-            top_k=options["top_k"],
-            num_oov_buckets=options["oov_buckets"],
-            vocab_filename=feature.vocabulary_name,
+            top_k=spec.top_k,
+            num_oov_buckets=spec.oov_buckets,
+            vocab_filename=_vocabulary_name(name),
         )
     )
 
 
-def _hashed(value: Any, feature: Feature) -> tf.Tensor:
+def _vocabulary_name(name: str) -> str:
+    """Returns the file name of a feature's vocabulary."""
+    return identifier(transformed_name(name))
+
+
+def _hashed(value: Any, spec: Any, name: str) -> tf.Tensor:
     def bucket(x: tf.Tensor) -> tf.Tensor:
         text = x if x.dtype == tf.string else tf.strings.as_string(x)
-        return tf.strings.to_hash_bucket_fast(text, feature.options["buckets"])
+        return tf.strings.to_hash_bucket_fast(text, spec.buckets)
 
     return _ids(_map_values(value, bucket))
 
 
-def _image(value: Any, feature: Feature) -> tf.Tensor:
+def _image(value: Any, spec: Any, name: str) -> tf.Tensor:
     return _dense(value, "")
 
 

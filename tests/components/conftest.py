@@ -149,10 +149,10 @@ class Evaluations:
         """Returns the exec properties of an Evaluator."""
         from google.protobuf import json_format
 
-        from pipeline.config.feature_set import Label
+        from pipeline.config.features import Label
         from pipeline.graph.arguments import eval_config
 
-        label = Label("label", tuple(range(self.classes)))
+        label = Label(feature="label", classes=tuple(range(self.classes)))
         metrics: list[Any] = [(name, None, {}) for name in self.metrics]
         config = eval_config(metrics, self.slices, label, intervals=self.intervals)
         return {

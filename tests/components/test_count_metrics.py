@@ -75,11 +75,11 @@ def test_counts_are_those_of_labels_and_predictions(evaluations, tmp_path, class
 def test_the_work_does_not_grow_with_the_classes():
     from tensorflow_model_analysis.metrics import metric_specs
 
-    from pipeline.config.feature_set import Label
+    from pipeline.config.features import Label
     from pipeline.graph.arguments import eval_config
 
     def computations(classes: int) -> int:
-        label = Label("label", tuple(range(classes)))
+        label = Label(feature="label", classes=tuple(range(classes)))
         config = eval_config([("ExampleCount", None, {})], [["region"]], label)
         return len(metric_specs.to_computations(list(config.metrics_specs), config))
 

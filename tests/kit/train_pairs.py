@@ -34,7 +34,7 @@ def train(folder: str, data: str, settings: dict[str, Any]) -> None:
     fn_args = SimpleNamespace(
         custom_config={
             "train": settings,
-            "feature_set": FEATURES.to_dict(),
+            "feature_set": FEATURES.model_dump(),
             "model": "tests.kit.train_pairs:build_model",
             "model_params": {},
             "own_preprocessing": False,

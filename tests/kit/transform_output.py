@@ -8,9 +8,9 @@ from typing import Any
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
+from tests.kit.trainings import feature_set
 
-FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1)))
+FEATURES = feature_set({"a": "numeric"})
 
 
 class Output:

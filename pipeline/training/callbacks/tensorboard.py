@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
+from pipeline.config.train import TensorBoard
 from pipeline.training.input.training_input import TrainingInput
 
 # The first steps are slower, as they trace and compile.
@@ -15,15 +15,15 @@ _FIRST_PROFILED_STEP = 10
 
 
 def make_tensorboard(
-    settings: Mapping[str, Any], directory: str
+    settings: TensorBoard, directory: str
 ) -> tf.keras.callbacks.TensorBoard:
     """Returns Keras' callback, which writes the metrics of each epoch."""
-    steps = settings.get("profile", 0)
+    steps = settings.profile
     last = _FIRST_PROFILED_STEP + steps - 1
     return tf.keras.callbacks.TensorBoard(
         directory,
-        histogram_freq=settings.get("histograms", 0),
-        write_graph=settings.get("graph", False),
+        histogram_freq=settings.histograms,
+        write_graph=settings.graph,
         profile_batch=(_FIRST_PROFILED_STEP, last) if steps else 0,
     )
 

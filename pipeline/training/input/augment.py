@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
+
+from pipeline.config.train import Augment
 
 _GRAY = 0.5
 # Shares of red, green and blue in the brightness, of ITU-R BT.601.
 _LUMA = (0.299, 0.587, 0.114)
 
 
-def augment(images: tf.Tensor, settings: Mapping[str, Any], seed: Any) -> tf.Tensor:
+def augment(images: tf.Tensor, settings: Augment, seed: Any) -> tf.Tensor:
     """Returns changed images, still in 0..1.
 
     Every image has draws of its own; equal arguments give equal results. Rotation and
@@ -21,20 +22,20 @@ def augment(images: tf.Tensor, settings: Mapping[str, Any], seed: Any) -> tf.Ten
 
     Args:
       images: float32 ``[batch, height, width, channels]`` in 0..1.
-      settings: see ``pipeline.config.train.Augment``.
+      settings: what is changed, and by how much.
       seed: int ``[2]``.
     """
     draw = _Draw(images, seed)
-    flip = settings["flip"]
+    flip = settings.flip
     if flip in ("horizontal", "both"):
         images = tf.where(draw.uniform() < 0.5, images[:, :, ::-1], images)
     if flip in ("vertical", "both"):
         images = tf.where(draw.uniform() < 0.5, images[:, ::-1], images)
-    if settings["rotate"] or settings["crop"]:
-        images = _rotate_and_crop(images, settings["rotate"], settings["crop"], draw)
+    if settings.rotate or settings.crop:
+        images = _rotate_and_crop(images, settings.rotate, settings.crop, draw)
     images = _change_colors(images, settings, draw)
-    if settings["cutout"]:
-        images = tf.where(_square(images, settings["cutout"], draw), _GRAY, images)
+    if settings.cutout:
+        images = tf.where(_square(images, settings.cutout, draw), _GRAY, images)
     return images
 
 
@@ -80,11 +81,9 @@ def _rotate_and_crop(
     )
 
 
-def _change_colors(
-    images: tf.Tensor, settings: Mapping[str, Any], draw: _Draw
-) -> tf.Tensor:
-    brightness, contrast = settings["brightness"], settings["contrast"]
-    saturation = settings["saturation"]
+def _change_colors(images: tf.Tensor, settings: Augment, draw: _Draw) -> tf.Tensor:
+    brightness, contrast = settings.brightness, settings.contrast
+    saturation = settings.saturation
     if not (brightness or contrast or saturation):
         return images
     colors, alpha = images[..., :3], images[..., 3:]

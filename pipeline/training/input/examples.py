@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.feature_set import SAMPLE_WEIGHT_KEY, FeatureSet
+from pipeline.config.features import SAMPLE_WEIGHT_KEY, FeatureSet
 from pipeline.training.input.images import decode_pixels, scale_pixels
 
 _CHUNK_BYTES = 16_000_000

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from pipeline.config.feature_set import Feature
+from pipeline.config.features import Image
 from sluice.tfrecords.image_decoder import decode_image
 
 
 def decode_images(
-    features: Mapping[str, tf.Tensor], images: Mapping[str, Feature]
+    features: Mapping[str, tf.Tensor], images: Mapping[str, Image]
 ) -> dict[str, tf.Tensor]:
     """Replaces encoded images ``[batch, 1]`` by float32 pixels in 0..1.
 
@@ -21,7 +21,7 @@ def decode_images(
 
 
 def decode_pixels(
-    features: Mapping[str, tf.Tensor], images: Mapping[str, Feature]
+    features: Mapping[str, tf.Tensor], images: Mapping[str, Image]
 ) -> dict[str, tf.Tensor]:
     """Replaces encoded images ``[batch, 1]`` by uint8 ``[batch, height, width, c]``.
 
@@ -29,22 +29,17 @@ def decode_pixels(
     frame) and BMP are detected by content.
     """
     decoded = dict(features)
-    for key, feature in images.items():
-        height, width = feature.options["height"], feature.options["width"]
-        channels = feature.options["channels"]
+    for key, image in images.items():
 
-        def decode(
-            data: tf.Tensor,
-            size: tuple[int, int] = (height, width),
-            channels: int = channels,
-        ) -> tf.Tensor:
-            pixels = decode_image(data, channels)
+        def decode(data: tf.Tensor, image: Image = image) -> tf.Tensor:
+            size = (image.height, image.width)
+            pixels = decode_image(data, image.channels)
             pixels = tf.cond(
                 tf.reduce_all(tf.shape(pixels)[:2] == size),
                 lambda: pixels,
                 lambda: _resize(pixels, size),
             )
-            return tf.ensure_shape(pixels, (*size, channels))
+            return tf.ensure_shape(pixels, (*size, image.channels))
 
         decoded[key] = tf.map_fn(
             decode, tf.reshape(features[key], [-1]), fn_output_signature=tf.uint8
@@ -53,7 +48,7 @@ def decode_pixels(
 
 
 def scale_pixels(
-    features: Mapping[str, tf.Tensor], images: Mapping[str, Feature]
+    features: Mapping[str, tf.Tensor], images: Mapping[str, Image]
 ) -> dict[str, tf.Tensor]:
     """Replaces uint8 pixels by float32 in 0..1."""
     return {

@@ -39,7 +39,7 @@ class Plan:
         """Whether examples are repeated by any worker."""
         return any(share.count < self.total for share in self.shares)
 
-    def gradient_scale(self, batch: tf.Tensor) -> tf.Tensor:
+    def step_scale(self, batch: tf.Tensor) -> tf.Tensor:
         """Returns the examples of a step, those repeated included, by those that count.
 
         Args:
@@ -50,6 +50,11 @@ class Plan:
         counts = tf.constant([share.count for share in self.shares], tf.int64)
         real = tf.reduce_sum(tf.clip_by_value(counts - first, 0, each))
         return tf.cast(each * len(self.shares) / real, tf.float32)
+
+    @property
+    def epoch_scale(self) -> float:
+        """The same for all steps together."""
+        return self.total * len(self.shares) / sum(item.count for item in self.shares)
 
 
 def divide(shards: Shards, distribution: Distribution, *, drop: bool) -> Plan:

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.feature_set import SAMPLE_WEIGHT_KEY
+from pipeline.config.features import SAMPLE_WEIGHT_KEY
 from pipeline.training.input.examples import ExampleFormat, not_converted, traced
 from pipeline.training.strategy.task_process import beat
 from sluice.errors import NodeError
@@ -216,7 +216,7 @@ def _facts(
     }
     if by_class:
         ids = tf.io.parse_example(records, {label.key: spec[label.key]})[label.key]
-        classes = tf.one_hot(ids[:, 0], len(label.classes), dtype=tf.int64)
+        classes = tf.one_hot(ids[:, 0], len(label.class_names), dtype=tf.int64)
         facts["classes"] = tf.reduce_sum(classes, axis=0)
     if SAMPLE_WEIGHT_KEY in spec:
         only = {SAMPLE_WEIGHT_KEY: spec[SAMPLE_WEIGHT_KEY]}

@@ -6,14 +6,14 @@ import functools
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
 
-from pipeline.config.feature_set import FeatureSet, Label
+from pipeline.config.features import FeatureSet, Label
+from pipeline.config.train import Train
 from pipeline.training.input.augment import augment
 from pipeline.training.input.batches import Batches, BatchSettings
 from pipeline.training.input.examples import ExampleFormat, Examples, example_bytes
@@ -34,53 +34,43 @@ _PREFETCHED = 4
 Split = Literal["train", "eval"]
 
 
-@dataclass(frozen=True)
-class InputSettings:
-    """Settings of ``make_input``: keys of the section ``train``, and the files.
-
-    Attributes:
-      train_files: patterns of gzip TFRecords, as Transform writes them.
-      eval_files: the same for validation.
-    """
-
-    train_files: Sequence[str]
-    eval_files: Sequence[str]
-    seed: int = 0
-    cache: str = "auto"
-    shuffle_mb: int = 256
-    augment: Mapping[str, Any] = field(default_factory=dict)
-    class_weights: str | Mapping[str | int, float] | None = None
-
-
 def make_input(
-    settings: InputSettings,
+    train: Train,
+    files: Mapping[Split, Sequence[str]],
     feature_set: FeatureSet,
     tf_transform_output: Any,
     distribution: Distribution,
 ) -> TrainingInput:
     """Returns the input of a training, whose records are counted.
 
+    Args:
+      train: the section of the config.
+      files: patterns of gzip TFRecords by split, as Transform writes them.
+      feature_set: the features and the label.
+      tf_transform_output: of the Transform that wrote them.
+      distribution: who reads them.
+
     Raises:
       NodeError: a split has fewer records than workers, or a weight is wrong.
     """
     spec = tf_transform_output.transformed_feature_spec()
     example_format = ExampleFormat(spec, feature_set)
-    may_cache = settings.cache in ("auto", "memory") and distribution.workers == 1
-    train, evaluation = count_records(
-        [settings.train_files, settings.eval_files],
+    may_cache = train.input.cache in ("auto", "memory") and distribution.workers == 1
+    of_train, of_eval = count_records(
+        [files["train"], files["eval"]],
         example_format,
-        by_class=settings.class_weights == "balanced",
+        by_class=train.class_weights == "balanced",
         keep_bytes=int(may_cache * _KEPT_SHARE_OF_FREE_MEMORY * free_memory_bytes()),
     )
     return TrainingInput(
-        settings,
+        train,
         example_format,
         distribution,
         {
-            "train": divide(train, distribution, drop=True),
-            "eval": divide(evaluation, distribution, drop=False),
+            "train": divide(of_train, distribution, drop=True),
+            "eval": divide(of_eval, distribution, drop=False),
         },
-        train.class_counts,
+        of_train.class_counts,
     )
 
 
@@ -92,29 +82,28 @@ class TrainingInput:
     class ids int64 ``[batch, 1]``, weights float32 ``[batch]``. There are weights where
     classes or examples have some, and where batches are padded: with several workers,
     so that all make the same number of steps, and in validation with static shapes.
-    Those of padded training batches are ``[batch, 2]``, see ``compile.py``.
+    Those of padding are 0, and the others are larger by its share.
     Training with static shapes leaves out the examples of an incomplete last batch,
     other ones in each epoch.
     """
 
     def __init__(
         self,
-        settings: InputSettings,
+        train: Train,
         example_format: ExampleFormat,
         distribution: Distribution,
         plans: Mapping[Split, Plan],
         class_counts: list[int] | None,
     ) -> None:
-        self._settings, self._format = settings, example_format
+        self._settings, self._seed = train.input, train.seed
+        self._format = example_format
         self._distribution, self._plans = distribution, plans
         self.train_examples = sum(share.count for share in plans["train"].shares)
         self.eval_examples = sum(share.count for share in plans["eval"].shares)
         self.steps_per_epoch = plans["train"].steps
         self.eval_steps = plans["eval"].steps
         label = example_format.feature_set.label
-        self._class_weights = _class_weights(
-            settings.class_weights, label, class_counts
-        )
+        self._class_weights = _class_weights(train.class_weights, label, class_counts)
         self.cache = self._choose_cache()
         if self.cache != "memory":
             for share in (*plans["train"].shares, *plans["eval"].shares):
@@ -246,7 +235,7 @@ class TrainingInput:
                 batch_size=plan.batch_size,
                 total=plan.total,
                 cache=cache,
-                seed=settings.seed if split == "train" else None,
+                seed=self._seed if split == "train" else None,
                 shuffle_bytes=settings.shuffle_mb * 1_000_000,
             )
             batches = Batches(plan.shares[worker], self._format, batch_settings)
@@ -275,22 +264,21 @@ class TrainingInput:
             first = step * plan.batch_size
             numbers = first + tf.range(plan.batch_size, dtype=tf.int64)
             real = numbers < plan.shares[worker].count
-            factors.append(tf.cast(real, tf.float32))
+            # Keras divides the loss of a step by its examples, padding included.
+            by_step = split == "train"
+            scale = plan.step_scale(step) if by_step else plan.epoch_scale
+            factors.append(scale * tf.cast(real, tf.float32))
         if not factors:
             return features, labels
-        weights = functools.reduce(tf.multiply, factors)
-        if split == "train" and plan.is_padded:
-            scale = tf.fill([plan.batch_size], plan.gradient_scale(step))
-            weights = tf.stack([weights, scale], axis=1)
-        return features, labels, weights
+        return features, labels, functools.reduce(tf.multiply, factors)
 
     def _augmented(self, features: Examples, position: Sequence[Any]) -> Examples:
         settings, images = self._settings.augment, self._format.feature_set.images
-        if not any(settings.values()):
+        if not any(settings.model_dump().values()):
             return features
         changed = dict(features)
         for number, key in enumerate(images):
-            seed = tf.constant([self._settings.seed, number], tf.int64)
+            seed = tf.constant([self._seed, number], tf.int64)
             for item in position:
                 seed = tf.random.fold_in(seed, item)
             changed[key] = augment(features[key], settings, seed)

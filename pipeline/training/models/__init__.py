@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.feature_set import FeatureSet, identifier
+from pipeline.config.features import FeatureSet, identifier
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ModelInputs:
 
         Lower precision would lose small probabilities, and with them the loss.
         """
-        classes = len(self.feature_set.label.classes)
+        classes = len(self.feature_set.label.class_names)
         units, activation, name = (
             (1, "sigmoid", "probability")
             if classes == 2

@@ -40,11 +40,11 @@ def build_model(
       ValueError: the image is too small for the application.
     """
     keras_inputs = inputs.keras_inputs()
-    ((name, feature),) = inputs.feature_set.images.items()
+    ((name, image),) = inputs.feature_set.images.items()
     backbone = getattr(tf.keras.applications, application)(
         include_top=False,
         weights=None,
-        input_shape=(feature.options["height"], feature.options["width"], 3),
+        input_shape=(image.height, image.width, 3),
         pooling=params.get("pooling", "avg"),
     )
     if weights := params.get("weights"):

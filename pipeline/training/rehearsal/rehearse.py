@@ -13,8 +13,8 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from pipeline.config.batch_size import TPU_MULTIPLE, batch_note, global_batch_size
 from pipeline.config.config import Config
 from pipeline.config.resolve_features import feature_set_of
-from pipeline.training.build import ModelSettings, build_model, model_inputs
-from pipeline.training.compile import CompileSettings, compile_model
+from pipeline.training.build import build_model, model_inputs
+from pipeline.training.compile import compile_model
 from pipeline.training.fine_tune import freeze, unfreeze
 from pipeline.training.rehearsal.check_step import check_for_gpu, check_for_tpu
 from pipeline.training.rehearsal.result import (
@@ -124,10 +124,16 @@ class _Rehearsal:
         params = resolve(config.model_params)
         if config.weights_file is not None:
             params = {**params, "weights": str(config.weights_file)}
-        settings = ModelSettings(config.model_path, params, train.seed, train.precision)
         what = f"{config.model_path} cannot build the model"
         with self._explained(what), self._lines.record_layers():
-            model = build_model(settings, inputs, self._distribution)
+            model = build_model(
+                config.model_path,
+                params,
+                inputs,
+                self._distribution,
+                seed=train.seed,
+                precision=train.precision,
+            )
         self.findings += _check_outputs(model)
         if train.fine_tune is not None:
             with self._explained("no such layers can be frozen"):
@@ -138,7 +144,7 @@ class _Rehearsal:
         with self._explained("the model cannot be compiled"):
             compile_model(
                 model,
-                CompileSettings.from_config(train.model_dump()),
+                train,
                 features.label,
                 steps_per_epoch=_STEPS_PER_EPOCH,
                 distribution=self._distribution,

@@ -14,7 +14,12 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform import impl_helper, schema_inference
 from tensorflow_transform.tf_metadata import schema_utils
 
-from pipeline.config.feature_set import FeatureSet
+from pipeline.config.features import (
+    FeatureSet,
+    Vocabulary,
+    identifier,
+    transformed_name,
+)
 from pipeline.training.build import load_function
 
 VOCABULARY_SIZE = 1000
@@ -28,7 +33,7 @@ class TracedPreprocessing:
     ) -> None:
         preprocessing_fn = functools.partial(
             load_function(function),
-            custom_config={"feature_set": feature_set.to_dict()},
+            custom_config={"feature_set": feature_set.model_dump()},
         )
         raw = schema_utils.schema_as_feature_spec(schema).feature_spec
         # Public functions of Transform need data, and a run of Beam (1.16 and 1.21).
@@ -41,9 +46,9 @@ class TracedPreprocessing:
             )
         self._schema = schema_inference.infer_feature_schema(outputs, graph)
         self._sizes = {
-            feature.vocabulary_name: feature.options["top_k"] or VOCABULARY_SIZE
-            for feature in feature_set.features
-            if feature.kind == "vocabulary"
+            identifier(transformed_name(name)): spec.top_k or VOCABULARY_SIZE
+            for name, spec in feature_set.features.items()
+            if isinstance(spec, Vocabulary)
         }
 
     @property

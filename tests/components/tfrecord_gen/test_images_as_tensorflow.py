@@ -20,7 +20,7 @@ from PIL import Image
 
 from components.tfrecord_gen.check_images import check_image
 from components.tfrecord_gen.settings import ImageCheck, ImageFormat
-from pipeline.config.feature_set import Feature
+from pipeline.config import features
 from sluice.tfrecords.image_decoder import CHANNELS
 
 pytestmark = pytest.mark.tf
@@ -168,8 +168,7 @@ def trainer(channels: int):
 
     from pipeline.training.input.images import decode_images
 
-    size = {"height": SIDE, "width": SIDE, "channels": channels}
-    feature = Feature("image", "image", size)
+    feature = features.Image.model_construct(height=SIDE, width=SIDE, channels=channels)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def decode(data):

@@ -7,10 +7,10 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import Config
-from pipeline.config.feature_set import Feature, FeatureSet, Label
 from pipeline.config.features import Hashed, Image, Numeric, Vocabulary
 from pipeline.config.resolve_features import feature_set_of, resolve_features
 from sluice.errors import ConfigError
+from tests.kit.trainings import feature_set
 
 pytestmark = pytest.mark.unit
 
@@ -106,10 +106,6 @@ def test_the_feature_set_of_the_nodes():
         'feature { name: "a" type: FLOAT } feature { name: "b" type: BYTES }'
     )
 
-    assert feature_set_of(config(), reviewed) == FeatureSet(
-        features=(
-            Feature("a", "numeric", {}),
-            Feature("b", "hashed", {"buckets": 64}),
-        ),
-        label=Label("y", (0, 1)),
+    assert feature_set_of(config(), reviewed) == feature_set(
+        {"a": "numeric", "b": {"kind": "hashed", "buckets": 64}}
     )

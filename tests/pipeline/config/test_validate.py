@@ -192,7 +192,7 @@ def test_own_preprocessing_may_use_only_vectors(validate, refused, project):
 
     valid = validate(*own)
 
-    assert feature_set_of(valid.config, valid.schema).features == ()
+    assert feature_set_of(valid.config, valid.schema).features == {}
     # A config with defaults is stored beside a run and read from there.
     write_stored_config(valid.config, project / "stored.json")
     assert read_stored_config(project / "stored.json").features is None

@@ -18,6 +18,7 @@ OURS = {
     "DataVerdict",
     "DataGate",
     "AcceptData",
+    "Transform",
     "Trainer",
     "Evaluator",
     "ModelVerdict",

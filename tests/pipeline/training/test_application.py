@@ -12,10 +12,10 @@ import h5py
 import numpy as np
 import pytest
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
 from pipeline.config.model_params import ApplicationParams
 from pipeline.config.validate_model import SMALLEST_IMAGE
 from sluice.errors import NodeError
+from tests.kit.trainings import feature_set
 
 pytestmark = pytest.mark.tf
 
@@ -27,11 +27,11 @@ def _inputs(channels: int = 3) -> Any:
 
     from pipeline.training.models import ModelInputs
 
-    image = Feature("x", "image", {"height": 32, "width": 32, "channels": channels})
+    image = {"kind": "image", "height": 32, "width": 32, "channels": channels}
     return ModelInputs(
-        FeatureSet((image,), Label("y", (0, 1, 2))),
-        shapes={image.key: (32, 32, channels)},
-        dtypes={image.key: tf.float32},
+        feature_set({"x": image}, (0, 1, 2)),
+        shapes={"x_xf": (32, 32, channels)},
+        dtypes={"x_xf": tf.float32},
         number_of_ids={},
     )
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.train import Train
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
 from sluice.project import own_root
+from tests.kit.trainings import settings
 
 pytestmark = pytest.mark.tf
 
@@ -57,15 +57,19 @@ def lazy(inputs: Any, params: dict[str, Any]) -> Any:
 def test_a_model_is_built_and_the_policy_of_keras_stays():
     import tensorflow as tf
 
-    from pipeline.training.build import ModelSettings, build_model, model_inputs
+    from pipeline.training.build import build_model, model_inputs
     from pipeline.training.strategy.distribution import (
         choose_distribution,
     )
     from tests.pipeline.training.callbacks.trainings import FEATURES, Output
 
-    settings = ModelSettings(f"{__name__}:lazy", precision="mixed_bfloat16")
-    inputs = model_inputs(FEATURES, Output())
-    model = build_model(settings, inputs, choose_distribution(Train()))
+    model = build_model(
+        f"{__name__}:lazy",
+        {},
+        model_inputs(FEATURES, Output()),
+        choose_distribution(settings()),
+        precision="mixed_bfloat16",
+    )
 
     shapes = [weight.shape.as_list() for weight in model.weights]
     assert shapes == [[1, 4], [4], [4, 1], [1]]
@@ -89,22 +93,26 @@ def wide(inputs: Any, params: dict[str, Any]) -> Any:
 @pytest.mark.parametrize(
     ("function", "what", "found"),
     [
-        ("number", "does not return a model", "3"),
+        ("number", "does not return a tf.keras.Model", "3"),
         ("wide", "does not fit the label, which has 2 classes", "[batch, 7]"),
     ],
 )
 def test_what_is_no_model_of_the_labels_classes(function, what, found):
-    from pipeline.training.build import ModelSettings, build_model, model_inputs
+    from pipeline.training.build import build_model, model_inputs
     from pipeline.training.strategy.distribution import (
         choose_distribution,
     )
     from tests.pipeline.training.callbacks.trainings import FEATURES, Output
 
-    settings = ModelSettings(f"{__name__}:{function}")
     inputs = model_inputs(FEATURES, Output())
     with pytest.raises(NodeError, match=what) as caught:
-        build_model(settings, inputs, choose_distribution(Train()))
-    assert caught.value.actual == found
+        build_model(
+            f"{__name__}:{function}",
+            {},
+            inputs,
+            choose_distribution(settings()),
+        )
+    assert found in str(caught.value)
 
 
 # Exported weights that training on parameter servers divides, and back.

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config.feature_set import Label
-from pipeline.training.compile import (
-    CompileSettings,
-    compile_model,
-    make_loss,
-    make_metrics,
-)
+from pipeline.config.features import Label
+from pipeline.config.train import KerasObject
+from pipeline.training.compile import compile_model, make_loss, make_metrics
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
 from sluice.metric_names import result_name
+from tests.kit.trainings import settings
 
 pytestmark = pytest.mark.tf
 
@@ -32,11 +29,11 @@ OPTIMIZERS = """
 """.split()
 
 
-def spec(name: str, **params: Any) -> dict[str, Any]:
-    return {"class_name": name, "params": params}
+def spec(name: str, **params: Any) -> KerasObject:
+    return KerasObject.model_validate({"class": name, "params": params})
 
 
-def specs_of(kind: str, classes: int) -> list[dict[str, Any]]:
+def specs_of(kind: str, classes: int) -> list[KerasObject]:
     """Returns all losses or metrics of Keras that fit, with what they require."""
     import tensorflow as tf
 
@@ -74,7 +71,7 @@ def small_model(classes: int, normalize: bool = False) -> Any:
     return tf.keras.Model(inputs, outputs)
 
 
-def compiled(classes: int = 2, *, normalize: bool = False, **settings: Any) -> Any:
+def compiled(classes: int = 2, *, normalize: bool = False, **given: Any) -> Any:
     import tensorflow as tf
 
     from pipeline.training.strategy.distribution import Distribution
@@ -83,8 +80,8 @@ def compiled(classes: int = 2, *, normalize: bool = False, **settings: Any) -> A
     one = Distribution(tf.distribute.get_strategy(), "one_device", "", 8)
     compile_model(
         model,
-        CompileSettings(epochs=4, **settings),
-        Label("y", tuple(range(classes))),
+        settings(epochs=4, **given),
+        Label(feature="y", classes=tuple(range(classes))),
         steps_per_epoch=5,
         distribution=one,
     )
@@ -127,7 +124,7 @@ def test_every_loss_and_metric_that_fits(classes):
     import tensorflow as tf
 
     specs = specs_of("metrics", classes)
-    names = [result_name(item["class_name"]) for item in specs]
+    names = [result_name(item.class_name) for item in specs]
     model = compiled(classes, metrics=specs)
     x, ids = data(classes)
     found = model.train_on_batch(x, ids, return_dict=True)
@@ -138,7 +135,7 @@ def test_every_loss_and_metric_that_fits(classes):
     x, ids = data(classes)
     predictions = model.predict(x, verbose=0)
     for given, item in zip(specs, make_metrics(specs, classes), strict=True):
-        name, params = given["class_name"], dict(given["params"])
+        name, params = given.class_name, dict(given.params)
         if classes == 2 and name in ("F1Score", "FBetaScore"):
             params["threshold"] = 0.5
         keras = getattr(tf.keras.metrics, name)(**params)
@@ -160,7 +157,7 @@ def test_every_loss_that_fits(classes):
     x, ids = data(classes)
     predictions = small_model(classes).predict(x, verbose=0)
     weights = np.linspace(0, 1, len(ids))
-    for name in (item["class_name"] for item in specs_of("losses", classes)):
+    for name in (item.class_name for item in specs_of("losses", classes)):
         keras = getattr(tf.keras.losses, name)()
         sparse = classes == 2 or name.startswith("Sparse")
         labels = (ids if sparse else np.eye(classes)[ids[:, 0]]).astype("float32")
@@ -275,10 +272,9 @@ def test_weights_of_examples_count_in_metrics_without_a_warning():
 
 
 def test_a_value_that_keras_refuses():
-    with pytest.raises(NodeError, match="AUC cannot be created") as caught:
+    with pytest.raises(NodeError, match="AUC: .*ROCK") as caught:
         make_metrics([spec("AUC", curve="ROCK")], 2)
 
     assert caught.value.where == "train.metrics[0]"
-    assert "ROCK" in str(caught.value.actual)
-    with pytest.raises(NodeError, match="SGD cannot be created"):
+    with pytest.raises(NodeError, match="SGD: "):
         compiled(optimizer=spec("SGD", momentum=2.0))

@@ -29,7 +29,7 @@ from tests.pipeline.training.callbacks.trainings import FEATURES, Output
 data, work = sys.argv[1:]
 training.tft = types.SimpleNamespace(TFTransformOutput=lambda folder: Output())
 exported = []
-training.export_model = lambda model, *args: exported.append(model)
+training.export_model = lambda model, *args, **kwargs: exported.append(model)
 
 
 def build_model(inputs, params):
@@ -47,7 +47,7 @@ def train(name, seed, deterministic, precision="float32"):
     training.run_fn(types.SimpleNamespace(
         custom_config={
             "train": settings.model_dump(),
-            "feature_set": FEATURES.to_dict(),
+            "feature_set": FEATURES.model_dump(),
             "model": "__main__:build_model",
             "model_params": {},
             "own_preprocessing": False,

@@ -11,17 +11,16 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
 from sample_data.tf_example import encode
 from serving.predictor import Predictor
 from sluice.errors import DataError
 from sluice.tfrecords import tfrecord
+from tests.kit.trainings import feature_set
 
 pytestmark = pytest.mark.tf
 
-FEATURES = FeatureSet(
-    (Feature("a", "numeric"), Feature("self", "numeric"), Feature("b/1 c", "numeric")),
-    Label("y", ("low", "high")),
+FEATURES = feature_set(
+    {"a": "numeric", "self": "numeric", "b/1 c": "numeric"}, ("low", "high")
 )
 
 
@@ -100,15 +99,16 @@ def schema(**features: str) -> schema_pb2.Schema:
 def _export(build, directory: Path, output: Output | None = None):
     import tensorflow as tf
 
-    from pipeline.training.export import ExportSettings, export_model
+    from pipeline.training.export import export_model
 
     inputs = tf.keras.Input((1,), name="a_xf")
     model = tf.keras.Model({"a_xf": inputs}, build(inputs))
     export_model(
         model,
-        ExportSettings(str(directory), all_raw_features=output is not None),
+        str(directory),
         FEATURES,
         output or Output(),
+        all_raw_features=output is not None,
     )
     return tf.saved_model.load(str(directory))
 

@@ -19,9 +19,8 @@ EPOCHS = 8
 def rates(schedule: Any, scale: float = 1.0, count: int = EPOCHS * STEPS) -> np.ndarray:
     from pipeline.training.learning_rate import make_learning_rate
 
-    settings = schedule if isinstance(schedule, float) else schedule.model_dump()
     rate = make_learning_rate(
-        settings, epochs=EPOCHS, steps_per_epoch=STEPS, scale=scale
+        schedule, epochs=EPOCHS, steps_per_epoch=STEPS, scale=scale
     )
     if isinstance(rate, float):
         return np.full(count, rate)
@@ -36,9 +35,9 @@ def expected(after: Any, warmup: int = 0, initial: float = 0.0) -> list[float]:
 def test_a_number_stays_one_so_that_callbacks_can_set_it():
     from pipeline.training.learning_rate import make_learning_rate
 
-    constant = Constant(initial=0.3).model_dump()
-    for settings in (0.3, constant):
-        rate = make_learning_rate(settings, epochs=2, steps_per_epoch=5, scale=2.0)
+    constant = Constant(initial=0.3)
+    for given in (0.3, constant):
+        rate = make_learning_rate(given, epochs=2, steps_per_epoch=5, scale=2.0)
         assert rate == pytest.approx(0.6)
 
 
@@ -131,9 +130,7 @@ def test_a_schedule_inside_a_tf_function():
     from pipeline.training.learning_rate import make_learning_rate
 
     schedule = Piecewise(initial=1.0, boundaries=(2,), values=(0.1,), warmup_epochs=1)
-    rate = make_learning_rate(
-        schedule.model_dump(), epochs=EPOCHS, steps_per_epoch=STEPS
-    )
+    rate = make_learning_rate(schedule, epochs=EPOCHS, steps_per_epoch=STEPS)
     traced = tf.function(rate).get_concrete_function(tf.TensorSpec([], tf.int64))
     found = [traced(tf.constant(step, tf.int64)).numpy() for step in range(40)]
     np.testing.assert_allclose(found, rates(schedule, count=40), rtol=1e-6)

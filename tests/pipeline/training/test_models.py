@@ -6,24 +6,24 @@ import importlib
 
 import pytest
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
+from tests.kit.trainings import feature_set, settings
 
 pytestmark = pytest.mark.tf
 
-IMAGE = {"height": 4, "width": 4, "channels": 3}
+IMAGE = {"kind": "image", "height": 4, "width": 4, "channels": 3}
 
 
-def _inputs(*features: Feature, classes: tuple[int, ...] = (0, 1)):
+def _inputs(*kinds: str, classes: tuple[int, ...] = (0, 1)):
     import tensorflow as tf
 
     from pipeline.training.models import ModelInputs
 
-    categorical = [f for f in features if f.kind not in ("numeric", "image")]
+    specs = {kind: IMAGE if kind == "image" else kind for kind in kinds}
     return ModelInputs(
-        FeatureSet(features, Label("y", classes)),
-        shapes={f.key: (4, 4, 3) if f.kind == "image" else (1,) for f in features},
-        dtypes={f.key: tf.int64 if f in categorical else tf.float32 for f in features},
-        number_of_ids={f.key: 5 for f in categorical},
+        feature_set(specs, classes),
+        shapes={f"{k}_xf": (4, 4, 3) if k == "image" else (1,) for k in kinds},
+        dtypes={f"{k}_xf": tf.int64 if k == "hashed" else tf.float32 for k in kinds},
+        number_of_ids={f"{k}_xf": 5 for k in kinds if k == "hashed"},
     )
 
 
@@ -31,7 +31,7 @@ def _learns(model, inputs, classes: int) -> None:
     """Asserts that a few steps on data with a rule make the loss smaller."""
     import tensorflow as tf
 
-    from pipeline.training.compile import CompileSettings, compile_model
+    from pipeline.training.compile import compile_model
     from pipeline.training.strategy.distribution import Distribution
     from sluice.compat import exclude_keras_from_autograph
 
@@ -45,7 +45,7 @@ def _learns(model, inputs, classes: int) -> None:
         data[name] = tf.cast(signal, inputs.dtypes[name])
     compile_model(
         model,
-        CompileSettings(epochs=25, learning_rate=0.01),
+        settings(epochs=25, learning_rate=0.01),
         inputs.feature_set.label,
         steps_per_epoch=4,
         distribution=Distribution(tf.distribute.get_strategy(), "one_device", "", 16),
@@ -60,7 +60,7 @@ def _learns(model, inputs, classes: int) -> None:
 def test_cnn():
     from pipeline.training.models.cnn import build_model
 
-    inputs = _inputs(Feature("x", "image", IMAGE), classes=(0, 1, 2))
+    inputs = _inputs("image", classes=(0, 1, 2))
     _learns(build_model(inputs, {"filters": [8], "dropout": 0.0}), inputs, 3)
 
 
@@ -69,7 +69,7 @@ def test_cnn():
 def test_dense_and_wide_deep(name, kinds):
     from pipeline.config.config import BUNDLED_MODELS
 
-    inputs = _inputs(*(Feature(kind, kind, IMAGE) for kind in kinds))
+    inputs = _inputs(*kinds)
     module, _, function = BUNDLED_MODELS[name].partition(":")
     build_model = getattr(importlib.import_module(module), function)
     _learns(build_model(inputs, {"hidden_units": [16]}), inputs, 2)
@@ -78,6 +78,6 @@ def test_dense_and_wide_deep(name, kinds):
 def test_params_shape_the_hidden_layers():
     from pipeline.training.models.dense import build_model
 
-    model = build_model(_inputs(Feature("a", "numeric")), {"hidden_units": [7, 3]})
+    model = build_model(_inputs("numeric"), {"hidden_units": [7, 3]})
     shapes = [tuple(weight.shape) for weight in model.get_weights()]
     assert shapes == [(1, 7), (7,), (7, 3), (3,), (3, 1), (1,)]

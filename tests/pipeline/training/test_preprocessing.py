@@ -6,20 +6,22 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
+from pipeline.config.features import Label
+from tests.kit.trainings import feature_set
 
 pytestmark = pytest.mark.tf
 
-FEATURES = FeatureSet(
-    features=(
-        Feature("miles", "numeric"),
-        Feature("hour", "numeric"),
-        Feature("place", "bucketized", {"buckets": 3}),
-        Feature("pay/kind", "vocabulary", {"top_k": None, "oov_buckets": 2}),
-        Feature("tract", "hashed", {"buckets": 16}),
-        Feature("picture", "image", {"height": 1, "width": 1, "channels": 1}),
-    ),
-    label=Label("tip", ("no", "yes")),
+FEATURES = feature_set(
+    {
+        "miles": "numeric",
+        "hour": "numeric",
+        "place": {"kind": "bucketized", "buckets": 3},
+        "pay/kind": {"kind": "vocabulary", "oov_buckets": 2},
+        "tract": {"kind": "hashed", "buckets": 16},
+        "picture": {"kind": "image", "height": 1, "width": 1, "channels": 1},
+    },
+    ("no", "yes"),
+    label="tip",
     sample_weight="worth",
 )
 KNOWN: dict[str, Any] = {"picture": [b"pixels"], "tip": [b"no"], "worth": [3]}
@@ -63,7 +65,7 @@ def output(tmp_path_factory: pytest.TempPathFactory):
     source = tfxio.TFExampleRecord(
         path, schema=schema_utils.schema_from_feature_spec(spec)
     )
-    config = {"feature_set": FEATURES.to_dict()}
+    config = {"feature_set": FEATURES.model_dump()}
     with beam.Pipeline() as pipeline, tft_beam.Context(str(directory / "tmp")):
         data = pipeline | source.BeamSource()
         (
@@ -112,13 +114,13 @@ def test_every_id_is_below_the_number_of_ids(output):
     rows = [{**MISSING, "pay/kind": [b"p%d" % i], "tract": [i]} for i in range(200)]
     rows += [{**MISSING, "place": [value]} for value in (-1e9, 1e9)]
     values = _apply(output, [*TRAINING, *rows])
-    for feature in FEATURES.features[2:5]:
-        ids = number_of_ids(feature, output)
-        assert max(values[feature.key]) < ids
-        assert min(values[feature.key]) == 0
+    for name in ("place", "pay/kind", "tract"):
+        ids = number_of_ids(name, FEATURES.features[name], output)
+        assert max(values[f"{name}_xf"]) < ids
+        assert min(values[f"{name}_xf"]) == 0
     # Two known, two buckets for the unknown ones, one for missing.
     assert set(values["pay/kind_xf"]) == {0, 1, 2, 3, 4}
-    assert number_of_ids(FEATURES.features[3], output) == 5
+    assert number_of_ids("pay/kind", FEATURES.features["pay/kind"], output) == 5
 
 
 def test_an_image_stays_encoded(output):
@@ -135,7 +137,7 @@ def test_whole_number_labels_need_not_start_at_0():
 
     from pipeline.training.preprocessing import class_ids
 
-    label = Label("stars", (3, 1, 5))
+    label = Label(feature="stars", classes=(3, 1, 5))
     ids = class_ids(tf.constant([[1], [5], [3], [2]], tf.int64), label)
     assert ids.numpy().tolist() == [[1], [2], [0], [-1]]
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.kit.trainings import feature_set
+
 pytestmark = pytest.mark.tf
 
 
@@ -119,7 +121,6 @@ def test_preprocessing_is_traced_without_data():
     from google.protobuf import text_format
     from tensorflow_metadata.proto.v0 import schema_pb2
 
-    from pipeline.config.feature_set import Feature, FeatureSet, Label
     from pipeline.training.rehearsal.traced_preprocessing import TracedPreprocessing
 
     one = "shape { dim { size: 1 } } presence { min_fraction: 1 }"
@@ -128,7 +129,7 @@ def test_preprocessing_is_traced_without_data():
     traced = TracedPreprocessing(
         "pipeline.training.preprocessing:preprocessing_fn",
         text_format.Parse(text, schema_pb2.Schema()),
-        FeatureSet((Feature("fare", "numeric"),), Label("tip", (0, 1))),
+        feature_set({"fare": "numeric"}, label="tip"),
     )
     spec = traced.transformed_feature_spec()
     assert {name: item.dtype.name for name, item in spec.items()} == {

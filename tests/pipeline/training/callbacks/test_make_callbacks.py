@@ -42,12 +42,11 @@ def own(name: str = "mine", values: tuple[float, ...] = ()) -> list[dict[str, An
 
 def test_the_learning_rate_of_each_epoch_is_in_the_history(trained):
     schedule = Cosine(initial=0.1, warmup_epochs=1)
-    history, _ = trained(learning_rate=schedule.model_dump())
+    history, _ = trained(learning_rate=schedule)
 
     from pipeline.training.learning_rate import make_learning_rate
 
-    settings = schedule.model_dump()
-    rate: Any = make_learning_rate(settings, epochs=4, steps_per_epoch=STEPS)
+    rate: Any = make_learning_rate(schedule, epochs=4, steps_per_epoch=STEPS)
     last_steps = [rate(STEPS * (epoch + 1) - 1).numpy() for epoch in range(4)]
     np.testing.assert_allclose(history["learning_rate"], last_steps, rtol=1e-5)
 
@@ -59,8 +58,8 @@ def test_a_plateau_reduces_a_number_and_a_schedule(trained, warmup):
     )
     history, model = trained(
         epochs=5,
-        learning_rate=Constant(initial=0.1, warmup_epochs=warmup).model_dump(),
-        reduce_on_plateau=plateau.model_dump(),
+        learning_rate=Constant(initial=0.1, warmup_epochs=warmup),
+        reduce_on_plateau=plateau,
         callbacks=own(values=(3, 2, 2, 2, 1)),
     )
 
@@ -73,12 +72,12 @@ def test_a_plateau_reduces_a_number_and_a_schedule(trained, warmup):
 def test_a_checkpoint_contains_the_factor_of_a_plateau(trained, tmp_path):
     import tensorflow as tf
 
-    schedule = Constant(initial=0.1, warmup_epochs=1).model_dump()
+    schedule = Constant(initial=0.1, warmup_epochs=1)
     plateau = ReduceOnPlateau(metric="mine", mode="min", patience=1, factor=0.5)
     _, reduced = trained(
         epochs=3,
         learning_rate=schedule,
-        reduce_on_plateau=plateau.model_dump(),
+        reduce_on_plateau=plateau,
         callbacks=own(values=(1, 1, 1)),
     )
     path = tf.train.Checkpoint(model=reduced).save(str(tmp_path / "ckpt"))
@@ -95,7 +94,7 @@ def test_early_stopping_keeps_the_best_weights(trained):
     stopping = EarlyStopping(metric="mine", mode="max", patience=2)
     history, model = trained(
         epochs=9,
-        early_stopping=stopping.model_dump(),
+        early_stopping=stopping,
         callbacks=own(values=(1, 3, 2, 2, 9, 9, 9, 9, 9)),
     )
     assert history["mine"] == [1, 3, 2, 2]
@@ -108,7 +107,7 @@ def test_auto_takes_the_maximum_of_an_auc(trained):
     plateau = ReduceOnPlateau(metric="val_auc", patience=1, factor=0.5)
     history, _ = trained(
         learning_rate=0.1,
-        reduce_on_plateau=plateau.model_dump(),
+        reduce_on_plateau=plateau,
         callbacks=own("val_auc", (0.5, 0.6, 0.7, 0.8)),
     )
     assert history["learning_rate"] == pytest.approx([0.1] * 4)
@@ -116,37 +115,25 @@ def test_auto_takes_the_maximum_of_an_auc(trained):
 
 def test_a_metric_that_does_not_exist_fails_after_the_first_epoch(trained):
     with pytest.raises(NodeError, match="no metric 'val_los'") as caught:
-        trained(early_stopping=EarlyStopping(metric="val_los").model_dump())
+        trained(early_stopping=EarlyStopping(metric="val_los"))
 
-    assert caught.value.expected == "one of learning_rate, loss, val_loss"
+    assert "among learning_rate, loss, val_loss" in str(caught.value)
+    assert caught.value.where == "train.early_stopping.metric"
     assert caught.value.hint == "did you mean 'val_loss'?"
 
 
-@pytest.mark.parametrize(
-    ("spec", "message", "actual"),
-    [
-        ({"function": f"{__name__}:not_a_callback", "params": {}}, "return a", "str"),
-        (
-            {"function": f"{__name__}:adds_a_metric", "params": {"nam": 1}},
-            "cannot be created",
-            "unexpected keyword argument 'nam'",
-        ),
-    ],
-)
-def test_a_callback_that_cannot_be_used(trained, spec, message, actual):
-    with pytest.raises(NodeError, match=message) as caught:
-        trained(callbacks=[spec])
-
-    assert actual in str(caught.value.actual)
+def test_a_function_that_returns_no_callback(trained):
+    with pytest.raises(NodeError, match="returns str, which is no tf.keras.callbacks"):
+        trained(callbacks=[f"{__name__}:not_a_callback"])
 
 
-@pytest.mark.parametrize("value", ["high", "0.5", [1.0, 2.0], None])
+@pytest.mark.parametrize("value", ["high", [1.0, 2.0], None])
 def test_a_log_that_is_not_a_number_names_its_key(trained, value):
     with pytest.raises(NodeError, match="has logged 'mine', which is not a") as caught:
         trained(callbacks=own(values=[value]))  # type: ignore[arg-type]
 
     assert caught.value.where == f"train.callbacks: {__name__}:adds_a_metric"
-    assert caught.value.actual == repr(value)
+    assert repr(value) in str(caught.value)
 
 
 def stops_after(epoch: int) -> Any:
@@ -179,8 +166,8 @@ def test_tensorboard(trained, tmp_path):
 
     settings = TensorBoard(histograms=2, graph=True, profile=3)
     history, _ = trained(
-        learning_rate=Cosine(initial=0.1).model_dump(),
-        tensorboard=settings.model_dump(),
+        learning_rate=Cosine(initial=0.1),
+        tensorboard=settings,
         tensorboard_dir=str(tmp_path),
     )
 

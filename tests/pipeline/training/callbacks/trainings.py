@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
-from pipeline.config.train import Train
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
+from tests.kit.trainings import feature_set, files_in, settings
 
-FEATURES = FeatureSet(
-    (Feature("fare", "numeric"), Feature("income", "numeric")), Label("tip", (0, 1))
-)
+FEATURES = feature_set({"fare": "numeric", "income": "numeric"}, label="tip")
 BATCH, TRAIN, EVAL, SEED = 8, 40, 16, 2
 
 
@@ -25,8 +22,8 @@ class Output:
         import tensorflow as tf
 
         spec = {
-            feature.key: tf.io.FixedLenFeature([1], tf.float32)
-            for feature in FEATURES.features
+            f"{name}_xf": tf.io.FixedLenFeature([1], tf.float32)
+            for name in FEATURES.features
         }
         return {**spec, "tip_xf": tf.io.FixedLenFeature([1], tf.int64)}
 
@@ -53,63 +50,57 @@ def write_examples(directory: Path, **not_finite: float) -> Path:
 def train(
     data: Path,
     *,
-    epochs: int = 4,
-    learning_rate: Any = 0.01,
-    metrics: Any = (),
     hidden_units: tuple[int, ...] = (),
-    strategy: Any = None,
     checkpoint_dir: str | None = None,
-    **settings: Any,
+    tensorboard_dir: str | None = None,
+    **given: Any,
 ) -> tuple[dict[str, list[float]], Any]:
     """Trains; returns the history and the model.
 
     Args:
       data: as ``write_examples`` writes it.
-      epochs: at most so many.
-      learning_rate: as in the config.
-      metrics: as in the config.
       hidden_units: of the model.
-      strategy: as ``Train`` takes it.
       checkpoint_dir: of checkpoints.
-      settings: of the callbacks.
+      tensorboard_dir: of TensorBoard's logs.
+      given: section ``train`` of the config.
     """
-    from pipeline.training.build import ModelSettings, build_model, model_inputs
-    from pipeline.training.callbacks.make_callbacks import (
-        CallbackSettings,
-        make_callbacks,
-    )
+    from pipeline.training.build import build_model, model_inputs
+    from pipeline.training.callbacks.make_callbacks import make_callbacks
     from pipeline.training.callbacks.non_finite_loss import explaining
-    from pipeline.training.compile import CompileSettings, compile_model
-    from pipeline.training.fit import FitSettings, fit_model
-    from pipeline.training.input.training_input import InputSettings, make_input
+    from pipeline.training.compile import compile_model
+    from pipeline.training.fit import fit_model
+    from pipeline.training.input.training_input import make_input
     from pipeline.training.strategy.distribution import (
         choose_distribution,
     )
 
-    chosen = Train(batch_size=BATCH, **(strategy or {}))
-    distribution = choose_distribution(chosen)
-    paths = InputSettings([f"{data}/train*"], [f"{data}/eval*"], seed=SEED)
-    training_input = make_input(paths, FEATURES, Output(), distribution)
+    defaults = {"epochs": 4, "learning_rate": 0.01, "metrics": [], "seed": SEED}
+    section = settings(batch_size=BATCH, **(defaults | given))
+    distribution = choose_distribution(section)
+    training_input = make_input(
+        section, files_in(data), FEATURES, Output(), distribution
+    )
     model = build_model(
-        ModelSettings(
-            "pipeline.training.models.dense:build_model",
-            {"hidden_units": list(hidden_units), "dropout": 0.0},
-            seed=1,
-        ),
+        "pipeline.training.models.dense:build_model",
+        {"hidden_units": list(hidden_units), "dropout": 0.0},
         model_inputs(FEATURES, Output()),
         distribution,
+        seed=1,
     )
     compile_model(
         model,
-        CompileSettings(epochs, learning_rate=learning_rate, metrics=metrics),
+        section,
         FEATURES.label,
         steps_per_epoch=training_input.steps_per_epoch,
         distribution=distribution,
     )
-    callbacks = make_callbacks(
-        CallbackSettings(**settings), FEATURES, training_input, distribution
-    )
+    callbacks = make_callbacks(section, training_input, tensorboard_dir)
     with explaining(callbacks):
-        fit = FitSettings(epochs, checkpoint_dir)
-        history = fit_model(model, training_input, fit, callbacks)
+        history = fit_model(
+            model,
+            training_input,
+            section.epochs,
+            callbacks,
+            checkpoint_dir=checkpoint_dir,
+        )
     return history, model

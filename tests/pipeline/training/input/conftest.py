@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
+from tests.kit.trainings import feature_set, files_in, settings
 
-FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1, 2)))
+FEATURES = feature_set({"a": "numeric"}, (0, 1, 2))
 # Of unequal shards, more than are read at a time.
 SHARDS = (3, 1, 11, 0, 7, 2, 5, 4, 10, 8)
 
@@ -61,20 +61,25 @@ def input_of(numbers: Path) -> Callable[..., Any]:
         facts: dict[str, Any] | None = None,
         folder: Path = numbers,
         sample_weight: bool = False,
-        **settings: Any,
+        seed: int = 3,
+        class_weights: Any = None,
+        **given: Any,
     ) -> Any:
         import tensorflow as tf
 
-        from pipeline.training.input.training_input import InputSettings, make_input
+        from pipeline.training.input.training_input import make_input
         from pipeline.training.strategy.distribution import Distribution
 
         spec = {"a_xf": "float32", "y_xf": "int64"}
         if sample_weight:
             spec["sample_weight"] = "float32"
-        given = {"seed": 3, "cache": "none", **settings}
+        train = settings(
+            seed=seed, class_weights=class_weights, input={"cache": "none", **given}
+        )
         about = {"strategy": tf.distribute.get_strategy(), "kind": "one_device"}
         return make_input(
-            InputSettings([f"{folder}/train-*"], [f"{folder}/eval-*"], **given),
+            train,
+            files_in(folder),
             FEATURES,
             Output(spec),
             Distribution(line="", batch_size=batch_size, **{**about, **(facts or {})}),

@@ -33,7 +33,7 @@ def changed(images: np.ndarray, seed: tuple[int, int] = (1, 2), **given: Any) ->
 
     from pipeline.training.input.augment import augment
 
-    settings = Augment.model_validate(given).model_dump()
+    settings = Augment.model_validate(given)
     return augment(tf.constant(images), settings, seed).numpy()
 
 

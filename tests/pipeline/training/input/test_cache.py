@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
 from pipeline.config.train import Augment
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
+from tests.kit.trainings import feature_set, files_in, settings
 
 pytestmark = pytest.mark.tf
 
 InputOf = Callable[..., Any]
 SIZE = {"height": 6, "width": 5, "channels": 3}
-FEATURES = FeatureSet((Feature("x", "image", SIZE),), Label("y", (0, 1)))
+FEATURES = feature_set({"x": {"kind": "image", **SIZE}})
 AUGMENT = Augment(flip="both", brightness=0.3, cutout=0.4).model_dump()
 
 
@@ -39,10 +39,10 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def made_of(folder: Path, **settings: Any) -> Any:
+def made_of(folder: Path, **given: Any) -> Any:
     import tensorflow as tf
 
-    from pipeline.training.input.training_input import InputSettings, make_input
+    from pipeline.training.input.training_input import make_input
     from pipeline.training.strategy.distribution import Distribution
 
     class Output:
@@ -53,7 +53,8 @@ def made_of(folder: Path, **settings: Any) -> Any:
             }
 
     return make_input(
-        InputSettings([f"{folder}/train-*"], [f"{folder}/eval-*"], **settings),
+        settings(input=given),
+        files_in(folder),
         FEATURES,
         Output(),
         Distribution(tf.distribute.get_strategy(), "one_device", "", 8),

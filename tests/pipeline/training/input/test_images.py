@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.config.feature_set import Feature
+from pipeline.config.features import Image
 
 pytestmark = pytest.mark.tf
 
@@ -16,7 +16,7 @@ def test_images_of_any_size_and_format_are_decoded_to_the_declared_size():
 
     white = tf.fill([4, 6, 3], tf.constant(255, tf.uint8))
     encoded = [tf.io.encode_png(white), tf.io.encode_jpeg(white[:, :, :1])]
-    feature = Feature("x", "image", {"height": 2, "width": 3, "channels": 1})
+    feature = Image(height=2, width=3, channels=1)
     features = {"x_xf": tf.reshape(tf.stack(encoded), [2, 1])}
     pixels = decode_images(features, {"x_xf": feature})["x_xf"]
     assert pixels.shape == (2, 2, 3, 1)
@@ -34,7 +34,7 @@ def test_pixels_are_those_of_tensorflow_and_resized_to_the_nearest_of_256():
         random.integers(0, 256, size, np.uint8) for size in [(5, 4, 3), (9, 6, 3)]
     ]
     encoded = tf.stack([tf.io.encode_png(image) for image in images])[:, None]
-    feature = Feature("x", "image", {"height": 5, "width": 4, "channels": 3})
+    feature = Image(height=5, width=4, channels=3)
     pixels = decode_images({"x_xf": encoded}, {"x_xf": feature})["x_xf"].numpy()
     assert (pixels[0] == images[0] / np.float32(255)).all()
     resized = tf.image.resize(images[1], (5, 4)).numpy()

@@ -19,9 +19,9 @@ import json, socket, sys, threading
 from sluice.compat import prepare_environment
 prepare_environment()
 import tensorflow as tf
-from pipeline.config.feature_set import Feature, FeatureSet, Label
-from pipeline.training.input.training_input import InputSettings, make_input
+from pipeline.training.input.training_input import make_input
 from pipeline.training.strategy.distribution import Distribution
+from tests.kit.trainings import feature_set, files_in, settings
 
 WORKERS = 2
 servers = []
@@ -53,8 +53,9 @@ class Output:
 strategy = tf.distribute.ParameterServerStrategy(cluster())
 coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
 training_input = make_input(
-    InputSettings([sys.argv[1] + "/train-*"], [sys.argv[1] + "/eval-*"], seed=3),
-    FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1, 2))),
+    settings(seed=3),
+    files_in(sys.argv[1]),
+    feature_set({"a": "numeric"}, (0, 1, 2)),
     Output(),
     Distribution(
         strategy=strategy,

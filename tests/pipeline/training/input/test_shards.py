@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
 from sluice.tfrecords import tfrecord
+from tests.kit.trainings import feature_set
 
 pytestmark = pytest.mark.tf
 
 InputOf = Callable[..., Any]
-FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1, 2)))
+FEATURES = feature_set({"a": "numeric"}, (0, 1, 2))
 
 
 def generated() -> Iterator[list[int]]:

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label
+from pipeline.config.learning_rate import Cosine
 from sluice import interrupt, progress
+from tests.kit.trainings import feature_set, files_in, settings
 
 pytestmark = pytest.mark.tf
 
-FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1)))
+FEATURES = feature_set({"a": "numeric"})
 EPOCHS, FIRST_PHASE = 5, 2
 
 
@@ -35,7 +36,7 @@ def listening() -> Iterator[None]:
 def _input(data: Path) -> Any:
     import tensorflow as tf
 
-    from pipeline.training.input.training_input import InputSettings, make_input
+    from pipeline.training.input.training_input import make_input
     from pipeline.training.strategy.distribution import Distribution
 
     spec = {
@@ -43,7 +44,8 @@ def _input(data: Path) -> Any:
         "y_xf": tf.io.FixedLenFeature([1], tf.int64),
     }
     return make_input(
-        InputSettings([f"{data}/train-*"], [f"{data}/eval-*"], seed=3),
+        settings(seed=3),
+        files_in(data),
         FEATURES,
         SimpleNamespace(transformed_feature_spec=lambda: dict(spec)),
         Distribution(tf.distribute.get_strategy(), "one_device", "", batch_size=8),
@@ -63,8 +65,8 @@ def _train(
     import tensorflow as tf
 
     from pipeline.training.callbacks.metrics import LearningRateLog, ReduceOnPlateau
-    from pipeline.training.compile import CompileSettings, make_optimizer
-    from pipeline.training.fit import FitSettings, Phase, fit_model
+    from pipeline.training.compile import make_optimizer
+    from pipeline.training.fit import Phase, fit_model
     from pipeline.training.learning_rate import make_learning_rate
     from sluice.compat import exclude_keras_from_autograph
 
@@ -94,7 +96,7 @@ def _train(
         steps = training_input.steps_per_epoch
         model.compile(
             make_optimizer(
-                CompileSettings(epochs=EPOCHS),
+                settings(epochs=EPOCHS),
                 make_learning_rate(
                     learning_rate, epochs=EPOCHS, steps_per_epoch=steps, scale=1.0
                 ),
@@ -108,19 +110,11 @@ def _train(
         frozen.trainable = True
         compile_with(0.02)
 
-    compile_with(
-        {
-            "kind": "cosine",
-            "initial": 0.1,
-            "warmup_epochs": 1.0,
-            "epochs": None,
-            "final_fraction": 0.1,
-        }
-    )
+    compile_with(Cosine(initial=0.1, warmup_epochs=1.0, final_fraction=0.1))
     history = fit_model(
         model,
         training_input,
-        FitSettings(EPOCHS, str(directory) if directory else None),
+        EPOCHS,
         [
             Stop(),
             LearningRateLog(),
@@ -128,6 +122,7 @@ def _train(
             ReduceOnPlateau(patience=1, factor=0.5, min_delta=0.1),
         ],
         phases=[Phase(FIRST_PHASE), Phase(EPOCHS, unfreeze)],
+        checkpoint_dir=str(directory) if directory else None,
     )
     return history, model.get_weights()
 

@@ -23,15 +23,15 @@ prepare_environment()
 
 import tensorflow as tf  # noqa: E402
 
-from pipeline.config.feature_set import Feature, FeatureSet, Label  # noqa: E402
 from pipeline.config.train import Train  # noqa: E402
 from pipeline.training import checkpoint  # noqa: E402
 from pipeline.training import run_fn as training  # noqa: E402
 from sluice import interrupt  # noqa: E402
 from sluice.progress import PROGRESS_FILE  # noqa: E402
+from tests.kit.trainings import feature_set  # noqa: E402
 
 DONE, STOPPED = 0, 42
-FEATURES = FeatureSet((Feature("a", "numeric"),), Label("y", (0, 1)))
+FEATURES = feature_set({"a": "numeric"})
 # The job of this process, and the number of batches so far in train and in eval.
 JOB: Any = None
 COUNTS = {"train": 0, "eval": 0}
@@ -137,7 +137,7 @@ def train(job: dict[str, Any]) -> None:
         SimpleNamespace(
             custom_config={
                 "train": Train.model_validate(config).model_dump(),
-                "feature_set": FEATURES.to_dict(),
+                "feature_set": FEATURES.model_dump(),
                 "model": f"__main__:{JOB.model}",
                 "model_params": {},
                 "own_preprocessing": False,

@@ -1,0 +1,41 @@
+"""Parts of a training by short arguments: features, settings and files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.config.features import FeatureSet
+from pipeline.config.train import Train
+
+
+def feature_set(
+    features: Mapping[str, str | Mapping[str, Any]],
+    classes: Sequence[Any] = (0, 1),
+    *,
+    label: str = "y",
+    sample_weight: str | None = None,
+) -> FeatureSet:
+    """Returns features, each by its kind or by all of its keys, and the label."""
+    specs = {
+        name: {"kind": spec} if isinstance(spec, str) else spec
+        for name, spec in features.items()
+    }
+    return FeatureSet.model_validate(
+        {
+            "features": specs,
+            "label": {"feature": label, "classes": list(classes)},
+            "sample_weight": sample_weight,
+        }
+    )
+
+
+def settings(**given: Any) -> Train:
+    """Returns the section ``train`` of a config."""
+    return Train.model_validate(given)
+
+
+def files_in(folder: Path | str) -> dict[Any, list[str]]:
+    """Returns the patterns of both splits' files in a folder."""
+    return {"train": [f"{folder}/train*"], "eval": [f"{folder}/eval*"]}
