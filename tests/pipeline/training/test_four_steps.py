@@ -13,7 +13,7 @@ import pytest
 
 from sample_data.tf_example import encode
 from serving.predictor import Predictor
-from sluice import interrupt
+from sluice import interrupt, progress
 from sluice.tfrecords import tfrecord
 from tests.kit.trainings import files_in, settings
 from tests.kit.transform_output import FEATURES, Output
@@ -131,3 +131,19 @@ def test_a_service_gives_a_training_its_checkpoints_again(monkeypatch):
     assert folder(8, transform_graph_path="gs://bucket/8/graph") != first
     monkeypatch.setenv(interrupt.CHECKPOINT_DIR, "/kept")
     assert folder(7) is None, "the runner has chosen one"
+
+
+@pytest.mark.parametrize(("precision", "notes"), [("mixed_float16", 1), ("float32", 0)])
+def test_float16_without_a_gpu_is_noted(tmp_path, monkeypatch, precision, notes):
+    import tensorflow as tf
+
+    from pipeline.training.run_fn import _note_slow_precision
+
+    file = tmp_path / "progress"
+    file.touch()
+    monkeypatch.setenv(progress.PROGRESS_FILE, str(file))
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [])
+    _note_slow_precision(settings(precision=precision))
+    found = [item for item in progress.read(file)[0] if item.get("note")]
+    assert len(found) == notes
+    assert all("there is no GPU" in item["line"] for item in found)
