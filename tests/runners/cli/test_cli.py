@@ -32,15 +32,6 @@ def test_help_lists_every_verb_and_the_exit_codes(sluice):
     assert "4 model gate" in out
 
 
-@pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["run"], ["run", "digits", "--nonsense"]]
-)
-def test_an_invalid_command_line_exits_with_2(root, sluice, arguments):
-    code, _, err = sluice(*arguments)
-    assert code == 2
-    assert "Usage: sluice" in err
-
-
 @pytest.mark.tf
 def test_validate_prints_valid(root, sluice):
     assert sluice("validate", "digits") == (0, "configs/digits.yaml: valid\n", "")
@@ -92,16 +83,11 @@ def _rewrite(path: Path, old: str, new: str) -> None:
     ("old", "new", "words"),
     [
         ('train: "train-*"', 'train: "tarin-*"', ["tarin-*", "no file matches"]),
-        ('eval: "eval-*"', 'eval: "dir-*"', ["dir-*", "no file matches"]),
         ("dir: data/digits", "dir: data/digitz", ["data directory does not exist"]),
-        ("  image: {", "  imgae: {", ["imgae", "image"]),
-        ("feature: label", "feature: lable", ["lable", "label"]),
-        ("model: cnn", "model: cnnn", ["cnnn", "cnn"]),
         ("  epochs: 30", "  epocs: 30", ["epocs", "epochs"]),
     ],
 )
 def test_a_run_is_refused_before_anything_is_written(root, sluice, old, new, words):
-    (root / "data" / "digits" / "dir-0").mkdir()
     _rewrite(root / "configs" / "digits.yaml", old, new)
     code, out, err = sluice("run", "digits")
     assert code == 2
@@ -113,55 +99,11 @@ def test_a_run_is_refused_before_anything_is_written(root, sluice, old, new, wor
     assert not (root / "workspace").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("- a\n- b\n", ["not a mapping"]),
-        ("version: 1\n  bad: [", ["digits.yaml:2", "not valid YAML"]),
-        ("", ["empty"]),
-    ],
-)
-def test_a_file_that_is_not_a_config(root, sluice, text, words):
-    (root / "configs" / "digits.yaml").write_text(text)
-    code, _, err = sluice("validate", "digits")
-    assert code == 2
-    assert all(word in err for word in words), err
-    assert _one_screen(err)
-
-
-@pytest.mark.tf
-def test_validate_warns_of_a_strategy_that_is_not_here(root, sluice):
-    code, out, err = sluice("validate", "digits", "--set", "train.strategy=tpu")
-    assert (code, out) == (0, "configs/digits.yaml: valid\n")
-    assert "warning: tpu needs a TPU" in err
-
-
-def test_missing_sample_data_names_the_command(root, sluice):
-    code, _, err = sluice("run", "taxi")
-    assert code == 2
-    assert "sluice data make taxi" in err
-
-
-@pytest.mark.tf
-def test_missing_data_is_a_warning_to_validate(root, sluice):
-    code, _, err = sluice("validate", "taxi")
-    assert code == 0
-    assert "sluice data make taxi" in err
-
-
 def test_an_unwritable_workspace(root, sluice):
     (root / "file").write_text("")
     code, _, err = sluice("run", "digits", "--workspace", str(root / "file"))
     assert code == 2
     assert "the workspace cannot be written" in err and "--workspace" in err
-
-
-def test_a_refused_run_is_one_json_object(root, sluice):
-    code, out, err = sluice("run", "taxi", "--json")
-    document = json.loads(out)
-    assert (code, document["exit_code"], document["status"]) == (2, 2, "failed")
-    assert "does not exist" in document["error"]["message"]
-    assert "does not exist" in err
 
 
 @pytest.mark.parametrize(
@@ -303,7 +245,8 @@ def test_data_make_from_files(root, sluice, tmp_path_factory):
     assert found == ["csv", "digits"]
 
 
-def test_a_pipe_gets_plain_text(root, sluice):
-    code, out, err = sluice("run", "taxi")
-    assert code == 2
-    assert "\x1b" not in err + out
+@pytest.mark.tf
+def test_missing_data_is_a_warning_to_validate(root, sluice):
+    code, _, err = sluice("validate", "taxi")
+    assert code == 0
+    assert "sluice data make taxi" in err

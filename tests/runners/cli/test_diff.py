@@ -13,7 +13,6 @@ from sluice.record.parts import PushRecord
 
 pytestmark = pytest.mark.unit
 
-Sluice = Callable[..., tuple[int, str, str]]
 IDS = tuple(f"2026010{day}T000000Z-aaaa" for day in (1, 2, 3))
 
 
@@ -103,11 +102,6 @@ def test_tables_and_a_summary_in_the_terminal(sluice):
     assert lines[-1] == "metrics: auc 0.8000 -> 0.7000 (worse)".split()
 
 
-def test_a_run_compared_with_itself(sluice):
-    _, out, _ = sluice("diff", "digits", "latest", "latest")
-    assert out.splitlines()[-1] == "nothing differs that affects the model"
-
-
 def test_markdown_and_a_page(sluice, root):
     _, markdown, _ = sluice("diff", "digits", "--markdown")
     assert "| overall | auc | 0.8000 | 0.7000 | -0.1000 | worse |" in markdown
@@ -117,11 +111,3 @@ def test_markdown_and_a_page(sluice, root):
     assert page.startswith("<!doctype html>") and "Content-Security-Policy" in page
     sluice("diff", "digits", "-o", "a.html")
     assert (root / "a.html").read_text() == page
-
-
-def test_a_killed_run_was_interrupted(sluice, run_dirs):
-    record = json.loads((run_dirs[2] / "run.json").read_text())
-    record |= {"status": "running", "exit_code": None}
-    (run_dirs[2] / "run.json").write_text(json.dumps(record))
-    _, out, _ = sluice("diff", "digits", "--json")
-    assert json.loads(out)["after"]["status"] == "interrupted"

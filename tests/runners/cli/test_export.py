@@ -16,7 +16,6 @@ from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit
 
-Sluice = Callable[..., tuple[int, str, str]]
 FIRST, SECOND, THIRD = (f"2026010{day}T000000Z-aaaa" for day in (1, 2, 3))
 MINUTE_LATER = "2026-01-01T00:01:00+00:00"
 EPOCHS = {"epochs": [1, 2], "metrics": {"loss": [0.5, None], "val_loss": [0.7, "NaN"]}}
@@ -105,13 +104,6 @@ def test_a_run_is_written_once_until_it_is_resumed(write_run, sluice, stored):
     runs = stored()
     assert len(runs) == 3
     assert runs[SECOND][0].info.status == "FINISHED"
-
-
-def test_one_run(write_run, sluice, stored):
-    write_run(FIRST, ended_at=MINUTE_LATER)
-    write_run(SECOND, ended_at=MINUTE_LATER)
-    sluice("export", "mlflow", "digits", "--run", SECOND[:8])
-    assert list(stored()) == [SECOND]
 
 
 def test_a_run_in_progress_is_left_out(write_run, sluice, stored, root):

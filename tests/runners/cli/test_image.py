@@ -28,17 +28,6 @@ def docker(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_name_and_the_dockerfile(docker, sluice):
-    found = image_of(own_root(), "1.21", gpu=True)
-    assert sluice("image", *OPTIONS) == (0, f"{found.name('eu/me')}\n", "")
-    facts = {"schema_version": 1, "name": found.name("eu/me")}
-    facts["fingerprint"] = found.fingerprint
-    assert json.loads(sluice("image", *OPTIONS, "--json")[1]) == facts
-    assert sluice("image", "--print", *OPTIONS)[1] == found.dockerfile
-    printed = json.loads(sluice("image", "--print", *OPTIONS, "--json")[1])
-    assert printed == {**facts, "dockerfile": found.dockerfile}
-
-
 def test_build_and_push(docker, sluice):
     name = image_of(own_root(), "1.21", gpu=True).name("eu/me")
     assert sluice("image", "push", *OPTIONS)[:2] == (0, f"{name}\n")
@@ -77,3 +66,14 @@ def test_a_docker_that_fails_or_is_missing(docker, sluice, monkeypatch):
     monkeypatch.setenv("PATH", str(docker / "nothing"))
     code, _, err = sluice("image", "build")
     assert code == 2 and "sluice image --cloud-build" in err
+
+
+def test_what_is_printed(docker, sluice):
+    found = image_of(own_root(), "1.21", gpu=True)
+    assert sluice("image", "--print", *OPTIONS)[1] == found.dockerfile
+    assert json.loads(sluice("image", "--print", *OPTIONS, "--json")[1]) == {
+        "schema_version": 1,
+        "name": found.name("eu/me"),
+        "fingerprint": found.fingerprint,
+        "dockerfile": found.dockerfile,
+    }

@@ -100,30 +100,6 @@ def test_the_screen_and_the_config(clicks, here, capsys):
     assert sorted(p.name for p in (here / "configs").iterdir()) == ["clicks.yaml"]
 
 
-def test_json(clicks, propose, here):
-    found = propose("clicks", "data/the clicks/*")
-    assert found == {
-        "schema_version": 1,
-        "name": "clicks",
-        "records": 180,
-        "complete": True,
-        "splits": {"train": "train *", "eval": "validation *", "test": "test *"},
-        "files": None,
-        "label": {"feature": "clicked", "classes": 2, "why": "it has two values"},
-        "model": "wide_deep",
-        "features": found["features"],
-        "warnings": [],
-        "config": str(here / "configs" / "clicks.yaml"),
-        "schema": str(here / "schemas" / "clicks" / "schema.pbtxt"),
-    }
-    assert found["features"][0] == {
-        "name": "colour",
-        "seen_as": "categorical",
-        "spec": {"kind": "vocabulary"},
-        "why": "3 values, assumed complete",
-    }
-
-
 def test_the_proposal_for_digits_equals_the_reviewed_schema(project, here, propose):
     pictures = here / "data" / "my pictures"
     pictures.mkdir(parents=True)
@@ -153,16 +129,6 @@ def test_data_outside_the_project_has_an_absolute_path(
     assert config.data.dir == str(tmp_path / "elsewhere")
     assert config.data.split_names == ["train", "eval", "test"]
     assert any("not all records were read" in item for item in found["warnings"])
-
-
-def test_the_project_root_is_found_from_a_subdirectory(
-    clicks, propose, here, monkeypatch
-):
-    (here / "configs").mkdir()
-    monkeypatch.chdir(clicks)
-    propose("clicks", "*")
-    assert (here / "configs" / "clicks.yaml").is_file()
-    assert load_config("clicks").data.dir == "data/the clicks"
 
 
 def test_existing_files_are_replaced_only_with_force(clicks, here, propose):

@@ -38,15 +38,6 @@ def test_an_unknown_node_or_log_lists_the_known_ones(written):
         find_log("digits", "Trainer")
 
 
-@pytest.mark.parametrize("node", ["../../../secret", "{root}/secret", "..", "."])
-def test_only_files_in_the_log_folder_are_read(written, node):
-    written.fail(written.FIRST)
-    for folder in (written.root, written.workspace.root):
-        (folder / "secret.log").write_text("a secret")
-    with pytest.raises(UsageError, match="no node"):
-        find_log("digits", node.format(root=written.root))
-
-
 def test_following_yields_whole_lines_until_the_run_ends(written):
     record = written.begin()
     path = written.run_dir() / "logs" / "Trainer.log"

@@ -9,7 +9,6 @@ import time
 
 import pytest
 
-from runners.cli.options import exit_on_sigint
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
@@ -43,10 +42,3 @@ def test_sigint_ends_the_process_during_an_import():
     process.send_signal(signal.SIGINT)
     rest, _ = process.communicate(timeout=30)
     assert (process.returncode, rest) == (130, "")
-
-
-def test_the_previous_handler_is_restored():
-    before = signal.getsignal(signal.SIGINT)
-    with exit_on_sigint():
-        assert signal.getsignal(signal.SIGINT) is not before
-    assert signal.getsignal(signal.SIGINT) is before

@@ -13,23 +13,6 @@ from sluice.record.verdict import Check, Verdict
 pytestmark = pytest.mark.unit
 
 
-def test_markup_is_printed_as_text():
-    row = {
-        "check": "[red]auc",
-        "slice": "company: [bold]",
-        "limit": ">= 0.9",
-        "baseline": None,
-        "actual": 0.5,
-        "passed": False,
-        "why": "misses the limit by 0.4000",
-    }
-    text = io.StringIO()
-    gate = {"gate": "model", "passed": False, "override": None, "rows": [row]}
-    print_verdict(Console(file=text, width=120), gate)
-    assert "[red]auc" in text.getvalue() and "company: [bold]" in text.getvalue()
-    assert "FAIL" in text.getvalue()
-
-
 WHY = "Examples contain values missing from the schema: Apple Pay (~1%), Bit (<1%)."
 PLACE = "/srv/data/trips/20261120/train-00003-of-00010.tfrecord.gz, record 5,123"
 
@@ -58,14 +41,6 @@ def _shown(rows: tuple[Check, ...], width: int) -> list[str]:
     console = Console(file=text, width=width, color_system=None)
     print_verdict(console, Verdict("data", rows).to_dict())
     return [line.rstrip() for line in text.getvalue().splitlines()]
-
-
-def test_numbers_and_results_are_not_cut_in_a_narrow_terminal():
-    warning = _failed(2, severity="warn", passed=True, examples=(), policy="rules[0]")
-    text = "\n".join(_shown((_failed(1), warning, HOLDS), 100))
-    assert "\u2026" not in text
-    assert "FAIL" in text and "warn" in text and "10502" in text
-    assert f"  - {PLACE}" in text and "(rules[0])" in " ".join(text.split())
 
 
 def test_reasons_are_in_the_table_of_a_wide_terminal():

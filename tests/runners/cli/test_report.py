@@ -24,14 +24,6 @@ def test_the_last_run_is_the_default(written):
     assert draw() == (record, page)
 
 
-def test_a_run_in_progress(written):
-    with written.workspace.exclusive("sluice run digits"):
-        written.begin()
-        record, page = draw("digits")
-    assert record.status == "running"
-    assert "Running: " in page.read_text("utf-8")
-
-
 def test_all_runs(written):
     with pytest.raises(UsageError, match="no pipeline has run yet"):
         draw()

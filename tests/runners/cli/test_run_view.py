@@ -76,13 +76,6 @@ def test_a_pipe_gets_a_line_of_a_long_epoch_every_half_minute(monkeypatch):
     assert [line[3] for line in lines[1:]] == ["30/400", "60/400", "90/400"]
 
 
-def test_a_pipe_gets_every_note():
-    view, _, text = _view(terminal=False)
-    for line in ("one_device: 1 replica on the CPU", "restored"):
-        view.on_progress("Trainer", {"event": "some", "line": line})
-    assert len(text.getvalue().splitlines()) == 2
-
-
 def test_a_terminal_gets_one_live_row_per_node():
     view, record, text = _view(terminal=True)
     with view:

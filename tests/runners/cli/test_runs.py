@@ -15,7 +15,6 @@ from sluice.record.parts import PushRecord
 
 pytestmark = pytest.mark.unit
 
-Sluice = Callable[..., tuple[int, str, str]]
 IDS = tuple(f"2026010{day}T000000Z-aaaa" for day in (1, 2, 3))
 
 
@@ -59,33 +58,6 @@ def test_the_screen(sluice):
     ]
 
 
-def test_metrics_and_parameters_are_bounded(write_run, sluice):
-    for run_id, value in zip(IDS, (1, 2), strict=False):
-        config = {f"key{number}": value for number in range(30)}
-        write_run(run_id, {f"m{number}": 1.0 for number in range(9)}, config=config)
-    *table, hidden = sluice("runs", "digits")[1].splitlines()
-    assert "m3" in table[0] and "m4" not in table[0] and "key5" in table[0]
-    assert hidden == "and 29 more metrics and parameters: see --csv"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "order"),
-    [
-        (["--sort", "auc"], (0, 1, 2)),
-        (["--sort", "loss"], (0, 2, 1)),
-        (["--sort", "auc", "--reverse"], (1, 0, 2)),
-        (["--sort", "epochs"], (2, 1, 0)),
-        (["--sort", "train.epochs", "--reverse"], (0, 2, 1)),
-        (["--sort", "version"], (0, 2, 1)),
-        (["--reverse"], (0, 1, 2)),
-    ],
-)
-@pytest.mark.usefixtures("three")
-def test_metrics_are_sorted_best_first_and_others_by_size(sluice, arguments, order):
-    _, out, _ = sluice("runs", "digits", *arguments)
-    assert _ids(out) == [IDS[index] for index in order]
-
-
 @pytest.mark.usefixtures("three")
 def test_a_name_that_no_run_has(sluice):
     code, _, err = sluice("runs", "digits", "--sort", "epohs")
@@ -118,18 +90,6 @@ def test_runs_with_a_tag(sluice, tag, expected):
 
 
 @pytest.mark.usefixtures("three")
-def test_csv_has_all_columns_and_runs(sluice):
-    _, out, _ = sluice("runs", "digits", "--csv", "--sort", "auc")
-    first, second, third = csv.DictReader(io.StringIO(out))
-    assert (first["run_id"], first["metrics.auc"]) == (IDS[0], "0.9")
-    assert second["tags"] == "night, team=a"
-    assert second["metrics.example_count"] == "30.0"
-    assert (third["status"], third["metrics.auc"]) == ("failed", "")
-    assert third["parameters.train.epochs"] == "10"
-    assert "parameters.train.seed" not in first
-
-
-@pytest.mark.usefixtures("three")
 def test_json_has_a_row_per_run(sluice):
     third, second, first = json.loads(sluice("runs", "digits", "--json")[1])
     assert (first["outcome"], first["version"]) == ("pushed", 4)
@@ -154,3 +114,14 @@ def test_damaged_records_and_documents_are_named(write_run, sluice):
     assert "the record of run 20260104T000000Z-aaaa cannot be read" in err
     assert "warning: documents/1.metrics.json cannot be read" in err
     assert f"warning: run {IDS[2]}: a document is damaged: KeyError('metrics')" in err
+
+
+@pytest.mark.usefixtures("three")
+def test_all_columns_and_runs_sorted_as_csv(sluice):
+    _, out, _ = sluice("runs", "digits", "--csv", "--sort", "auc")
+    first, second, third = csv.DictReader(io.StringIO(out))
+    assert (first["run_id"], first["metrics.auc"]) == (IDS[0], "0.9")
+    assert second["tags"] == "night, team=a"
+    assert (third["status"], third["metrics.auc"]) == ("failed", "")
+    _, out, _ = sluice("runs", "digits", "--sort", "train.epochs")
+    assert _ids(out) == [IDS[2], IDS[1], IDS[0]]

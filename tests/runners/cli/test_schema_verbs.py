@@ -166,13 +166,6 @@ def test_diff_with_the_last_run_that_has_statistics(root, sluice):
     assert "run 20260102 has no statistics" in err
 
 
-def test_data_that_fits_has_no_difference(root, sluice):
-    _run(root, "20260101T000000Z-0001", ["Cash"] * 20)
-    code, out, _ = sluice("diff", "trips")
-    assert code == 0
-    assert "no difference" in out
-
-
 def test_accept_by_name(root, reviewed, sluice):
     code, out, _ = sluice(
         "accept", "trips", "--data", "fare.out_of_range", "payment.new_value"
@@ -194,37 +187,6 @@ def test_accept_by_name(root, reviewed, sluice):
     wanted = wanted.replace('"Cash"\n', '"Cash"\n  value: "Apple Pay"\n')
     assert reviewed.read_text() == wanted
     assert not list(reviewed.parent.glob(".*")) and len(list(root.rglob("*.bak"))) == 0
-
-
-def test_suggested_commands_repeat_config_and_source(root, sluice):
-    (root / "configs" / "profiles").mkdir()
-    (root / "configs" / "profiles" / "small.yaml").write_text("{}")
-    config = ["--profile", "small", "--set", "description=two words"]
-    shown = "--profile small --set 'description=two words'"
-    _run(root, "20260101T000000Z-0001", PAID)
-    workspace = f"--workspace {root / 'workspace'}"
-    run = [*config, "--run", "20260101", "--workspace", "workspace"]
-    _, out, _ = sluice("diff", "trips", *run)
-    assert (
-        "if the data is right: sluice schema accept trips payment.new_value "
-        f"{shown} --run 20260101 {workspace}\n"
-    ) in out
-    _, _, err = sluice("accept", "trips", *config, "--data")
-    assert f"accept trips payment.new_value {shown} --data, or --all" in err
-    _, out, _ = sluice("accept", "trips", "--all", *run)
-    assert f"then sluice run trips {shown} {workspace}\n" in out
-
-
-def test_accept_one_value(root, reviewed, sluice):
-    _run(root, "20260101T000000Z-0001", PAID)
-    code, out, _ = sluice("accept", "trips", "payment.new_value=Apple Pay", "--json")
-    assert code == 0
-    (accepted,) = json.loads(out)["accepted"]
-    assert accepted["values"] == {"Apple Pay": 12}
-    assert 'value: "Apple Pay"' in reviewed.read_text()
-    assert "Csah" not in reviewed.read_text()
-    code, out, _ = sluice("diff", "trips", "--json")
-    assert json.loads(out)["changes"][0]["values"] == {"Csah": 1}
 
 
 def test_accept_all_skips_refused_changes(root, reviewed, sluice):
@@ -285,14 +247,11 @@ def test_infer_without_a_record_writes_nothing(root, sluice):
     assert not (root / "new").exists()
 
 
-def test_damaged_records_are_left_out_and_counted(root, sluice):
-    path = root / "data" / "train-0.tfrecord"
-    path.write_bytes(path.read_bytes()[:-1])
-    code, out, _ = sluice("diff", "trips", "--data")
+def test_accept_one_value(root, reviewed, sluice):
+    _run(root, "20260101T000000Z-0001", PAID)
+    code, out, _ = sluice("accept", "trips", "payment.new_value=Apple Pay", "--json")
     assert code == 0
-    assert "1 damaged left out" in out and "user" not in out
-    for path in (root / "data").iterdir():
-        path.write_bytes(b"")
-    code, _, err = sluice("diff", "trips", "--data")
-    assert code == 3
-    assert "there are no records to compare" in err
+    (accepted,) = json.loads(out)["accepted"]
+    assert accepted["values"] == {"Apple Pay": 12}
+    assert 'value: "Apple Pay"' in reviewed.read_text()
+    assert "Csah" not in reviewed.read_text()

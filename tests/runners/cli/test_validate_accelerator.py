@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sluice.compat import hidden_native_logs
 from sluice.project import own_root
 
 pytestmark = pytest.mark.tf
 
-Sluice = Callable[..., tuple[int, str, str]]
 
 MODEL = """
 import tensorflow as tf
@@ -96,15 +94,3 @@ def test_a_warning_does_not_fail(make_model, sluice):
     assert checked.startswith("tpu: train and eval step compiled by XLA: float32, ")
     assert assumed == "assumed: 8 replicas"
     assert unchecked.startswith("not checked: ")
-
-
-def test_messages_of_native_code_are_hidden_and_those_of_python_are_not(capfd):
-    import os
-    import sys
-
-    with hidden_native_logs():
-        os.write(2, b"from XLA\n")
-        print("from a model", file=sys.stderr)
-    os.write(2, b"later\n")
-
-    assert capfd.readouterr().err == "from a model\nlater\n"
