@@ -38,18 +38,6 @@ def test_the_same_content_compressed_in_another_way(room, compression):
     assert problem.actual == f"the content of {first} with another compression"
 
 
-def test_the_same_file_in_two_splits(room):
-    path = room.put("a", shard(examples(3)))
-    files = [SourceFile(path, "train"), SourceFile(path, "eval")]
-    (problem,) = room.ingest_files(files, ("train", "eval")).problems
-    assert problem.kind == "duplicate_shard"
-
-
-def test_shards_without_records_are_not_duplicates(room):
-    paths = [room.put(name, shard([], "gzip")) for name in "ab"]
-    assert room.ingest(*paths).problems == ()
-
-
 def test_a_set_that_lacks_files(room):
     paths = [
         room.put(f"train-{index:05d}-of-00010.gz", shard(examples(2, index)))
@@ -88,7 +76,6 @@ def test_the_manifest_that_comes_with_sample_data_is_understood(tmp_path):
 
 DATA = shard(examples(3))
 GOOD = entry("a", DATA, 3)
-OTHER_FORMATS = ["{}", "[1]", '{"shards": 3}', '{"shards": [{}]}', '{"shards": ["a"]}']
 
 
 @pytest.mark.parametrize(
@@ -97,17 +84,14 @@ OTHER_FORMATS = ["{}", "[1]", '{"shards": 3}', '{"shards": [{}]}', '{"shards": [
         (json.dumps({"shards": [GOOD]}), []),
         (json.dumps({"shards": [entry("old", DATA, 3)]}), ["a", "old"]),
         (json.dumps({"shards": [GOOD | {"records": 4}]}), ["a"]),
-        (json.dumps({"shards": [GOOD | {"sha256": None}]}), ["a"]),
         (json.dumps({"shards": [{"name": "a"}, GOOD | {"name": "b"}]}), ["a", "b"]),
-        *((text, []) for text in OTHER_FORMATS),
+        ('{"shards": [{}]}', []),
         ("{", ["manifest.json"]),
-        ("[" * 100_000, ["manifest.json"]),
-        ("\udcff", ["manifest.json"]),
     ],
 )
 def test_a_manifest(room, manifest, wrong):
     path = room.put("a", DATA)
-    room.put("manifest.json", manifest.encode(errors="surrogateescape"))
+    room.put("manifest.json", manifest.encode())
     problems = room.ingest(path).problems
     assert [(problem.kind, problem.path) for problem in problems] == [
         ("manifest", f"{room.base}/in/{name}") for name in wrong

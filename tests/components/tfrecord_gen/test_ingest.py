@@ -15,7 +15,6 @@ import pytest
 from components.tfrecord_gen import ingest as ingest_module
 from components.tfrecord_gen import quarantine as quarantine_module
 from components.tfrecord_gen.hash_splits import HashSplits
-from components.tfrecord_gen.input_files import SourceFile
 from components.tfrecord_gen.quarantine import QuarantineLimit
 from sample_data.tf_example import encode
 from sluice.errors import UsageError
@@ -45,23 +44,6 @@ def test_a_sound_gzip_file_is_copied_byte_for_byte(room):
     assert (file.records, file.compression) == (100, "gzip")
     assert (file.size_bytes, file.sha256) == (len(data), sha256(data).hexdigest())
     assert (report.quarantined, report.corrupt_fraction) == (0, 0.0)
-
-
-@pytest.mark.usefixtures("no_small_files")
-@pytest.mark.parametrize("compression", ["none", "members"])
-def test_other_files_are_written_anew(room, compression):
-    report = room.ingest(room.put("a.gz", shard(examples(100), compression)))
-    assert room.records() == examples(100)
-    assert report.splits["train"].shards == 1
-
-
-def test_every_split_has_a_shard(room):
-    report = room.ingest(room.put("a", shard(examples(3))), splits=SPLITS)
-    assert [report.splits[split].records for split in SPLITS] == [3, 0, 0]
-    for split in ("eval", "test"):
-        (path,) = room.shards(split)
-        assert os.path.basename(path) == "data_tfrecord-00000-of-00001.gz"
-        assert gzip.decompress(Path(path).read_bytes()) == b""
 
 
 def test_small_files_are_merged(room):
@@ -181,23 +163,3 @@ def test_bad_records_are_counted_by_their_bytes_and_files(room):
     # A destroyed file has no bytes, and counts as a file.
     report = room.ingest(room.put("good", whole), room.put("b", b""))
     assert (report.records, report.corrupt_fraction) == (100, 0.5)
-
-
-def test_five_faults_of_a_kind_are_named_and_all_are_counted(room):
-    paths = [room.put(f"{n}", framed([b"junk", b"more"])) for n in range(4)]
-    report = room.ingest(*paths)
-    assert dict(report.errors) == {"not_example": 8}
-    assert [(error.path, error.record) for error in report.first_errors] == [
-        (path, number) for path in paths for number in (1, 2)
-    ][:5]
-
-
-def test_spans_are_in_the_report(room):
-    files = [
-        SourceFile(room.put(f"{n}", shard(examples(2, n))), "train", n, 3)
-        for n in (8, 5)
-    ]
-    skipped = ("span 9 was not taken: no _SUCCESS",)
-    report = room.ingest_files(files, ("train",), skipped=skipped)
-    assert (report.spans, report.skipped_spans) == ((5, 8), skipped)
-    assert [(file.span, file.version) for file in report.files] == [(8, 3), (5, 3)]

@@ -72,7 +72,6 @@ def chosen(window):
             "",
             id="the last spans, oldest first",
         ),
-        pytest.param("1/a", "{SPAN}/*", 9, "train 1/a", "", id="fewer than asked for"),
         pytest.param(
             "train/1/a eval/1/b train/2/c",
             {"train": "train/{SPAN}/*", "eval": "eval/{SPAN}/*"},
@@ -88,14 +87,6 @@ def chosen(window):
             "train 20240101/v1/a, train 20240102/v10/c",
             "",
             id="the newest version of each day",
-        ),
-        pytest.param(
-            "20240228/a 20240230/a tmp/a",
-            f"{DAY}/*",
-            1,
-            "train 20240228/a",
-            "20240230 was not taken: not a date",
-            id="not a date",
         ),
         pytest.param(
             "1-train-a 1-train-b 1-eval 2-train-a",
@@ -114,20 +105,12 @@ def chosen(window):
             id="one span in two directories",
         ),
         pytest.param(
-            "train-0 eval-0 b/train-1 manifest.json .train-2 _train-3",
+            "train-0 eval-0 b/train-1 manifest.json .train-2 _train-3 .d/train-4",
             {"train": "*train-*", "eval": "eval-*"},
             1,
             "train train-0, eval eval-0",
             "",
             id="without spans",
-        ),
-        pytest.param(
-            "a/train-1 _staging/train-0 .cache/train-0",
-            "*/train-*",
-            1,
-            "train a/train-1",
-            "",
-            id="hidden folders",
         ),
     ],
 )
@@ -173,7 +156,6 @@ def test_quiet_for_s_counts_from_the_last_changed_file(tmp_path):
     ("names", "patterns", "error", "says"),
     [
         ("1/a", "{SPAN}/train-*", NoFilesError, r"pattern '\{SPAN\}/train-\*'"),
-        ("", "train-*", NoFilesError, "no file matches"),
         ("eval-0", {"train": "train-*", "eval": "eval-*"}, NoFilesError, "- eval-0"),
         ("1/a", "{SPAN}/*", DataError, "no span .* complete(.|\n)*no _SUCCESS in .*/1"),
         ("a", "*", DataError, "the data was not taken: no _SUCCESS in"),
@@ -198,11 +180,8 @@ def test_a_pipe_and_a_broken_link_are_rejected(tmp_path):
         select(tmp_path, "{SPAN}/*")
 
 
-@pytest.mark.parametrize("patterns", [SPLITS, "span-{SPAN}/part-*/*"])
-def test_a_window_never_contains_part_of_a_span(tmp_path, patterns):
+def test_a_window_never_contains_part_of_a_span(tmp_path):
     names = [f"{split}-{i:03d}" for i in range(40) for split in ("train", "eval")]
-    if patterns != SPLITS:
-        names = [f"part-{i % 7}/{name}" for i, name in enumerate(names)]
     touch(tmp_path, *(f"span-0/{name}" for name in [*names, "_SUCCESS"]))
     selected = Event()
 
@@ -218,7 +197,7 @@ def test_a_window_never_contains_part_of_a_span(tmp_path, patterns):
     with ThreadPoolExecutor(1) as writer:
         writing = writer.submit(write_spans)
         while not writing.done():
-            window = select(tmp_path, patterns, complete_when=MARKED)
+            window = select(tmp_path, complete_when=MARKED)
             counts.setdefault(window.spans[0].number, set()).add(len(window.files))
             selected.set()
         writing.result()
@@ -291,8 +270,14 @@ def test_a_node_takes_the_files_chosen_for_its_run(tmp_path, stored, monkeypatch
         window_for(data, spans=str(tmp_path / "spans.json"))
 
 
-@pytest.mark.parametrize("name", ["20240102/part-0", "20240102/manifest.json"])
-@pytest.mark.parametrize("change", ["unlink", "grow", "rewrite"])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("20240102/part-0", "unlink"),
+        ("20240102/part-0", "grow"),
+        ("20240102/manifest.json", "rewrite"),
+    ],
+)
 def test_a_chosen_file_that_changed_is_named(tmp_path, stored, name, change):
     path = tmp_path / "data" / name
     if change == "unlink":
@@ -313,15 +298,9 @@ def test_a_chosen_file_that_changed_is_named(tmp_path, stored, name, change):
         ("span-{SPAN:2}", "span-07", {"SPAN": "07"}),
         ("span-{SPAN:2}", "span-007", None),
         (DAY, "20240131", {"YYYY": "2024", "MM": "01", "DD": "31"}),
-        (DAY, "20240131.tmp", None),
-        ("train-*", "train-", {}),
-        ("train-*", "Train-1", None),
         ("a.b?", "axb1", None),
         ("part-[0-9]", "part-3", {}),
-        ("part-[!0-9]", "part-3", None),
-        ("part-[ab", "part-[ab", {}),
         ("*", "_SUCCESS", None),
-        ("_*", "_train", {}),
         ("*.json", "manifest.json", None),
     ],
 )
@@ -333,16 +312,12 @@ def test_a_segment_matches(pattern, name, digits):
     ("pattern", "expected"),
     [
         ("{SPAN}/{SPAN}/x", "each once"),
-        ("{SPAN}-{SPAN}/x", "each placeholder once"),
         ("{YYYY}/{MM}/x", "{YYYY}, {MM} and {DD}"),
         (f"{DAY}/{{SPAN}}", "{SPAN}, or"),
         ("v{VERSION}/x", "{VERSION} only with them"),
         ("{HH}/x", r"{SPAN}, {SPAN:2}.*\n.*{HH}"),
-        ("{SPAN:0}/x", r"{SPAN}, {SPAN:2}.*\n.*{SPAN:0}"),
-        ("x{/y", "{SPAN}, {SPAN:2}"),
         ("[z-a]", "a set of characters"),
         ("**/train-*", r"\* for the names in one folder"),
-        ("/data/x", "a path of files"),
         ("span-{SPAN}/", "a path of files"),
     ],
 )
