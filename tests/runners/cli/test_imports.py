@@ -26,6 +26,8 @@ for verb in "config", "status", "runs", "logs":
 for verb in "models list", "lineage", "gc":
     check(heavy | {"numpy"}, *verb.split(), "digits", *["v1"] * (verb == "lineage"))
 check(heavy, "schema", "show", "digits")
+import runners.cli.ui
+assert not (heavy | {"tensorboard"}) & set(sys.modules)
 """
 
 
