@@ -10,12 +10,8 @@ import pytest
 from components.tfrecord_gen.input_files import check_staleness
 from components.tfrecord_gen.newest_spans import select_spans
 from components.tfrecord_gen.settings import CompleteWhen, Ingestion
-from pipeline.config.load import load_config
-from pipeline.graph.choose_spans import choose_data, choose_spans
-from runners.cache.run_inputs import run_inputs
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
-from sluice.storage.stat_cache import FileDigests
 from tests.kit.ingestion import DAMAGES, FILES, Room, check_damage, framed, shard
 
 pytestmark = pytest.mark.cloud
@@ -69,34 +65,6 @@ def test_a_span_is_quiet_by_the_time_that_the_bucket_says(bucket):
     assert "2/train-0 was changed 60" in window.skipped[0]
     with pytest.raises(DataError, match="too old[\\s\\S]*span 1 is 2 h old"):
         check_staleness(window, 1, time.time())
-
-
-def test_a_config_finds_its_files_and_sees_new_ones(bucket, tmp_path):
-    for name in ("train-0", "train-1", "eval-0", "test-0", "manifest.json", "notes"):
-        bucket.put(f"digits/{name}", b"{}")
-    config = load_config("digits", overrides=[f"data.dir={bucket.uri('digits')}"])
-    (tmp_path / "state").mkdir()
-
-    def data():
-        digests = FileDigests(tmp_path / "digests")
-        serving = str(tmp_path / "serving")
-        return run_inputs(config, tmp_path, serving, choose_spans(config), digests).data
-
-    assert [(file.split, file.path) for file in choose_data(config).files] == [
-        ("train", bucket.uri("digits/train-0")),
-        ("train", bucket.uri("digits/train-1")),
-        ("eval", bucket.uri("digits/eval-0")),
-        ("test", bucket.uri("digits/test-0")),
-    ]
-    before = data()
-    assert data() == before
-    assert before["train: train-0"].startswith("2 ")
-    time.sleep(0.01)
-    bucket.put("digits/train-0", b"[]")
-    changed = data()
-    assert [name for name in changed if changed[name] != before[name]] == [
-        "train: train-0"
-    ]
 
 
 @pytest.mark.parametrize("name", [*DAMAGES, *FILES])

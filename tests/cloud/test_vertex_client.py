@@ -1,13 +1,11 @@
 """The real client of Vertex AI against the fake: faults, and jobs submitted once."""
 
 import pytest
-from fake_vertex import CUT, LOST, FakeVertex
+from fake_vertex import CUT, FakeVertex
 
 from runners.vertex.client import VertexService
-from sluice import network
 from sluice.errors import ExitCode, RemoteError
 from tests.cloud.conftest import wait_for_vertex
-from tests.kit.gcs.http_server import Request
 
 pytestmark = pytest.mark.cloud
 
@@ -99,31 +97,12 @@ def test_a_moment_s_failure_is_repeated(service, vertex, submit, status, message
     assert service.get(name) is not None
 
 
-def test_a_lost_answer_does_not_submit_twice(vertex, submit):
-    vertex.fail("POST", CREATE, LOST, times=1)
-    submit()
-    assert created(vertex) == ["-", "409"]
-    # Nor does a second call, such as after a kill.
-    submit()
-    assert len(vertex.jobs()) == 1
-
-
 def test_a_service_that_stays_down(vertex, submit):
     service = VertexService("project", "europe-west4", timeout_s=0.5)
     vertex.fail("GET", "digits-1", 503, "down for maintenance", times=1000)
     with pytest.raises(RemoteError, match=r"does not answer[\s\S]*down") as raised:
         service.get(submit())
     assert raised.value.exit_code == ExitCode.REMOTE
-
-
-def test_without_a_network_a_command_is_told_at_once(monkeypatch):
-    """Found: only after the import of Google's client, and its retries."""
-    address = "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"
-    monkeypatch.setenv(address, "https://127.0.0.1:9")
-    network.begin_command()
-    with pytest.raises(RemoteError, match="no connection to 127.0.0.1") as raised:
-        VertexService("project", "europe-west4")
-    assert raised.value.what == "Google Cloud does not answer"
 
 
 @pytest.mark.parametrize(
@@ -184,15 +163,3 @@ def test_the_last_lines_of_a_task_s_logs(service, vertex, submit, monkeypatch):
     lines = service.logs(name, "Trainer")
     expected = {f"line {second} of {job}" for second in (28, 29) for job in "89"}
     assert {*lines} == expected and lines[0].startswith("line 28")
-
-
-def test_the_fake_refuses_what_the_service_does_not_know(vertex, submit):
-    job = {**JOB, "runtimeConfig": {**JOB["runtimeConfig"], "parameterValues": {}}}
-    with pytest.raises(RemoteError, match="refuses[\\s\\S]*'spans'"):
-        submit(job=job)
-    with pytest.raises(RemoteError, match="refuses[\\s\\S]*pipelineJobId"):
-        submit("Digits_1")
-    body = b'{"pipelineSpek": {}, "displayName": "digits"}'
-    url = "/v1/projects/p/locations/r/pipelineJobs"
-    answer = vertex.answer(Request("POST", url, body=body))
-    assert answer.status == 400 and b"pipelineSpek" in answer.body

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from tests.kit import protos, runs
 
 
 @pytest.fixture
-def write_run(root: Path) -> Callable[..., Path]:
+def write_run(root):
     """Writes a run of digits.
 
     ``metrics`` are those of all examples; ``documents`` have one artifact per kind.

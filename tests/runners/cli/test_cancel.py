@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -29,7 +28,7 @@ with Workspace(Path(sys.argv[1])).exclusive("sluice run digits"):
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+def workspace(tmp_path, monkeypatch):
     (tmp_path / "configs").mkdir()
     monkeypatch.chdir(tmp_path)
     made = Workspace(tmp_path / "workspace" / "gone")
@@ -37,13 +36,13 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return made
 
 
-def test_nothing_to_cancel(workspace: Workspace) -> None:
+def test_nothing_to_cancel(workspace):
     with pytest.raises(UsageError, match="no run of gone is in progress"):
         cancel("gone")
 
 
 @pytest.mark.parametrize("run_id", [None, "20260101T000000Z"])
-def test_the_process_of_the_run_gets_a_sigint(workspace: Workspace, run_id) -> None:
+def test_the_process_of_the_run_gets_a_sigint(workspace, run_id):
     """Found: with --run a run of this machine was looked for in a service."""
     run_dir = workspace.run_dir("20260101T000000Z-ab12")
     run_dir.mkdir()

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from pipeline.config.config import Train
 from sample_data import catalog
 from sluice.project import own_root
 
@@ -47,30 +46,6 @@ def test_a_python_without_the_packages_is_reported():
     assert "packages are not installed in this Python" in done.stderr
     assert "make setup" in done.stderr
     assert _one_screen(done.stderr)
-
-
-def test_a_missing_package_is_named(root, tmp_path):
-    code = (
-        "import sys\n"
-        "sys.modules['pydantic'] = None\n"
-        "from runners.cli.main import main\n"
-        "main(['run', 'digits'])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert "missing:  pydantic" in done.stderr
-    assert _one_screen(done.stderr)
-
-
-def test_config_prints_the_schema_of_all_configs(sluice):
-    code, out, err = sluice("config", "--schema")
-    assert (code, err) == (0, "")
-    assert json.loads(out)["properties"]["train"] == {
-        "$ref": "#/$defs/Train",
-        "default": Train().model_dump(mode="json", by_alias=True),
-    }
 
 
 def _rewrite(path: Path, old: str, new: str) -> None:
@@ -193,21 +168,6 @@ def test_a_project_whose_package_hides_ours(root, sluice):
     code, _, err = sluice("validate", "digits")
     assert code == 2
     assert "pipeline" in err and "rename" in err
-
-
-def test_the_predict_command_repeats_the_options(root, monkeypatch):
-    from pipeline.config.load import load_config
-    from pipeline.graph.choose_spans import choose_data
-    from runners.cli.predict import predict_command
-
-    monkeypatch.setattr(sys, "argv", ["/bin/sluice", "run"])
-    monkeypatch.setenv("SLUICE_WORKSPACE", "/w")
-    overrides = ("push.serving_dir=s", "train.epochs=3")
-    config = load_config("digits", overrides=overrides)
-    assert predict_command(config, "digits", choose_data(config)) == (
-        "/bin/sluice predict digits data/digits/test-0.tfrecord --limit 5 "
-        "--set push.serving_dir=s --workspace /w"
-    )
 
 
 def test_a_bug_is_one_json_object_too(root, sluice, monkeypatch):

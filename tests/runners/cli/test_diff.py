@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ IDS = tuple(f"2026010{day}T000000Z-aaaa" for day in (1, 2, 3))
 
 
 @pytest.fixture(autouse=True)
-def run_dirs(write_run: Callable[..., Path]) -> list[Path]:
+def run_dirs(write_run):
     """The first two runs have pushed; the third was blocked."""
     facts: list[dict[str, Any]] = [
         {"pushes": [PushRecord("s", "pushed", 1)]},
@@ -51,13 +50,6 @@ def test_runs_are_named_by_id_or_by_what_they_are(sluice, arguments, expected):
     code, out, _ = sluice("diff", "digits", *arguments, "--json")
     assert code == 0
     assert _compared(out) == [IDS[index] for index in expected]
-
-
-def test_a_run_is_compared_with_the_last_push_before_it(sluice, run_dirs):
-    pushed, again = run_dirs[1], run_dirs[2]
-    (again / "run.json").write_text((pushed / "run.json").read_text())
-    _, out, _ = sluice("diff", "digits", "--json")
-    assert json.loads(out)["before"]["run_id"] == IDS[0]
 
 
 def test_a_rehearsed_push_is_none(sluice, run_dirs):

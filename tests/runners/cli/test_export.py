@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runners.cli.export import _SETTINGS
 from sluice.record.parts import NodeRecord, PushRecord
-from sluice.workspace import Workspace
 
 pytestmark = pytest.mark.unit
 
@@ -28,7 +25,7 @@ def keep_handlers(monkeypatch):
 
 
 @pytest.fixture
-def stored(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str, Any]]:
+def stored(root, monkeypatch):
     """Returns the runs in the store by their names."""
     for name, value in _SETTINGS.items():
         monkeypatch.setenv(name, value)
@@ -104,17 +101,6 @@ def test_a_run_is_written_once_until_it_is_resumed(write_run, sluice, stored):
     runs = stored()
     assert len(runs) == 3
     assert runs[SECOND][0].info.status == "FINISHED"
-
-
-def test_a_run_in_progress_is_left_out(write_run, sluice, stored, root):
-    write_run(FIRST, ended_at=MINUTE_LATER)
-    write_run(SECOND, status="running", exit_code=None)
-    workspace = Workspace(root / "workspace" / "digits")
-    workspace.prepare()
-    with workspace.exclusive("a run"):
-        _, out, _ = sluice("export", "mlflow", "digits")
-    assert f"not exported, in progress: {SECOND}" in out
-    assert list(stored()) == [FIRST]
 
 
 def test_errors(write_run, sluice, root, monkeypatch):

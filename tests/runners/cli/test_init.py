@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
@@ -11,9 +10,7 @@ from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
 from runners.cli.init import init
 from sample_data.tf_example import encode
-from schemas import loader
 from sluice.errors import DataError, UsageError
-from sluice.project import own_root
 from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
@@ -98,26 +95,6 @@ def test_the_screen_and_the_config(clicks, here, capsys):
     ]
     assert (here / "configs" / "clicks.yaml").read_text() == CONFIG
     assert sorted(p.name for p in (here / "configs").iterdir()) == ["clicks.yaml"]
-
-
-def test_the_proposal_for_digits_equals_the_reviewed_schema(project, here, propose):
-    pictures = here / "data" / "my pictures"
-    pictures.mkdir(parents=True)
-    for file in sorted((project / "data" / "digits").glob("*.tfrecord")):
-        shutil.copy(file, pictures / file.name.replace("eval", "numbers val"))
-
-    label = propose("pictures", "data/my pictures/*")["label"]
-
-    assert (label["feature"], label["classes"]) == ("label", 10)
-    found = valid("pictures")
-    assert found.config.root == here
-    assert found.warnings == ()
-    assert found.config.model == "cnn"
-    ours = loader.load(own_root() / "schemas" / "digits" / "schema.pbtxt")
-    for feature in ours.feature:
-        # What is compared over time is for a person to say.
-        feature.ClearField("drift_comparator")
-    assert found.schema == ours
 
 
 def test_data_outside_the_project_has_an_absolute_path(

@@ -7,9 +7,6 @@ import shutil
 
 import pytest
 
-from pipeline.config.load import load_config
-from runners.operations.pipeline_request import published_in
-
 pytestmark = pytest.mark.unit
 
 
@@ -50,21 +47,3 @@ def test_versions_are_listed_despite_damaged_metadata(past, sluice):
     code, out, err = sluice("models", "list", "digits")
     assert code == 0 and len(out.splitlines()) == 2
     assert "cannot tell which models are retired" in err
-
-
-@pytest.mark.parametrize(
-    ("overrides", "expected"),
-    [
-        (["cloud.root=gs://bucket/r"], "gs://bucket/r/digits/serving"),
-        (
-            ["cloud.root=gs://bucket/r", "push.serving_dir=gs://bucket/s"],
-            "gs://bucket/s",
-        ),
-        (
-            ["cloud.root=gs://bucket/r", "push.serving_dir=here"],
-            "gs://bucket/r/digits/serving",
-        ),
-    ],
-)
-def test_models_of_a_service_are_read_where_it_pushes_them(overrides, expected):
-    assert published_in(load_config("digits", overrides=overrides)) == expected

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.tf
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalModelStore:
+def store(tmp_path, monkeypatch):
     """The store of a project's pipeline; no version is pushed yet."""
     (tmp_path / "configs").mkdir()
     shutil.copy(own_root() / "configs" / "digits.yaml", tmp_path / "configs")
@@ -27,7 +26,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalModelStore:
 
 
 @pytest.fixture(scope="module")
-def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+def make_model(tmp_path_factory):
     """Saves models that write a file whenever they predict."""
     import tensorflow as tf
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
-import time
 
 import pytest
 from rich.console import Console
@@ -23,15 +21,6 @@ EPOCH = {
     "examples_per_second": 5321.4,
     "eta_s": 90.0,
     "metrics": {"loss": 1.0, "val_loss": 0.25},
-}
-STEP = {
-    "event": "step",
-    "epoch": 2,
-    "epochs": 5,
-    "step": 120,
-    "steps": 400,
-    "examples_per_second": 98.6,
-    "eta_s": 65.0,
 }
 
 
@@ -62,18 +51,6 @@ def test_a_pipe_gets_a_line_per_node_and_few_epochs():
         ["Trainer", "epoch", "5/5"],
         ["Trainer", "done", "2.0"],
     ]
-
-
-def test_a_pipe_gets_a_line_of_a_long_epoch_every_half_minute(monkeypatch):
-    view, _, text = _view(terminal=False)
-    seconds = itertools.count(1000)
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
-    view.on_progress("Trainer", {**EPOCH, "epoch": 1})
-    for step in range(1, 101):
-        view.on_progress("Trainer", {**STEP, "step": step})
-    lines = [line.split()[1:5] for line in text.getvalue().splitlines()]
-    assert lines[0][:2] == ["epoch", "1/5"]
-    assert [line[3] for line in lines[1:]] == ["30/400", "60/400", "90/400"]
 
 
 def test_a_terminal_gets_one_live_row_per_node():

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path):
     folder = tmp_path / "a model"
     folder.mkdir()
     (folder / "saved_model.pb").write_bytes(b"graph")

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from runners.operations.find_run import find_run, last_runs
-from sluice import project
+from runners.operations.find_run import find_run
 from sluice.errors import DataError, UsageError, WorkspaceError
 from sluice.record.run_record import RunRecord
 from sluice.workspace import workspaces_in
@@ -135,16 +134,6 @@ def test_no_more_records_are_read_than_shown(written, sluice, monkeypatch):
         assert sluice(*arguments)[0] == 0
         assert len(read) == number, arguments
         read.clear()
-
-
-def test_outside_a_project_every_command_works_on_the_checkout(
-    tmp_path_factory, written, monkeypatch
-):
-    written.fail(written.FIRST)
-    monkeypatch.setattr(project, "own_root", lambda: written.root)
-    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    assert find_run("digits").record.run_id == written.FIRST
-    assert [found.record.run_id for found in last_runs()] == [written.FIRST]
 
 
 def test_control_characters_in_a_record_are_escaped(written, sluice):

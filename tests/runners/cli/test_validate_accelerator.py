@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -28,9 +26,7 @@ DOUBLES = "lambda x: tf.cast(tf.cast(x, tf.float64), tf.float32)"
 
 
 @pytest.fixture
-def make_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str, str], str]:
+def make_model(tmp_path, monkeypatch):
     """Writes a model with a function as a layer into a project; returns its path."""
     (tmp_path / "configs").mkdir()
     text = (own_root() / "configs" / "digits.yaml").read_text()

@@ -9,7 +9,6 @@ import pytest
 
 from runners.local.explain_failure import explain_failure
 from sluice.errors import ConfigError, DataError
-from sluice.process_tree import describe_end
 
 pytestmark = pytest.mark.unit
 
@@ -141,17 +140,3 @@ def test_bad_records_are_a_data_error(text, words):
     message, code = _explain(decode)
     assert words in message
     assert code == 3
-
-
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [
-        (-40, "was killed by signal 40 (real-time signal 6)"),
-        (-11, "was killed by signal 11 (SIGSEGV, segmentation fault)"),
-        (-9, "was killed by signal 9, by hand or since the machine was out of memory"),
-        (3, "ended its process with status 3"),
-        (None, "is gone"),
-    ],
-)
-def test_the_description_of_a_process_end(status, words):
-    assert describe_end(status) == words

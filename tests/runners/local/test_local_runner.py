@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -209,27 +208,3 @@ def test_only_the_same_pipeline_can_be_resumed(foreign, own):
     with atomic.lock(changed.run_dir / ".lock", wait=False):
         locked = foreign.run([make("hello")], cache=True)
     assert isinstance(locked.error, LockedError)
-
-
-@pytest.mark.browser
-def test_the_pages_of_foreign_runs_that_failed_or_were_blocked(
-    foreign, own, report_pages
-):
-    make = own.Make(trace=foreign.trace("Make"))
-    failed = foreign.run([make, own.Raise(message="<no>")], run_id="failed")
-    gate = own.ForeignGate(trace=foreign.trace("Gate"))
-    given = own.Make(trace=foreign.trace("Given"))
-    blocked = foreign.run([given, gate], run_id="stopped")
-    for run, headline, reason in (
-        (failed, "Failed in Raise: nothing was pushed", "ValueError: <no>"),
-        (
-            blocked,
-            "Not pushed: the run was stopped by a gate in ForeignGate",
-            "not good enough",
-        ),
-    ):
-        report = Path(run.run_dir) / "report.html"
-        report_pages.check(report, ("Verdict", "Run", "Provenance"))
-        with report_pages.open(report) as page:
-            shown = page.locator("#verdict").inner_text()
-            assert headline in shown and reason in shown

@@ -37,23 +37,11 @@ def test_a_call_raises_with_the_traceback_of_its_process(around, log):
     assert "ZeroDivisionError" in log.read_text()
 
 
-def test_output_goes_to_the_log(around, log):
-    command = "echo native; echo error >&2"
-    call("os:system", command, log=log, around=around)
-    call("builtins:print", "python", log=log, around=around)
-    assert log.read_text().splitlines() == ["native", "error", "python"]
-
-
 def test_a_process_that_dies_is_an_error(around, log):
     with pytest.raises(NodeError, match=r"was killed by signal 6 \(SIGABRT"):
         call("os:abort", log=log, around=around)
     # The server goes on.
     assert call("os:getpid", log=log, around=around) != os.getpid()
-
-
-def test_a_large_value_is_returned(around, log):
-    value = call("operator:mul", "x" * 1000, 1000, log=log, around=around)
-    assert len(value) == 1_000_000
 
 
 def test_closing_ends_the_whole_group(around, log, tmp_path):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 pytestmark = pytest.mark.tf
@@ -185,25 +182,6 @@ def test_a_module_file_may_import_modules_beside_it(foreign, own):
     assert changed.states == {"Make": "cached", "Trainer": "ran"}
     # TFX packs a wheel there, which needs pip.
     assert not (foreign.root / "root" / "_wheels").exists()
-
-
-def test_a_linked_module_file_is_importable_in_beam_workers(tmp_path, monkeypatch):
-    """As the script's folder, whose links Python resolves for ``sys.path``."""
-    from runners.local.node_launcher import _make_importable
-
-    real, linked, other = (tmp_path / name for name in ("real", "linked", "other"))
-    linked.symlink_to(real)
-    for folder in (real, other):
-        folder.mkdir()
-        (folder / "module_by_a_link.py").write_text("")
-    monkeypatch.setattr(sys, "path", [str(real), *sys.path])
-    monkeypatch.setenv("PYTHONPATH", "")
-
-    def name_of(folder: Path) -> str | None:
-        return _make_importable(str(folder / "module_by_a_link.py"))
-
-    assert name_of(linked) == "module_by_a_link"
-    assert name_of(other) is None
 
 
 def test_custom_drivers_and_control_dependencies(foreign, own):

@@ -6,7 +6,6 @@ import pytest
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from runners.retention.collect_garbage import collect_garbage
-from runners.retention.find_garbage import Garbage
 from sluice.record.parts import ArtifactRecord
 from sluice.record.run_record import RunRecord
 from sluice.storage import digest
@@ -21,7 +20,6 @@ IDLE = {"train": False, "status": "up_to_date"}
 # Is run by a service. Found: its job.json was deleted, and it could not be cancelled.
 OPEN = {"train": False, "status": "running"}
 TRAINED = {"push": False}
-PUSHED = {"push": True}
 PUSHED_LATER = {"train": False, "push": True}
 
 
@@ -239,10 +237,3 @@ def test_a_dry_run_changes_nothing(past):
     before = digest.of_tree(past.workspace.root)
     assert past.collect(dry_run=True).freed_bytes > 0
     assert digest.of_tree(past.workspace.root) == before
-
-
-def test_without_a_workspace_nothing_is_made(past):
-    workspace = type(past.workspace)(past.root / "workspace" / "other")
-    garbage = collect_garbage(workspace, [], keep=1)
-    assert garbage.kept_runs == () and garbage.freed_bytes == 0
-    assert isinstance(garbage, Garbage) and not workspace.root.exists()

@@ -9,24 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sluice.errors import ExitCode, LockedError, WorkspaceError
+from sluice.errors import ExitCode, WorkspaceError
 from sluice.project import own_root
 from sluice.storage import digest
 
 pytestmark = pytest.mark.unit
-
-
-def test_a_collection_is_refused_during_a_run(past):
-    past.run(blessed=False)
-    past.run(blessed=False)
-    before = digest.of_tree(past.workspace.artifacts)
-    with (
-        past.workspace.exclusive("sluice run digits"),
-        pytest.raises(LockedError, match="another run of this pipeline") as raised,
-    ):
-        past.collect()
-    assert raised.value.exit_code == ExitCode.LOCKED
-    assert digest.of_tree(past.workspace.artifacts) == before
 
 
 @pytest.mark.fault

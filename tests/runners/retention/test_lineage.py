@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
 
 from runners.metadata.find_artifact import find_artifact
 from runners.metadata.read_metadata import read_upstream
@@ -95,51 +92,12 @@ def test_a_push_is_traced_with_the_version_that_it_made(past):
     assert (version["version"], version["run_id"]) == (2, run_id)
 
 
-def test_a_cached_output_is_traced_to_the_run_that_made_it(past):
-    first = past.run()
-    past.run(train=False)
-    origin = _trace(past, "TFRecordGen.examples")["origin"]
-    assert (origin["run_id"], origin["run_ids"]) == (first, [first])
-
-
-def test_uses_of_a_model_are_listed(past):
-    run_id = past.run(push=True)
-    uses = _trace(past, "Trainer.model")["uses"]
-    assert [(use["node"], use["input"], use["run_id"]) for use in uses] == [
-        ("ModelVerdict", "model", run_id),
-        ("Pusher", "model", run_id),
-    ]
-    pushed = past.made_by(run_id, "Pusher.pushed_model")
-    assert [item["id"] for item in uses[1]["outputs"]] == [_id_of(past, pushed)]
-
-
 def test_a_number_is_a_version(past):
     past.run(push=True)
     model = past.made_by(past.run(push=True), "Trainer.model")
     for reference in ("v2", "2"):
         assert _find(past, reference) == (_id_of(past, model), "version 2")
     assert _find(past, "artifact:2") == (2, "artifact 2")
-
-
-def test_any_reference_is_found_or_a_usage_error(past):
-    past.run(push=True)
-    graph = past.graph()
-    served = served_models(graph, [past.workspace.serving])
-
-    @settings(max_examples=200, deadline=None)
-    @given(
-        prefix=st.sampled_from(["", "v", "artifact:", "Trainer.", "/", "gs://", "../"]),
-        # As the operating system hands arguments on: without NUL, and not only UTF-8.
-        rest=st.binary(max_size=9).map(
-            lambda data: data.replace(b"\0", b"").decode("utf-8", "surrogateescape")
-        )
-        | st.integers(1, 5000).map(lambda length: "7" * length),
-    )
-    def ask(prefix: str, rest: str):
-        with contextlib.suppress(UsageError):
-            find_artifact(graph, served, prefix + rest)
-
-    ask()
 
 
 def test_the_path_of_an_artifact_is_that_artifact(past, monkeypatch):
@@ -190,38 +148,6 @@ def test_an_unknown_reference_lists_the_known_ones(past, reference):
         _find(past, reference)
     assert raised.value.exit_code == ExitCode.USAGE
     assert {"v1", "Trainer.model"} <= {*raised.value.examples}
-
-
-def test_a_foreign_version_is_not_attributed_to_a_model(past):
-    past.run()
-    (past.workspace.serving / "4").mkdir(parents=True)
-    with pytest.raises(UsageError, match="the model behind version 4 is unknown"):
-        _find(past, "v4")
-
-
-@pytest.mark.parametrize("fingerprint", ['["of", "another", "form"]', "c0de"])
-def test_a_fingerprint_of_another_program_is_no_code(past, fingerprint):
-    execution = past.execution(
-        "20260101T000000Z-aaaa", "Node", properties={"fingerprint": fingerprint}
-    )
-    past.output(execution, "out", "Model", "/somewhere")
-    (made,) = _trace(past, "Node.out")["executions"]
-    assert made["code"] is None
-
-
-def test_data_of_both_models_of_an_evaluation_is_listed_once(past):
-    runs = [past.run() for _ in range(2)]
-    models = [_id_of(past, past.made_by(item, "Trainer.model")) for item in runs]
-    execution = past.execution(
-        runs[1],
-        "Evaluator",
-        inputs={"baseline_model": models[:1], "model": models[1:]},
-    )
-    past.output(execution, "evaluation", "ModelEvaluation", "/somewhere")
-    traced = _trace(past, "Evaluator.evaluation")
-    code = [x["code"] for x in traced["executions"] if x["node"] == "Trainer"]
-    assert code == [{"pipeline.training.run_fn": run_id} for run_id in runs]
-    assert len(traced["origin"]["data"]) == 1
 
 
 def test_only_properties_on_the_list_are_shown(past):

@@ -12,7 +12,7 @@ import pytest
 from runners.cli.gc import gc
 from runners.cli.lineage import lineage
 from runners.retention.training_checkpoints import MAX_AGE_S
-from sluice.errors import LockedError, UsageError
+from sluice.errors import LockedError
 
 pytestmark = pytest.mark.unit
 
@@ -121,14 +121,6 @@ def test_lineage_of_a_version_as_a_tree(past, call):
     assert "Pusher, model: pushed_model  artifact:9  pushed as version 1" in lines
 
 
-def test_lineage_draws_the_past_of_an_artifact_once(past, call):
-    past.run(push=True)
-    text = call(lineage, "digits", "Pusher.pushed_model")[0]
-    assert text.count("examples: TFRecordGen.examples  artifact:1") == 1
-    assert text.count("model: Trainer.model  artifact:2") == 2
-    assert text.count("(above)") == 1
-
-
 def test_lineage_as_json(past, call):
     run_id = past.run(push=True)
     document = json.loads(call(lineage, "digits", "v1", "--json")[0])
@@ -144,9 +136,3 @@ def test_lineage_as_json(past, call):
     assert [use["node"] for use in document["uses"]] == ["ModelVerdict", "Pusher"]
     assert document["served"][0]["version"] == 1
     assert "Trainer.model  artifact:2" in call(lineage, "digits", "v1")[0]
-
-
-def test_lineage_before_any_run(past, call):
-    with pytest.raises(UsageError, match="has not run yet") as raised:
-        call(lineage, "digits", "v1")
-    assert "sluice run digits" in str(raised.value)

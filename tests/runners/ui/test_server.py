@@ -2,15 +2,11 @@
 
 import signal
 import socket
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
-
-from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
 
@@ -41,18 +37,6 @@ def test_a_signal_ends_it_while_a_page_is_open(written, start_ui, number, code):
             assert process.wait(30) == code
             assert "digits" in stream.read().decode()
         assert process.communicate()[1] == ""
-
-
-def test_no_tensorflow_is_imported():
-    script = (
-        "import sys, runners.cli.ui\n"
-        "print({'tensorflow', 'tfx', 'apache_beam', 'tensorboard', 'ml_metadata'}"
-        " & {*sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=own_root(), capture_output=True, text=True
-    )
-    assert done.stdout == "set()\n", done.stderr
 
 
 def test_a_port_in_use(sluice, written):
