@@ -55,26 +55,3 @@ def test_a_model_run_is_written_and_its_weights_are_started_from(bucket):
     with pytest.raises(NodeError, match="cannot be read") as caught:
         warm_start(other, "latest", bucket.uri("model_run/8"))
     assert caught.value.where == bucket.uri("model_run/8")
-
-
-def test_published_weights_are_read_from_the_bucket(bucket, tmp_path):
-    import tensorflow as tf
-
-    from pipeline.training.models.published_weights import load_published_weights
-
-    def backbone() -> Any:
-        return tf.keras.applications.MobileNet(
-            include_top=False, weights=None, input_shape=(32, 32, 3), alpha=0.25
-        )
-
-    published = backbone()
-    published.save_weights(tmp_path / "weights.h5")
-    uri = bucket.put("weights.h5", (tmp_path / "weights.h5").read_bytes())
-    loaded = backbone()
-    load_published_weights("MobileNet", loaded, uri)
-    for expected, found in zip(published.weights, loaded.weights, strict=True):
-        np.testing.assert_array_equal(expected, found)
-    bucket.put("weights.h5", b"damaged")
-    with pytest.raises(NodeError, match="the file of weights cannot be read") as caught:
-        load_published_weights("MobileNet", loaded, uri)
-    assert caught.value.where == uri

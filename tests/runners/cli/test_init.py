@@ -97,17 +97,6 @@ def test_the_screen_and_the_config(clicks, here, capsys):
     assert sorted(p.name for p in (here / "configs").iterdir()) == ["clicks.yaml"]
 
 
-def test_data_outside_the_project_has_an_absolute_path(
-    tmp_path, here, write_table, propose
-):
-    write_table(tmp_path / "elsewhere" / "part-0", 0, count=10_001)
-    found = propose("clicks", "../elsewhere/*")
-    config = load_config("clicks")
-    assert config.data.dir == str(tmp_path / "elsewhere")
-    assert config.data.split_names == ["train", "eval", "test"]
-    assert any("not all records were read" in item for item in found["warnings"])
-
-
 def test_existing_files_are_replaced_only_with_force(clicks, here, propose):
     config = here / "configs" / "clicks.yaml"
     config.parent.mkdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -88,16 +87,6 @@ def test_a_partial_run_without_the_push_needs_no_serving_directory(
     assert "Began" in err
     code, _, err = sluice("run", "digits", "--to", "Pusher", *bad)
     assert code == 2 and "Not a directory" in err
-
-
-@pytest.mark.parametrize("verb", ["predict digits", "models list digits"])
-def test_a_remote_serving_directory_is_refused(root, sluice, verb):
-    files = ["x.png"] if verb.startswith("predict") else []
-    code, _, err = sluice(*verb.split(), *files, "--set", "push.serving_dir=s3://b/x")
-
-    assert code == 2
-    assert "push.serving_dir" in err and "such as gs://" in err
-    assert "s3:" not in os.listdir(root)
 
 
 def test_a_moved_workspace_keeps_its_id(tmp_path):

@@ -11,7 +11,6 @@ import pytest
 from runners.operations.find_run import find_run
 from sluice.errors import DataError, UsageError, WorkspaceError
 from sluice.record.run_record import RunRecord
-from sluice.workspace import workspaces_in
 
 pytestmark = pytest.mark.unit
 
@@ -74,16 +73,6 @@ def test_runs_are_found_by_the_beginning_of_their_id(written):
     assert several.value.examples == (written.SECOND, written.FIRST)
     with pytest.raises(UsageError, match="there is no run '2027'"):
         find_run("digits", "2027")
-
-
-def test_a_pipeline_without_runs_names_the_command(written):
-    with (
-        workspaces_in("elsewhere"),
-        pytest.raises(UsageError, match="has not run yet") as raised,
-    ):
-        find_run("digits")
-    place = written.root / "elsewhere"
-    assert str(raised.value.hint).endswith(f"run digits --workspace {place}")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from runners.operations.find_run import FoundRun
 from runners.ui import live, run_view
 from runners.ui.actions import possible_actions
 from sluice.project import own_root
-from sluice.record.parts import DocumentRecord, ErrorRecord, NodeRecord
+from sluice.record.parts import ErrorRecord, NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace
 from tests.kit.runs import AT, FIRST, SECOND, a_check, a_gate, a_record, write_run
@@ -58,15 +58,6 @@ def test_a_run_and_its_logs(written, call_ui):
     assert answer.text == "one\ntwo\n"
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert "<!doctype html>" in client.get(f"{RUN}report.html").text
-
-
-def test_a_damaged_document_is_a_notice(written, call_ui):
-    document = DocumentRecord("epochs", "Trainer", "1.epochs.json")
-    written.write(documents=[document])
-    content = {"kind": "epochs", "epochs": [1], "metrics": {"loss": 3}}
-    path = written.run_dir() / document.path
-    path.write_text(json.dumps({**content, "training": None}))
-    assert "a part cannot be drawn: TypeError" in call_ui().get(RUN).text
 
 
 def test_models(past, call_ui):
