@@ -44,7 +44,9 @@ class Section(BaseModel):
     """
 
     # Built at first use, as parts of Config; building each by itself takes 0.1 s.
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, defer_build=True, use_attribute_docstrings=True
+    )
 
 
 def expect(wanted: str) -> NoReturn:

@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 from pydantic import Field, PrivateAttr, StrictStr
 
 from pipeline.config.cloud import Cloud
-from pipeline.config.custom_node import OwnNodes
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import FeatureSpec, Label
@@ -29,6 +28,7 @@ from sluice.config_section import (
     ProjectPath,
     Section,
     Text,
+    matching,
 )
 from sluice.errors import ConfigError
 from sluice.storage.output_path import resolve_output_uri
@@ -50,6 +50,35 @@ class Push(Section):
     serving_dir: Directory | None = None
     """Relative to the project root, absolute, below `~`, or a `gs://` address; of one
     pipeline only. null: `serving/` in the workspace."""
+
+
+_NodeName = Annotated[
+    StrictStr,
+    matching(
+        r"[A-Z][A-Za-z0-9_]{0,62}",
+        "1 to 63 letters, digits and underscores, the first an upper-case letter",
+    ),
+]
+_Source = Annotated[
+    StrictStr,
+    matching(r"\w+\.\w+", "an output of a node, such as TFRecordGen.examples"),
+]
+
+
+class CustomNode(Section):
+    """A node that is added to the graph."""
+
+    component: Text
+    """A TFX component, `package.module:Class`, or a function with `@component`."""
+    inputs: dict[Text, _Source] = {}
+    """What it reads, by input: `<node>.<output>`, such as `{examples:
+    TFRecordGen.examples}`."""
+    parameters: Params = {}
+    """Its other arguments; a mapping where the component takes a proto."""
+    after: tuple[Text, ...] = ()
+    """Nodes that it waits for without reading their outputs."""
+    before: tuple[Text, ...] = ()
+    """Nodes that wait for it, and do not run if it fails."""
 
 
 class Config(Section):
@@ -86,7 +115,7 @@ class Config(Section):
     train: Train = Train()
     evaluate: Evaluate
     push: Push = Push()
-    nodes: OwnNodes = {}
+    nodes: dict[_NodeName, CustomNode] = {}
     """Nodes to add to the graph, by id."""
     cloud: Cloud | None = None
     """Where and how a service runs the pipeline; profiles such as `vertex` set it.

@@ -61,12 +61,14 @@ class Numeric(_Kind):
     """A number, as a z-score."""
 
     kind: Literal["numeric"] = "numeric"
+    """What the feature is turned into."""
 
 
 class Bucketized(_Kind):
     """A number, as the one of `buckets` quantiles that it falls into."""
 
     kind: Literal["bucketized"] = "bucketized"
+    """What the feature is turned into."""
     buckets: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 10
     """Number of quantile buckets."""
 
@@ -75,6 +77,7 @@ class Vocabulary(_Kind):
     """A string or a whole number, as its place among those seen in training."""
 
     kind: Literal["vocabulary"] = "vocabulary"
+    """What the feature is turned into."""
     top_k: Count | None = None
     """Number of most frequent values to keep. null: all."""
     oov_buckets: Count = 1
@@ -85,6 +88,7 @@ class Hashed(_Kind):
     """A string or a whole number, as a hash; nothing is learned from the data."""
 
     kind: Literal["hashed"] = "hashed"
+    """What the feature is turned into."""
     buckets: Annotated[int, Field(strict=True, ge=2)] = 64
     """Number of hash buckets."""
 
@@ -93,6 +97,7 @@ class Image(_Kind):
     """An encoded image (PNG, JPEG), decoded and resized."""
 
     kind: Literal["image"] = "image"
+    """What the feature is turned into."""
     height: Pixels
     """Height after resizing, in pixels."""
     width: Pixels

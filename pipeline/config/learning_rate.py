@@ -36,12 +36,14 @@ class Constant(_Schedule):
     """The same learning rate throughout, as with a number, but with a warm-up."""
 
     kind: Literal["constant"] = "constant"
+    """How the learning rate changes."""
 
 
 class Cosine(_Schedule):
     """From `initial` down to `final_fraction` of it along half a cosine."""
 
     kind: Literal["cosine"] = "cosine"
+    """How the learning rate changes."""
     epochs: PositiveNumber | None = None
     """Epochs of the descent. null: to the last epoch."""
     final_fraction: Fraction = 0.0
@@ -52,6 +54,7 @@ class Exponential(_Schedule):
     """Multiplied by `rate` every `epochs`."""
 
     kind: Literal["exponential"] = "exponential"
+    """How the learning rate changes."""
     rate: Annotated[Number, Field(gt=0, le=1)] = 0.9
     """Factor of the learning rate every `epochs`."""
     epochs: PositiveNumber = 1.0
@@ -64,6 +67,7 @@ class Piecewise(_Schedule):
     """`initial` until the first boundary, then one value after each."""
 
     kind: Literal["piecewise"] = "piecewise"
+    """How the learning rate changes."""
     boundaries: NotEmpty[tuple[PositiveNumber, ...]]
     """Epochs, after the warm-up, at which the learning rate changes; ascending."""
     values: NotEmpty[tuple[PositiveNumber, ...]]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.representer import SafeRepresenter
 
 from pipeline.config.config import Config
 from pipeline.config.problems import Origin
@@ -22,7 +21,7 @@ def to_yaml(config: Config) -> str:
     """Returns a config as YAML, defaults included, that ``load_config`` can read.
 
     Comments name the project root, which paths are relative to, and the source files.
-    All characters are printable.
+    All characters are printable; others than ASCII are escaped.
     """
     origin = config.origin
     sources = [origin.file]
@@ -32,38 +31,17 @@ def to_yaml(config: Config) -> str:
     comments += [f"# from: {source}" for source in sources]
     text = StringIO()
     _yaml().dump(plain_config(config), text)
-    lines = [*map(printable, comments), *map(_escaped, text.getvalue().split("\n"))]
-    return "\n".join(lines)
-
-
-def _escaped(line: str) -> str:
-    """Escapes characters that are not printable, which are in double quotes only."""
-    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
+    return "\n".join([*map(printable, comments), text.getvalue()])
 
 
 def _yaml() -> YAML:
     yaml: Any = YAML(typ="safe", pure=True)
-    yaml.Representer = _Representer
+    yaml.allow_unicode = False
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False
     # ruamel.yaml 0.18 wraps a quoted string after \\n so that it reads back changed.
     yaml.width = sys.maxsize
     return yaml
-
-
-class _Representer(SafeRepresenter):
-    """Writes no aliases, and quotes strings that are not printable."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-    def represent_str(self, data: str) -> Any:
-        # Only double quotes have escapes.
-        style = None if data.isprintable() else '"'
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
-
-
-_Representer.add_representer(str, _Representer.represent_str)
 
 
 def write_stored_config(config: Config, path: Path) -> None:

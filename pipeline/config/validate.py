@@ -10,9 +10,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.config import Config
+from pipeline.config.config import BUNDLED_MODELS, Config
+from pipeline.config.features import Image
+from pipeline.config.model_params import ApplicationParams, CnnParams, DenseParams
 from pipeline.config.problems import Problems
 from pipeline.config.resolve_features import (
     is_left_to_preprocessing,
@@ -21,7 +24,6 @@ from pipeline.config.resolve_features import (
 )
 from pipeline.config.validate_data import check_data
 from pipeline.config.validate_evaluate import check_evaluate
-from pipeline.config.validate_model import check_model
 from pipeline.config.validate_secrets import check_secrets
 from pipeline.config.validate_train import (
     check_augment,
@@ -29,8 +31,8 @@ from pipeline.config.validate_train import (
     check_weights,
 )
 from schemas import loader
-from sluice.config_section import Classes
-from sluice.errors import ConfigError
+from sluice.config_section import Classes, Section
+from sluice.errors import ConfigError, did_you_mean
 from sluice.project import check_names, find_user_code
 from sluice.storage.storage import is_remote
 
@@ -44,6 +46,14 @@ _ONE_VALUE = (
     ", or, if it may be missing, value_count { min: 1 max: 1 } and no shape; or leave "
     "it out of 'features': a preprocessing_fn of your own still gets it"
 )
+# Height and width that models of ``tf.keras.applications`` need at least; others: 32.
+SMALLEST_IMAGE = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
+
+_PARAMS: dict[str, type[Section]] = {
+    "dense": DenseParams,
+    "wide_deep": DenseParams,
+    "cnn": CnnParams,
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ def validate_config(config: Config) -> ValidConfig:
             "features": features or None,
         }
     )
-    check_model(resolved, problems)
+    _check_model(resolved, problems)
     check_augment(resolved, problems)
     problems.raise_if_any()
     if not config.evaluate.thresholds:
@@ -188,6 +198,50 @@ def _shape_problem(feature: schema_pb2.Feature) -> str | None:
     if feature.HasField("shape") and feature.presence.min_fraction < 1:
         return "has a shape and may be missing, which TFX cannot read"
     return None
+
+
+def _check_model(config: Config, problems: Problems) -> None:
+    """Adds the problems of ``model`` and ``model_params``; features are resolved."""
+    if config.model not in BUNDLED_MODELS and not config.is_application:
+        return
+    features = config.features or {}
+    images = [spec for spec in features.values() if isinstance(spec, Image)]
+    if config.model == "wide_deep" and images:
+        problems.add(("model",), "the model 'wide_deep' takes no images")
+    if config.model == "cnn" or config.is_application:
+        if len(images) != 1 or len(features) != 1:
+            problems.add(
+                ("model",),
+                f"the model {config.model!r} takes exactly one image and no other "
+                "feature: list only the image in 'features'",
+                hint=did_you_mean(config.model, BUNDLED_MODELS)
+                if config.is_application
+                else None,
+            )
+        elif config.is_application:
+            _check_image(config, images[0], problems)
+    section = _PARAMS.get(config.model, ApplicationParams)
+    try:
+        section.model_validate(config.model_params)
+    except ValidationError as error:
+        problems.add_refused(error, config.model_params, section, ("model_params",))
+
+
+def _check_image(config: Config, image: Image, problems: Problems) -> None:
+    (name,) = config.features or {}
+    smallest = SMALLEST_IMAGE.get(config.model, 32)
+    if min(image.height, image.width) < smallest:
+        problems.add(
+            ("features", name),
+            f"the image of {image.height} x {image.width} is too small for "
+            f"{config.model}, which takes at least {smallest} x {smallest}: write a "
+            "larger size, to which images are resized",
+        )
+    if image.channels == 4:
+        problems.add(
+            ("features", name, "channels"),
+            f"{config.model} takes no alpha channel: 3 (RGB), or 1 (gray)",
+        )
 
 
 def _check_code(config: Config, problems: Problems) -> None:

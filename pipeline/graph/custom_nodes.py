@@ -16,8 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.config import Config
-from pipeline.config.custom_node import CustomNode
+from pipeline.config.config import Config, CustomNode
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.validate import ValidConfig, validate_config
 from pipeline.graph.node_registry import NODES, Node

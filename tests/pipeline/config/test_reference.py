@@ -101,7 +101,7 @@ def is_accepted(document: Any) -> bool:
 
 def test_the_reference_page_is_up_to_date():
     assert PAGE.read_text() == reference_page(), (
-        "write it anew: python -m pipeline.config.reference --write"
+        "write it anew: python -m pipeline.config.reference > docs/config.md"
     )
 
 

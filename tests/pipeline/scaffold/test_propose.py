@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import Config
-from pipeline.config.layers import read_file
+from pipeline.config.load import read_file
 from pipeline.scaffold import sample as sample_module
 from pipeline.scaffold.choose_features import choose_features
 from pipeline.scaffold.choose_label import choose_label

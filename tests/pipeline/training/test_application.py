@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pipeline.config.model_params import ApplicationParams
-from pipeline.config.validate_model import SMALLEST_IMAGE
+from pipeline.config.validate import SMALLEST_IMAGE
 from sluice.errors import NodeError
 from tests.kit.trainings import feature_set
 
