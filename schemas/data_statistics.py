@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from google.protobuf.message import DecodeError
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
-from sluice.compat import hidden_native_logs, prepare_environment
+from sluice.compat import hidden_native_logs
 from sluice.errors import DataError, WorkspaceError
 from sluice.splits import SPLIT_PREFIX, over_all_examples, split_statistics_path
 from sluice.storage.storage import storage_for
@@ -24,9 +23,6 @@ _Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
 
 def import_tfdv() -> Any:
     """Returns TFDV, whose import brings TensorFlow and takes seconds."""
-    # At import, native libraries print errors about missing GPUs.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    prepare_environment()
     with hidden_native_logs():
         import tensorflow_data_validation as tfdv
     return tfdv

@@ -62,11 +62,14 @@ def tensorflow_has_started() -> bool:
 
 @contextmanager
 def hidden_native_logs() -> Iterator[None]:
-    """Hides what native libraries print to stderr; what Python prints is kept.
+    """Prepares TensorFlow, and hides what native libraries print to stderr.
+
+    What Python prints is kept.
 
     XLA's messages (a service is initialized, a cluster is compiled, seeds are ignored)
     do not respect TF_CPP_MIN_LOG_LEVEL (seen with TensorFlow 2.16).
     """
+    prepare_environment()
     sys.stderr.flush()
     kept = os.dup(2)
     # Never closed: handlers of logs that are made meanwhile go on writing to it.

@@ -15,7 +15,6 @@ from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, json_result, workspace_option
 from runners.cloud.submitted_job import is_service_run, job_of
 from runners.operations.find_run import find_workspace, updated_workspace
-from runners.operations.pipeline_request import next_command
 from sluice.errors import UsageError
 from sluice.run_lock import owner_of
 from sluice.workspace import Workspace
@@ -90,18 +89,12 @@ def _find_open(name: str, run_id: str | None) -> Path:
     found = [run for run in open_runs if run.name.startswith(run_id or "")]
     if len(found) == 1:
         return found[0]
-    text, words = f"no run of {name} is in progress", ["runs", name]
-    if found:
-        # Others may be those of a schedule or of another machine.
-        text = f"several runs of {name} are in progress"
-        words = ["cancel", name, "--run", "ID"]
-    elif run_id:
-        text = f"run {run_id!r} of {name} is not in progress"
+    # Others may be those of a schedule or of another machine.
+    several = f"several runs of {name} are in progress: give one with --run ID"
     raise UsageError(
-        text,
+        several if found else f"no run of {name} is in progress",
         where=workspace.root,
         examples=[run.name for run in found or open_runs],
-        hint=next_command(*words),
     )
 
 

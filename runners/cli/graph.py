@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from reports.graph_svg import as_svg
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, json_result, workspace_option
 from runners.operations.pipeline_request import validated, workspace_of
-from sluice.compat import hidden_native_logs, prepare_environment
+from sluice.compat import hidden_native_logs
 from sluice.node_kinds import GATES
 from sluice.storage.output_path import resolve_output_path, write_output
 
@@ -55,9 +54,6 @@ def compile_graph(config: Config) -> list[GraphNode]:
       UsageError: the config is invalid.
     """
     config = validated(config)
-    # At import, native libraries print errors about missing GPUs.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    prepare_environment()
     with hidden_native_logs():
         from tfx.dsl.compiler.compiler import Compiler
 

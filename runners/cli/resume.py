@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from runners.cli.options import (
@@ -14,9 +16,7 @@ from runners.cli.options import (
     workspace_option,
 )
 from runners.cli.run_view import run_with_view
-from runners.engine import Observer
 from runners.operations import resume as operations
-from sluice.record.run_record import RunRecord
 
 
 @click.command()
@@ -40,17 +40,13 @@ def resume(
     Finished nodes do not run again. The run keeps its id and its config; if code,
     schema or data have changed since, it cannot be resumed: start a new run.
     """
-    command = typed_command()
-
-    def operate(observer: Observer) -> RunRecord:
-        return operations.resume(
-            name,
-            run_id=run_id,
-            command=command,
-            workers=workers,
-            wait=wait,
-            observer=observer,
-            engine=state.engine,
-        )
-
+    operate = partial(
+        operations.resume,
+        name,
+        run_id=run_id,
+        command=typed_command(),
+        workers=workers,
+        wait=wait,
+        engine=state.engine,
+    )
     return run_with_view(as_json, operate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -18,11 +19,10 @@ from runners.cli.options import (
     workers_option,
     workspace_option,
 )
-from runners.engine import Observer
 from runners.local.engine import LocalEngine
 from sluice.errors import UsageError
 from sluice.project import find_root
-from sluice.record.run_record import RunOptions, RunRecord
+from sluice.record.run_record import RunOptions
 from sluice.workspace import locate
 
 
@@ -115,19 +115,15 @@ def run(
         accept_data=accept_data,
         without_baseline=without_baseline,
     )
-
-    def operate(observer: Observer) -> RunRecord:
-        config = load_config(name, profile=profile, overrides=overrides)
-        return operations.run(
-            config,
-            options,
-            command=command,
-            tags=tags,
-            wait=wait,
-            observer=observer,
-            engine=engine,
-        )
-
+    operate = partial(
+        operations.run,
+        load_config(name, profile=profile, overrides=overrides),
+        options,
+        command=command,
+        tags=tags,
+        wait=wait,
+        engine=engine,
+    )
     return run_with_view(as_json, operate)
 
 

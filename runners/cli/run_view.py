@@ -112,16 +112,16 @@ class RunView(Observer):
         return table
 
 
-def run_with_view(as_json: bool, operate: Callable[[Observer], RunRecord]) -> int:
+def run_with_view(as_json: bool, operate: Callable[..., RunRecord]) -> int:
     """Runs an operation with a live view and returns the exit code of its record.
 
     Args:
       as_json: whether to print the record to stdout, and the view to stderr.
-      operate: runs the pipeline with an observer.
+      operate: runs the pipeline; takes the view as its ``observer``.
     """
     console = make_console(to_stderr=as_json)
     with RunView(console) as view:
-        record = operate(view)
+        record = operate(observer=view)
     show = partial(print_outcome, console, record, predict=_predict_command(record))
     ignore_broken_pipe(console, show)
     if as_json:

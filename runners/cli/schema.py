@@ -124,8 +124,7 @@ def diff(config: Config, run_id: str | None, data: bool) -> Result:
     takes the name in brackets at the end of a line.
     """
     compared = compare_schema(config, run_id=run_id, data=data)
-    changes = [change.to_dict() for change in compared.changes]
-    facts = {"changes": changes, "notes": list(compared.notes)}
+    facts = {"changes": [change.to_dict() for change in compared.changes]}
     show = partial(_print_diff, compared, _accept_command(config, run_id, data))
     return Result({**compared.head(), **facts}, show)
 
@@ -268,8 +267,6 @@ def _print_diff(compared: Compared, accept_command: Callable[[str], str]) -> Non
         console.print(line, soft_wrap=True)
         if change.refusal:
             say(console, f"  cannot be accepted: {change.refusal}", "dim")
-    for note in compared.notes:
-        say(console, f"note: {note}", "dim")
     if not changes:
         say(console, "no difference")
     possible = [change.id for change in changes if not change.refusal]

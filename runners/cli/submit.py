@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -61,15 +62,11 @@ def submit_(
     """
     from pipeline.config.load import load_config
 
-    command = typed_command()
+    config = load_config(name, profile=profile, overrides=overrides)
     options = RunOptions(use_cache=not no_cache, accept_data=accept_data)
-
-    def operate(observer: Observer) -> RunRecord:
-        config = load_config(name, profile=profile, overrides=overrides)
-        return submit(
-            config, options, command=command, tags=tags, wait=wait, observer=observer
-        )
-
+    operate = partial(
+        submit, config, options, command=typed_command(), tags=tags, wait=wait
+    )
     return run_with_view(as_json, operate)
 
 

@@ -15,7 +15,7 @@ from runners.cloud.check_cloud import check_cloud
 from runners.cloud.cloud_locations import Upload
 from runners.cloud.image import check_modules
 from runners.local.explain_failure import as_error, explain_failure
-from sluice.compat import hidden_native_logs, prepare_environment
+from sluice.compat import hidden_native_logs
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,6 @@ def compile_checked(config: Config, *, scheduled: bool = False) -> CompiledSpec:
     """
     warnings = check_cloud(config)
     check_modules(config)
-    prepare_environment()
     try:
         with hidden_native_logs():
             from pipeline.graph.check_objects import check_objects

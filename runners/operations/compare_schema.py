@@ -109,7 +109,6 @@ class Compared:
     schema: schema_pb2.Schema
     source: Source
     changes: tuple[Change, ...]
-    notes: tuple[str, ...]
 
     def head(self) -> dict[str, Any]:
         """Returns the JSON form of the two sides."""
@@ -151,8 +150,7 @@ def compare_schema(
     changes = [_change(rows, schema, source, config) for rows in found]
     places = {name: at for at, name in enumerate(loader.feature_names(schema))}
     changes.sort(key=lambda change: places.get(change.feature, len(places)))
-    notes = tuple(_notes(schema, source.statistics))
-    return Compared(config, path, text, schema, source, tuple(changes), notes)
+    return Compared(config, path, text, schema, source, tuple(changes))
 
 
 def _rows(
@@ -218,24 +216,6 @@ def _new_values(
                 count = counts.get(bucket.label, 0) + round(bucket.sample_count)
                 counts[bucket.label] = count
     return dict(sorted(counts.items(), key=lambda item: -item[1]))
-
-
-def _notes(
-    schema: schema_pb2.Schema, statistics: Mapping[str, _Statistics]
-) -> Iterator[str]:
-    """Yields the features with more values than statistics list."""
-    for feature in schema.feature:
-        for split, data in statistics.items():
-            stats = features_of(data).get(feature.name)
-            if stats is None or string_domain(feature, schema) is None:
-                continue
-            texts = stats.string_stats
-            listed = len(texts.rank_histogram.buckets)
-            if texts.unique > listed:
-                yield (
-                    f"{feature.name}: only the {listed:,} most frequent of "
-                    f"{texts.unique:,} values in {split} were compared"
-                )
 
 
 def from_run(config: Config, run_id: str | None = None) -> Source:

@@ -7,7 +7,6 @@ names, and TFX the components of custom nodes, or all of them for a ``cloud`` se
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -19,7 +18,7 @@ from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.custom_nodes import validate_pipeline
 from pipeline.graph.locations import local_locations
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
-from sluice.compat import hidden_native_logs, prepare_environment
+from sluice.compat import hidden_native_logs
 from sluice.errors import ConfigError, UsageError
 from sluice.project import activate
 from sluice.workspace import locate
@@ -97,7 +96,6 @@ def validate(
 
 def _make(config: Config) -> None:
     """Makes what the config names, as a run will; writes nothing."""
-    prepare_environment()
     with hidden_native_logs():
         from pipeline.graph.check_objects import check_objects
 
@@ -127,9 +125,6 @@ def check_strategy(config: Config) -> None:
 
 
 def _rehearse(valid: ValidConfig, accelerator: Literal["tpu", "gpu"]) -> Rehearsal:
-    # At import, native libraries print errors about missing GPUs.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    prepare_environment()
     # Keras warns that this machine has no GPU.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     with hidden_native_logs():

@@ -59,9 +59,9 @@ def test_of_several_runs_the_one_that_is_named_is_cancelled(elsewhere, vertex):
     elsewhere_id(vertex, "digits-2")
     with pytest.raises(UsageError, match="several runs of digits are in progress") as e:
         cancel("digits")
-    assert RUN in e.value.examples and e.value.hint == "sluice cancel digits --run ID"
+    assert RUN in e.value.examples and "--run ID" in e.value.what
     assert {job["state"] for job in vertex.jobs()} == {"PIPELINE_STATE_PENDING"}
-    with pytest.raises(UsageError, match="run 'x' of digits is not in progress"):
+    with pytest.raises(UsageError, match="no run of digits is in progress"):
         cancel("digits", "x")
     assert cancel("digits", RUN[:16])["job"].endswith(elsewhere)
 

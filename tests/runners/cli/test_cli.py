@@ -131,7 +131,7 @@ def test_every_error_has_the_same_json_form(root, sluice, arguments):
         ("doctor", "ok checks"),
         ("schema show digits", "pipeline schema features"),
         ("schema infer taxi", "pipeline records text path"),
-        ("schema diff taxi --data", "pipeline schema source changes notes"),
+        ("schema diff taxi --data", "pipeline schema source changes"),
         (
             "gc digits --dry-run",
             "pipeline dry_run deleted freed_bytes kept_runs",

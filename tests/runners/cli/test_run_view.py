@@ -72,5 +72,5 @@ def test_a_rehearsal_that_has_pushed_has_no_command_to_predict(tmp_path, capsys)
     record = RunRecord("r", "p", report_uri=str(tmp_path / "report.html"))
     record.pushes = [PushRecord("serving", "pushed", 1, "serving/1")]
     record.end()
-    assert run_with_view(False, lambda _: record) == 0
+    assert run_with_view(False, lambda observer: record) == 0
     assert "predict" not in capsys.readouterr().err
