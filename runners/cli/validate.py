@@ -19,7 +19,7 @@ from runners.operations import validate as operation
 @click.option(
     "--accelerator",
     type=click.Choice(["tpu", "gpu"]),
-    help="Rehearse the training for it, on the CPU: for a TPU, XLA compiles the train "
+    help="Check the training for it, on the CPU: for a TPU, XLA compiles the train "
     "and eval step.",
 )
 @json_result
@@ -34,9 +34,9 @@ def validate(config: Config, accelerator: Literal["tpu", "gpu"] | None) -> Resul
     for warning in found.warnings:
         echo_warning(warning)
     lines = [f"{found.file}: valid"]
-    if (rehearsal := found.rehearsal) is not None:
-        lines.append(f"{rehearsal.accelerator}: {rehearsal.checked}")
-        if rehearsal.assumptions:
-            lines.append(f"assumed: {'; '.join(rehearsal.assumptions)}")
-        lines.append(f"not checked: {'; '.join(rehearsal.unchecked)}")
+    if (check := found.accelerator_check) is not None:
+        lines.append(f"{check.accelerator}: {check.checked}")
+        if check.assumptions:
+            lines.append(f"assumed: {'; '.join(check.assumptions)}")
+        lines.append(f"not checked: {'; '.join(check.unchecked)}")
     return Result(asdict(found), partial(echo, *lines))

@@ -24,7 +24,7 @@ from sluice.project import activate
 from sluice.workspace import locate
 
 if TYPE_CHECKING:
-    from pipeline.training.rehearsal.result import Rehearsal
+    from pipeline.training.accelerator_check.check_accelerator import AcceleratorCheck
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ class Validated:
       pipeline: its name.
       file: its path.
       warnings: what may still make a run fail, such as missing data.
-      rehearsal: of the training; None if none was requested.
+      accelerator_check: of the training; None if none was requested.
     """
 
     pipeline: str
     file: str
     warnings: tuple[str, ...]
-    rehearsal: Rehearsal | None = None
+    accelerator_check: AcceleratorCheck | None = None
 
 
-class RehearsalError(ConfigError):
+class AcceleratorError(ConfigError):
     """An accelerator refuses the training; ``facts`` has all that was found."""
 
 
@@ -57,11 +57,11 @@ def validate(
 
     Args:
       config: as it was loaded.
-      accelerator: rehearses the training for it; None: does not.
+      accelerator: checks the training for it; None: does not.
 
     Raises:
       UsageError: the config is invalid.
-      RehearsalError: the accelerator refuses the training.
+      AcceleratorError: the accelerator refuses the training.
       NodeError: the user's code failed.
     """
     activate(config.root)
@@ -80,18 +80,18 @@ def validate(
     checks: list[Callable[[Config], object]] = []
     checks += [] if config.cloud else [choose_data]
     checks += [] if config.cloud or accelerator else [check_strategy]
-    for check in checks:
+    for check_one in checks:
         try:
-            check(config)
+            check_one(config)
         except UsageError as error:
             warnings.append(str(error))
-    file, rehearsal = str(config.origin.file), None
+    file, check = str(config.origin.file), None
     if accelerator is not None:
-        rehearsal = _rehearse(valid, accelerator)
-        if rehearsal.refused:
-            raise _refused(rehearsal, file)
-        warnings += map(str, rehearsal.warnings)
-    return Validated(config.name, file, tuple(warnings), rehearsal)
+        check = _check(valid, accelerator)
+        if check.refused:
+            raise _refused(check, file)
+        warnings += check.warnings
+    return Validated(config.name, file, tuple(warnings), check)
 
 
 def _make(config: Config) -> None:
@@ -124,25 +124,27 @@ def check_strategy(config: Config) -> None:
         problems.raise_if_any()
 
 
-def _rehearse(valid: ValidConfig, accelerator: Literal["tpu", "gpu"]) -> Rehearsal:
+def _check(valid: ValidConfig, accelerator: Literal["tpu", "gpu"]) -> AcceleratorCheck:
     # Keras warns that this machine has no GPU.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     with hidden_native_logs():
-        from pipeline.training.rehearsal.rehearse import rehearse
+        from pipeline.training.accelerator_check.check_accelerator import (
+            check_accelerator,
+        )
 
-        return rehearse(valid.config, valid.schema, accelerator)
+        return check_accelerator(valid.config, valid.schema, accelerator)
 
 
-def _refused(rehearsal: Rehearsal, file: str) -> RehearsalError:
-    error = RehearsalError(
-        f"the training cannot run on a {rehearsal.accelerator.upper()}",
+def _refused(check: AcceleratorCheck, file: str) -> AcceleratorError:
+    error = AcceleratorError(
+        f"the training cannot run on a {check.accelerator.upper()}",
         where=file,
         details=[
-            *(f"  - {finding}" for finding in rehearsal.refused),
-            *(f"  - warning: {finding}" for finding in rehearsal.warnings),
+            *(f"  - {finding}" for finding in check.refused),
+            *(f"  - warning: {finding}" for finding in check.warnings),
         ],
         hint="keep to ops and dtypes of the accelerator in the model; what needs the "
         "host belongs in 'preprocessing'",
     )
-    error.facts = {"rehearsal": asdict(rehearsal)}
+    error.facts = {"accelerator_check": asdict(check)}
     return error

@@ -6,7 +6,6 @@ without it.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -92,7 +91,7 @@ def test_a_checkpoint_has_the_generators_of_random_layers(layer):
 def test_ops_in_functions_of_a_graph_are_found():
     import tensorflow as tf
 
-    from pipeline.training.rehearsal.traced_ops import traced_ops
+    from pipeline.training.accelerator_check.traced_step import ops_of
 
     @tf.function
     def step(x: Any) -> Any:
@@ -100,28 +99,16 @@ def test_ops_in_functions_of_a_graph_are_found():
 
     graph = step.get_concrete_function(tf.TensorSpec([])).graph
     assert "Erf" not in [op.type for op in graph.get_operations()]
-    origins: Any = SimpleNamespace()
-    assert "Erf" in [traced.op.type for traced in traced_ops(graph, origins)]
-
-
-def test_registered_kernels_are_listed():
-    import tensorflow as tf
-
-    from pipeline.training.rehearsal.kernels import Kernels
-
-    with tf.Graph().as_default():
-        add = (tf.constant(1.0) + 1.0).op
-        text = tf.strings.as_string(1).op
-    kernels = Kernels("XLA_CPU_JIT")
-    assert kernels.missing(add) is None
-    assert kernels.missing(text) == "AsString"
+    assert "Erf" in [op.type for op in ops_of(graph)]
 
 
 def test_preprocessing_is_traced_without_data():
     from google.protobuf import text_format
     from tensorflow_metadata.proto.v0 import schema_pb2
 
-    from pipeline.training.rehearsal.traced_preprocessing import TracedPreprocessing
+    from pipeline.training.accelerator_check.traced_preprocessing import (
+        TracedPreprocessing,
+    )
 
     one = "shape { dim { size: 1 } } presence { min_fraction: 1 }"
     text = f'feature {{ name: "fare" type: FLOAT {one} }}'

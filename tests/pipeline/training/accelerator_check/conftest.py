@@ -1,4 +1,4 @@
-"""A project whose models a TPU refuses, and its rehearsal."""
+"""A project whose models a TPU refuses, and their check."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
-from pipeline.training.rehearsal.result import Accelerator, Rehearsal
+
+if TYPE_CHECKING:
+    from pipeline.training.accelerator_check.check_accelerator import AcceleratorCheck
 
 MODELS = Path(__file__).with_name("refused_models.py")
 CONFIG = """
@@ -35,7 +38,7 @@ feature {{
 }}
 """
 
-Rehearse = Callable[..., Rehearsal]
+Check = Callable[..., "AcceleratorCheck"]
 
 
 @pytest.fixture(scope="session")
@@ -53,30 +56,20 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def rehearse(refused: Path) -> Rehearse:
-    """Rehearses a config, by default the project's, on an accelerator."""
+def check(refused: Path) -> Check:
+    """Checks a config, by default the project's, on an accelerator."""
 
     def call(
-        accelerator: Accelerator, *overrides: str, config: Path = refused
-    ) -> Rehearsal:
+        accelerator: Literal["tpu", "gpu"], *overrides: str, config: Path = refused
+    ) -> AcceleratorCheck:
         import tensorflow as tf
 
-        from pipeline.training.rehearsal.rehearse import rehearse
+        from pipeline.training.accelerator_check.check_accelerator import (
+            check_accelerator,
+        )
 
         tf.keras.backend.clear_session()
         valid = validate_config(load_config(str(config), overrides=overrides))
-        return rehearse(valid.config, valid.schema, accelerator)
+        return check_accelerator(valid.config, valid.schema, accelerator)
 
     return call
-
-
-@pytest.fixture(scope="session")
-def line_of() -> Callable[[str], str]:
-    """Returns ``file:line`` of the only line of the models that has a text."""
-
-    def find(text: str) -> str:
-        lines = MODELS.read_text().splitlines()
-        (number,) = [i for i, line in enumerate(lines, 1) if text in line]
-        return f"{MODELS.name}:{number}"
-
-    return find

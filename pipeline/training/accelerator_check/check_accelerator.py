@@ -1,11 +1,11 @@
-"""Rehearses the train and eval step of a config for an accelerator."""
+"""Checks the train and eval step of a config for an accelerator."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import tensorflow as tf
 from tensorflow_metadata.proto.v0 import schema_pb2
@@ -13,20 +13,15 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from pipeline.config.batch_size import TPU_MULTIPLE, batch_note, global_batch_size
 from pipeline.config.config import Config
 from pipeline.config.resolve_features import feature_set_of
+from pipeline.training.accelerator_check.traced_preprocessing import TracedPreprocessing
+from pipeline.training.accelerator_check.traced_step import (
+    TracedStep,
+    batch_spec,
+    ops_of,
+)
 from pipeline.training.build import build_model, model_inputs
 from pipeline.training.compile import compile_model
 from pipeline.training.fine_tune import freeze, unfreeze
-from pipeline.training.rehearsal.check_step import check_for_gpu, check_for_tpu
-from pipeline.training.rehearsal.result import (
-    Accelerator,
-    Finding,
-    Rehearsal,
-    merge_findings,
-)
-from pipeline.training.rehearsal.source_lines import SourceLines
-from pipeline.training.rehearsal.steps import batch_spec, trace_step
-from pipeline.training.rehearsal.traced_ops import Origins, traced_ops
-from pipeline.training.rehearsal.traced_preprocessing import TracedPreprocessing
 from pipeline.training.strategy.distribution import (
     TPU_STEPS_PER_EXECUTION,
     Distribution,
@@ -53,45 +48,73 @@ UNCHECKED = {
     ),
 }
 
-# AutoGraph repeats the error and the lines of the user's code in its message.
-_AUTOGRAPH_ERROR = re.compile(r"^ +(\w*(?:Error|Exception): .+)$", re.M)
-_AUTOGRAPH_LINE = re.compile(r'^ +File "(.+)", line (\d+), in .+', re.M)
+_HOST_CALLS = {
+    "EagerPyFunc": "tf.py_function",
+    "PyFunc": "tf.numpy_function",
+    "PyFuncStateless": "tf.numpy_function",
+    "PrintV2": "tf.print",
+    "StringFormat": "tf.print",
+}
+_WIDE = (tf.float64, tf.complex128)
+# Those with a kernel of XLA whose outputs have a size that depends on values.
+_DYNAMIC = ("DynamicPartition", "NonMaxSuppressionV3", "Unique", "UniqueV2", "Where")
+
+
+@dataclass(frozen=True)
+class AcceleratorCheck:
+    """What an accelerator refuses in a training, or may refuse.
+
+    Attributes:
+      checked: what was compiled or traced, in a line.
+      refused: with which training would fail.
+      warnings: with which it may fail, or be slow.
+      assumptions: what only the data or the accelerator would tell.
+      unchecked: what cannot be checked on this machine.
+    """
+
+    accelerator: str
+    checked: str
+    refused: tuple[str, ...]
+    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    unchecked: tuple[str, ...]
 
 
 class _Stop(Exception):
-    """The rehearsal cannot go on after what it has found."""
+    """The check cannot go on after what it has found."""
 
 
-def rehearse(
-    config: Config, schema: schema_pb2.Schema, accelerator: Accelerator
-) -> Rehearsal:
+def check_accelerator(
+    config: Config, schema: schema_pb2.Schema, accelerator: Literal["tpu", "gpu"]
+) -> AcceleratorCheck:
     """Traces the steps of a config's training, and compiles them for a TPU.
 
     Everything runs on the CPU. A process that has used a GPU before cannot do this.
     """
     tf.config.set_visible_devices([], "GPU")
-    rehearsal = _Rehearsal(config, schema, accelerator)
+    check = _Check(config, schema, accelerator)
     with suppress(_Stop):
-        rehearsal.run()
-    return Rehearsal(
+        check.run()
+    return AcceleratorCheck(
         accelerator,
-        rehearsal.checked,
-        merge_findings(rehearsal.findings),
-        tuple(rehearsal.assumptions),
+        check.checked,
+        tuple(dict.fromkeys(check.refused)),
+        tuple(dict.fromkeys(check.warnings)),
+        tuple(check.assumptions),
         UNCHECKED[accelerator],
     )
 
 
-class _Rehearsal:
-    """A rehearsal in progress; the attributes are those of its result."""
+class _Check:
+    """A check in progress; the attributes are those of its result."""
 
     def __init__(
-        self, config: Config, schema: schema_pb2.Schema, accelerator: Accelerator
+        self, config: Config, schema: schema_pb2.Schema, accelerator: str
     ) -> None:
-        self.findings: list[Finding] = []
+        self.refused: list[str] = []
+        self.warnings: list[str] = []
         self.assumptions: list[str] = []
         self._config, self._schema, self._accelerator = config, schema, accelerator
-        self._lines = SourceLines(config.root)
         self._distribution = self._distribute()
 
     @property
@@ -125,7 +148,7 @@ class _Rehearsal:
         if config.weights_file is not None:
             params = {**params, "weights": str(config.weights_file)}
         what = f"{config.model_path} cannot build the model"
-        with self._explained(what), self._lines.record_layers():
+        with self._explained(what):
             model = build_model(
                 config.model_path,
                 params,
@@ -134,7 +157,12 @@ class _Rehearsal:
                 seed=train.seed,
                 precision=train.precision,
             )
-        self.findings += _check_outputs(model)
+        for tensor in model.outputs or ():
+            if tensor.dtype != tf.float32:
+                self.warnings.append(
+                    f"the model's output is {tensor.dtype.name}: give its last layer "
+                    "dtype='float32', so that loss and metrics are computed in it"
+                )
         if train.fine_tune is not None:
             with self._explained("no such layers can be frozen"):
                 freeze(model, train.fine_tune.freeze)
@@ -162,6 +190,8 @@ class _Rehearsal:
             )
             with suppress(_Stop):
                 self._check_step(model, name, batch)
+            if self.refused:  # The eval step would mostly repeat it.
+                break
 
     def _distribute(self) -> Distribution:
         """Returns the distribution of one replica, as on the accelerator."""
@@ -169,7 +199,7 @@ class _Rehearsal:
         if train.strategy != "auto" and tpu != (train.strategy == "tpu"):
             name = self._accelerator.upper()
             what = f"with train.strategy {train.strategy} no {name} would be used"
-            self.findings.append(Finding(False, what))
+            self.warnings.append(what)
         replicas = REPLICAS if tpu else 1
         sizes = train.batch_size, train.batch_per_replica
         try:
@@ -180,7 +210,7 @@ class _Rehearsal:
             what = f"{error.what}; try {error.hint}"
             replicas, batch_size = 1, global_batch_size(*sizes, 1)
             refused = batch_size % TPU_MULTIPLE > 0
-            self.findings.append(Finding(refused, what))
+            (self.refused if refused else self.warnings).append(what)
         if train.batch_per_replica is None:
             self.assumptions.append(f"{replicas} replica{'s' * (replicas > 1)}")
         return Distribution(
@@ -195,54 +225,44 @@ class _Rehearsal:
     def _check_step(self, model: tf.keras.Model, name: str, batch: Any) -> None:
         tpu = self._accelerator == "tpu"
         with self._explained(f"the {name} step cannot be traced"):
-            step = trace_step(
-                model,
-                name,
-                batch,
-                steps_per_execution=self._distribution.steps_per_execution,
-                xla=tpu,
-            )
-        ops = list(traced_ops(step.graph, Origins(model, self._lines)))
-        self.findings += (check_for_tpu if tpu else check_for_gpu)(step, ops)
+            step = TracedStep(model, name, batch, xla=tpu)
+        layers = {module.name for module in model.submodules}
+        called, wide, dynamic = [], [], []
+        for op in ops_of(step.graph):
+            if op.type in _HOST_CALLS:
+                called.append(f"{_HOST_CALLS[op.type]} in {op.name}")
+            # Keras' own ops, such as Unique for the gradient of a lookup, run on TPUs.
+            if not tpu or not layers.intersection(op.name.split("/")[:-1]):
+                continue
+            if any(tensor.dtype in _WIDE for tensor in op.outputs):
+                wide.append(op.name)
+            if op.type in _DYNAMIC:
+                dynamic.append(op.name)
+        for what, ops, found in (
+            (
+                "the host would be called within the step",
+                called,
+                self.refused if tpu else self.warnings,
+            ),
+            ("a TPU may refuse 64-bit floats", wide, self.warnings),
+            (
+                "a TPU may refuse outputs whose size depends on values",
+                dynamic,
+                self.warnings,
+            ),
+        ):
+            if ops:
+                more = f" and {len(ops) - 5} more" if len(ops) > 5 else ""
+                found.append(f"{name} step: {what}: {', '.join(ops[:5])}{more}")
+        if tpu and not called and (error := step.compile()):
+            self.refused.append(f"{name} step: XLA cannot compile it: {error}")
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:
-        """Turns an exception of the user's code into a finding, and stops."""
+        """Turns an exception of the user's code into a refusal, and stops."""
         try:
             yield
         except Exception as error:
-            self.findings.append(_explain(what, error, self._lines))
+            kind = "" if isinstance(error, SluiceError) else f"{type(error).__name__}: "
+            self.refused.append(f"{what}: {kind}{error}")
             raise _Stop from error
-
-
-def _explain(what: str, error: Exception, lines: SourceLines) -> Finding:
-    """Returns the finding for an exception of the user's code."""
-    if isinstance(error, SluiceError):
-        parts = [error.what, *error.examples]
-        parts += [f"expected {error.expected}"] if error.expected else []
-        parts += [f"found {error.actual}"] if error.actual else []
-        return Finding(True, f"{what}: {'; '.join(parts)}")
-    text = str(error)
-    reasons = _AUTOGRAPH_ERROR.findall(text)
-    first = next(filter(None, text.splitlines()), "")
-    reason = reasons[-1] if reasons else f"{type(error).__name__}: {first}"
-    frames = [(name, int(number)) for name, number in _AUTOGRAPH_LINE.findall(text)]
-    location = lines.innermost(reversed([*_frames(error), *frames]))
-    return Finding(True, f"{what}: {reason}", location=location)
-
-
-def _frames(error: Exception) -> Iterator[tuple[str, int]]:
-    traceback: Any = error.__traceback__
-    while traceback is not None:
-        yield traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
-        traceback = traceback.tb_next
-
-
-def _check_outputs(model: tf.keras.Model) -> Iterator[Finding]:
-    for tensor in model.outputs or ():
-        if tensor.dtype != tf.float32:
-            yield Finding(
-                False,
-                f"the model's output is {tensor.dtype.name}: give its last layer "
-                "dtype='float32', so that loss and metrics are computed in it",
-            )

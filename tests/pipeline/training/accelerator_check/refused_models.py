@@ -94,6 +94,7 @@ class Trains(tf.keras.Model):
 
 many = model_of(Texts, Python, Prints, Double, Masks, Looks)
 random_size = model_of(Random)
+looks = model_of(Looks)
 loop = model_of(Loops)
 raises = model_of(Raises)
 

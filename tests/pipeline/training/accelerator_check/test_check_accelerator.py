@@ -1,0 +1,105 @@
+"""What an accelerator refuses in a training, and what it may refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice.project import own_root
+
+pytestmark = pytest.mark.tf
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("rotates", "train step: XLA cannot compile it: Detected unsupported operatio"),
+        ("random_size", "with op RandomUniform must be a compile-time constant"),
+        ("loop", "does not have its maximum_iteration set"),
+        ("looks", "No registered 'LookupTableFindV2' OpKernel"),
+        ("many", "the host would be called within the step: tf.py_function in model"),
+    ],
+)
+def test_the_first_error_of_the_compiler_is_told(check, model, message):
+    found = check("tpu", f"model=refused_models:{model}")
+    assert message in found.refused[0]
+
+
+def test_wide_floats_and_sizes_that_depend_on_values_are_warnings(check):
+    wide, dynamic = check("tpu", "model=refused_models:many").warnings[:2]
+    assert wide.startswith("train step: a TPU may refuse 64-bit floats: ")
+    assert "/double/Cast" in wide
+    assert "outputs whose size depends on values: " in dynamic
+    assert "/masks/boolean_mask/Where" in dynamic
+
+
+def test_a_model_that_a_tpu_takes_passes(check):
+    options = ("train.precision=mixed_float16", "train.steps_per_execution=4")
+    found = check("tpu", *options)
+    assert (found.refused, found.warnings) == ((), ())
+    assert found.checked == (
+        "train and eval step compiled by XLA: mixed_float16, 4 steps per execution, "
+        "8 examples per replica; a multiple of 128 would use the TPU better"
+    )
+    assert found.assumptions == ("8 replicas",)
+
+
+def test_a_low_precision_output_is_a_warning(check):
+    overrides = ("train.precision=mixed_bfloat16", "model=refused_models:half_output")
+    found = check("tpu", *overrides)
+    assert found.refused == ()
+    assert "output is bfloat16" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model=refused_models:raises", "cannot build the model: ValueError: "),
+        ("model=refused_models:does_not_train", "NotImplementedError: no training yet"),
+        ("train.fine_tune={freeze: [dence]}", "no layer is named 'dence'"),
+        (
+            "train.metrics=[{class: AUC, params: {curve: none}}]",
+            "the model cannot be compiled: ",
+        ),
+    ],
+)
+def test_an_exception_of_the_model_is_refused(check, override, message):
+    (refused,) = check("gpu", override).refused
+    assert message in refused
+
+
+def test_on_a_gpu_calls_of_the_host_are_warnings(check):
+    found = check("gpu", "model=refused_models:many")
+    assert found.refused == ()
+    assert "tf.py_function" in found.warnings[0] and "tf.print" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [("sparse", "these are sparse: ['x_xf']"), ("doubles", "invalid dtype")],
+)
+def test_what_transform_or_the_model_cannot_take_is_refused(check, function, message):
+    own = (f"preprocessing=refused_models:{function}", "features=null")
+    (refused,) = check("tpu", *own).refused
+    assert message in " ".join(refused.split())
+
+
+@pytest.mark.parametrize(("batch_size", "is_refused"), [(32, False), (20, True)])
+def test_a_batch_that_no_tpu_can_divide_is_refused(check, batch_size, is_refused):
+    found = check("tpu", f"train.batch_size={batch_size}")
+    what = f"train.batch_size {batch_size} is not a multiple of 8 replicas x 8 examples"
+    assert what in (found.refused if is_refused else found.warnings)[0]
+
+
+def test_another_strategy_than_the_accelerators_is_a_warning(check):
+    (warning,) = check("tpu", "train.strategy=mirrored").warnings
+    assert warning == "with train.strategy mirrored no TPU would be used"
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize(
+    "config",
+    sorted((own_root() / "configs").glob("*.yaml")),
+    ids=lambda path: path.stem,
+)
+def test_bundled_configs_pass_on_a_tpu(check, config):
+    assert check("tpu", "train.precision=mixed_bfloat16", config=config).refused == ()
