@@ -129,7 +129,7 @@ def test_a_model_has_its_head_and_a_gradient_for_every_weight():
     model = _build(SMALL, channels=1, head=[5, 4], dropout=0.5, pooling="max")
     images = tf.random.stateless_uniform((2, 32, 32, 1), (1, 2))
     with tf.GradientTape() as tape:
-        output = model({_inputs(1).feature_set.features[0].key: images})
+        output = model({"x_xf": images})
         first = output[:, 0]
     assert output.shape == (2, 3)
     np.testing.assert_allclose(tf.reduce_sum(output, axis=1), [1, 1], rtol=1e-5)
