@@ -14,6 +14,7 @@ from sluice.config_section import (
     PositiveNumber,
     Section,
     Text,
+    refuse,
 )
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
@@ -50,6 +51,12 @@ class ImageLimits(Section):
     training decodes all to what `features` says."""
     formats: NotEmpty[tuple[ImageFormat, ...]] = ("png", "jpeg", "bmp")
     """Formats that are allowed. A `gif` gives its first frame."""
+
+    @model_validator(mode="after")
+    def _has_range(self) -> ImageLimits:
+        if self.min_side > self.max_side:
+            refuse("min_side is above max_side", "min_side")
+        return self
 
 
 class ImageCheck(ImageLimits):

@@ -195,6 +195,7 @@ THRESHOLD = "evaluate.thresholds=[{metric: auc, %s}]"
             for given in ("3", "[]", "{}", "[3]", "{a: true}", "{a: null}")
         ),
         (THRESHOLD % "change: {direction: lower_is_better}", "thresholds[0].change"),
+        ("examples.images={min_side: 9, max_side: 8}", "min_side is above max_side"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_key(load, override, says):
