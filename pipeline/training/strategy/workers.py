@@ -141,12 +141,12 @@ def _free_addresses(jobs: dict[str, int]) -> dict[str, list[str]]:
     """Returns addresses of this machine for each task of some jobs."""
     # All are open at once, so that no port is given twice.
     probes = {
-        job: [socket.create_server(("localhost", 0)) for _ in range(count)]
+        job: [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
         for job, count in jobs.items()
     }
     cluster: dict[str, list[str]] = {}
     for job, sockets in probes.items():
-        cluster[job] = [f"localhost:{item.getsockname()[1]}" for item in sockets]
+        cluster[job] = [f"127.0.0.1:{item.getsockname()[1]}" for item in sockets]
         for item in sockets:
             item.close()
     return cluster
