@@ -179,9 +179,8 @@ def test_digits(project, bucket, signals, tmp_path, monkeypatch, capfd):
     )
     properties = nodes.components["Trainer"].exec_properties
     config = json.loads(properties["custom_config"])
-    config["train"]["callbacks"] = [
-        {"function": f"{__name__}:StopOnce", "params": {}, "on": "epoch"}
-    ]
+    stop_once = {"function": f"{__name__}:StopOnce", "params": {}}
+    config["train"]["callbacks"] = [stop_once]
     properties["custom_config"] = json.dumps(config)
     _until_training(nodes)
     # Without a progress file it is in the log, and a stop leaves a checkpoint.

@@ -123,7 +123,8 @@ def test_every_error_has_the_same_json_form(root, sluice, arguments):
     ("arguments", "keys"),
     [
         pytest.param(
-            *("validate taxi", "pipeline file warnings rehearsal"), marks=pytest.mark.tf
+            *("validate taxi", "pipeline file warnings accelerator_check"),
+            marks=pytest.mark.tf,
         ),
         ("config digits --set train.epochs=3", "pipeline config"),
         ("data list", "data_sets"),
