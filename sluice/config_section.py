@@ -44,9 +44,7 @@ class Section(BaseModel):
     """
 
     # Built at first use, as parts of Config; building each by itself takes 0.1 s.
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, defer_build=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def expect(wanted: str) -> NoReturn:
