@@ -23,9 +23,11 @@ from pydantic import (
     StrictInt,
     StrictStr,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
+from sluice.errors import did_you_mean
 from sluice.storage.storage import is_remote
 
 Classes = tuple[int, ...] | tuple[str, ...]
@@ -45,6 +47,17 @@ class Section(BaseModel):
 
     # Built at first use, as parts of Config; building each by itself takes 0.1 s.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_known_keys(cls, given: Any) -> Any:
+        fields = cls.model_fields.items()
+        known = [info.alias or name for name, info in fields]
+        for key in given if isinstance(given, dict) else ():
+            if key not in known and key not in cls.model_fields:
+                nearest = did_you_mean(key, known) or f"known are {', '.join(known)}"
+                refuse(f"unknown key {key!r}: {nearest}", key)
+        return given
 
 
 def expect(wanted: str) -> NoReturn:

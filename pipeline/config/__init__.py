@@ -2,8 +2,7 @@
 
 ``config`` and the section modules (``data``, ``features``, ``evaluate``) define the
 keys. ``load`` reads a config, which ``find`` locates, and merges profile and ``--set``.
-``validate`` and
-``validate_*`` check it against the schema, ``metrics`` and itself; ``problems`` formats
-the errors. ``resolve_features`` derives the ``feature_set`` that nodes use.
+``validate`` checks it against the schema and the project's files, and
+``resolve_features`` fills in features and classes; ``problems`` formats the errors.
 ``serialize`` writes a config, ``reference`` generates ``docs/config.md``.
 """

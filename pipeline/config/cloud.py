@@ -56,43 +56,9 @@ def _timezone(value: str) -> str:
 
 
 BucketUri = Annotated[Text, AfterValidator(_bucket_uri)]
-Environment = dict[
-    Annotated[
-        Text, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable")
-    ],
-    StrictStr,
-]
-_LABEL = "at most 63 lower-case letters, digits, hyphens and underscores"
-# https://cloud.google.com/resource-manager/docs/labels-overview
-Labels = dict[
-    Annotated[
-        Text, matching(r"[a-z][a-z0-9_-]{0,62}", f"{_LABEL}, the first a letter")
-    ],
-    Annotated[StrictStr, matching(r"[a-z0-9_-]{0,63}", _LABEL)],
-]
-# https://cloud.google.com/resource-manager/docs/creating-managing-projects
-_Project = Annotated[
-    Text,
-    matching(
-        r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]",
-        "a project's id: 6 to 30 lower-case letters, digits and hyphens",
-    ),
-]
+Environment = dict[Text, StrictStr]
+Labels = dict[Text, StrictStr]
 _Region = Annotated[Text, matching(r"[a-z]+-[a-z]+\d+", "such as europe-west4")]
-_Account = Annotated[
-    Text,
-    matching(
-        r"[^@\s]+@[^@\s]+\.gserviceaccount\.com",
-        "such as NAME@PROJECT.iam.gserviceaccount.com",
-    ),
-]
-_Network = Annotated[
-    Text,
-    matching(
-        r"projects/\d+/global/networks/[a-z][a-z0-9-]*",
-        "such as projects/PROJECT_NUMBER/global/networks/NAME",
-    ),
-]
 _Attempts = Annotated[StrictInt, Ge(0), Le(20)]
 _Percent = Annotated[StrictInt, Ge(0), Le(100)]
 
@@ -234,13 +200,13 @@ class Cloud(Section):
     inputs and records are in `<root>/<name>/`. Needed to run."""
     image: Text | None = None
     """Image of every node."""
-    project: _Project | None = None
+    project: Text | None = None
     """Google Cloud project, by its id."""
     region: _Region | None = None
     """Such as `europe-west4`."""
-    service_account: _Account | None = None
+    service_account: Text | None = None
     """Account that the nodes run as. null: the service's default."""
-    network: _Network | None = None
+    network: Text | None = None
     """Network, such as `projects/12345/global/networks/mine`."""
     labels: Labels = {}
     """Labels of jobs and of what they create."""

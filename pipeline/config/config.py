@@ -1,9 +1,9 @@
 """The config of a pipeline: keys, types, bounds and defaults of its YAML.
 
-An unknown key is an error. These models check each value by itself; ``load`` reads and
-merges the files, ``validate`` checks the values against each other, the schema and the
-metrics. Paths stay as written, so that fingerprints do not depend on the machine;
-``data_dir``, ``schema_path`` and ``serving_dir`` are absolute.
+An unknown key is an error. These models check the values by themselves and against each
+other; ``load`` reads and merges the files, ``validate`` checks the values against the
+schema and the project's files. Paths stay as written, so that fingerprints do not
+depend on the machine; ``data_dir``, ``schema_path`` and ``serving_dir`` are absolute.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, PrivateAttr, StrictStr
+from pydantic import Field, PrivateAttr, StrictStr, model_validator
 
 from pipeline.config.cloud import Cloud
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
-from pipeline.config.features import FeatureSpec, Label
+from pipeline.config.features import FeatureSet, FeatureSpec, Label
 from pipeline.config.problems import Origin
 from pipeline.config.train import TRAINED_BEFORE, Train
 from sluice.config_section import (
@@ -29,6 +29,7 @@ from sluice.config_section import (
     Section,
     Text,
     matching,
+    refuse,
 )
 from sluice.errors import ConfigError
 from sluice.storage.output_path import resolve_output_uri
@@ -118,13 +119,27 @@ class Config(Section):
     nodes: dict[_NodeName, CustomNode] = {}
     """Nodes to add to the graph, by id."""
     cloud: Cloud | None = None
-    """Where and how a service runs the pipeline; profiles such as `vertex` set it.
-    null: nowhere."""
+    """Profiles such as `vertex` set it. null: none."""
     private: Flag = False
     """Whether only this user may read what a run writes into the workspace, all but the
     served model. The record then has no sample of records or images."""
 
     _origin: Origin = PrivateAttr(default=Origin(root=Path("/"), file="<config>"))
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Config:
+        if self.label.feature in self.sensitive:
+            what = "the label cannot be sensitive: its classes are shown everywhere"
+            refuse(what, "sensitive")
+        for index, names in enumerate(self.evaluate.slices):
+            for name in {*names} & {*self.sensitive}:
+                what = f"metrics per value of {name!r} would show its values"
+                refuse(what, "evaluate", "slices", index)
+        limits = self.validate_data
+        for split in (*limits.min_examples, *limits.max_examples):
+            if split not in self.data.split_names:
+                refuse(f"there is no split {split!r} in data to count", "validate")
+        return self
 
     @property
     def origin(self) -> Origin:
@@ -145,6 +160,15 @@ class Config(Section):
     def data_uri(self) -> str:
         """``data.dir`` as a URI: ``gs://...``, or an absolute path."""
         return self.data.dir if is_remote(self.data.dir) else str(self.data_dir)
+
+    @property
+    def feature_set(self) -> FeatureSet:
+        """Features and label as the nodes take them, of a validated config."""
+        return FeatureSet(
+            features=self.features or {},
+            label=self.label,
+            sample_weight=self.train.sample_weight,
+        )
 
     @property
     def is_application(self) -> bool:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, StrictInt, model_validator
 
 from components.data_verdict.policy import SPLITS, DataPolicy
 from components.tfrecord_gen.hash_splits import HashSplits
+from components.tfrecord_gen.placeholders import SpanPattern
 from components.tfrecord_gen.settings import CompleteWhen, ImageLimits
 from sluice.config_section import (
     Count,
@@ -21,8 +22,19 @@ from sluice.config_section import (
     expect,
     refuse,
 )
+from sluice.errors import ConfigError
 from sluice.tfrecords.frame_encoding import MAX_MESSAGE_BYTES, MAX_RECORD_BYTES
 
+
+def _span_pattern(value: str) -> str:
+    try:
+        SpanPattern.parse(value)
+    except ConfigError as error:
+        expect(f"a pattern with {error.expected}")
+    return value
+
+
+_SplitPattern = Annotated[Pattern, AfterValidator(_span_pattern)]
 _RecordBytes = Annotated[StrictInt, Ge(1), Le(MAX_MESSAGE_BYTES)]
 
 
@@ -32,11 +44,11 @@ class Splits(Section):
     They may hold `{SPAN}`, or `{YYYY}{MM}{DD}`, and `{VERSION}`.
     """
 
-    train: Pattern
+    train: _SplitPattern
     """Training data of the model and of Transform."""
-    eval: Pattern
+    eval: _SplitPattern
     """Validation data of early stopping."""
-    test: Pattern | None = None
+    test: _SplitPattern | None = None
     """Data that the model gate is measured on. null: `eval`, with a warning."""
 
 
@@ -46,11 +58,11 @@ class Data(Section):
     dir: Directory
     """Relative to the project root, absolute, or `gs://BUCKET/PATH`."""
     splits: Splits | None = None
-    files: Pattern | None = None
+    files: _SplitPattern | None = None
     """A pattern of all files below `dir`; their records are assigned by
     `hash_splits`."""
     hash_splits: HashSplits | None = None
-    serving: Pattern | None = None
+    serving: _SplitPattern | None = None
     """A pattern of serving requests, to measure skew against."""
 
     @model_validator(mode="after")

@@ -83,6 +83,11 @@ class Evaluate(Section):
                 hint = did_you_mean(threshold.metric, metrics) or ""
                 what = f"no metric of this config is called {threshold.metric!r}"
                 refuse(f"{what}; {hint}".rstrip("; "), *path, "metric")
+            if threshold.slice and {*threshold.slice} not in map(set, self.slices):
+                sliced = ", ".join(threshold.slice)
+                hint = did_you_mean(sliced, map(", ".join, self.slices)) or ""
+                what = f"{sliced} is not in evaluate.slices; {hint}".rstrip("; ")
+                refuse(what, *path, "slice")
             _check_limits(threshold, metric, *path)
             for key in ("lower_bound", "upper_bound", "change"):
                 if getattr(threshold, key) is not None:

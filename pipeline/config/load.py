@@ -53,18 +53,13 @@ class Layer:
                 self._overlay(old, top, value, here)
                 continue
             base[key] = value
-            for below in [below for below in self.locations if _is_in(below, here)]:
-                del self.locations[below]
-            new = ((p, at) for p, at in top.locations.items() if _is_in(p, here))
-            self.locations.update(new)
+            for below, at in top.locations.items():
+                if below[: len(here)] == here:
+                    self.locations[below] = at
 
 
 def _is_same(old: dict[str, Any], new: dict[str, Any], *keys: str) -> bool:
     return all(new.get(key, old.get(key)) == old.get(key) for key in keys)
-
-
-def _is_in(path: KeyPath, section: KeyPath) -> bool:
-    return path[: len(section)] == section
 
 
 def read_file(path: Path, shown: str) -> Layer:
@@ -184,7 +179,7 @@ def load_config(
         config = Config.model_validate(layer.data)
     except ValidationError as error:
         problems = Problems(origin)
-        problems.add_refused(error, layer.data, Config)
+        problems.add_refused(error, layer.data)
         problems.raise_if_any()
         raise
     config._origin = origin

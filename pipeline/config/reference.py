@@ -21,7 +21,6 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from pipeline.config.config import Config
-from pipeline.config.learning_rate import DEFAULT_SCHEDULE
 from sluice.config_section import Section
 
 PAGE = Path(__file__).parents[2] / "docs" / "config.md"
@@ -38,29 +37,23 @@ The keys of `configs/NAME.yaml`. This page is generated: \
 checks it, and `sluice config --schema` prints a JSON schema for editors. \
 Paths are relative to the project root, the directory that holds `configs/`.
 """
-_BOUNDS = {
-    "minimum": "at least",
-    "exclusiveMinimum": "above",
-    "maximum": "at most",
-    "exclusiveMaximum": "below",
-}
+_BOUNDS = (
+    ("minimum", "from"),
+    ("exclusiveMinimum", "above"),
+    ("maximum", "to"),
+    ("exclusiveMaximum", "below"),
+)
 
 
 class _Generate(GenerateJsonSchema):
-    """As pydantic's own, but a ``kind`` is required if it decides."""
-
-    def field_is_required(self, field: Any, total: bool) -> bool:
-        inner = field["schema"].get("schema", {})
-        names = inner["expected"] if inner.get("type") == "literal" else ()
-        is_tag = len(names) == 1 and DEFAULT_SCHEDULE not in names
-        return is_tag or super().field_is_required(field, total)
+    """As pydantic's own, with the docstrings of keys."""
 
     def model_schema(self, schema: Any) -> _Json:
         section = super().model_schema(schema)
         fields = schema["cls"].model_fields
         for name, meaning in _docstrings(schema["cls"]).items():
             key = fields[name].alias or name
-            section["properties"][key]["description"] = meaning
+            section["properties"][key]["description"] = " ".join(meaning.split())
         return section
 
     def encode_default(self, dft: Any) -> Any:
@@ -91,45 +84,48 @@ def json_schema() -> _Json:
 
 
 def reference_page() -> str:
-    """Returns the text of ``docs/config.md``: one table for each section."""
-    schema, lines = json_schema(), [_INTRO]
-    defs = schema["$defs"]
-    for path, section in _sections(schema, defs, ""):
-        if path:
-            depth = 2 + path.count(".")
-            meaning = " ".join(section["description"].split())
-            lines += [f"{'#' * depth} {path}", "", meaning, ""]
-        lines += ["| key | type | default | meaning |", "|---|---|---|---|"]
-        required = section.get("required", ())
-        for key, value in section["properties"].items():
-            default = "required" if key in required else _default(value, defs)
-            meaning = _meaning(value, defs).replace("|", r"\|")
-            lines.append(f"| `{key}` | {_type(value)} | {default} | {meaning} |")
-        lines.append("")
+    """Returns the text of ``docs/config.md``: a list of keys for each section."""
+    schema = json_schema()
+    lines = [_INTRO]
+    for key, value in schema["properties"].items():
+        alone = {"properties": {key: value}, "required": schema["required"]}
+        first, *below = _keys(alone, schema["$defs"])
+        lines += [f"## {key}", "", first.removeprefix("- "), ""]
+        lines += [*(line[2:] for line in below), ""] if below else []
     return "\n".join(lines)
 
 
-def _sections(section: _Json, defs: _Json, path: str) -> Iterator[tuple[str, _Json]]:
-    """Yields key path and schema of a section and of all those below it, in order."""
-    yield path, section
+def _keys(section: _Json, defs: _Json, indent: str = "") -> Iterator[str]:
+    """Yields a line for each key of a section, and for the keys below it."""
     for key, value in section["properties"].items():
-        for step, name in _refs(value):
-            below = defs[name]
-            kind = below["properties"].get("kind", {}).get("const")
-            of_kind = f" of kind {kind}" if kind else ""
-            inside = f"{path}.{key}".removeprefix(".") + step + of_kind
-            yield from _sections(below, defs, inside)
+        if key == "kind":
+            continue
+        inside = list(_sections(value, defs))
+        about, default = [_type(value)], value.get("default")
+        if key in section.get("required", ()):
+            about.append("required")
+        elif not (inside and isinstance(default, dict)):
+            about.append(f"default `{json.dumps(default)}`")
+        plain = [item for item in inside if "kind" not in item["properties"]]
+        meanings = [value.get("description", ""), *(x["description"] for x in plain)]
+        meaning = " ".join(" ".join(meanings).split())
+        yield f"{indent}- `{key}` ({', '.join(about)}): {meaning}"
+        for item in inside:
+            step = indent + "  "
+            if kind := item["properties"].get("kind"):
+                yield f"{step}- `kind: {kind['const']}`: {item['description']}"
+                step += "  "
+            yield from _keys(item, defs, step)
 
 
-def _refs(value: _Json) -> Iterator[tuple[str, str]]:
-    """Yields the sections inside a value: the continuation of its key, and the name."""
+def _sections(value: _Json, defs: _Json) -> Iterator[_Json]:
+    """Yields the sections that a value, or an item of it, may be."""
     if "$ref" in value:
-        yield "", value["$ref"].rpartition("/")[2]
-    for option in (*value.get("anyOf", ()), *value.get("oneOf", ())):
-        yield from _refs(option)
-    for key, step in (("items", "[]"), ("additionalProperties", ".NAME")):
-        if isinstance(value.get(key), dict):
-            yield from ((step + rest, name) for rest, name in _refs(value[key]))
+        yield defs[value["$ref"].rpartition("/")[2]]
+    options = [*value.get("anyOf", ()), *value.get("oneOf", ())]
+    for inside in (*options, value.get("items"), value.get("additionalProperties")):
+        if isinstance(inside, dict):
+            yield from _sections(inside, defs)
 
 
 def _type(value: _Json) -> str:
@@ -137,39 +133,13 @@ def _type(value: _Json) -> str:
     if options := [*value.get("anyOf", ()), *value.get("oneOf", ())]:
         texts = [_type(item) for item in options if item.get("type") != "null"]
         return " or ".join(dict.fromkeys(texts))
-    if "const" in value or "enum" in value:
-        names = value.get("enum") or [value["const"]]
+    if names := value.get("enum") or ([value["const"]] if "const" in value else []):
         return " or ".join(f"`{name}`" for name in names)
-    if "$ref" in value:
-        return "mapping"
-    match value:
-        case {"type": "array"}:
-            return f"list of {_type(value['items'])}"
-        case {"type": "object", "additionalProperties": dict(inside)}:
-            return f"mapping of {_type(inside)}"
-        case {"type": "object"}:
-            return "mapping"
-    bounds = [
-        f"{text} {value[key]:.10g}" for key, text in _BOUNDS.items() if key in value
-    ]
-    return ", ".join([value.get("type", "any value"), *bounds])
-
-
-def _default(value: _Json, defs: _Json) -> str:
-    default = value["default"]
-    for _, name in _refs(value):
-        keys = defs[name]["properties"]
-        if default == {key: item.get("default") for key, item in keys.items()}:
-            default = {}
-    return f"`{json.dumps(default)}`"
-
-
-def _meaning(value: _Json, defs: _Json) -> str:
-    """Returns the description of a key, or the first line of its section's."""
-    if "description" in value:
-        return " ".join(value["description"].split())
-    sections = (defs[name]["description"] for _, name in _refs(value))
-    return " ".join(text.partition("\n")[0] for text in sections)
+    if value.get("type") == "array":
+        return f"list of {_type(value['items'])}"
+    bounds = [f"{text} {value[key]:.10g}" for key, text in _BOUNDS if key in value]
+    name = value.get("type", "object").replace("object", "mapping")
+    return " ".join([name, *bounds])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
-from pipeline.config.batch_size import TPU_MULTIPLE, nearest_sizes
 from pipeline.config.learning_rate import LearningRate
 from sluice.config_section import (
     Count,
@@ -29,6 +28,12 @@ from sluice.config_section import (
     refuse,
     shorthand,
 )
+from sluice.errors import NodeError
+
+DEFAULT_BATCH_SIZE = 128
+# A TPU pads the batch of each core to a multiple of 8, and its matrix unit is 128 wide
+# (cloud.google.com/tpu/docs/performance-guide).
+TPU_MULTIPLE = 8
 
 
 class KerasObject(Section):
@@ -43,6 +48,8 @@ class KerasObject(Section):
 
 
 KerasSpec = Annotated[KerasObject, shorthand("class", KerasObject)]
+
+_Dropout = Annotated[Fraction, Field(lt=1)]
 
 # Models that `warm_start` finds; anything else is a path.
 TRAINED_BEFORE = ("served", "latest_blessed", "latest")
@@ -64,7 +71,7 @@ class Watching(Section):
 
 
 class EarlyStopping(Watching):
-    """When training stops before its last epoch. The best weights are kept."""
+    """Early stopping, which keeps the best weights."""
 
     patience: Count = 3
     """Stop after this many epochs without a better value."""
@@ -73,7 +80,7 @@ class EarlyStopping(Watching):
 
 
 class ReduceOnPlateau(Watching):
-    """When the learning rate is reduced because a metric no longer improves."""
+    """A reduction of the learning rate once a metric no longer improves."""
 
     patience: Count = 2
     """Reduce after this many epochs without a better value."""
@@ -88,7 +95,7 @@ class ReduceOnPlateau(Watching):
 
 
 class ClipGradients(Section):
-    """How large gradients are cut. One key only."""
+    """A limit of the gradients, by one key only."""
 
     norm: PositiveNumber | None = None
     """Maximum norm of each weight's gradient."""
@@ -105,7 +112,7 @@ class ClipGradients(Section):
 
 
 class Callback(Section):
-    """A Keras callback of your own. `package.module:name` alone is short for it."""
+    """`package.module:name` alone is short for its `function`."""
 
     function: Text
     """`package.module:name` of a class or a function that returns a
@@ -131,7 +138,7 @@ class TensorBoard(Section):
 
 
 class FineTune(Section):
-    """Which layers are trained. For pretrained models, or your own."""
+    """Fine-tuning of a pretrained model, or of one of your own."""
 
     freeze: NotEmpty[tuple[Text, ...]]
     """Names of layers that are not trained; `*` and `?` match as in file names,
@@ -287,87 +294,106 @@ class Train(Section):
     devices: Devices = Devices.model_construct()
 
     @model_validator(mode="after")
-    def _epochs(self) -> Train:
+    def _fits_together(self) -> Train:
         after = self.fine_tune.unfreeze_after if self.fine_tune else None
         if after is not None and after >= self.epochs:
-            refuse(
-                f"no epoch is left after the layers are unfrozen: train.epochs is "
-                f"{self.epochs}",
-                *("fine_tune", "unfreeze_after"),
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _replicas(self) -> Train:
-        if self.replicas is None:
-            return self
-        if self.strategy not in ("auto", "mirrored"):
-            refuse(
-                f"the strategy {self.strategy} takes no number of replicas, only auto "
-                "and mirrored do",
-                "replicas",
-            )
-        if self.processes:
+            what = f"of {self.epochs} epochs none is left after the layers are unfrozen"
+            refuse(what, "fine_tune", "unfreeze_after")
+        strategy, has_servers = self.strategy, self.strategy == "parameter_server"
+        if self.replicas and strategy not in ("auto", "mirrored"):
+            refuse(f"the strategy {strategy} takes no number of replicas", "replicas")
+        if self.replicas and self.processes:
             refuse("processes and replicas exclude each other", "processes")
-        if self.devices.logical:
-            refuse(
-                "the number of logical devices is given twice: remove this key or "
-                "train.replicas",
-                *("devices", "logical"),
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _processes(self) -> Train:
-        has_servers = self.strategy == "parameter_server"
-        takes = ("auto", "multi_worker", "parameter_server")
-        if self.processes and self.strategy not in takes:
-            refuse(
-                f"the strategy {self.strategy} trains in one process; several are "
-                "for auto, multi_worker and parameter_server",
-                "processes",
-            )
-        if self.parameter_servers and not (self.processes and has_servers):
-            refuse(
-                "parameter servers need train.strategy: parameter_server and "
-                "train.processes",
-                "parameter_servers",
-            )
+        if self.replicas and self.devices.logical:
+            what = "the number of logical devices is given twice: see train.replicas"
+            refuse(what, "devices", "logical")
+        several = ("auto", "multi_worker", "parameter_server")
+        if self.processes and strategy not in several:
+            refuse(f"the strategy {strategy} trains in one process", "processes")
         if has_servers and self.processes and not self.parameter_servers:
-            refuse(
-                "the strategy parameter_server needs train.parameter_servers",
-                "processes",
-            )
+            what = "the strategy parameter_server needs train.parameter_servers"
+            refuse(what, "processes")
+        if self.parameter_servers and not (self.processes and has_servers):
+            what = "these need train.strategy: parameter_server and train.processes"
+            refuse(what, "parameter_servers")
+        if (strategy, self.precision) == ("central_storage", "mixed_float16"):
+            what = "Keras cannot scale the loss of mixed_float16 with central storage"
+            refuse(what, "precision")
         return self
 
     @model_validator(mode="after")
-    def _batch(self) -> Train:
+    def _batch_is_divisible(self) -> Train:
         if self.batch_size and self.batch_per_replica:
-            refuse(
-                "the batch size is given twice: remove this key or train.batch_size",
-                "batch_per_replica",
-            )
-        parts = self.replicas
-        if self.strategy != "parameter_server":
-            parts = parts or self.processes
-        self._divisible("batch_size", parts)
-        if self.strategy == "tpu":
-            self._divisible("batch_size", TPU_MULTIPLE)
-            self._divisible("batch_per_replica", TPU_MULTIPLE)
+            refuse("the batch size is given twice: see batch_size", "batch_per_replica")
+        # Workers of parameter servers have no part in a batch.
+        workers = None if self.strategy == "parameter_server" else self.processes
+        multiple = TPU_MULTIPLE if self.strategy == "tpu" else 1
+        try:
+            self.global_batch_size(self.replicas or workers or 1, multiple)
+        except NodeError as error:
+            key = "batch_per_replica" if self.batch_per_replica else "batch_size"
+            refuse(f"{error.what}; try {error.hint}", key)
         return self
 
-    def _divisible(self, key: str, divisor: int | None) -> None:
-        size = getattr(self, key)
-        if size and divisor and size % divisor:
-            nearest = nearest_sizes(key, size, divisor)
-            refuse(f"{size} is not a multiple of {divisor}; try {nearest}", key)
+    def global_batch_size(self, replicas: int, multiple: int = 1) -> int:
+        """Returns the number of examples per step over all replicas.
 
-    @model_validator(mode="after")
-    def _precision(self) -> Train:
-        if (self.strategy, self.precision) == ("central_storage", "mixed_float16"):
-            refuse(
-                "Keras cannot scale the loss of mixed_float16 with central storage: "
-                "take mixed_bfloat16 or float32",
-                "precision",
+        The batch of each replica must be a multiple of ``multiple``.
+
+        Raises:
+          NodeError: the batch cannot be divided so; it names the nearest sizes.
+        """
+        key, size = "batch_size", self.batch_size or DEFAULT_BATCH_SIZE
+        divisor = replicas * multiple
+        if self.batch_per_replica is not None:
+            key, size, divisor = "batch_per_replica", self.batch_per_replica, multiple
+        if size % divisor:
+            nearest = (size // divisor * divisor, -(-size // divisor) * divisor)
+            raise NodeError(
+                f"train.{key} {size} is not a multiple of {divisor}",
+                where=f"train.{key}",
+                hint=" or ".join(f"train.{key}={n}" for n in nearest if n),
             )
-        return self
+        return size if key == "batch_size" else size * replicas
+
+
+class DenseParams(Section):
+    """``model_params`` of ``dense`` and ``wide_deep``."""
+
+    hidden_units: tuple[Count, ...] = (128, 64)
+    """Units of each hidden layer."""
+    dropout: _Dropout = 0.1
+    """Fraction dropped after each hidden layer."""
+
+
+class CnnParams(Section):
+    """``model_params`` of ``cnn``."""
+
+    filters: tuple[Count, ...] = (32, 64)
+    """Filters of each block of two convolutions and a pooling."""
+    dense_units: Count = 128
+    """Units of the dense layer after the blocks."""
+    dropout: _Dropout = 0.3
+    """Fraction dropped before the output layer."""
+
+
+class ApplicationParams(Section):
+    """``model_params`` of a model of ``tf.keras.applications``."""
+
+    weights: ProjectPath | None = None
+    """A `.h5` file of weights as Keras publishes them, with or without the top,
+    relative to the project root. null: random weights."""
+    pooling: Literal["avg", "max"] | None = "avg"
+    """Global pooling of the last feature map. null: it is flattened."""
+    head: tuple[Count, ...] = ()
+    """Units of dense layers between pooling and output."""
+    dropout: _Dropout = 0.0
+    """Fraction dropped before the output layer."""
+
+
+def batch_note(batch_per_replica: int) -> str | None:
+    """Returns a note for a batch that a TPU takes but pads, or None."""
+    if batch_per_replica % 128 == 0:
+        return None
+    size = f"{batch_per_replica} examples per replica"
+    return f"{size}; a multiple of 128 would use the TPU better"

@@ -6,48 +6,53 @@ imported and user code is not run: ``pipeline.graph.check_objects`` does both.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.features import Image
-from pipeline.config.model_params import ApplicationParams, CnnParams, DenseParams
-from pipeline.config.problems import Problems
+from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.resolve_features import (
-    is_left_to_preprocessing,
+    check_one_value,
+    find_feature,
     resolve_classes,
     resolve_features,
 )
-from pipeline.config.validate_data import check_data
-from pipeline.config.validate_evaluate import check_evaluate
-from pipeline.config.validate_secrets import check_secrets
-from pipeline.config.validate_train import (
-    check_augment,
-    check_warm_start,
-    check_weights,
+from pipeline.config.train import (
+    TRAINED_BEFORE,
+    ApplicationParams,
+    CnnParams,
+    DenseParams,
 )
 from schemas import loader
 from sluice.config_section import Classes, Section
 from sluice.errors import ConfigError, did_you_mean
 from sluice.project import check_names, find_user_code
+from sluice.secrets import references
 from sluice.storage.storage import is_remote
 
-_KINDS_OF_TYPE = {
-    schema_pb2.FLOAT: ("numeric", "bucketized"),
-    schema_pb2.INT: ("numeric", "bucketized", "vocabulary", "hashed"),
-    schema_pb2.BYTES: ("vocabulary", "hashed", "image"),
-}
-_ONE_VALUE = (
-    "in the schema, give it shape { dim { size: 1 } } and presence { min_fraction: 1 }"
-    ", or, if it may be missing, value_count { min: 1 max: 1 } and no shape; or leave "
-    "it out of 'features': a preprocessing_fn of your own still gets it"
-)
 # Height and width that models of ``tf.keras.applications`` need at least; others: 32.
 SMALLEST_IMAGE = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
+# For more than two classes TFMA pools the one-against-the-rest predictions of all
+# classes, most of which are easy negatives: of ten classes, nine answers in ten. Found
+# by running each on two and on seven classes.
+TWO_CLASSES_ONLY = frozenset(
+    """
+    AUC AUCPrecisionRecall BalancedAccuracy BinaryAccuracy Calibration F1Score FNR FPR
+    FalseNegatives FalsePositives MatthewsCorrelationCoefficient MeanLabel
+    MeanPrediction NPV PPV Precision PrecisionAtRecall Prevalence Recall
+    RecallAtFalsePositiveRate RecallAtPrecision SensitivityAtSpecificity Specificity
+    SpecificityAtSensitivity TNR TPR ThresholdAtRecall TrueNegatives TruePositives
+    """.split()
+)
+# With these such a metric is of one class, or of the best ones.
+_CHOSEN = {"class_id", "top_k"}
 
 _PARAMS: dict[str, type[Section]] = {
     "dense": DenseParams,
@@ -81,26 +86,18 @@ def validate_config(config: Config) -> ValidConfig:
         problems.add(("schema",), what, hint=f"paths are relative to {config.root}")
         problems.raise_if_any()
     schema = loader.load(config.schema_path)
-    classes = _check_label(config, schema, problems)
-    _check_features(config, schema, problems)
-    _check_code(config, problems)
-    _check_serving_dir(config, problems)
+    classes = resolve_classes(config, schema, problems)
+    label = config.label.model_copy(update={"classes": classes})
+    features = resolve_features(config, schema, problems)
+    # With the user's own preprocessing there may be no feature with a kind.
+    filled_in = {"label": label, "features": features or None}
+    resolved = config.model_copy(update=filled_in)
+    _check_files(config, problems)
     check_secrets(config, problems)
-    check_data(config, schema, problems)
-    check_weights(config, schema, classes, problems)
-    check_warm_start(config, problems)
-    check_evaluate(config.evaluate, schema, len(classes), problems)
-    problems.raise_if_any()
-    features = resolve_features(config, schema)
-    resolved = config.model_copy(
-        update={
-            "label": config.label.model_copy(update={"classes": classes}),
-            # With the user's own preprocessing there may be no feature with a kind.
-            "features": features or None,
-        }
-    )
+    _check_data(config, schema, problems)
+    _check_weights(config, schema, classes, problems)
+    _check_evaluate(config, schema, classes, problems)
     _check_model(resolved, problems)
-    check_augment(resolved, problems)
     problems.raise_if_any()
     if not config.evaluate.thresholds:
         what = "there are no thresholds, so every trained model is pushed"
@@ -111,165 +108,174 @@ def validate_config(config: Config) -> ValidConfig:
     return ValidConfig(resolved, schema, tuple(problems.warnings))
 
 
-def _check_label(
-    config: Config, schema: schema_pb2.Schema, problems: Problems
-) -> Classes:
-    """Returns the classes; empty if they are wrong, so that metrics are not checked."""
-    name, path = config.label.feature, ("label", "feature")
-    features = {feature.name: feature for feature in schema.feature}
-    if name not in features:
-        problems.unknown_feature(path, name, features)
-        return ()
-    kind = features[name].type
-    if kind not in (schema_pb2.INT, schema_pb2.BYTES):
-        type_name = schema_pb2.FeatureType.Name(kind)
-        what = f"the label {name!r} must be categorical: INT or BYTES, not {type_name}"
-        problems.add(path, what)
-        return ()
-    if problem := _value_problem(features[name], optional=False):
-        problems.add(path, f"the label {name!r} {problem}", hint=_ONE_VALUE)
-    values = loader.class_values(schema, name)
-    classes = resolve_classes(config.label, schema) or ()
-    wanted = int if kind == schema_pb2.INT else str
-    domain = "a categorical int_domain" if wanted is int else "a string_domain"
-    if len(classes) < 2:
-        what = f"the classes of {name!r} are unknown"
-        hint = f"write 'classes: [...]', or give the feature {domain} in the schema"
-    elif not isinstance(classes[0], wanted):
-        what = f"the classes do not have the type of {name!r} in the schema"
-        hint = f"write {'whole numbers' if wanted is int else 'strings'}"
-    elif values is None:
-        what = f"without {domain}, labels outside the classes would go unnoticed"
-        hint = "add one to the schema, with these classes: " + _listed(classes)
-    elif set(values) != set(classes):
-        what = "the classes are not those of the schema's domain: " + _listed(values)
-        hint = "change the one that is wrong, or leave 'classes' out"
-    else:
-        return classes
-    problems.add(("label", "classes"), what, hint=hint)
-    return ()
-
-
-def _check_features(
-    config: Config, schema: schema_pb2.Schema, problems: Problems
-) -> None:
-    features = {feature.name: feature for feature in schema.feature}
-    listed = config.features
-    for name in features if listed is None else listed:
-        path = ("features", name)
-        if name == config.label.feature:
-            if listed is not None:
-                problems.add(
-                    path, f"{name!r} is the label, which must not be a feature"
-                )
-            continue
-        if name not in features:
-            problems.unknown_feature(path, name, features)
-            continue
-        spec = None if listed is None else listed[name]
-        if is_left_to_preprocessing(features[name], config):
-            problem = _shape_problem(features[name])
-        else:
-            is_image = spec is not None and spec.kind == "image"
-            problem = _value_problem(features[name], optional=not is_image)
-        if problem:
-            problems.add(path, f"the feature {name!r} {problem}", hint=_ONE_VALUE)
-        kinds = _KINDS_OF_TYPE.get(features[name].type, ())
-        if spec is not None and spec.kind not in kinds:
-            type_name = schema_pb2.FeatureType.Name(features[name].type)
-            what = f"{spec.kind!r} is not for {name!r}, which is {type_name}"
-            hint = "one of " + ", ".join(kinds) if kinds else None
-            problems.add((*path, "kind"), what, expected=hint)
-
-
-def _value_problem(feature: schema_pb2.Feature, *, optional: bool) -> str | None:
-    """Returns the problem with a feature's shape or presence, None if there is none."""
-    has_shape = feature.HasField("shape")
-    if not (has_shape or optional):
-        return "may be missing from a record"
-    if loader.has_one_value(feature):
-        return _shape_problem(feature)
-    if has_shape:
-        return "does not have exactly one value"
-    return "may have more than one value in a record"
-
-
-def _shape_problem(feature: schema_pb2.Feature) -> str | None:
-    if feature.HasField("shape") and feature.presence.min_fraction < 1:
-        return "has a shape and may be missing, which TFX cannot read"
-    return None
-
-
-def _check_model(config: Config, problems: Problems) -> None:
-    """Adds the problems of ``model`` and ``model_params``; features are resolved."""
-    if config.model not in BUNDLED_MODELS and not config.is_application:
-        return
-    features = config.features or {}
-    images = [spec for spec in features.values() if isinstance(spec, Image)]
-    if config.model == "wide_deep" and images:
-        problems.add(("model",), "the model 'wide_deep' takes no images")
-    if config.model == "cnn" or config.is_application:
-        if len(images) != 1 or len(features) != 1:
-            problems.add(
-                ("model",),
-                f"the model {config.model!r} takes exactly one image and no other "
-                "feature: list only the image in 'features'",
-                hint=did_you_mean(config.model, BUNDLED_MODELS)
-                if config.is_application
-                else None,
-            )
-        elif config.is_application:
-            _check_image(config, images[0], problems)
-    section = _PARAMS.get(config.model, ApplicationParams)
-    try:
-        section.model_validate(config.model_params)
-    except ValidationError as error:
-        problems.add_refused(error, config.model_params, section, ("model_params",))
-
-
-def _check_image(config: Config, image: Image, problems: Problems) -> None:
-    (name,) = config.features or {}
-    smallest = SMALLEST_IMAGE.get(config.model, 32)
-    if min(image.height, image.width) < smallest:
-        problems.add(
-            ("features", name),
-            f"the image of {image.height} x {image.width} is too small for "
-            f"{config.model}, which takes at least {smallest} x {smallest}: write a "
-            "larger size, to which images are resized",
-        )
-    if image.channels == 4:
-        problems.add(
-            ("features", name, "channels"),
-            f"{config.model} takes no alpha channel: 3 (RGB), or 1 (gray)",
-        )
-
-
-def _check_code(config: Config, problems: Problems) -> None:
+def _check_files(config: Config, problems: Problems) -> None:
+    """Adds problems of the user's code, of a warm start, and of where to push."""
+    own_model = None if config.model in BUNDLED_MODELS else config.model
+    is_own = own_model is not None and not config.is_application
     for key, reference in (
         ("preprocessing", config.preprocessing),
-        ("model", config.model if {*":."} & {*config.model} else None),
+        ("model", own_model if is_own else None),
     ):
         if reference is not None:
             try:
                 find_user_code(config.root, reference)
             except ConfigError as error:
                 problems.add_error((key,), error)
+    path, given = config.warm_start_path, config.train.warm_start
+    is_file = path is not None and path.suffix == ".h5" and path.is_file()
+    if path and not (is_file or (path / "saved_model.pb").is_file()):
+        what = f"there is no model {given!r}: no SavedModel or .h5 file at {path}"
+        hint = did_you_mean(given, TRAINED_BEFORE)
+        problems.add(("train", "warm_start"), what, hint=hint)
+    # gc deletes what else it finds there.
+    if config.serving_dir and not is_remote(config.serving_dir):
+        target = Path(config.serving_dir)
+        taken = target in (config.root, config.root / "workspace")
+        if taken or target.is_relative_to(config.data_dir):
+            what = f"{target} holds other files: versions need a folder of their own"
+            problems.add(("push", "serving_dir"), what)
 
 
-def _check_serving_dir(config: Config, problems: Problems) -> None:
-    """Adds a problem for a push among files of other kinds, which gc would delete."""
-    given = config.serving_dir
-    if given is None or is_remote(given):
+def check_secrets(config: Config, problems: Problems) -> None:
+    """Adds references to secrets that are not allowed, or to variables not set."""
+    for path, text in _strings(config.model_dump(by_alias=True), ()):
+        names = references(text)
+        # Everything else is stored as it is used: paths and names in ML Metadata.
+        is_node_s = path[0] == "nodes" and path[2] == "parameters"
+        if names and not (path[0] == "model_params" or is_node_s):
+            what = "this cannot refer to a secret (env:...): only values of "
+            problems.add(path, what + "model_params and nodes.*.parameters can")
+            continue
+        for name in names:
+            if name is None or name not in os.environ:
+                what = f"the environment variable {name or '(no name)'} is not set"
+                hint = "export it, or write $${env:...} for the text itself"
+                problems.add(path, what, hint=hint)
+
+
+def require_secrets(config: Config) -> None:
+    """Raises one ``ConfigError`` for all references that cannot be resolved now."""
+    problems = Problems(config.origin)
+    check_secrets(config, problems)
+    problems.raise_if_any()
+
+
+def _strings(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Yields all strings among the values of a config, with their path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict | list | tuple):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from _strings(item, (*path, key))
+
+
+def _check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) -> None:
+    """Adds problems of the features that data sections name."""
+    by = config.data.hash_splits and config.data.hash_splits.by
+    if by:
+        path: KeyPath = ("data", "hash_splits", "by")
+        feature = find_feature(path, by, schema, problems)
+        if feature and feature.type not in (schema_pb2.INT, schema_pb2.BYTES):
+            problems.add(path, f"records cannot be split by {by!r}, a FLOAT")
+    for index, name in enumerate(config.sensitive):
+        find_feature(("sensitive", index), name, schema, problems)
+    for index, rule in enumerate(config.validate_data.rules):
+        # A feature that is not in the schema is a `new_feature` anomaly.
+        if rule.feature and rule.anomaly not in (None, "new_feature"):
+            path = ("validate", "rules", index, "feature")
+            find_feature(path, rule.feature, schema, problems)
+
+
+def _check_weights(
+    config: Config, schema: schema_pb2.Schema, classes: Classes, problems: Problems
+) -> None:
+    """Adds problems of ``class_weights`` and ``sample_weight``."""
+    given, known = config.train.class_weights, [str(value) for value in classes]
+    for key in map(str, given if isinstance(given, dict) and known else ()):
+        if key not in known:
+            path: KeyPath = ("train", "class_weights", key)
+            problems.unknown(path, f"there is no class {key!r}", key, known)
+    name, path = config.train.sample_weight, ("train", "sample_weight")
+    feature = name and find_feature(path, name, schema, problems)
+    if name == config.label.feature:
+        problems.add(path, f"{name!r} is the label")
+    elif feature and feature.type not in (schema_pb2.FLOAT, schema_pb2.INT):
+        problems.add(path, f"the sample weight {name!r} is no number")
+    elif feature:
+        check_one_value(path, feature, problems)
+
+
+def _check_evaluate(
+    config: Config, schema: schema_pb2.Schema, classes: Classes, problems: Problems
+) -> None:
+    """Adds problems of metrics, slices, and the values that thresholds name."""
+    evaluate = config.evaluate
+    for index, metric in enumerate(evaluate.metrics):
+        meaningless = metric.class_name in TWO_CLASSES_ONLY and len(classes) > 2
+        if meaningless and not _CHOSEN & metric.params.keys():
+            problems.add(
+                ("evaluate", "metrics", index),
+                f"{metric.class_name} is for two classes: of {len(classes)}, TFMA "
+                "pools one-against-the-rest predictions, most of them easy negatives. "
+                "Use SparseCategoricalAccuracy or SparseCategoricalCrossentropy",
+            )
+    for index, names in enumerate(evaluate.slices):
+        for position, name in enumerate(names):
+            path: KeyPath = ("evaluate", "slices", index, position)
+            feature = find_feature(path, name, schema, problems)
+            if feature and feature.type == schema_pb2.FLOAT:
+                what = f"{name!r} is FLOAT: each of its values becomes a slice"
+                problems.warn(path, what)
+    features = {feature.name: feature for feature in schema.feature}
+    for index, threshold in enumerate(evaluate.thresholds):
+        chosen = threshold.slice if isinstance(threshold.slice, dict) else {}
+        for name in chosen.keys() & features:
+            path = ("evaluate", "thresholds", index, "slice", name)
+            value, known = chosen[name], loader.class_values(schema, name)
+            is_text = features[name].type == schema_pb2.BYTES
+            if isinstance(value, str) != is_text:
+                wanted = "a string: quote it" if is_text else "a whole number"
+                problems.add(path, f"{name!r} takes {wanted}")
+            elif known and value not in known:
+                what = f"{value!r} is not in the domain of {name!r}"
+                problems.unknown(path, what, value, map(str, known))
+
+
+def _check_model(config: Config, problems: Problems) -> None:
+    """Adds problems of the model, its parameters and images; features are resolved."""
+    features = config.features or {}
+    images = [spec for spec in features.values() if isinstance(spec, Image)]
+    augment, path = config.train.input.augment, ("train", "input", "augment")
+    if any(augment.model_dump().values()) and not images:
+        problems.add(path, "there is no image to augment: no feature is of that kind")
+    elif augment.saturation and all(spec.channels < 3 for spec in images):
+        problems.add((*path, "saturation"), "gray images have no saturation")
+    if config.model not in BUNDLED_MODELS and not config.is_application:
         return
-    target = Path(given)
-    taken: Collection[Path] = (config.root, config.root / "workspace", config.data_dir)
-    if target in taken or (
-        not is_remote(config.data.dir) and (target.is_relative_to(config.data_dir))
-    ):
-        what = f"{target} holds other files: versions need a folder of their own"
-        problems.add(("push", "serving_dir"), what)
+    if config.model == "wide_deep" and images:
+        problems.add(("model",), "the model 'wide_deep' takes no images")
+    if config.model == "cnn" or config.is_application:
+        if len(images) != 1 or len(features) != 1:
+            what = f"the model {config.model!r} takes exactly one image and no other "
+            hint = did_you_mean(config.model, BUNDLED_MODELS)
+            hint = hint if config.is_application else None
+            problems.add(("model",), f"{what}feature: list it in 'features'", hint=hint)
+        elif config.is_application:
+            _check_image(config, next(iter(features)), images[0], problems)
+    section = _PARAMS.get(config.model, ApplicationParams)
+    try:
+        section.model_validate(config.model_params)
+    except ValidationError as error:
+        problems.add_refused(error, config.model_params, ("model_params",))
 
 
-def _listed(values: Sequence[object]) -> str:
-    listed = [str(value) for value in values]
-    return ", ".join(listed[:12]) + (" ..." if len(listed) > 12 else "")
+def _check_image(config: Config, name: str, image: Image, problems: Problems) -> None:
+    smallest = SMALLEST_IMAGE.get(config.model, 32)
+    if min(image.height, image.width) < smallest:
+        what = f"{config.model} takes images of at least {smallest} x {smallest}"
+        hint = "write a larger size, to which images are resized"
+        problems.add(("features", name), what, hint=hint)
+    if image.channels == 4:
+        what = f"{config.model} takes no alpha channel: 3 (RGB), or 1 (gray)"
+        problems.add(("features", name, "channels"), what)

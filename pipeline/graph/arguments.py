@@ -15,7 +15,7 @@ from components.data_verdict.policy import DataPolicy, Policy, Settings
 from components.model_verdict.threshold import Settings as ModelVerdictSettings
 from components.tfrecord_gen.settings import ImageCheck, Ingestion
 from pipeline.config.config import Config
-from pipeline.config.features import FeatureSet, Image, Label
+from pipeline.config.features import Image, Label
 from pipeline.graph.locations import Locations
 from schemas.loader import load
 from sluice.errors import ConfigError
@@ -31,13 +31,11 @@ class GraphContext:
     Attributes:
       config: a validated config.
       locations: directories and URIs of inputs and outputs.
-      feature_set: the features and the label.
       accept_data: the reason of ``--accept-data``, which overrides the data gate.
     """
 
     config: Config
     locations: Locations
-    feature_set: FeatureSet
     accept_data: str | None = None
 
     @property
@@ -137,7 +135,7 @@ def of_transform(context: GraphContext) -> Arguments:
             analyze=["train"], transform=["train", "eval"]
         ),
         "disable_statistics": True,
-        "custom_config": {"feature_set": context.feature_set.model_dump()},
+        "custom_config": {"feature_set": context.config.feature_set.model_dump()},
     }
 
 
@@ -151,7 +149,7 @@ def of_trainer(context: GraphContext) -> Arguments:
         "train_args": trainer_pb2.TrainArgs(splits=["train"]),
         "eval_args": trainer_pb2.EvalArgs(splits=["eval"]),
         "custom_config": {
-            "feature_set": context.feature_set.model_dump(),
+            "feature_set": context.config.feature_set.model_dump(),
             "own_preprocessing": config.preprocessing is not None,
             "model": config.model_path,
             "model_params": _model_params(context),
@@ -240,7 +238,7 @@ def of_evaluator(context: GraphContext) -> Arguments:
     """Metrics, slices and split of the evaluation."""
     given = context.config.evaluate
     metrics = [(item.class_name, item.name, item.params) for item in given.metrics]
-    label = context.feature_set.label
+    label = context.config.feature_set.label
     return {
         "example_splits": [context.judged_split],
         "eval_config": eval_config(
@@ -253,7 +251,7 @@ def of_model_verdict(context: GraphContext) -> Arguments:
     """The thresholds of the model gate."""
     settings = ModelVerdictSettings(
         thresholds=context.config.evaluate.thresholds,
-        classes=tuple(context.feature_set.label.class_names),
+        classes=tuple(context.config.feature_set.label.class_names),
         split=context.judged_split,
     )
     return {"settings": settings}

@@ -21,12 +21,10 @@ from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 
 from pipeline.config.config import Config
-from pipeline.config.resolve_features import feature_set_of
 from pipeline.graph.arguments import GraphContext
 from pipeline.graph.custom_nodes import named_files, sort_nodes
 from pipeline.graph.locations import Locations, local_locations
 from pipeline.graph.node_registry import Node
-from schemas.loader import load
 from sluice import code_fingerprint
 from sluice.errors import ConfigError, did_you_mean
 from sluice.node_kinds import kind_of
@@ -57,8 +55,7 @@ def create_pipeline(
         component of a custom node cannot be created.
     """
     locations = locations or local_locations(config, locate(config.root, config.name))
-    feature_set = feature_set_of(config, load(config.schema_path))
-    context = GraphContext(config, locations, feature_set, accept_data)
+    context = GraphContext(config, locations, accept_data)
     components: dict[str, Any] = {}
     for node in sort_nodes(config):
         components[node.id] = _create_component(node, context, components)

@@ -14,7 +14,7 @@ from pipeline.config.serialize import (
     read_stored_config,
     write_stored_config,
 )
-from pipeline.config.validate_secrets import require_secrets
+from pipeline.config.validate import require_secrets
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import INGESTION, SERVING_INGESTION

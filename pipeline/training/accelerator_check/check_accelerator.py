@@ -10,9 +10,8 @@ from typing import Any, Literal
 import tensorflow as tf
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.batch_size import TPU_MULTIPLE, batch_note, global_batch_size
 from pipeline.config.config import Config
-from pipeline.config.resolve_features import feature_set_of
+from pipeline.config.train import TPU_MULTIPLE, batch_note
 from pipeline.training.accelerator_check.traced_preprocessing import TracedPreprocessing
 from pipeline.training.accelerator_check.traced_step import (
     TracedStep,
@@ -138,7 +137,7 @@ class _Check:
           _Stop: the last one ends the rehearsal.
         """
         config, train = self._config, self._config.train
-        features = feature_set_of(config, self._schema)
+        features = config.feature_set
         function = config.preprocessing or PREPROCESSING
         with self._explained(f"{function} does not give the model's inputs"):
             transformed = TracedPreprocessing(function, self._schema, features)
@@ -201,14 +200,12 @@ class _Check:
             what = f"with train.strategy {train.strategy} no {name} would be used"
             self.warnings.append(what)
         replicas = REPLICAS if tpu else 1
-        sizes = train.batch_size, train.batch_per_replica
         try:
-            multiple = TPU_MULTIPLE if tpu else 1
-            batch_size = global_batch_size(*sizes, replicas, multiple=multiple)
+            batch_size = train.global_batch_size(replicas, TPU_MULTIPLE if tpu else 1)
         except NodeError as error:
             # On fewer replicas it may be divisible.
             what = f"{error.what}; try {error.hint}"
-            replicas, batch_size = 1, global_batch_size(*sizes, 1)
+            replicas, batch_size = 1, train.global_batch_size(1)
             refused = batch_size % TPU_MULTIPLE > 0
             (self.refused if refused else self.warnings).append(what)
         if train.batch_per_replica is None:

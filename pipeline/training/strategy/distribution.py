@@ -11,8 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.batch_size import TPU_MULTIPLE, batch_note, global_batch_size
-from pipeline.config.train import Train
+from pipeline.config.train import TPU_MULTIPLE, Train, batch_note
 from pipeline.training.strategy.choice import (
     LOCAL_TPU,
     choose,
@@ -94,12 +93,7 @@ def choose_distribution(train: Train) -> Distribution:
     )
     strategy = _make_strategy(kind, device, tpu[0] if tpu else "")
     replicas, is_tpu = strategy.num_replicas_in_sync, kind == "tpu"
-    size = global_batch_size(
-        train.batch_size,
-        train.batch_per_replica,
-        replicas,
-        multiple=TPU_MULTIPLE if is_tpu else 1,
-    )
+    size = train.global_batch_size(replicas, TPU_MULTIPLE if is_tpu else 1)
     place = f"{replicas} {device}s" if replicas > 1 else f"the {device}"
     workers, worker, served = 1, 0, 0
     if kind == "multi_worker":

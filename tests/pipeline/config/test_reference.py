@@ -153,7 +153,6 @@ def test_the_json_schema_accepts_every_valid_config(data):
         (("modle",), "cnn"),
         (("data",), None),
         (("data", "dir"), ""),
-        (("features", "image"), {"height": 8, "width": 8, "channels": 1}),
         (("features", "image", "channels"), 2),
         (("features", "image", "kind"), "imgae"),
         (("label", "classes"), [0, "b"]),
@@ -177,12 +176,3 @@ def test_the_json_schema_rejects_invalid_values(path, value):
 
     assert not is_accepted(document)
     assert marks(document)
-
-
-def test_a_schedule_without_a_kind_is_constant_in_the_schema_too():
-    document = copy.deepcopy(BUNDLED[0])
-    document["train"]["learning_rate"] = {"initial": 0.1, "warmup_epochs": 1}
-    assert Config.model_validate(document).train.learning_rate.kind == "constant"  # type: ignore[union-attr]
-    jsonschema.validate(document, json_schema())
-    assert '| `kind` | `constant` | `"constant"` |' in reference_page()
-    assert "| `kind` | `cosine` | required |" in reference_page()

@@ -1,40 +1,26 @@
-"""Features and classes derived from config and schema."""
+"""Kinds of features that are derived from the schema."""
 
 from __future__ import annotations
 
 import pytest
-from google.protobuf import text_format
-from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.config import Config
-from pipeline.config.features import Hashed, Image, Numeric, Vocabulary
-from pipeline.config.resolve_features import feature_set_of, resolve_features
-from sluice.errors import ConfigError
+from pipeline.config.features import Hashed, Numeric, Vocabulary
 from tests.kit.trainings import feature_set
+from tests.pipeline.config.conftest import SCHEMA
 
 pytestmark = pytest.mark.unit
 
-LABEL = (
-    'feature { name: "y" type: INT int_domain { min: 0 max: 1 is_categorical: true } }'
-)
+LABEL = SCHEMA.splitlines()[1:3]
+ALL = ("features=null", "evaluate.slices=[]")
 
 
-def schema(text: str) -> schema_pb2.Schema:
-    return text_format.Parse(LABEL + text, schema_pb2.Schema())
+@pytest.fixture
+def write_schema(project):
+    def write_schema(*features: str) -> None:
+        path = project / "schemas" / "fares" / "schema.pbtxt"
+        path.write_text("\n".join([*LABEL, *features]))
 
-
-def config(**changes) -> Config:
-    return Config.model_validate(
-        {
-            "version": 1,
-            "name": "x",
-            "data": {"dir": "data", "splits": {"train": "t", "eval": "e"}},
-            "label": {"feature": "y"},
-            "model": "dense",
-            "evaluate": {"metrics": ["AUC"]},
-            **changes,
-        }
-    )
+    return write_schema
 
 
 @pytest.mark.parametrize(
@@ -52,10 +38,6 @@ def config(**changes) -> Config:
             Vocabulary(top_k=1000),
         ),
         ("type: INT int_domain { min: 1 max: 1001 is_categorical: true }", Hashed()),
-        (
-            "type: INT int_domain { min: 1 max: 9999999999 is_categorical: true }",
-            Hashed(),
-        ),
         ("type: INT int_domain { is_categorical: true }", Hashed()),
         ("type: BYTES", Hashed(buckets=64)),
         (
@@ -65,47 +47,32 @@ def config(**changes) -> Config:
         ('type: BYTES domain: "shared"', Vocabulary(top_k=2)),
     ],
 )
-def test_a_kind_is_derived_from_the_type(feature, spec):
+def test_a_kind_is_derived_from_the_type(validate, write_schema, feature, spec):
+    one = "value_count { min: 1 max: 1 }"
     shared = 'string_domain { name: "shared" value: "a" value: "b" }'
-    reviewed = schema(f'feature {{ name: "x" {feature} }} {shared}')
+    write_schema(f'feature {{ name: "x" {one} {feature} }}', shared)
 
-    assert resolve_features(config(), reviewed) == {"x": spec}
+    config = validate(*ALL).config
 
-
-def test_only_the_features_of_the_config_are_used():
-    reviewed = schema('feature { name: "a" type: FLOAT } feature { name: "b" }')
-    described = config(features={"a": {"kind": "numeric"}})
-
-    assert resolve_features(described, reviewed) == {"a": Numeric()}
-
-
-def test_an_image_must_be_described():
-    reviewed = schema('feature { name: "photo" type: BYTES image_domain {} }')
-
-    with pytest.raises(ConfigError, match="'photo' is an image") as caught:
-        resolve_features(config(), reviewed)
-
-    assert "photo: {kind: image, height: 28, width: 28" in str(caught.value)
-    image = {"kind": "image", "height": 8, "width": 8, "channels": 1}
-    described = config(features={"photo": image})
-    assert resolve_features(described, reviewed) == {
-        "photo": Image(height=8, width=8, channels=1)
-    }
-
-
-@pytest.mark.parametrize("kind", ["STRUCT", "TYPE_UNKNOWN"])
-def test_a_type_without_a_kind_is_named(kind):
-    reviewed = schema(f'feature {{ name: "x" type: {kind} }}')
-
-    with pytest.raises(ConfigError, match=f"'x' has the type {kind}"):
-        resolve_features(config(), reviewed)
-
-
-def test_the_feature_set_of_the_nodes():
-    reviewed = schema(
-        'feature { name: "a" type: FLOAT } feature { name: "b" type: BYTES }'
+    assert config.features == {"x": spec}
+    assert config.feature_set == feature_set(
+        {"x": spec.model_dump()}, label="big_tip", classes=(0, 1)
     )
 
-    assert feature_set_of(config(), reviewed) == feature_set(
-        {"a": "numeric", "b": {"kind": "hashed", "buckets": 64}}
-    )
+
+@pytest.mark.parametrize(
+    ("feature", "what"),
+    [
+        ("type: BYTES image_domain {}", "no kind can be derived for an image"),
+        ("type: STRUCT", "no kind can be derived for this type"),
+        ("type: TYPE_UNKNOWN", "no kind can be derived for this type"),
+    ],
+)
+def test_other_features_must_be_described(refused, write_schema, feature, what):
+    one = "presence { min_fraction: 1 } shape { dim { size: 1 } }"
+    write_schema(f'feature {{ name: "x" {one} {feature} }}')
+
+    message = refused(*ALL)
+
+    assert what in message
+    assert "x: {kind: image, height: 28, width: 28" in message

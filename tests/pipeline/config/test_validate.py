@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from pipeline.config.features import Numeric
-from pipeline.config.resolve_features import feature_set_of
 from pipeline.config.serialize import read_stored_config, write_stored_config
 from sluice.project import own_root
 
@@ -30,7 +29,6 @@ def test_a_good_config_comes_back_complete(validate, project):
 IMAGE = "{kind: image, height: 8, width: 8, channels: 1}"
 HASHED = "data={splits: null, files: '*', hash_splits: {train: 8, eval: 1, by: %s}}"
 RULES = "validate.rules=[{%s, action: fail}]"
-PHOTO = "features={photo: {kind: image, height: 8, width: 8, channels: 1}}"
 
 
 @pytest.mark.parametrize(
@@ -40,9 +38,9 @@ PHOTO = "features={photo: {kind: image, height: 8, width: 8, channels: 1}}"
         ("label.feature=bigtip", "the schema has no feature 'bigtip'"),
         ("label.feature=nested", "must be categorical: INT or BYTES, not STRUCT"),
         ("label.feature=history", "must be categorical: INT or BYTES, not FLOAT"),
-        ("label.feature=seconds", "the classes of 'seconds' are unknown"),
+        ("label.feature=seconds", "the schema does not list the classes of 'seconds'"),
         ("label.classes=[0, 1, 2]", "not those of the schema's domain: 0, 1"),
-        ("label.classes=['0', '1']", "the classes do not have the type"),
+        ("label.classes=['0', '1']", "not those of the schema's domain: 0, 1"),
         ("features.compny={kind: hashed}", "did you mean 'company'?"),
         ("features.big_tip={kind: numeric}", "'big_tip' is the label"),
         ("features.fare={kind: hashed}", "expected: one of numeric, bucketized"),
@@ -54,10 +52,10 @@ PHOTO = "features={photo: {kind: image, height: 8, width: 8, channels: 1}}"
         (("model=wide_deep", f"features.photo={IMAGE}"), "'wide_deep' takes no images"),
         (
             ("label.feature=company", "features={fare: {kind: numeric}}"),
-            "the label 'company' may be missing from a record",
+            "'company' may be missing from a record",
         ),
         ("data.splits.test=eval-*", "two splits have the same pattern"),
-        ("data.splits.train='{SPAN'", "'{SPAN' is invalid"),
+        ("data.splits.train='{SPAN'", "a pattern with {SPAN}, {SPAN:2}"),
         ("data.splits.train='{YYYY}/train-*'", "{YYYY}, {MM} and {DD}"),
         ("data.serving='{DAY}/x'", "{SPAN}, {SPAN:2}"),
         ("data.files=x", "splits"),
@@ -85,10 +83,6 @@ PHOTO = "features={photo: {kind: image, height: 8, width: 8, channels: 1}}"
                 "always, {marker: NAME} or {quiet_for_s",
             )
             for given in ("often", "{marker: a, quiet_for_s: 1}", "3")
-        ),
-        (
-            (PHOTO, "model=cnn", "examples.images.formats=[bmp, gif]"),
-            "none of bmp, gif decodes to 1 channels",
         ),
         *(
             (f"push.serving_dir={given}", "versions need a folder of their own")
@@ -125,26 +119,12 @@ def test_an_error_of_validation_names_file_and_line(refused, config_file, config
     assert "where:    configs/fares.yaml:7, label.feature" in refused()
 
 
-def test_a_label_without_a_domain_would_not_be_checked(refused, project):
-    schema = project / "schemas" / "fares" / "schema.pbtxt"
-    domain = "int_domain { min: 0 max: 1 is_categorical: true }"
-    assert domain in schema.read_text()
-    schema.write_text(schema.read_text().replace(domain, "", 1))
-
-    message = refused("label.classes=[0, 1]")
-    assert "labels outside the classes would go unnoticed" in message
-    assert "with these classes: 0, 1" in message
-    message = refused()
-    assert "the classes of 'big_tip' are unknown" in message
-    assert "label.classes" in message
-
-
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
         ("presence { min_fraction: 1 } ", "", "has a shape and may be missing"),
         ("shape { dim { size: 1 } }", "shape {}", "does not have exactly one value"),
-        ("shape { dim { size: 1 } }", "value_count { min: 1 }", "more than one value"),
+        ("shape { dim { size: 1 } }", "value_count { min: 1 }", "not have exactly one"),
     ],
 )
 def test_a_shape_that_tfx_cannot_read(refused, project, old, new, problem):
@@ -163,7 +143,7 @@ def test_an_image_must_be_in_every_record(refused, project):
     schema.write_text(head + photo + rest)
 
     message = refused("model=cnn", "features=null", f"features={{photo: {IMAGE}}}")
-    assert "the feature 'photo' may be missing from a record" in message
+    assert "'photo' may be missing from a record" in message
 
 
 def test_own_models_and_preprocessing_are_looked_up_in_the_project(validate, project):
@@ -192,7 +172,7 @@ def test_own_preprocessing_may_use_only_vectors(validate, refused, project):
 
     valid = validate(*own)
 
-    assert feature_set_of(valid.config, valid.schema).features == {}
+    assert valid.config.feature_set.features == {}
     # A config with defaults is stored beside a run and read from there.
     write_stored_config(valid.config, project / "stored.json")
     assert read_stored_config(project / "stored.json").features is None

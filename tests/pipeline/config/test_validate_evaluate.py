@@ -38,7 +38,6 @@ DIRECTED = "thresholds=[{metric: auc, change: {direction: %s, absolute: %s}}]"
         ("metrics=[{class: AUC, name: examples_per_class}]", "already"),
         ("slices=[[payment_type], [payment_typ]]", "evaluate.slices[1][0]"),
         ("slices=[[payment_typ]]", "did you mean 'payment_type'?"),
-        ("slices=[[hour, hour]]", "crossed with itself"),
         ("thresholds=[{metric: acu, lower_bound: 1}]", "did you mean 'auc'?"),
         ("thresholds=[{metric: AUC, lower_bound: 1}]", "did you mean 'auc'?"),
         # Percent: no model would ever be pushed.

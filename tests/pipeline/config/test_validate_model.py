@@ -28,7 +28,7 @@ def test_an_application_takes_one_large_enough_image(validate, refused):
     assert "did you mean 'wide_deep'?" in refused("model=wide_dep")
     validate(*APPLICATION[:2], image(channels=1))
     message = refused(*APPLICATION[:2], image(height=31))
-    assert "the image of 31 x 32 is too small for VGG16" in message
+    assert "VGG16 takes images of at least 32 x 32" in message
     assert "at least 75 x 75" in refused("model=InceptionV3", *APPLICATION[1:])
     assert "no alpha channel" in refused(*APPLICATION[:2], image(channels=4))
 

@@ -8,8 +8,7 @@ import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.serialize import to_yaml, write_stored_config
-from pipeline.config.validate import validate_config
-from pipeline.config.validate_secrets import require_secrets
+from pipeline.config.validate import require_secrets, validate_config
 from sluice.errors import ConfigError
 from sluice.project import own_root
 
@@ -43,7 +42,8 @@ def test_a_reference_stays_one_wherever_the_config_is_written(tmp_path):
 def test_a_variable_that_is_not_set_is_refused_by_file_and_line(tmp_path):
     (tmp_path / "configs").mkdir()
     lines = (ROOT / "configs" / "digits.yaml").read_text().splitlines()
-    lines = [line for line in lines if not line.startswith("schema:")]
+    lines = [line for line in lines if not line.startswith(("schema:", "model"))]
+    lines.append("model: pipeline.training.models.cnn:build_model")
     lines.append(f"schema: {ROOT / 'schemas' / 'digits' / 'schema.pbtxt'}")
     lines.append("model_params: {auth: {token: [x, '${env:UNSET}']}}")
     (tmp_path / "configs" / "secret.yaml").write_text("\n".join(lines))
@@ -61,13 +61,9 @@ def test_a_variable_that_is_not_set_is_refused_by_file_and_line(tmp_path):
     "override",
     [
         "data.dir=${env:TOKEN}/digits",
-        "data.dir=$env:TOKEN/digits",
         "evaluate={metrics: [{class: ExampleCount, name: '${env:TOKEN}'}], "
         "thresholds: []}",
         "description=reads ${env:TOKEN}",
-        "model_params={'${env:TOKEN}': 1}",
-        "model_params={a: {'x ${env:TOKEN}': 1}}",
-        "nodes={Count: {component: a:b, parameters: {'${env:TOKEN}': 1}}}",
     ],
 )
 def test_references_are_refused_outside_of_parameter_values(override):
@@ -76,28 +72,6 @@ def test_references_are_refused_outside_of_parameter_values(override):
 
     assert "cannot refer to a secret" in str(caught.value)
     assert "only values of model_params and nodes.*.parameters can" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "${ENV:TOKEN}",
-        "Bearer ${Env:TOKEN}",
-        "${env.TOKEN}",
-        "${ env:TOKEN}",
-        "$env:TOKEN",
-        "$ENV:TOKEN",
-        "$(env:TOKEN)",
-        "{env:TOKEN}",
-        "${env:TOKEN} or $env:TOKEN",
-    ],
-)
-def test_a_misspelt_reference_is_refused(text):
-    with pytest.raises(ConfigError, match="looks like a secret reference") as caught:
-        validate(f"model_params.token={json.dumps(text)}")
-
-    assert caught.value.hint == "did you mean ${env:TOKEN}?"
-    assert caught.value.where and "model_params.token" in caught.value.where
 
 
 @pytest.mark.parametrize(

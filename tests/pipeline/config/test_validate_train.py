@@ -1,83 +1,69 @@
-"""Keys of the section train that depend on each other."""
+"""Keys of ``train`` that depend on each other, the schema and the features."""
 
 from __future__ import annotations
 
+import json
+import random
+
 import pytest
+
+from pipeline.config.train import DEFAULT_BATCH_SIZE, Train
+from sluice.errors import NodeError
 
 pytestmark = pytest.mark.unit
 
-TWO, SERVERS = "train.processes=2", "train.strategy=parameter_server"
+TWO, SERVERS = "processes=2", "strategy=parameter_server"
+PHOTO = "features={photo: {kind: image, height: 8, width: 8, channels: 1}}"
 
 
-@pytest.mark.parametrize(
-    "overlays",
-    [
-        [TWO],
-        [TWO, "train.strategy=multi_worker"],
-        [TWO, SERVERS, "train.parameter_servers=1"],
-        # Workers of parameter servers have no part in a batch.
-        [TWO, SERVERS, "train.parameter_servers=1", "train.batch_size=33"],
-        [TWO, "train.batch_per_replica=33"],
-        # In a cluster of its own, TF_CONFIG says how many there are.
-        [SERVERS],
-    ],
-)
-def test_processes_have_a_strategy_for_them(validate, overlays):
-    validate(*overlays)
+def test_the_batch_is_given_for_all_replicas_or_for_each():
+    assert Train().global_batch_size(1) == DEFAULT_BATCH_SIZE
+    assert Train(batch_size=96).global_batch_size(4) == 96
+    assert Train(batch_per_replica=96).global_batch_size(4) == 384
+    with pytest.raises(NodeError, match="batch_per_replica 20 is not a multiple of 8"):
+        Train(batch_per_replica=20).global_batch_size(8, 8)
 
 
-@pytest.mark.parametrize("strategy", ["mirrored", "tpu", "one_device"])
-def test_other_strategies_have_one_process(refused, strategy):
-    message = refused(TWO, f"train.strategy={strategy}")
-
-    assert f"the strategy {strategy} trains in one process" in message
-    assert "train.processes" in message
-
-
-@pytest.mark.parametrize(
-    "overlays",
-    [
-        ["train.parameter_servers=1"],
-        ["train.parameter_servers=1", SERVERS],
-        ["train.parameter_servers=1", TWO],
-    ],
-)
-def test_parameter_servers_have_a_strategy_and_workers(refused, overlays):
-    message = refused(*overlays)
-
-    assert "parameter servers need train.strategy" in message
-
-
-def test_a_strategy_of_parameter_servers_has_one(refused):
-    assert "needs train.parameter_servers" in refused(TWO, SERVERS)
-
-
-def test_epochs_have_a_limit(refused):
-    assert "train.epochs" in refused("train.epochs=1" + "0" * 30)
-
-
-def test_processes_exclude_replicas(refused):
-    assert "exclude each other" in refused(TWO, "train.replicas=2")
-
-
-def test_the_batch_is_divided_over_the_processes(refused):
-    message = refused("train.processes=3", "train.batch_size=128")
-
-    assert "128 is not a multiple of 3; try train.batch_size=126" in message
+@pytest.mark.parametrize("multiple", [1, 8])
+def test_any_batch_divides_evenly_or_the_nearest_that_do_are_named(multiple):
+    draw = random.Random(3)
+    for _ in range(300):
+        size, replicas = draw.randint(1, 400), draw.randint(1, 9)
+        divisor, train = replicas * multiple, Train(batch_size=size)
+        if size % divisor == 0:
+            assert train.global_batch_size(replicas, multiple) == size
+            continue
+        with pytest.raises(NodeError) as failure:
+            train.global_batch_size(replicas, multiple)
+        good = [n for n in range(1, 2 * size + divisor) if n % divisor == 0]
+        below = [f"train.batch_size={n}" for n in good if n < size][-1:]
+        above = [f"train.batch_size={n}" for n in good if n > size][:1]
+        assert failure.value.hint == " or ".join(below + above)
 
 
 @pytest.mark.parametrize(
     "overrides",
     [
+        (TWO,),
+        (TWO, "strategy=multi_worker"),
+        (TWO, SERVERS, "parameter_servers=1"),
+        # Workers of parameter servers have no part in a batch.
+        (TWO, SERVERS, "parameter_servers=1", "batch_size=33"),
+        (TWO, "batch_per_replica=33"),
+        # In a cluster of its own, TF_CONFIG says how many there are.
+        (SERVERS,),
         ("batch_size=64", "replicas=4"),
         ("batch_per_replica=24", "strategy=tpu"),
         ("batch_per_replica=3", "replicas=4", "strategy=mirrored"),
         ("strategy=central_storage", "precision=mixed_bfloat16"),
         ("devices.memory_growth=true",),
         ("devices.memory_limit_mb=100", "devices.logical=2"),
+        ("fine_tune={freeze: [backbone], unfreeze_after: 6}",),
+        ("class_weights={'0': 1.0, '1': 2.5}",),
+        ("class_weights=balanced",),
     ],
 )
-def test_strategies_that_fit_together(validate, overrides):
+def test_what_fits_together(validate, overrides):
     validate("train.batch_size=null", *(f"train.{text}" for text in overrides))
 
 
@@ -85,18 +71,17 @@ def test_strategies_that_fit_together(validate, overrides):
     ("key", "overrides", "says"),
     [
         ("batch_per_replica", ("batch_per_replica=8", "batch_size=8"), "given twice"),
-        ("replicas", ("replicas=2", "strategy=tpu"), "takes no number of replicas"),
         ("batch_size", ("replicas=3", "batch_size=64"), "a multiple of 3"),
-        (
-            "batch_size",
-            ("strategy=tpu", "batch_size=100"),
-            "100 is not a mult",
-        ),
-        (
-            "batch_per_replica",
-            ("strategy=tpu", "batch_per_replica=4"),
-            "4 is not a mult",
-        ),
+        ("batch_size", ("processes=3",), "of 3; try train.batch_size=126"),
+        ("batch_size", ("strategy=tpu", "batch_size=100"), "100 is not a mult"),
+        ("batch_per_replica", ("strategy=tpu", "batch_per_replica=4"), "4 is not a"),
+        ("replicas", ("replicas=2", "strategy=tpu"), "takes no number of replicas"),
+        ("processes", (TWO, "replicas=2"), "exclude each other"),
+        ("processes", (TWO, "strategy=mirrored"), "mirrored trains in one process"),
+        ("processes", (TWO, SERVERS), "needs train.parameter_servers"),
+        ("parameter_servers", ("parameter_servers=1",), "need train.strategy"),
+        ("parameter_servers", ("parameter_servers=1", SERVERS), "train.processes"),
+        ("parameter_servers", ("parameter_servers=1", TWO), "need train.strategy"),
         (
             "precision",
             ("strategy=central_storage", "precision=mixed_float16"),
@@ -108,23 +93,56 @@ def test_strategies_that_fit_together(validate, overrides):
             "cannot both grow and be limited",
         ),
         ("devices.logical", ("devices.logical=2", "replicas=2"), "given twice"),
+        ("epochs", ("epochs=1" + "0" * 30,), "1000000"),
+        (
+            "fine_tune.unfreeze_after",
+            ("fine_tune={freeze: [backbone], unfreeze_after: 7}",),
+            "of 7 epochs none is left",
+        ),
+        ("fine_tune.freeze", ("fine_tune={unfreeze_after: 2}",), "missing"),
+        ("fine_tune", ("fine_tune={freeze: []}",), "at least one"),
+        (
+            "fine_tune.learning_rate",
+            ("fine_tune={freeze: [a], learning_rate: 0.1}",),
+            "unfreezing, which never happens",
+        ),
+        ("class_weights", ("class_weights=balance",), "Input should be 'balanced'"),
+        ("class_weights.0", ("class_weights={'0': -1}",), "greater than or equal to 0"),
+        ("class_weights.2", ("class_weights={'0': 1, '2': 2}",), "no class '2'"),
+        ("sample_weight", ("sample_weight=big_tip",), "'big_tip' is the label"),
+        ("sample_weight", ("sample_weight=far",), "did you mean 'fare'"),
+        ("sample_weight", ("sample_weight=payment_type",), "is no number"),
+        ("sample_weight", ("sample_weight=history",), "have exactly one value"),
+        ("input.augment", ("input.augment.rotate=5",), "no image to augment"),
     ],
 )
-def test_strategies_that_exclude_each_other(refused, key, overrides, says):
+def test_what_is_refused(refused, key, overrides, says):
     message = refused("train.batch_size=null", *(f"train.{text}" for text in overrides))
-
     assert says in message
     assert f"train.{key}" in message
+    assert "problems" not in message
+
+
+def test_the_sample_weight_is_no_input_unless_it_is_listed(validate):
+    feature_set = validate("train.sample_weight=seconds").config.feature_set
+    assert feature_set.sample_weight == "seconds"
+    assert "seconds" not in feature_set.features
+    text = json.dumps(feature_set.model_dump())
+    assert type(feature_set).model_validate_json(text) == feature_set
+
+
+def test_gray_images_are_augmented_but_in_colour(validate, refused):
+    validate(PHOTO, "train.input.augment.rotate=5")
+    message = refused(PHOTO, "train.input.augment.saturation=0.5")
+    assert "gray images have no saturation" in message
 
 
 def test_a_warm_start_names_a_model(validate, refused, project):
     for source in ("served", "latest_blessed", "latest"):
         assert validate(f"train.warm_start={source}").config.warm_start_path is None
-
     message = refused("train.warm_start=servd")
     assert "there is no model 'servd'" in message
     assert "did you mean 'served'?" in message
-
     weights = project / "model.weights.h5"
     weights.touch()
     found = validate("train.warm_start=model.weights.h5").config.warm_start_path
@@ -133,15 +151,3 @@ def test_a_warm_start_names_a_model(validate, refused, project):
     assert f"at {project / 'model'}" in refused("train.warm_start=model")
     (project / "model" / "saved_model.pb").touch()
     assert validate("train.warm_start=model").config.warm_start_path
-
-
-def test_layers_are_unfrozen_before_the_last_epoch(validate, refused):
-    fine_tune = "train.fine_tune={{freeze: [backbone], unfreeze_after: {}}}"
-    validate(fine_tune.format(6))
-    message = refused(fine_tune.format(7))
-    assert "no epoch is left after the layers are unfrozen" in message
-    assert "train.epochs is 7" in message
-    assert "freeze" in refused("train.fine_tune={unfreeze_after: 2}")
-    assert "at least one" in refused("train.fine_tune={freeze: []}")
-    message = refused("train.fine_tune={freeze: [a], learning_rate: 0.1}")
-    assert "unfreezing, which never happens" in message

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
-from pipeline.config.model_params import ApplicationParams
+from pipeline.config.train import ApplicationParams
 from pipeline.config.validate import SMALLEST_IMAGE
 from sluice.errors import NodeError
 from tests.kit.trainings import feature_set

@@ -96,7 +96,7 @@ def test_drawn_shares_are_those_of_the_records(monkeypatch):
 
     config = load_config(str(own_root() / "configs" / "taxi.yaml"))
     nowhere: Any = None
-    context = GraphContext(config, nowhere, nowhere)
+    context = GraphContext(config, nowhere)
     options = of_statistics_gen(context)["stats_options"]
     chance = np.random.default_rng(1)
     values = {

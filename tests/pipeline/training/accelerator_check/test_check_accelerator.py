@@ -86,7 +86,7 @@ def test_what_transform_or_the_model_cannot_take_is_refused(check, function, mes
 @pytest.mark.parametrize(("batch_size", "is_refused"), [(32, False), (20, True)])
 def test_a_batch_that_no_tpu_can_divide_is_refused(check, batch_size, is_refused):
     found = check("tpu", f"train.batch_size={batch_size}")
-    what = f"train.batch_size {batch_size} is not a multiple of 8 replicas x 8 examples"
+    what = f"train.batch_size {batch_size} is not a multiple of 64"
     assert what in (found.refused if is_refused else found.warnings)[0]
 
 
