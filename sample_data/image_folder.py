@@ -9,16 +9,15 @@ public flowers-jpeg-192x192 records, which add ``class``, the number of the clas
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
-from sample_data.data_set import ALL, DataSet, Parts, Records, RemoteFile, Split
+from sample_data.data_set import ALL, EIGHT_ONE_ONE, DataSet, Parts, Records, Split
 from sample_data.tf_example import Values, encode
 from sluice.errors import DataError, UsageError
 
-_SUFFIXES = (".jpg", ".jpeg", ".png")
 _PARTS = {"train": "train", "validation": "eval", "test": "test"}
 _FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
-_FLOWERS_FOLDER = "flower_photos"
 _FLOWERS_SIDE = 192
 
 
@@ -27,20 +26,19 @@ def read_images(path: Path, label: str | None) -> Parts:
 
     Raises:
       UsageError: the path is no folder with a folder per class.
-      DataError: a class folder has other files than images, or one that is damaged.
+      DataError: a file in a class folder is no JPEG or PNG, or is damaged.
     """
-    roots = {ALL: path}
-    if (path / "train").is_dir():
-        roots = {part: path / folder for folder, part in _PARTS.items()}
-    classes = _classes(next(iter(roots.values())))
-    return {part: _records(root, classes) for part, root in roots.items()}
+    if not (path / "train").is_dir():
+        return {ALL: _records(path, _classes(path))}
+    classes = _classes(path / "train")
+    return {part: _records(path / name, classes) for name, part in _PARTS.items()}
 
 
 def read_flowers(path: Path, label: str | None) -> Parts:
     """Finds the photos in the five folders of flower_photos; see ``read_images``."""
-    inside = path / _FLOWERS_FOLDER
+    inside = path / "flower_photos"
     root = inside if inside.is_dir() else path
-    return {ALL: _records(root, list(_FLOWERS), _FLOWERS_SIDE)}
+    return {ALL: _records(root, _FLOWERS, _FLOWERS_SIDE)}
 
 
 def read_image(path: Path, side: int | None = None) -> bytes:
@@ -75,7 +73,7 @@ def read_image(path: Path, side: int | None = None) -> bytes:
     return encoded.getvalue()
 
 
-def _records(root: Path, classes: list[str], side: int | None = None) -> Records:
+def _records(root: Path, classes: tuple[str, ...], side: int | None = None) -> Records:
     if _classes(root) != classes:
         raise DataError(f"the folders are not {', '.join(classes)}", where=root)
     found = [
@@ -84,13 +82,6 @@ def _records(root: Path, classes: list[str], side: int | None = None) -> Records
         for path in sorted((root / name).iterdir())
         if not path.name.startswith(".") and path.name != "Thumbs.db"
     ]
-    other = [path for path, _ in found if path.suffix.lower() not in _SUFFIXES]
-    if other:
-        raise DataError(
-            f"the class folders have other files than {', '.join(_SUFFIXES)}",
-            where=root,
-            examples=[str(path.relative_to(root)) for path in other],
-        )
 
     def make(position: int) -> bytes:
         path, label = found[position]
@@ -107,49 +98,36 @@ def _records(root: Path, classes: list[str], side: int | None = None) -> Records
     return Records(len(found), make)
 
 
-def _classes(root: Path) -> list[str]:
-    folders = root.iterdir() if root.is_dir() else ()
-    found = sorted(
-        item.name for item in folders if item.is_dir() and item.name[0] != "."
-    )
+def _classes(root: Path) -> tuple[str, ...]:
+    found = sorted(item.name for item in root.glob("[!.]*") if item.is_dir())
     if len(found) < 2:
         raise UsageError("this has no folders of images, one per class", where=root)
-    return found
+    return tuple(found)
 
 
 FLOWERS = DataSet(
     name="flowers",
-    version=1,
     description="3,670 photos of 5 kinds of flowers, 192x192 JPEG, 229 MB "
     "(download.tensorflow.org)",
     licence="CC BY 2.0",
-    gzip=True,
     splits=(Split("train", 12, 12), Split("eval", 2, 2), Split("test", 2, 2)),
     read=read_flowers,
-    files=f"the folder {_FLOWERS_FOLDER} with the folders {', '.join(_FLOWERS)}",
+    files=f"the folder flower_photos with the folders {', '.join(_FLOWERS)}",
     # https://github.com/tensorflow/datasets: url_checksums/tf_flowers.txt
-    downloads=(
-        RemoteFile(
-            "http://download.tensorflow.org/example_images/flower_photos.tgz",
-            "4c54ace7911aaffe13a365c34f650e71dd5bf1be0a58b464e5a7183e3e595d9c",
-            unpack=True,
+    downloads={
+        "http://download.tensorflow.org/example_images/flower_photos.tgz": (
+            "4c54ace7911aaffe13a365c34f650e71dd5bf1be0a58b464e5a7183e3e595d9c"
         ),
-    ),
+    },
     class_names=_FLOWERS,
 )
 IMAGES = DataSet(
     name="images",
-    version=1,
     description="JPEG and PNG files of your own, in one folder per class",
     licence="your own",
-    gzip=True,
     splits=(
-        Split("train", 8, 8, "train"),
-        Split("eval", 1, 2, "eval"),
-        Split("test", 1, 2, "test"),
-        Split("train", 8, 8),
-        Split("eval", 1, 2),
-        Split("test", 1, 2),
+        *EIGHT_ONE_ONE,
+        *(replace(split, part=split.name) for split in EIGHT_ONE_ONE),
     ),
     read=read_images,
     files="a folder of images per class",

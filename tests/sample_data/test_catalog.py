@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from sample_data import catalog
-from sample_data.data_set import ALL, DataSet, Records, RemoteFile, Split
-from sample_data.manifest import MANIFEST_FILE
-from sluice.errors import DataError, UsageError
+from sample_data.data_set import ALL, DataSet, Records, Split
+from sample_data.shards import MANIFEST_FILE, load_intact
+from sluice.errors import UsageError
 from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
@@ -22,7 +22,6 @@ pytestmark = pytest.mark.unit
 RECORDS = [f"record {number}".encode() for number in range(12)]
 TOYS = DataSet(
     name="toys",
-    version=1,
     description="toys",
     licence="none",
     gzip=False,
@@ -83,17 +82,7 @@ def test_shards_splits_and_manifest(toys):
     assert stored["shards"][0] == manifest.shards[0].model_dump()
     # Files of no split do not matter.
     (toys / "training").touch()
-    assert catalog.verify(toys) == manifest
-
-
-def test_compression_does_not_change_the_digest_of_the_records(toys, register):
-    plain = catalog.make("toys", toys)
-    register(gzip=True, version=2)
-    compressed = catalog.make("toys", toys)
-    for before, after in zip(plain.shards, compressed.shards, strict=True):
-        assert before.records_sha256 == after.records_sha256
-        assert before.sha256 != after.sha256
-        assert after.name == f"{before.name}.gz"
+    assert load_intact(toys) == manifest
 
 
 def test_an_intact_directory_is_not_touched(toys):
@@ -122,41 +111,25 @@ def cut(size):
     return lambda path: path.write_bytes(path.read_bytes()[:size])
 
 
-def flip_a_bit(path):
-    content = bytearray(path.read_bytes())
-    content[-8] ^= 1
-    path.write_bytes(content)
-
-
-def text(content):
-    return lambda path: path.write_text(content)
-
-
-TRAIN, MANIFEST = "train-00001-of-00003.tfrecord", MANIFEST_FILE
+TRAIN = "train-00001-of-00003.tfrecord"
 
 
 @pytest.mark.parametrize(
-    ("name", "damage", "words"),
+    ("name", "damage"),
     [
-        (TRAIN, cut(-5), "ends within the record"),
-        (TRAIN, cut(24), "toys has changed: 1 records, not 2"),  # between two records
-        (TRAIN, flip_a_bit, "checksum"),
-        (TRAIN, Path.unlink, "toys is missing"),
-        ("train-00000-of-00001.tfrecord", Path.touch, "not in the manifest"),
-        (MANIFEST, Path.unlink, "No such file"),
-        (MANIFEST, text(""), "no readable manifest"),
-        (MANIFEST, text("[]"), "no readable manifest"),
-        (MANIFEST, text('{"format": 2}'), "no readable manifest"),
+        (TRAIN, cut(-5)),
+        (TRAIN, cut(24)),  # between two records
+        (TRAIN, Path.unlink),
+        ("train-00000-of-00001.tfrecord", Path.touch),
+        (MANIFEST_FILE, Path.unlink),
+        (MANIFEST_FILE, cut(-5)),
+        (MANIFEST_FILE, lambda path: path.write_text('{"format": 2}')),
     ],
 )
-def test_a_damaged_data_set_is_named_and_rewritten(toys, name, damage, words):
+def test_a_damaged_data_set_is_rewritten(toys, name, damage):
     made = catalog.make("toys", toys)
     intact = contents(toys)
     damage(toys / name)
-    with pytest.raises(DataError) as caught:
-        catalog.verify(toys)
-    assert words in str(caught.value)
-    assert str(caught.value.where).startswith(str(toys / name))
     assert catalog.make("toys", toys) == made
     assert contents(toys) == intact
 
@@ -166,7 +139,7 @@ def test_what_is_not_of_the_data_set_is_never_replaced(toys, tmp_path):
         catalog.make("toys", toys, source=tmp_path)
     toys.parent.mkdir()
     toys.write_text("mine")
-    with pytest.raises(UsageError, match="toys cannot be written: Not a directory"):
+    with pytest.raises(UsageError, match="toys cannot be made: Not a directory"):
         catalog.make("toys", toys)
     toys.unlink()
     toys.mkdir()
@@ -190,7 +163,7 @@ def test_a_failure_leaves_the_old_data(toys, register):
     with pytest.raises(RuntimeError, match="no source"):
         catalog.make("toys", toys, seed=18)
     assert times(toys) == before
-    assert catalog.verify(toys) == made
+    assert load_intact(toys) == made
 
 
 CONTENT = b"published" * 1000
@@ -214,14 +187,14 @@ def test_a_download_is_checked(toys, register, place):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         url = f"http://127.0.0.1:{server.server_address[1]}/{place}"
-        remote = RemoteFile(url, hashlib.sha256(CONTENT).hexdigest())
+        downloads = {url: hashlib.sha256(CONTENT).hexdigest()}
         read = []
 
         def parse(path, label):
             read.append((path / place).read_bytes())
             return TOYS.read(path, label)
 
-        register(files="published", downloads=(remote,), read=parse)
+        register(files="published", downloads=downloads, read=parse)
         try:
             if place == "file":
                 catalog.make("toys", toys)
@@ -231,14 +204,14 @@ def test_a_download_is_checked(toys, register, place):
         finally:
             server.shutdown()
     assert read == ([CONTENT] if place == "file" else [])
-    downloads = toys.parent / ".downloads" / "toys"
-    assert [x.name for x in downloads.iterdir()] == (["file"] if read else [])
+    folder = toys.parent / ".downloads" / "toys"
+    assert (folder / place).is_file() == bool(read)
 
 
 def test_nothing_heavy_is_imported():
     code = """
 import sys
-from sample_data import catalog, taxi
+from sample_data import catalog
 print({"tensorflow", "tfx", "apache_beam", "sklearn", "numpy"} & sys.modules.keys())
 """
     root = Path(catalog.__file__).parents[1]

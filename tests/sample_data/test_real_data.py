@@ -2,15 +2,17 @@
 
 import csv
 import functools
+import gzip
 import hashlib
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tfx
 
-from sample_data import catalog, taxi
+from sample_data import catalog, csv_files
 from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
@@ -45,6 +47,14 @@ def examples(directory, split):
     return [tf.train.Example.FromString(record.numpy()) for record in records]
 
 
+def records_digest(path):
+    """Digest of the records, each after its length; independent of compression."""
+    digest = hashlib.sha256()
+    for record in tfrecord.read(path):
+        digest.update(len(record).to_bytes(8, "little") + record)
+    return digest.hexdigest()
+
+
 def value(example, name):
     """The only value of a feature, None where it is missing."""
     if name not in example.features.feature:
@@ -64,8 +74,8 @@ def test_the_records_are_the_expected_ones(made, name, tmp_path):
     directory, manifest = made[name]
     counts, digest = EXPECTED[name]
     assert [shard.records for shard in manifest.shards] == counts
-    digests = "".join(shard.records_sha256 for shard in manifest.shards)
-    assert hashlib.sha256(digests.encode()).hexdigest() == digest
+    digests = [records_digest(directory / shard.name) for shard in manifest.shards]
+    assert hashlib.sha256("".join(digests).encode()).hexdigest() == digest
     # A second make gives the same bytes.
     assert catalog.make(name, tmp_path / name) == manifest
     for path in directory.iterdir():
@@ -91,7 +101,6 @@ def test_tensorflow_reads_every_record(made, name):
 
 
 def test_the_images_are_scikit_learns(made):
-    import numpy as np
     import tensorflow as tf
     from sklearn.datasets import load_digits
 
@@ -110,7 +119,7 @@ def test_the_images_are_scikit_learns(made):
 
 def source_rows():
     (folder,) = tfx.__path__
-    with open(Path(folder, taxi._SOURCE), newline="") as file:
+    with open(Path(folder).parent / csv_files._TAXI, newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -137,7 +146,7 @@ def test_the_label_is_exact_on_every_row():
     for row in rows:
         fare, tips = Decimal(row["fare"]), Decimal(row["tips"])
         on_the_limit += 5 * tips == fare > 0
-        assert taxi.features(row)["big_tip"] == [int(5 * tips > fare)], row
+        assert csv_files.big_tip(float(fare), float(tips)) == (5 * tips > fare), row
         assert fare or not tips
     assert on_the_limit == 165
 
@@ -151,3 +160,42 @@ def test_both_classes_are_in_every_split(made, split, counts):
     found = Counter(value(example, "big_tip") for example in examples(directory, split))
 
     assert (found[0], found[1]) == counts
+
+
+FASHION = Path("/usr/share/datasets/fashion-mnist")
+
+
+def published(name, header_bytes):
+    packed = FASHION / f"{name}.gz"
+    data = gzip.decompress(packed.read_bytes()) if packed.is_file() else b""
+    return np.frombuffer(
+        data or (FASHION / name).read_bytes(), np.uint8, offset=header_bytes
+    )
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(
+    not FASHION.is_dir(), reason="apt-get install dataset-fashion-mnist"
+)
+def test_fashion_mnist_has_the_published_images_and_labels(tmp_path):
+    import tensorflow as tf
+
+    made = catalog.make("fashion-mnist", tmp_path / "made", source=FASHION)
+    counts = {"train": 55_000, "eval": 5_000, "test": 10_000}
+    assert {split: made.records(split) for split in counts} == counts
+    assert made.class_names[9] == "Ankle boot"
+    assert records_digest(tmp_path / "made" / made.shards[0].name) == (
+        "47120371af5fdf0f02d22fbde43dc5cdf40d376d2c3e63788f10a1274ba7f7a1"
+    )
+    for prefix, splits in (("train", ("train", "eval")), ("t10k", ("test",))):
+        found = Counter(
+            (
+                tf.io.decode_png(value(item, "image")).numpy().tobytes(),
+                value(item, "label"),
+            )
+            for split in splits
+            for item in examples(tmp_path / "made", split)
+        )
+        pixels = published(f"{prefix}-images-idx3-ubyte", 16).reshape(-1, 28 * 28)
+        labels = published(f"{prefix}-labels-idx1-ubyte", 8)
+        assert found == Counter(zip(map(bytes, pixels), map(int, labels), strict=True))

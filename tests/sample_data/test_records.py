@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 from PIL import Image
 
 from sample_data import tf_example
-from sample_data.data_set import divide, shuffled_positions
+from sample_data.shards import divide, shuffled_positions
 from sluice.tfrecords.parse_tf_example import parse
 
 pytestmark = pytest.mark.unit
@@ -66,7 +66,7 @@ def test_every_pixel_of_an_array_survives(pixels, label):
     for source in (pixels, pixels[..., ::-1]):
         records = tf_example.image_records(source, np.full(len(source), label))
         for position, expected in enumerate(source):
-            features = parse(records[position]).features.feature
+            features = parse(records.make(position)).features.feature
             (image,) = features["image"].bytes_list.value
             assert np.array_equal(np.asarray(Image.open(io.BytesIO(image))), expected)
             assert list(features["label"].int64_list.value) == [label]

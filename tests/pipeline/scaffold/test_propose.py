@@ -22,7 +22,7 @@ from pipeline.scaffold.choose_label import choose_label
 from pipeline.scaffold.guess_splits import SplitGuess
 from pipeline.scaffold.propose import propose
 from pipeline.scaffold.sample import read_sample
-from sample_data import taxi
+from sample_data.csv_files import read_taxi
 from sample_data.tf_example import encode
 from schemas import loader
 from sluice.errors import DataError, UsageError
@@ -191,7 +191,8 @@ def test_a_requested_label(table):
 
 
 def test_the_proposal_for_taxi_is_near_the_reviewed_schema(tmp_path):
-    tfrecord.write(tmp_path / "taxi", iter(taxi.read_taxi(tmp_path, None)["all"]))
+    trips = read_taxi(tmp_path, None)["all"]
+    tfrecord.write(tmp_path / "taxi", map(trips.make, range(trips.count)))
     reviewed = loader.load(own_root() / "schemas" / "taxi" / "schema.pbtxt")
 
     sample = read_sample([tmp_path / "taxi"], per_file=20_000)
