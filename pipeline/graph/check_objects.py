@@ -26,7 +26,7 @@ from pipeline.config.train import EarlyStopping, KerasObject, ReduceOnPlateau, T
 from pipeline.training.build import load_function
 from pipeline.training.compile import make_loss, make_metrics, make_optimizer
 from pipeline.training.models.published_weights import find_published
-from pipeline.training.strategy.devices import choose_gpus
+from pipeline.training.strategy.distribution import choose_gpus
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import ConfigError, SluiceError, did_you_mean
 from sluice.metric_names import direction_of, result_name
@@ -249,9 +249,8 @@ def _check_model(model: str) -> None:
 def _check_weights(config: Config) -> None:
     file = config.weights_file
     if file and not file.is_file() and hasattr(tf.keras.applications, config.model):
-        published = find_published(config.model)
+        url, md5 = find_published(config.model)
         raise ConfigError(
             f"there is no file {file}; nothing is downloaded by itself",
-            hint=f"download {published.url}"
-            + (f" (MD5 {published.md5})" if published.md5 else ""),
+            hint=f"download {url}" + (f" (MD5 {md5})" if md5 else ""),
         )

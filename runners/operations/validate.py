@@ -24,7 +24,7 @@ from sluice.project import activate
 from sluice.workspace import locate
 
 if TYPE_CHECKING:
-    from pipeline.training.accelerator_check.check_accelerator import AcceleratorCheck
+    from pipeline.training.accelerator_check import AcceleratorCheck
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _check(valid: ValidConfig, accelerator: Literal["tpu", "gpu"]) -> Accelerato
     # Keras warns that this machine has no GPU.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     with hidden_native_logs():
-        from pipeline.training.accelerator_check.check_accelerator import (
+        from pipeline.training.accelerator_check import (
             check_accelerator,
         )
 

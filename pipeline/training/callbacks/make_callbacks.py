@@ -44,7 +44,7 @@ def make_callbacks(
     """
     early_stopping, plateau = train.early_stopping, train.reduce_on_plateau
     callbacks = [
-        StopOnNonFiniteLoss(training_input),
+        StopOnNonFiniteLoss(),
         LearningRateLog(),
         *map(_own, train.callbacks),
         CheckLogs(train),

@@ -6,19 +6,20 @@ only add overhead.
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.train import TPU_MULTIPLE, Train, batch_note
+from pipeline.config.train import TPU_MULTIPLE, Devices, Train, batch_note
 from pipeline.training.strategy.choice import (
     LOCAL_TPU,
     choose,
     find_tpu,
     read_cluster,
 )
-from pipeline.training.strategy.devices import configure_devices
 from sluice.errors import NodeError
 
 TPU_STEPS_PER_EXECUTION = 50
@@ -81,7 +82,7 @@ def choose_distribution(train: Train) -> Distribution:
       NodeError: the devices asked for are not there, or the batch cannot be divided
         over the replicas.
     """
-    physical = configure_devices(train.devices, train.replicas)
+    physical = _configure_devices(train.devices, train.replicas)
     device = physical[0].device_type
     tpu, cluster = find_tpu(), read_cluster()
     kind, why = choose(
@@ -143,3 +144,55 @@ def _connect(tpu: str) -> Any:
             f"the TPU {tpu!r} cannot be initialized: {reason}", where="train.strategy"
         ) from error
     return resolver
+
+
+def _configure_devices(settings: Devices, replicas: int | None = None) -> list[Any]:
+    """Configures this machine's devices, and returns the physical ones to train on.
+
+    These are the visible GPUs, else the CPU. With ``replicas`` the first of them is
+    divided into so many logical devices, and the others are left out.
+
+    Raises:
+      NodeError: TensorFlow refuses a setting, or has used the devices already.
+    """
+    tf.debugging.set_log_device_placement(settings.log_placement)
+    if settings.log_placement:
+        # TensorFlow prints placements to C's stdout, and a node's process ends without
+        # flushing it.
+        libc = ctypes.CDLL(None)
+        libc.setlinebuf(ctypes.c_void_p.in_dll(libc, "stdout"))
+    gpus = choose_gpus(settings.visible)
+    if replicas is not None:
+        gpus = gpus[:1]
+    parts, limit_mb = replicas or settings.logical or 1, settings.memory_limit_mb
+    try:
+        if settings.visible is not None or replicas is not None:
+            tf.config.set_visible_devices(gpus, "GPU")
+        for gpu in gpus if settings.memory_growth else []:
+            tf.config.experimental.set_memory_growth(gpu, True)
+        devices = gpus or tf.config.list_physical_devices("CPU")
+        for device in devices:
+            limit = limit_mb if gpus else None
+            if parts > 1 or limit is not None:
+                part = tf.config.LogicalDeviceConfiguration(limit)
+                tf.config.set_logical_device_configuration(device, [part] * parts)
+    except (RuntimeError, ValueError) as error:
+        raise NodeError(str(error), where="train.devices") from error
+    return devices
+
+
+def choose_gpus(visible: Sequence[int] | None) -> list[Any]:
+    """Returns this machine's GPUs of some numbers; None: all.
+
+    Raises:
+      NodeError: there is no GPU of a number.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    for number in visible or ():
+        if number >= len(gpus):
+            raise NodeError(
+                f"there is no GPU {number}: this machine has {len(gpus)}",
+                where="train.devices.visible",
+                hint="sluice doctor lists the devices",
+            )
+    return gpus if visible is None else [gpus[number] for number in visible]

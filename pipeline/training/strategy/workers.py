@@ -8,6 +8,7 @@ ignores SIGTERM meanwhile: when one dies, or has not started in time, all are ki
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -139,14 +140,15 @@ def run_tasks(task: Task, workers: int, parameter_servers: int = 0) -> None:
 
 def _free_addresses(jobs: dict[str, int]) -> dict[str, list[str]]:
     """Returns addresses of this machine for each task of some jobs."""
-    # All are open at once, so that no port is given twice.
-    probes = {
-        job: [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-        for job, count in jobs.items()
-    }
-    cluster: dict[str, list[str]] = {}
-    for job, sockets in probes.items():
-        cluster[job] = [f"127.0.0.1:{item.getsockname()[1]}" for item in sockets]
-        for item in sockets:
-            item.close()
-    return cluster
+    with contextlib.ExitStack() as stack:  # All are open at once: no port comes twice.
+        probes = {
+            job: [
+                stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+                for _ in range(count)
+            ]
+            for job, count in jobs.items()
+        }
+        return {
+            job: [f"127.0.0.1:{probe.getsockname()[1]}" for probe in opened]
+            for job, opened in probes.items()
+        }

@@ -91,7 +91,7 @@ def test_a_checkpoint_has_the_generators_of_random_layers(layer):
 def test_ops_in_functions_of_a_graph_are_found():
     import tensorflow as tf
 
-    from pipeline.training.accelerator_check.traced_step import ops_of
+    from pipeline.training.accelerator_check import ops_of
 
     @tf.function
     def step(x: Any) -> Any:
@@ -106,7 +106,7 @@ def test_preprocessing_is_traced_without_data():
     from google.protobuf import text_format
     from tensorflow_metadata.proto.v0 import schema_pb2
 
-    from pipeline.training.accelerator_check.traced_preprocessing import (
+    from pipeline.training.accelerator_check import (
         TracedPreprocessing,
     )
 

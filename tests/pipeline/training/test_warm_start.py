@@ -54,53 +54,49 @@ IMAGES = np.random.default_rng(3).random((4, 2))
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("mirrored", [False, True])
-def test_the_model_predicts_as_the_one_it_starts_from(tmp_path, form, mirrored):
+def test_the_model_predicts_as_the_one_it_starts_from(tmp_path, form):
     import tensorflow as tf
 
     from pipeline.training.warm_start import warm_start
 
     base = _model(seed=1)
     path = _save(base, tmp_path / form)
-    distribute = tf.distribute
-    strategy = (
-        distribute.MirroredStrategy(["CPU:0"])
-        if mirrored
-        else distribute.get_strategy()
-    )
-    with strategy.scope():
+    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
         model = _model(seed=2)
     assert not np.allclose(model(IMAGES), base(IMAGES))
     warm_start(model, "served", str(path))
     np.testing.assert_array_equal(model(IMAGES), base(IMAGES))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_another_architecture_names_the_layers(tmp_path, form):
+@pytest.mark.parametrize(
+    ("form", "what"),
+    [
+        ("exported", r"dense_1/kernel \[4, 5\]: only in the model\n"),
+        ("exported", r"more/kernel \[4, 4\]: only in the model\n"),
+        ("exported", r"dense_1/kernel \[4, 3\]: only in the one to start from\n"),
+        ("model.weights.h5", "do not fit the model.*more/kernel"),
+        ("weights.h5", "do not fit the model.*Layer count mismatch"),
+    ],
+)
+def test_another_architecture_names_the_layers(tmp_path, form, what):
     from pipeline.training.warm_start import warm_start
 
     path = _save(_model(units=3), tmp_path / form)
-    with pytest.raises(NodeError, match="another architecture") as caught:
+    with pytest.raises(NodeError, match=what) as caught:
         warm_start(_model(units=5, more=True), "latest", str(path))
-    message = str(caught.value)
-    shape = "[4, 5] in the model, [4, 3] in the one to start from"
-    if form == "exported":
-        assert f"dense_1/kernel: {shape}" in message
-        assert "more/kernel: [4, 4] in the model, missing in the one" in message
-    else:
-        assert "dense_1" in message
     assert caught.value.where == str(path)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_damaged_model_is_named(tmp_path, form):
+@pytest.mark.parametrize(
+    ("form", "what"), [("exported", "needs a SavedModel"), ("w.h5", "is damaged")]
+)
+def test_a_damaged_model_is_named(tmp_path, form, what):
     from pipeline.training.warm_start import warm_start
 
     path = _save(_model(), tmp_path / form)
     damaged = path / "saved_model.pb" if path.is_dir() else path
-    data = damaged.read_bytes()
-    damaged.write_bytes(data[: len(data) // 2])
-    with pytest.raises(NodeError, match="the model to start from cannot be read"):
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    with pytest.raises(NodeError, match=what):
         warm_start(_model(), "latest", str(path))
 
 

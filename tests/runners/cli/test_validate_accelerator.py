@@ -85,6 +85,6 @@ def test_a_warning_does_not_fail(make_model, sluice):
     assert "warning: train step: a TPU may refuse 64-bit floats: " in err
     valid, checked, assumed, unchecked = out.splitlines()
     assert valid.endswith("digits.yaml: valid")
-    assert checked.startswith("tpu: train and eval step compiled by XLA: float32, ")
+    assert checked.startswith("tpu: executions of 50 steps traced and ")
     assert assumed == "assumed: 8 replicas"
     assert unchecked.startswith("not checked: ")

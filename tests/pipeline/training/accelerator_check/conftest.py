@@ -14,7 +14,7 @@ from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
 
 if TYPE_CHECKING:
-    from pipeline.training.accelerator_check.check_accelerator import AcceleratorCheck
+    from pipeline.training.accelerator_check import AcceleratorCheck
 
 MODELS = Path(__file__).with_name("refused_models.py")
 CONFIG = """
@@ -64,7 +64,7 @@ def check(refused: Path) -> Check:
     ) -> AcceleratorCheck:
         import tensorflow as tf
 
-        from pipeline.training.accelerator_check.check_accelerator import (
+        from pipeline.training.accelerator_check import (
             check_accelerator,
         )
 

@@ -16,7 +16,10 @@ pytestmark = pytest.mark.tf
         ("random_size", "with op RandomUniform must be a compile-time constant"),
         ("loop", "does not have its maximum_iteration set"),
         ("looks", "No registered 'LookupTableFindV2' OpKernel"),
-        ("many", "the host would be called within the step: tf.py_function in model"),
+        (
+            "many",
+            "be called within the step: tf.py_function in while/model/python/",
+        ),
     ],
 )
 def test_the_first_error_of_the_compiler_is_told(check, model, message):
@@ -35,18 +38,18 @@ def test_wide_floats_and_sizes_that_depend_on_values_are_warnings(check):
 def test_a_model_that_a_tpu_takes_passes(check):
     options = ("train.precision=mixed_float16", "train.steps_per_execution=4")
     found = check("tpu", *options)
-    assert (found.refused, found.warnings) == ((), ())
+    assert (found.refused, found.warnings) == ([], [])
     assert found.checked == (
-        "train and eval step compiled by XLA: mixed_float16, 4 steps per execution, "
+        "executions of 4 steps traced and the step compiled by XLA: mixed_float16, "
         "8 examples per replica; a multiple of 128 would use the TPU better"
     )
-    assert found.assumptions == ("8 replicas",)
+    assert found.assumptions == ["8 replicas"]
 
 
 def test_a_low_precision_output_is_a_warning(check):
     overrides = ("train.precision=mixed_bfloat16", "model=refused_models:half_output")
     found = check("tpu", *overrides)
-    assert found.refused == ()
+    assert found.refused == []
     assert "output is bfloat16" in found.warnings[0]
 
 
@@ -69,7 +72,7 @@ def test_an_exception_of_the_model_is_refused(check, override, message):
 
 def test_on_a_gpu_calls_of_the_host_are_warnings(check):
     found = check("gpu", "model=refused_models:many")
-    assert found.refused == ()
+    assert found.refused == []
     assert "tf.py_function" in found.warnings[0] and "tf.print" in found.warnings[0]
 
 
@@ -102,4 +105,4 @@ def test_another_strategy_than_the_accelerators_is_a_warning(check):
     ids=lambda path: path.stem,
 )
 def test_bundled_configs_pass_on_a_tpu(check, config):
-    assert check("tpu", "train.precision=mixed_bfloat16", config=config).refused == ()
+    assert check("tpu", "train.precision=mixed_bfloat16", config=config).refused == []

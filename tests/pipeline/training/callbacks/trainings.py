@@ -51,7 +51,6 @@ def train(
     data: Path,
     *,
     hidden_units: tuple[int, ...] = (),
-    checkpoint_dir: str | None = None,
     tensorboard_dir: str | None = None,
     **given: Any,
 ) -> tuple[dict[str, list[float]], Any]:
@@ -60,13 +59,11 @@ def train(
     Args:
       data: as ``write_examples`` writes it.
       hidden_units: of the model.
-      checkpoint_dir: of checkpoints.
       tensorboard_dir: of TensorBoard's logs.
       given: section ``train`` of the config.
     """
     from pipeline.training.build import build_model, model_inputs
     from pipeline.training.callbacks.make_callbacks import make_callbacks
-    from pipeline.training.callbacks.non_finite_loss import explaining
     from pipeline.training.compile import compile_model
     from pipeline.training.fit import fit_model
     from pipeline.training.input.training_input import make_input
@@ -95,12 +92,5 @@ def train(
         distribution=distribution,
     )
     callbacks = make_callbacks(section, training_input, tensorboard_dir)
-    with explaining(callbacks):
-        history = fit_model(
-            model,
-            training_input,
-            section.epochs,
-            callbacks,
-            checkpoint_dir=checkpoint_dir,
-        )
+    history = fit_model(model, training_input, section.epochs, callbacks)
     return history, model

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.config.train import Train
+from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import SluiceError
 from tests.kit.forked_command import call_as_node
 
@@ -36,6 +37,7 @@ def train(given, result):
 
     from pipeline.training.strategy.distribution import choose_distribution
 
+    exclude_keras_from_autograph()
     train = Train.model_validate({"batch_size": BATCH, **given})
     try:
         distribution = choose_distribution(train)

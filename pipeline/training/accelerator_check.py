@@ -1,0 +1,341 @@
+"""Accelerator check: whether a TPU or a GPU would take a training, without having one.
+
+What ``fit`` traces, an execution of one or more steps, is traced on this machine's CPU,
+and for a TPU the step in it is compiled by XLA: a TPU compiles the step, and the loop
+around it runs on the host. No data, no workspace and no accelerator is needed.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import tensorflow as tf
+from tensorflow_metadata.proto.v0 import schema_pb2
+from tensorflow_transform import impl_helper, schema_inference
+from tensorflow_transform.tf_metadata import schema_utils
+
+from pipeline.config.config import Config
+from pipeline.config.features import (
+    FeatureSet,
+    Vocabulary,
+    identifier,
+    transformed_name,
+)
+from pipeline.config.train import TPU_MULTIPLE, Train, batch_note
+from pipeline.training.build import build_model, load_function, model_inputs
+from pipeline.training.compile import compile_model
+from pipeline.training.fine_tune import freeze, unfreeze
+from pipeline.training.models import ModelInputs
+from pipeline.training.strategy.distribution import (
+    TPU_STEPS_PER_EXECUTION,
+    Distribution,
+)
+from sluice.errors import NodeError, SluiceError
+from sluice.secrets import resolve
+
+PREPROCESSING = "pipeline.training.preprocessing:preprocessing_fn"
+# Of a TPU; a slice of v2 or v3 has at least 8.
+REPLICAS = 8
+# Only the data tells them.
+VOCABULARY_SIZE = 1000
+_STEPS_PER_EPOCH = 1000
+
+UNCHECKED = {
+    "tpu": (
+        "ops and dtypes that XLA takes on the CPU but not on a TPU",
+        "the TPU's memory, speed and numerical differences",
+        "the connection to the TPU, its replicas' communication, and the input",
+    ),
+    "gpu": (
+        "the GPU's memory, speed and numerical differences",
+        "its driver and CUDA libraries (see sluice doctor)",
+        "communication between replicas, and the input",
+    ),
+}
+
+_HOST_CALLS = {
+    "EagerPyFunc": "tf.py_function",
+    "PyFunc": "tf.numpy_function",
+    "PyFuncStateless": "tf.numpy_function",
+    "PrintV2": "tf.print",
+    "StringFormat": "tf.print",
+}
+_WIDE = (tf.float64, tf.complex128)
+# Those with a kernel of XLA whose outputs have a size that depends on values.
+_DYNAMIC = ("DynamicPartition", "NonMaxSuppressionV3", "Unique", "UniqueV2", "Where")
+_NODE = re.compile(r"\{\{node ([^}]+)\}\}")
+
+
+@dataclass
+class AcceleratorCheck:
+    """What an accelerator refuses in a training, or may refuse.
+
+    Attributes:
+      checked: what was compiled or traced, in a line.
+      refused: with which training would fail.
+      warnings: with which it may fail, or be slow.
+      assumptions: what only the data or the accelerator would tell.
+      unchecked: what cannot be checked on this machine.
+    """
+
+    accelerator: str
+    unchecked: tuple[str, ...]
+    checked: str = ""
+    refused: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
+
+
+def check_accelerator(
+    config: Config, schema: schema_pb2.Schema, accelerator: Literal["tpu", "gpu"]
+) -> AcceleratorCheck:
+    """Traces the steps of a config's training, and compiles them for a TPU.
+
+    Everything runs on the CPU. A process that has used a GPU before cannot do this.
+    """
+    tf.config.set_visible_devices([], "GPU")
+    check = AcceleratorCheck(accelerator, UNCHECKED[accelerator])
+    distribution = _one_replica(config.train, check)
+    doing = ""
+    try:
+        for step in _steps(config, schema, distribution, check):
+            doing = step
+    except Exception as error:  # The user's code may raise anything.
+        kind = "" if isinstance(error, SluiceError) else f"{type(error).__name__}: "
+        check.refused.append(f"{doing}: {kind}{error}")
+    return check
+
+
+def _steps(
+    config: Config,
+    schema: schema_pb2.Schema,
+    distribution: Distribution,
+    check: AcceleratorCheck,
+) -> Iterator[str]:
+    """Checks step by step, and yields before each what its exception would mean."""
+    train, features = config.train, config.feature_set
+    function = config.preprocessing or PREPROCESSING
+    yield f"{function} does not give the model's inputs"
+    transformed = TracedPreprocessing(function, schema, features)
+    inputs = model_inputs(features, transformed)
+    check.assumptions += transformed.assumptions
+    yield f"{config.model_path} cannot build the model"
+    params = resolve(config.model_params)
+    if config.weights_file is not None:
+        params = {**params, "weights": str(config.weights_file)}
+    model = build_model(
+        config.model_path,
+        params,
+        inputs,
+        distribution,
+        seed=train.seed,
+        precision=train.precision,
+    )
+    for tensor in model.outputs or ():
+        if tensor.dtype != tf.float32:
+            check.warnings.append(
+                f"the model's output is {tensor.dtype.name}: give its last layer "
+                "dtype='float32', so that loss and metrics are computed in it"
+            )
+    if train.fine_tune is not None:
+        yield "no such layers can be frozen"
+        freeze(model, train.fine_tune.freeze)
+        if train.fine_tune.unfreeze_after is not None:
+            # The second phase has all ops of the first one.
+            unfreeze(model, train.fine_tune.freeze)
+    yield "the model cannot be compiled"
+    compile_model(
+        model,
+        train,
+        features.label,
+        steps_per_epoch=_STEPS_PER_EPOCH,
+        distribution=distribution,
+    )
+    model.optimizer.build(model.trainable_variables)
+    # As the input makes them: an evaluation with static shapes is padded.
+    own = train.sample_weight is not None
+    weighted = {
+        "train": own or train.class_weights is not None,
+        "eval": own or distribution.static_shapes,
+    }
+    for name in ("train", "eval"):
+        yield f"the {name} step cannot be traced"
+        batch = _batch_spec(inputs, distribution.batch_size, weighted=weighted[name])
+        _check_step(model, name, batch, check)
+        if check.refused:  # The eval step would mostly repeat it.
+            break
+
+
+def _one_replica(train: Train, check: AcceleratorCheck) -> Distribution:
+    """Returns the distribution of one replica, as on the accelerator."""
+    tpu = check.accelerator == "tpu"
+    if train.strategy != "auto" and tpu != (train.strategy == "tpu"):
+        name = check.accelerator.upper()
+        what = f"with train.strategy {train.strategy} no {name} would be used"
+        check.warnings.append(what)
+    replicas = REPLICAS if tpu else 1
+    try:
+        size = train.global_batch_size(replicas, TPU_MULTIPLE if tpu else 1)
+        size //= replicas
+    except NodeError as error:
+        # On fewer replicas it may be divisible.
+        replicas, size = 1, train.global_batch_size(1)
+        found = check.refused if size % TPU_MULTIPLE else check.warnings
+        found.append(f"{error.what}; try {error.hint}")
+    if train.batch_per_replica is None:
+        check.assumptions.append(f"{replicas} replica{'s' * (replicas > 1)}")
+    steps = train.steps_per_execution or (TPU_STEPS_PER_EXECUTION if tpu else 1)
+    execution = f"executions of {steps} steps" if steps > 1 else "train and eval step"
+    check.checked = ", ".join(
+        [
+            f"{execution} traced{' and the step compiled by XLA' * tpu}: "
+            f"{train.precision}",
+            (batch_note(size) if tpu else None) or f"{size} examples per replica",
+        ]
+    )
+    kind = "tpu" if tpu else "one_device"
+    return Distribution(tf.distribute.get_strategy(), kind, "", size, steps)
+
+
+def _check_step(
+    model: tf.keras.Model, name: str, batch: Any, check: AcceleratorCheck
+) -> None:
+    tpu = check.accelerator == "tpu"
+    layers = {module.name for module in model.submodules}
+    called, wide, dynamic = [], [], []
+    for op in ops_of(_trace_execution(model, name, batch)):
+        if op.type in _HOST_CALLS:
+            called.append(f"{_HOST_CALLS[op.type]} in {op.name}")
+        # Keras' own ops, such as Unique for the gradient of a lookup, run on TPUs.
+        if not tpu or not layers.intersection(op.name.split("/")[:-1]):
+            continue
+        if any(tensor.dtype in _WIDE for tensor in op.outputs):
+            wide.append(op.name)
+        if op.type in _DYNAMIC:
+            dynamic.append(op.name)
+    on_host = "the host would be called within the step"
+    by_value = "a TPU may refuse outputs whose size depends on values"
+    for what, ops, found in (
+        (on_host, called, check.refused if tpu else check.warnings),
+        ("a TPU may refuse 64-bit floats", wide, check.warnings),
+        (by_value, dynamic, check.warnings),
+    ):
+        if ops:
+            more = f" and {len(ops) - 5} more" if len(ops) > 5 else ""
+            found.append(f"{name} step: {what}: {', '.join(ops[:5])}{more}")
+    if tpu and not called and (error := _compile_step(model, name, batch)):
+        check.refused.append(f"{name} step: XLA cannot compile it: {error}")
+
+
+def _batch_spec(inputs: ModelInputs, batch_size: int, *, weighted: bool) -> Any:
+    """Returns the specs of (features, class ids) or (features, class ids, weights)."""
+    features = {
+        name: tf.TensorSpec((batch_size, *shape), inputs.dtypes[name])
+        for name, shape in inputs.shapes.items()
+    }
+    labels = tf.TensorSpec((batch_size, 1), tf.int64)
+    weights = tf.TensorSpec((batch_size,), tf.float32)
+    return (features, labels, weights) if weighted else (features, labels)
+
+
+def _trace_execution(model: tf.keras.Model, name: str, batch: Any) -> Any:
+    """Returns the graph that ``fit`` or its validation runs, with its loop of steps."""
+    make = model.make_train_function if name == "train" else model.make_test_function
+    dataset = tf.data.Dataset.range(1).map(lambda _: _zeros(batch))
+    return tf.function(make(force=True)).get_concrete_function(iter(dataset)).graph
+
+
+def _compile_step(model: tf.keras.Model, name: str, batch: Any) -> str | None:
+    """Compiles a step with XLA for the CPU, and returns the first error."""
+    step = model.train_step if name == "train" else model.test_step
+    # The compiler's interface takes no nested specs.
+    specs = tf.nest.flatten(batch)
+
+    @tf.function(jit_compile=True)
+    def run_step(*tensors: tf.Tensor) -> Any:
+        return step(tf.nest.pack_sequence_as(batch, tensors))
+
+    try:
+        run_step.experimental_get_compiler_ir(*specs)(stage="hlo", platform_name="CPU")
+        return None
+    except (ValueError, tf.errors.OpError) as error:
+        message = str(error).removeprefix("Failed getting HLO text: '")
+    if message.startswith("RET_CHECK"):
+        # Of a table, whose op is only named when the step is called.
+        try:
+            run_step(*_zeros(specs))
+        except tf.errors.OpError as error:
+            message = str(error)
+    first, nodes = message.partition("\n")[0], _NODE.findall(message)
+    return first if not nodes or nodes[-1] in first else f"{first} ({nodes[-1]})"
+
+
+def _zeros(specs: Any) -> Any:
+    return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
+
+
+def ops_of(graph: Any) -> Iterator[tf.Operation]:
+    """Yields the ops of a function, and those of its loops and functions."""
+    for op in graph.get_operations():
+        yield op
+        for definition in op.op_def.attr:
+            if definition.type not in ("func", "list(func)"):
+                continue
+            value = op.get_attr(definition.name)
+            for function in value if isinstance(value, list) else [value]:
+                # There is no public way from a function's name to its graph
+                # (TensorFlow 2.16 and 2.21).
+                known = graph._get_function(function.name)
+                if known is not None:
+                    yield from ops_of(known.graph)
+
+
+class TracedPreprocessing:
+    """Stands in for the ``tft.TFTransformOutput`` of a Transform that has not run.
+
+    The preprocessing function is traced as Transform traces it. What only the data
+    tells, the sizes of vocabularies, is assumed.
+
+    Attributes:
+      assumptions: the assumed sizes, one line each.
+    """
+
+    def __init__(
+        self, function: str, schema: schema_pb2.Schema, feature_set: FeatureSet
+    ) -> None:
+        preprocessing_fn = functools.partial(
+            load_function(function),
+            custom_config={"feature_set": feature_set.model_dump()},
+        )
+        raw = schema_utils.schema_as_feature_spec(schema).feature_spec
+        # Public functions of Transform need data, and a run of Beam (1.16 and 1.21).
+        with tempfile.TemporaryDirectory() as directory:
+            graph, _, outputs = impl_helper.trace_preprocessing_function(
+                preprocessing_fn,
+                impl_helper.get_type_specs_from_feature_specs(raw),
+                use_tf_compat_v1=False,
+                base_temp_dir=directory,
+            )
+        self._schema = schema_inference.infer_feature_schema(outputs, graph)
+        self._sizes = {
+            identifier(transformed_name(name)): spec.top_k or VOCABULARY_SIZE
+            for name, spec in feature_set.features.items()
+            if isinstance(spec, Vocabulary)
+        }
+        self.assumptions = [
+            f"{size:,} values in the vocabulary {name}"
+            for name, size in self._sizes.items()
+        ]
+
+    def transformed_feature_spec(self) -> dict[str, Any]:
+        """Returns the parsing spec of the transformed examples."""
+        return dict(schema_utils.schema_as_feature_spec(self._schema).feature_spec)
+
+    def vocabulary_size_by_name(self, name: str) -> int:
+        """Returns the assumed number of values in a vocabulary."""
+        return self._sizes[name]
