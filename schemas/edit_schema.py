@@ -1,4 +1,4 @@
-"""Accepts what data shows into a reviewed schema, and edits its text.
+"""Writes schemas as protobuf text, and accepts into one what data shows.
 
 TFDV's ``update_schema`` proposes the new feature; only the fields that a kind of
 anomaly is about are taken from it. In the text only the block of the feature or of its
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from google.protobuf import text_format
+from google.protobuf.message import Message
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from schemas.data_statistics import import_tfdv
-from schemas.features import string_domain
-from schemas.schema_text import block
+from schemas.loader import string_domain
 from sluice.errors import ConfigError
 
 # By kind of anomaly (``components.data_verdict.anomaly_kind``), the fields of a feature
@@ -32,6 +32,7 @@ FIELDS = {
 ACCEPTABLE = (*FIELDS, "new_value", "new_feature")
 
 _ANY_SIZE = 1_000_000
+_FIRST = ("name", "type", "presence", "shape", "value_count")
 _TOKEN = re.compile(
     r"""\#[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
     r"""|(?P<field>\w+)\s*:?\s*[{<]|[{}<>]"""
@@ -160,8 +161,7 @@ def edit_text(
     raise ConfigError(
         f"this schema's text cannot be edited safely; nothing was written: {problem}",
         where=where,
-        hint="edit the file by hand, or write its features in the usual form: "
-        "feature { name: ... type: ... }",
+        hint="edit the file by hand",
     )
 
 
@@ -183,3 +183,48 @@ def _find_block(text: str, field: str, name: str) -> tuple[int, int]:
             if [item.name for item in getattr(part, field)] == [name]:
                 return start, token.end()
     raise LookupError(f"no {field} {name!r}")
+
+
+def schema_text(schema: schema_pb2.Schema) -> str:
+    """Returns a schema as text: a block per feature, its domain below it."""
+    rest = schema_pb2.Schema()
+    rest.CopyFrom(schema)
+    del rest.feature[:], rest.string_domain[:]
+    domains = {domain.name: domain for domain in schema.string_domain}
+    blocks = [_printable(rest)] if rest.ListFields() else []
+    for feature in schema.feature:
+        blocks.append(block("feature", feature))
+        if domain := domains.pop(feature.domain, None):
+            blocks.append(block("string_domain", domain))
+    blocks += [block("string_domain", domain) for domain in domains.values()]
+    return "\n\n".join(blocks) + "\n"
+
+
+def block(name: str, message: Message) -> str:
+    """Returns ``name { ... }`` with one line per field of a message."""
+    order = {field: place for place, field in enumerate(_FIRST)}
+    fields = sorted(
+        message.ListFields(), key=lambda item: order.get(item[0].name, len(order))
+    )
+    lines = [f"{name} {{"]
+    for descriptor, value in fields:
+        repeated = descriptor.label == descriptor.LABEL_REPEATED
+        for item in value if repeated else [value]:
+            one: Any = type(message)()
+            if repeated:
+                getattr(one, descriptor.name).append(item)
+            elif descriptor.message_type is not None:
+                getattr(one, descriptor.name).CopyFrom(item)
+            else:
+                setattr(one, descriptor.name, item)
+            lines.append(f"  {_printable(one, as_one_line=True)}")
+    return "\n".join([*lines, "}"])
+
+
+def _printable(message: Message, *, as_one_line: bool = False) -> str:
+    """Returns a message as text, escaped if a character cannot be printed."""
+    text, escaped = (
+        text_format.MessageToString(message, as_one_line=as_one_line, as_utf8=as_utf8)
+        for as_utf8 in (True, False)
+    )
+    return (text if text.replace("\n", "").isprintable() else escaped).strip()

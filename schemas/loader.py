@@ -1,4 +1,4 @@
-"""Loads a reviewed schema without TensorFlow.
+"""Loads a reviewed schema without TensorFlow, and reads properties of its features.
 
 An invalid file is rejected with the line, before a run starts. Data is not compared
 with the schema here.
@@ -8,17 +8,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from google.protobuf import text_format
-from google.protobuf.message import Error as ProtobufError
 from google.protobuf.message import Message
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.features import string_domain
 from sluice.errors import ConfigError, did_you_mean
+
+# Environments of training and serving data.
+TRAINING, SERVING = "TRAINING", "SERVING"
+
+# TFDV does not validate features in other stages.
+LIVE_STAGES = {
+    schema_pb2.UNKNOWN_STAGE,
+    schema_pb2.BETA,
+    schema_pb2.PRODUCTION,
+    schema_pb2.VALIDATION_DERIVED,
+}
+
+Bounds = tuple[float | None, float | None]
+
+# A larger categorical domain, such as census tracts, is not a list of classes.
+MAX_CLASSES = 10_000
 
 _FRACTIONS = {
     "min_fraction",
@@ -49,10 +63,7 @@ def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
     if isinstance(message, schema_pb2.DatasetConstraints):
         for key in ("num_examples_drift_comparator", "num_examples_version_comparator"):
             if message.HasField(key):
-                yield (
-                    f"{path}.{key} is not measured: set validate.max_count_change in "
-                    "the config"
-                )
+                yield f"{path}.{key} is not measured: set validate.max_count_change"
     for field, value in message.ListFields():
         place = f"{path}.{field.name}".removeprefix(".")
         if field.message_type is None:
@@ -78,16 +89,11 @@ def _unmeasured(feature: schema_pb2.Feature, path: str) -> Iterator[str]:
         if feature.HasField(key) and not any(x.HasField("threshold") for x in limits):
             yield f"{path}.{key} has no threshold"
         if feature.type in _NUMBERS and comparator.HasField("infinity_norm"):
-            yield (
-                f"{path}.{key}.infinity_norm is not measured on numbers: write "
-                "jensen_shannon_divergence"
-            )
+            what = "is not measured on numbers: write jensen_shannon_divergence"
+            yield f"{path}.{key}.infinity_norm {what}"
     for key in ("minimum_supported_image_fraction", "max_image_byte_size"):
         if getattr(feature.image_domain, key):
-            yield (
-                f"{path}.image_domain.{key} is not measured: let examples.images in "
-                "the config check every image"
-            )
+            yield f"{path}.image_domain.{key} is not measured: set examples.images"
 
 
 def _invalid_limit(message: Message, name: str, value: Any) -> str | None:
@@ -106,10 +112,6 @@ def _invalid_limit(message: Message, name: str, value: Any) -> str | None:
         if message.HasField(other) and low > value:
             return f"is {value}, less than {other}, which is {low}"
     return None
-
-
-# A larger categorical domain, such as census tracts, is not a list of classes.
-MAX_CLASSES = 10_000
 
 
 def load(path: str | Path) -> schema_pb2.Schema:
@@ -131,11 +133,8 @@ def read_text(path: str | Path) -> str:
     try:
         return Path(path).read_bytes().decode("utf-8")
     except OSError as error:
-        raise ConfigError(
-            f"the schema cannot be read: {error.strerror or error}",
-            where=path,
-            hint="check the key `schema` of the config",
-        ) from error
+        what = f"the schema cannot be read: {error.strerror or error}"
+        raise ConfigError(what, where=path) from error
     except UnicodeDecodeError as error:
         raise _not_a_schema(path, f"byte {error.start} is not UTF-8 text") from error
 
@@ -144,24 +143,15 @@ def parse(text: str, path: str | Path) -> schema_pb2.Schema:
     """Returns the schema of a text; raises as ``load`` does, with the path."""
     try:
         schema = text_format.Parse(text, schema_pb2.Schema())
-        # TFDV gets it serialized; protobuf cannot read messages nested more than 100
-        # deep, which it can write.
-        schema_pb2.Schema.FromString(schema.SerializeToString())
     except text_format.ParseError as error:
         line = error.GetLine()
         where = path if line is None else f"{path}, line {line}"
         raise _not_a_schema(where, str(error)) from error
-    except (RecursionError, ProtobufError) as error:
-        raise _not_a_schema(path, "messages nested more than 100 deep") from error
     if not schema.feature:
         raise _not_a_schema(path, "it declares no feature")
     if invalid := [*invalid_entries(schema), *_invalid_names(schema)]:
-        raise ConfigError(
-            "the schema has entries that cannot work",
-            where=path,
-            examples=invalid,
-            hint="correct or remove them",
-        )
+        what = "the schema has entries that cannot work"
+        raise ConfigError(what, where=path, examples=invalid)
     return schema
 
 
@@ -184,7 +174,7 @@ def class_values(schema: schema_pb2.Schema, name: str) -> list[int] | list[str] 
         known = feature_names(schema)
         raise ConfigError(
             f"the schema has no feature named {name!r}",
-            expected=f"one of its features: {', '.join(known)}",
+            examples=known,
             hint=did_you_mean(name, known),
         )
     values: list[int] | list[str] | None = None
@@ -205,6 +195,57 @@ def has_one_value(feature: schema_pb2.Feature) -> bool:
     return feature.value_count.max == 1
 
 
+def live_features(schema: schema_pb2.Schema) -> list[schema_pb2.Feature]:
+    """Returns the schema's features that TFDV validates, in its order."""
+    return [
+        feature
+        for feature in schema.feature
+        if feature.lifecycle_stage in LIVE_STAGES and not feature.deprecated
+    ]
+
+
+def string_domain(
+    feature: schema_pb2.Feature, schema: schema_pb2.Schema
+) -> schema_pb2.StringDomain | None:
+    """Returns the feature's inline or named string domain; None if it has neither."""
+    if feature.HasField("string_domain"):
+        return feature.string_domain
+    named = (item for item in schema.string_domain if item.name == feature.domain)
+    return next(named, None) if feature.HasField("domain") else None
+
+
+def number_bounds(feature: schema_pb2.Feature) -> Bounds | None:
+    """Returns the domain's minimum and maximum, None for an open end.
+
+    None if the feature has no numeric domain.
+    """
+    key = feature.WhichOneof("domain_info")
+    if key not in ("int_domain", "float_domain"):
+        return None
+    domain = getattr(feature, key)
+    return (
+        domain.min if domain.HasField("min") else None,
+        domain.max if domain.HasField("max") else None,
+    )
+
+
+def without_values(
+    schema: schema_pb2.Schema, sensitive: Collection[str]
+) -> schema_pb2.Schema:
+    """Returns a copy in which sensitive features have no domain."""
+    found = schema_pb2.Schema()
+    found.CopyFrom(schema)
+    for feature in found.feature:
+        domain = feature.WhichOneof("domain_info")
+        if feature.name in sensitive and domain not in (None, "image_domain"):
+            feature.ClearField(domain)
+    used = {feature.domain for feature in found.feature}
+    kept = [domain for domain in found.string_domain if domain.name in used]
+    del found.string_domain[:]
+    found.string_domain.extend(kept)
+    return found
+
+
 def _invalid_names(schema: schema_pb2.Schema) -> Iterator[str]:
     """Yields features that are declared twice or have an undeclared domain."""
     for name, count in Counter(feature_names(schema)).items():
@@ -220,9 +261,5 @@ def _invalid_names(schema: schema_pb2.Schema) -> Iterator[str]:
 
 
 def _not_a_schema(where: Path | str, actual: str) -> ConfigError:
-    return ConfigError(
-        f"this file is not a schema: {actual}",
-        where=where,
-        expected="protobuf text of a tensorflow.metadata.v0.Schema, such as "
-        "schemas/digits/schema.pbtxt",
-    )
+    what = f"this file is not a schema, protobuf text such as TFDV writes: {actual}"
+    return ConfigError(what, where=where)

@@ -7,16 +7,9 @@ from collections.abc import Collection
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.features import number_bounds, string_domain
+from schemas.loader import LIVE_STAGES, number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
-
-_NORMAL_STAGES = ("PRODUCTION", "BETA", "UNKNOWN_STAGE")
-_COMPARATORS = {
-    "infinity_norm": "L-infinity",
-    "jensen_shannon_divergence": "Jensen-Shannon",
-    "normalized_abs_difference": "normalized difference",
-}
 
 
 def show_schema(
@@ -54,9 +47,10 @@ def _values(feature: schema_pb2.Feature) -> str:
 
 
 def _presence(feature: schema_pb2.Feature) -> str:
-    stage = schema_pb2.LifecycleStage.Name(feature.lifecycle_stage)
-    if feature.deprecated or stage not in _NORMAL_STAGES:
-        return "deprecated" if feature.deprecated else stage.lower()
+    if feature.deprecated:
+        return "deprecated"
+    if feature.lifecycle_stage not in LIVE_STAGES:
+        return schema_pb2.LifecycleStage.Name(feature.lifecycle_stage).lower()
     fraction, count = feature.presence.min_fraction, feature.presence.min_count
     if fraction:
         return "all" if fraction >= 1 else f">= {100 * fraction:.6g} %"
@@ -87,8 +81,6 @@ def _domain(
         limited = low is not None or high is not None
         parts = ["a range (sensitive)" if sensitive else _bounds(low, high)] * limited
         parts += ["categorical"] * domain.is_categorical
-        if kind == "float_domain":
-            parts += ["no NaN"] * domain.disallow_nan + ["no inf"] * domain.disallow_inf
         return ", ".join(parts)
     return kind.removesuffix("_domain").replace("_", " ") if kind else ""
 
@@ -116,8 +108,7 @@ def _environments(feature: schema_pb2.Feature, schema: schema_pb2.Schema) -> str
 
 def _comparators(feature: schema_pb2.Feature) -> str:
     return ", ".join(
-        f"{name} {_COMPARATORS[field.name]} <= {norm.threshold:g}"
+        f"{name} {field.name} <= {norm.threshold:g}"
         for name in ("drift", "skew")
         for field, norm in getattr(feature, f"{name}_comparator").ListFields()
-        if field.name in _COMPARATORS
     )

@@ -30,7 +30,7 @@ from components.data_verdict.schema_rows import (
     features_of,
     one_line,
 )
-from schemas.features import SERVING, TRAINING, live_features
+from schemas.loader import SERVING, TRAINING, live_features
 from sluice.record.verdict import Check
 
 _Measures = anomalies_pb2.DriftSkewInfo.Measurement

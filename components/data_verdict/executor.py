@@ -25,8 +25,8 @@ from components.data_verdict.policy import Settings
 from components.data_verdict.schema_rows import Statistics
 from components.data_verdict.search_records import add_examples
 from components.tfrecord_gen.report import Report
-from schemas.features import SERVING as SERVING_ENVIRONMENT
-from schemas.features import TRAINING as TRAINING_ENVIRONMENT
+from schemas.loader import SERVING as SERVING_ENVIRONMENT
+from schemas.loader import TRAINING as TRAINING_ENVIRONMENT
 from sluice.record.verdict import Verdict
 from sluice.splits import (
     BASELINE_DIR,

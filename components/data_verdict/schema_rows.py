@@ -14,7 +14,7 @@ from typing import TypeAlias
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
 from components.data_verdict.anomaly_kind import KINDS, anomaly, anomaly_kind
-from schemas.features import live_features, number_bounds, string_domain
+from schemas.loader import live_features, number_bounds, string_domain
 from sluice.printable import printable
 from sluice.record.verdict import Check
 

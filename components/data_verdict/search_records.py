@@ -20,7 +20,7 @@ from components.data_verdict.schema_rows import number_of_values
 from components.tfrecord_gen.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.scan import valid_records
-from schemas.features import number_bounds, string_domain
+from schemas.loader import number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
 from sluice.record.verdict import Check

@@ -39,10 +39,6 @@ class ExampleFiles:
     files: tuple[str, ...]
     others: tuple[str, ...]
 
-    def path(self, file: str) -> Path:
-        """Returns the absolute path of one of the files."""
-        return self.directory / file
-
 
 def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFiles:
     """Returns the files that a pattern matches.
@@ -60,10 +56,9 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
     for given in (pattern, directory or ""):
         if is_remote(given):
             raise UsageError(
-                "sluice init reads local files only",
+                "sluice init reads local files only: copy two or three files here, and "
+                "set data.dir of the proposed config to the remote directory",
                 where=given,
-                hint="copy two or three files here, run sluice init on them, then "
-                "set data.dir of the config to the remote directory",
             )
     if directory:
         base, below = Path(os.path.abspath(cwd / directory)), pattern
@@ -78,11 +73,8 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
         try:
             asked, parsed = below, FilePattern.parse(below)
         except PatternError as error:
-            raise UsageError(
-                f"the pattern {pattern!r} is invalid",
-                expected=error.expected,
-                actual=error.actual,
-            ) from error
+            what = f"the pattern {pattern!r} is invalid: {error}"
+            raise UsageError(what) from error
         matching = [path for path in everything if parsed.takes(path)]
     files = [path for path in matching if _may_hold_records(path)]
     if not files:
@@ -98,15 +90,9 @@ def _split(base: Path, pattern: str) -> tuple[Path, str]:
     if whole.is_dir():
         return Path(os.path.abspath(whole)), "."
     parts = whole.parts
-    at = 1
-    while at < len(parts) - 1:
-        # A directory's name may have characters of a pattern.
-        inside = Path(*parts[: at + 1])
-        if _SPECIAL.search(parts[at]) and not inside.is_dir():
-            break
-        at += 1
-    directory = Path(os.path.abspath(Path(*parts[:at])))
-    return directory, "/".join(parts[at:])
+    special = (at for at, part in enumerate(parts) if _SPECIAL.search(part))
+    at = min(next(special, len(parts)), len(parts) - 1)
+    return Path(os.path.abspath(Path(*parts[:at]))), "/".join(parts[at:])
 
 
 def _walk(base: Path) -> list[str]:
@@ -128,14 +114,13 @@ def _nothing(pattern: str, base: Path, below: str, matching: list[str]) -> Usage
     """Returns the error for a pattern without files, with what is there instead."""
     while not base.is_dir():
         base, below = base.parent, base.name
-    names = sorted(f"{x.name}/" if x.is_dir() else x.name for x in base.iterdir())
     if matching:
         return UsageError(
             f"the pattern {pattern!r} matches only files that are no TFRecords by name",
             where=base,
             examples=matching,
-            hint="write the data as tf.train.Examples with tf.io.TFRecordWriter first",
         )
+    names = sorted(f"{x.name}/" if x.is_dir() else x.name for x in base.iterdir())
     return UsageError(
         f"the pattern {pattern!r} matches no file",
         where=base,

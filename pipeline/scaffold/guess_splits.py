@@ -55,40 +55,33 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
     """
     files = _with_placeholders(examples)
     spanned = any(path != file for file, path in files.items())
-    groups: dict[str, dict[str, str]] = {name: {} for name in (*_SPLITS, "")}
+    groups: dict[str, dict[str, str]] = {}
     for file, path in files.items():
         found = _WORD.findall(path)
         split = _WORDS[found[-1].lower()] if found else ""
-        groups[split][file] = path
-    groups = {name: group for name, group in groups.items() if group}
+        groups.setdefault(split, {})[file] = path
     why = "the names of the files do not name their split"
-    if "train" in groups and len(groups) > 1 + ("" in groups):
-        if "" in groups:
-            why = f"the name of {next(iter(groups['']))} does not name a split"
-        else:
-            splits = {
-                name: _pattern(group, [*(files.keys() - group), *examples.others])
-                for name, group in groups.items()
-            }
-            named = {name: pattern for name, pattern in splits.items() if pattern}
-            if len(named) == len(splits):
-                why = "by the names of the files"
-                if "eval" not in named:
-                    # A config needs an eval split; the model gate then uses it.
-                    named = {"train": named["train"], "eval": named["test"]}
-                    why += "; there is no eval split, so the test files are used for it"
-                return SplitGuess(named, None, spanned, why)
-            why = "no file pattern separates the splits"
-    elif set(groups) - {""}:
-        why = f"there are only files of {' and '.join(filter(None, groups))}"
+    if "train" in groups and "" not in groups and len(groups) > 1:
+        named = {}
+        for name in filter(groups.get, _SPLITS):
+            outside = [*(files.keys() - groups[name]), *examples.others]
+            if pattern := _pattern(groups[name], outside):
+                named[name] = pattern
+        if len(named) == len(groups):
+            why = "by the names of the files"
+            if "eval" not in named:
+                # A config needs an eval split; the model gate then uses it.
+                named = {"train": named["train"], "eval": named["test"]}
+                why += "; there is no eval split, so the test files are used for it"
+            return SplitGuess(named, None, spanned, why)
+        why = "no file pattern separates the splits"
     pattern = _pattern(files, examples.others, examples.pattern)
     if pattern is None:
         raise UsageError(
             "no single file pattern matches exactly these files",
             where=examples.directory,
             examples=examples.files,
-            hint="put the records into a directory of their own, or give a pattern "
-            "that matches fewer files",
+            hint="move the records into a directory of their own",
         )
     return SplitGuess({}, pattern, spanned, why)
 

@@ -15,16 +15,15 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.scaffold.choose_features import (
+from pipeline.scaffold.choose import (
     FeatureChoice,
     choose_features,
     is_closed,
     is_not_finite,
 )
 from pipeline.scaffold.guess_splits import SplitGuess
-from pipeline.scaffold.infer_schema import infer_schema, set_int_classes
-from pipeline.scaffold.sample import Column, Sample
-from schemas.schema_text import schema_text
+from pipeline.scaffold.sample import Column, Sample, infer_schema, set_int_classes
+from schemas.edit_schema import schema_text
 from sluice.errors import DataError
 
 # Accuracy limit, from the largest class's share (0) to a perfect model (1).
@@ -89,13 +88,16 @@ def propose(
         raise DataError(
             "no feature can be used by a model",
             examples=[f"{choice.name}: {choice.why}" for choice in choices],
-            hint="add a feature with one value per record, or write the config by "
-            "hand, with your own preprocessing_fn (docs/guide.md)",
+            hint="write the config by hand, with your own preprocessing_fn",
         )
     features = CommentedMap({key: _flow(spec) for key, spec in used.items()})
     columns = sample.columns
     formats = {image.format for key in used for image in columns[key].images}
-    not_finite = [key for key, item in columns.items() if is_not_finite(item)]
+    rules = [
+        _flow({"feature": key, "anomaly": "not_finite", "action": "warn"})
+        for key, item in columns.items()
+        if is_not_finite(item)
+    ]
     sensitive = [choice.name for choice in choices if choice.seen_as == "sensitive"]
     is_small = sample.is_complete and sample.records < _SMALL
     model = _model([spec["kind"] for spec in used.values()])
@@ -106,7 +108,7 @@ def propose(
         "data": {"dir": data_dir, **_splits(splits)},
         "examples": _examples(splits, formats),
         "schema": f"schemas/{name}/schema.pbtxt",
-        "validate": _rules(not_finite),
+        "validate": {"rules": rules} if rules else {},
         "sensitive": sensitive,
         "label": {"feature": column.name},
         "features": features,
@@ -136,7 +138,7 @@ def propose(
     head = _SCHEMA_HEAD.format(name=name, sample=sample.text)
     schema = _schema(sample, column.name, choices, sensitive)
     return Proposal(
-        config_text=_yaml(found),
+        config_text=_yaml(found, [data_dir, *columns]),
         schema_text=head + schema_text(schema),
         model=model,
         features=tuple(choices),
@@ -160,12 +162,6 @@ def _examples(splits: SplitGuess, formats: set[str]) -> dict[str, Any]:
         limits = {"formats": sorted(formats)} if "gif" in formats else {}
         found["images"] = _flow(limits)
     return found
-
-
-def _rules(not_finite: list[str]) -> dict[str, Any]:
-    rule = {"anomaly": "not_finite", "action": "warn"}
-    rules = [_flow({"feature": name, **rule}) for name in not_finite]
-    return {"rules": rules} if rules else {}
 
 
 def _model(kinds: list[object]) -> str:
@@ -215,14 +211,11 @@ def _schema(
 
 
 def _warnings(sample: Sample, label: Column) -> list[str]:
-    found = []
-    if not sample.is_complete:
-        found.append(
-            "not all records were read: if the files are sorted, the schema may lack "
-            "classes and categories"
-        )
     low, high = label.bounds
-    if label.type == "INT" and (unseen := high - low + 1 - len(label.counts)):
+    unseen = high - low + 1 - len(label.counts) if label.type == "INT" else 0
+    sorted_ = "if the files are sorted, the schema may lack classes and categories"
+    found = [] if sample.is_complete else [f"not all records were read: {sorted_}"]
+    if unseen:
         found.append(f"{unseen:,} of the label's classes {low} to {high} were not seen")
     return found
 
@@ -244,15 +237,11 @@ def _comment(
         values.yaml_set_comment_before_after_key(key, before=before, indent=indent)
 
 
-def _yaml(values: CommentedMap) -> str:
-    yaml, text = YAML(), ""
+def _yaml(values: CommentedMap, names: Iterable[str]) -> str:
+    yaml, stream = YAML(), io.StringIO()
     yaml.width = 1000
     yaml.indent(mapping=2, sequence=4, offset=2)
     # Umlauts are readable as they are, but no name may disturb a terminal.
-    for yaml.allow_unicode in (True, False):
-        stream = io.StringIO()
-        yaml.dump(values, stream)
-        text = stream.getvalue()
-        if text.replace("\n", "").isprintable():
-            break
-    return text
+    yaml.allow_unicode = "".join(names).isprintable()
+    yaml.dump(values, stream)
+    return stream.getvalue()

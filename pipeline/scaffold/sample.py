@@ -1,10 +1,13 @@
-"""Samples the first records of each file, and what TFDV says of their features."""
+"""Samples the first records of each file, and infers a schema from TFDV's statistics.
+
+The schema is TFDV's own, with the domains that a person expects. It is to be reviewed.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,9 +15,8 @@ from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
-from pipeline.scaffold.infer_schema import infer_schema
-from schemas.data_statistics import compute_statistics, decode_records
-from schemas.loader import has_one_value
+from schemas.data_statistics import compute_statistics, decode_records, import_tfdv
+from schemas.loader import SERVING, TRAINING, has_one_value, without_values
 from sluice.errors import DataError
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.image_header import ImageHeader, image_header
@@ -27,6 +29,10 @@ MAX_FILES = 40
 # So many images show their formats and sizes.
 _MAX_IMAGES = 1000
 _IMAGE_FRACTION = 0.95
+# A feature with more values gets no domain: new ones are expected. Days are 31.
+MAX_DOMAIN = 31
+# A split has a feature at least once if so many of all records have it.
+_REQUIRED_FRACTION = 0.5
 
 
 @dataclass(frozen=True)
@@ -85,11 +91,7 @@ class Column:
     @property
     def is_text(self) -> bool:
         """Whether bytes are UTF-8."""
-        try:
-            b"".join(self.counts).decode()
-        except UnicodeDecodeError:
-            return False
-        return True
+        return not self.stats.string_stats.invalid_utf8_count
 
     @cached_property
     def images(self) -> Counter[ImageHeader]:
@@ -97,7 +99,9 @@ class Column:
         if self.type != "BYTES":
             return Counter()
         values = self.values[:_MAX_IMAGES].to_pylist()
-        headers = [header for header in map(image_header, values) if header]
+        headers = [
+            found for found in map(image_header, values) if found and found.width
+        ]
         enough = len(headers) >= _IMAGE_FRACTION * len(values)
         return Counter(headers if enough else [])
 
@@ -172,3 +176,57 @@ def _first(
         max_bytes -= len(record)
         if max_bytes <= 0:
             return
+
+
+def infer_schema(
+    statistics: statistics_pb2.DatasetFeatureStatisticsList,
+    label: str | None = None,
+    sensitive: Collection[str] = (),
+) -> schema_pb2.Schema:
+    """Returns the inferred schema.
+
+    Args:
+      statistics: of all records.
+      label: gets a domain of its classes, and is not in the serving environment.
+      sensitive: features that get no domain.
+    """
+    schema = import_tfdv().infer_schema(statistics, max_string_domain_size=MAX_DOMAIN)
+    schema.default_environment[:] = [TRAINING, SERVING]
+    found = {item.path.step[0]: item for item in statistics.datasets[0].features}
+    for feature in schema.feature:
+        stats = found[feature.name]
+        values: Any = getattr(stats, stats.WhichOneof("stats"))
+        common = values.common_stats
+        records = common.num_non_missing + common.num_missing
+        if common.num_non_missing < _REQUIRED_FRACTION * records:
+            feature.presence.ClearField("min_count")
+        # TFDV calls 0 and 1 a boolean, which has no classes.
+        feature.ClearField("bool_domain")
+        if feature.name == label:
+            feature.not_in_environment.append(SERVING)
+            if feature.type == schema_pb2.INT:
+                set_int_classes(feature, int(values.min), int(values.max))
+            elif feature.type == schema_pb2.BYTES and not values.invalid_utf8_count:
+                _set_string_classes(schema, feature, values)
+        elif feature.type == schema_pb2.INT and values.min >= 0:
+            feature.int_domain.min = 0
+        elif feature.type == schema_pb2.FLOAT and values.min >= 0:
+            feature.float_domain.min = 0
+    return without_values(schema, sensitive)
+
+
+def _set_string_classes(
+    schema: schema_pb2.Schema, feature: schema_pb2.Feature, stats: Any
+) -> None:
+    kept = [item for item in schema.string_domain if item.name != feature.domain]
+    del schema.string_domain[:]
+    schema.string_domain.extend(kept)
+    feature.domain = feature.name
+    values = sorted(bucket.label for bucket in stats.rank_histogram.buckets)
+    schema.string_domain.add(name=feature.name, value=values)
+
+
+def set_int_classes(feature: schema_pb2.Feature, low: int, high: int) -> None:
+    """Declares whole numbers as classes, all those between two bounds."""
+    feature.int_domain.min, feature.int_domain.max = low, high
+    feature.int_domain.is_categorical = True

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
-from pipeline.scaffold.choose_label import choose_label
+from pipeline.scaffold.choose import choose_label
 from pipeline.scaffold.find_examples import ExampleFiles, find_examples
 from pipeline.scaffold.guess_splits import guess_splits
 from pipeline.scaffold.propose import propose
@@ -69,7 +69,7 @@ def init(
         )
     examples = find_examples(pattern, directory, Path.cwd())
     splits = guess_splits(examples)
-    sample = read_sample([examples.path(file) for file in examples.files])
+    sample = read_sample([examples.directory / file for file in examples.files])
     chosen, why = choose_label(sample, label)
     data_dir = _data_dir(examples, root)
     proposal = propose(name, data_dir, splits, sample, (chosen, why))

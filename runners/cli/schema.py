@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from pipeline.config.config import Config
-from pipeline.scaffold.infer_schema import infer_schema
+from pipeline.scaffold.sample import infer_schema
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, json_result, workspace_option
 from runners.cli.rich_console import make_console, make_table, plain, say
@@ -24,10 +24,8 @@ from runners.operations.compare_schema import (
 )
 from runners.operations.pipeline_request import config_words, next_command
 from schemas import loader
-from schemas.edit_schema import accept_change, edit_text
-from schemas.features import without_values
-from schemas.loader import feature_names, load
-from schemas.schema_text import schema_text
+from schemas.edit_schema import accept_change, edit_text, schema_text
+from schemas.loader import feature_names, load, without_values
 from schemas.show_schema import show_schema
 from sluice.errors import DataError, UsageError
 from sluice.storage.output_path import resolve_output_path, write_output

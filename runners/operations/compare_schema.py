@@ -31,7 +31,7 @@ from schemas.data_statistics import (
     read_statistics,
 )
 from schemas.edit_schema import ACCEPTABLE
-from schemas.features import TRAINING, string_domain
+from schemas.loader import TRAINING, string_domain
 from sluice.errors import DataError, UsageError
 from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Check
@@ -264,7 +264,7 @@ def from_data(
     where, paths = examples or config.data_uri, dict[str, list[str]]()
     if examples is not None:
         found = find_examples(examples, None, Path.cwd())
-        paths[_HASHED] = [str(found.path(file)) for file in found.files]
+        paths[_HASHED] = [str(found.directory / file) for file in found.files]
     else:
         for file in choose_data(config).files:
             split = _HASHED if as_one else file.split or _HASHED

@@ -13,9 +13,8 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from components.data_verdict.anomaly_kind import anomaly_kind
 from sample_data.tf_example import encode
 from schemas.data_statistics import compute_statistics, import_tfdv
-from schemas.edit_schema import ACCEPTABLE, accept_change, edit_text
-from schemas.features import TRAINING
-from schemas.schema_text import schema_text
+from schemas.edit_schema import ACCEPTABLE, accept_change, edit_text, schema_text
+from schemas.loader import TRAINING
 from sluice.errors import ConfigError
 
 SCHEMA = """

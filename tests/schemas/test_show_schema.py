@@ -36,13 +36,13 @@ def _row(text, sensitive=()):
         ('string_domain { value: "\\033" }', "domain", '"\\u001b"'),
         ("int_domain { min: 0 max: 9 is_categorical: true }", "domain", "0 .. 9, "
          "categorical"),
-        ("float_domain { max: 42.1 disallow_nan: true }", "domain", ".. 42.1, no NaN"),
+        ("float_domain { max: 42.1 disallow_nan: true }", "domain", ".. 42.1"),
         ("natural_language_domain {}", "domain", "natural language"),
         ('in_environment: "A" not_in_environment: "SERVING"', "environments",
          "not SERVING, also A"),
         ("drift_comparator { jensen_shannon_divergence { threshold: 0.1 } } "
          "skew_comparator { infinity_norm { threshold: 0.02 } }", "comparators",
-         "drift Jensen-Shannon <= 0.1, skew L-infinity <= 0.02"),
+         "drift jensen_shannon_divergence <= 0.1, skew infinity_norm <= 0.02"),
     ],
 )  # fmt: skip
 def test_a_column(text, column, wanted):

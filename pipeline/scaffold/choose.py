@@ -1,4 +1,4 @@
-"""Chooses the features of a model and their kinds, by names and types.
+"""Chooses the label, the features of a model and their kinds, by names and types.
 
 In doubt a feature is left out, with the reason: a model without a feature is a little
 worse, a model that learned an identifier is wrong.
@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from pipeline.scaffold.choose_label import words
-from pipeline.scaffold.infer_schema import MAX_DOMAIN
-from pipeline.scaffold.sample import Column, Sample
+from pipeline.scaffold.sample import MAX_DOMAIN, Column, Sample
+from sluice.errors import UsageError, did_you_mean
 
+MAX_CLASSES = 1000
+
+_NAMES = frozenset("label labels target targets class y outcome classlabel".split())
+_HINTS = _NAMES | frozenset("will flag churn churned fraud spam species".split())
 # The CNN's dense layer grows with the image: at 96 x 96 it has 5 million weights, at
 # 192 x 192 it would have 19 million.
 MAX_SIDE = 96
 # The CNN halves an image twice.
 MIN_SIDE = 4
 _BUCKETS = 256
-_QUANTILES = 10
-_RARE_FRACTION = 0.01
 _UNIQUE_FRACTION = 0.9
 _MIN_RECORDS_OF_IDENTIFIER = 20
 # Whole numbers with at most so many values are classes.
@@ -40,11 +40,74 @@ _CODE_WORDS = frozenset(
 )
 _ID_WORDS = frozenset("id ids uuid guid key hash filename path url uri".split())
 _TIME_WORDS = frozenset("time timestamp ts date datetime at epoch created".split())
-_POSITION_WORDS = frozenset("lat latitude lon lng long longitude".split())
 _SENSITIVE = re.compile(
     r"(^|_)(e_?mail|phone|mobile|ssn|passport|iban|dob|birth_?(date|day)|address|"
     r"street|surname|(first|last|full|family|given)_?name|credit_?card_?n\w*)(_|$)"
 )
+
+
+def words(name: str) -> list[str]:
+    """Returns the words of a feature's name: ``image/classLabel`` has three."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return [word for word in re.split(r"[\W_]+", spaced.lower()) if word]
+
+
+def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
+    """Returns the label and why it was chosen: the one requested, or the likeliest.
+
+    A name such as label, target or class counts most, then two values; without
+    either it is the last feature that can be the label.
+
+    Raises:
+      UsageError: the requested feature, or any, cannot be the label.
+    """
+    columns = sample.columns
+    possible = [column for column in columns.values() if _can_be_label(column)]
+    names = [column.name for column in possible]
+    if requested in names:
+        return columns[requested], "your choice"
+    if requested is not None or not possible:
+        which = "no feature can" if requested is None else f"{requested!r} cannot"
+        raise UsageError(
+            f"{which} be the label: a whole number or string in every record, of 2 to "
+            f"{MAX_CLASSES:,} classes",
+            examples=names,
+            hint=did_you_mean(requested, names) if requested else None,
+        )
+    ranks = [_rank(column) for column in possible]
+    likeliest, why = max(ranks)
+    *others, name = [
+        name for name, (rank, _) in zip(names, ranks, strict=True) if rank == likeliest
+    ]
+    if others:
+        shown = " or ".join(others[-3:])
+        why += f"; it could also be {shown}: choose with --label"
+    return columns[name], why
+
+
+def _can_be_label(column: Column) -> bool:
+    """Whether a feature has one of a few classes in every record."""
+    if not column.is_required or column.type == "FLOAT" or column.images:
+        return False
+    classes = len(column.counts)
+    if not 2 <= classes <= min(MAX_CLASSES, column.records / 2):
+        return False
+    if column.type == "BYTES":
+        return column.is_text
+    low, high = column.bounds
+    return high - low < max(10 * classes, MAX_CLASSES)
+
+
+def _rank(column: Column) -> tuple[int, str]:
+    """Returns how likely a feature is the label, compared with others, and why."""
+    named = words(column.name)
+    if named and named[-1] in _NAMES:
+        return 3, f"its name {'is' if len(named) == 1 else 'ends in'} {named[-1]!r}"
+    if hit := next((word for word in named if word in _HINTS), None):
+        return 2, f"its name has the word {hit!r}"
+    if len(column.counts) == 2:
+        return 1, "it has two values"
+    return 0, "it is the last feature with a few classes"
 
 
 @dataclass(frozen=True)
@@ -69,21 +132,21 @@ def choose_features(sample: Sample, label: str) -> list[FeatureChoice]:
     choices = [
         _choose(column) for name, column in sample.columns.items() if name != label
     ]
-    if [choice.seen_as for choice in choices].count("image") == 1:
-        why = "the CNN uses only the image"
-        choices = [
-            replace(choice, spec=None, why=why)
-            if choice.spec and choice.seen_as != "image"
-            else choice
-            for choice in choices
-        ]
-    return choices
+    images = [choice for choice in choices if choice.seen_as == "image"]
+    if len(images) != 1:
+        return choices
+    why = "the CNN uses only the image"
+    return [
+        choice
+        if choice in images or not choice.spec
+        else replace(choice, spec=None, why=why)
+        for choice in choices
+    ]
 
 
 def _choose(column: Column) -> FeatureChoice:
     found = partial(FeatureChoice, column.name)
     named = set(words(column.name))
-    share = f"{column.present:,} of {column.records:,} records"
     # A flag such as is_mobile does not identify a person.
     is_personal = _SENSITIVE.search("_".join(words(column.name)))
     if is_personal and not set(column.counts) <= {0, 1}:
@@ -91,12 +154,9 @@ def _choose(column: Column) -> FeatureChoice:
     if not column.present:
         return found("empty", "no record has a value")
     if not column.is_single:
-        why = "it is a list; only your own preprocessing_fn can use it"
-        return found("several_values", why)
+        return found("several_values", "a list needs your own preprocessing_fn")
     if column.images:
-        return _choose_image(column, share)
-    if column.present < _RARE_FRACTION * column.records:
-        return found("rare", f"only in {share}")
+        return _choose_image(column)
     if is_not_finite(column):
         return found("not_finite", "some of its values are NaN or infinite")
     counts = column.counts
@@ -111,11 +171,8 @@ def _choose(column: Column) -> FeatureChoice:
         return _categorical(column)
     low, high = column.bounds
     if column.type == "FLOAT":
-        span = f"{low:.6g} to {high:.6g}"
-        if named & _POSITION_WORDS and low >= -180 and high <= 180:
-            spec = {"kind": "bucketized", "buckets": _QUANTILES}
-            return found("position", f"{span} degrees, a position", spec)
-        return found("number", f"{span}, {values}", {"kind": "numeric"})
+        why = f"{low:.6g} to {high:.6g}, {values}"
+        return found("number", why, {"kind": "numeric"})
     if named & _TIME_WORDS and low >= _EARLIEST_TIME:
         return found("timestamp", "the model would learn the time of the records")
     if _is_unique(column) and (named & _ID_WORDS or high - low < 1.1 * column.present):
@@ -162,19 +219,16 @@ def _is_unique(column: Column) -> bool:
     return enough and len(column.counts) >= _UNIQUE_FRACTION * column.present
 
 
-def _choose_image(column: Column, share: str) -> FeatureChoice:
+def _choose_image(column: Column) -> FeatureChoice:
     found = partial(FeatureChoice, column.name)
-    whole = Counter({image: n for image, n in column.images.items() if image.width})
     formats = {image.format for image in column.images}
     named = ", ".join(sorted(formats)).upper()
     if "webp" in formats:
         return found("binary", f"{named} images; TensorFlow does not decode WebP")
-    if not whole:
-        return found("binary", f"{named} images with truncated headers")
     if not column.is_required:
-        return found("binary", f"{named} images, but only in {share}")
-    ((most, _),) = whole.most_common(1)
-    is_gray = all(image.channels <= 2 for image in whole)
+        return found("binary", f"{named} images, but not in every record")
+    ((most, _),) = column.images.most_common(1)
+    is_gray = all(image.channels <= 2 for image in column.images)
     # TensorFlow decodes no BMP to one channel.
     channels = 1 if is_gray and "bmp" not in formats else 3
     scale = min(1.0, MAX_SIDE / max(most.height, most.width))
@@ -183,7 +237,7 @@ def _choose_image(column: Column, share: str) -> FeatureChoice:
     )
     why = f"{named}, {most.width} x {most.height} pixels, "
     why += f"{channels} channel{'' if channels == 1 else 's'}"
-    if {image[1:3] for image in whole} != {(width, height)}:
+    if {image[1:3] for image in column.images} != {(width, height)}:
         why += f"; resized to {width} x {height}"
     spec = {"kind": "image", "height": height, "width": width, "channels": channels}
     return found("image", why, spec)

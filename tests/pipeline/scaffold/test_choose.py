@@ -1,0 +1,212 @@
+"""Samples of records, and the label and features chosen from them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from pipeline.scaffold import sample as sample_module
+from pipeline.scaffold.choose import choose_features, choose_label
+from pipeline.scaffold.sample import read_sample
+from sample_data.tf_example import encode
+from sluice.errors import DataError, UsageError
+from sluice.tfrecords import tfrecord
+
+pytestmark = pytest.mark.tf
+
+
+def picture(width, height, mode="RGB", kind="PNG"):
+    file = io.BytesIO()
+    Image.new(mode, (width, height)).save(file, kind)
+    return file.getvalue()
+
+
+NUMERIC, VOCABULARY = {"kind": "numeric"}, {"kind": "vocabulary"}
+HASHED = {"kind": "hashed", "buckets": 256}
+
+
+def image(height, width, channels):
+    return {"kind": "image", "height": height, "width": width, "channels": channels}
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "seen_as", "spec"),
+    [
+        ("x", lambda n: n / 7, "number", NUMERIC),
+        ("x", lambda n: n * n, "number", NUMERIC),
+        ("x", lambda n: n % 4, "categorical", VOCABULARY),
+        ("store_code", lambda n: 37 * (n % 60), "categorical", HASHED),
+        ("x", lambda n: b"abc"[n % 3 : n % 3 + 1], "categorical", VOCABULARY),
+        ("x", lambda n: f"colour {n % 80}".encode(), "categorical", HASHED),
+        ("latitude", lambda n: 41 + n / 1000, "number", NUMERIC),
+        ("row", lambda n: n, "identifier", None),
+        ("user_id", lambda n: 7919 * n, "identifier", None),
+        ("filename", lambda n: f"a {n}.png".encode(), "identifier", None),
+        ("created_at", lambda n: 1_700_000_000 + 61 * n, "timestamp", None),
+        ("response_time", lambda n: 3 * n + n % 2, "number", NUMERIC),
+        ("x", lambda n: 5, "constant", None),
+        ("x", lambda n: float("nan") if n == 3 else 1.0 * n, "not_finite", None),
+        ("x", lambda n: float("-inf") if n == 3 else 1.0 * n, "not_finite", None),
+        ("x", lambda n: [1, 2] if n % 2 else [1], "several_values", None),
+        ("x", lambda n: [1, 2], "several_values", None),
+        ("x", lambda n: bytes([200, n % 7]), "binary", None),
+        ("email", lambda n: b"a@b" if n % 2 else b"c@d", "sensitive", None),
+        ("customer.firstName", lambda n: b"Ann" if n % 2 else b"B", "sensitive", None),
+        ("is_mobile", lambda n: n % 2, "categorical", VOCABULARY),
+        ("x", lambda n: picture(8, 6), "image", image(6, 8, 3)),
+        ("x", lambda n: picture(8, 8, "L"), "image", image(8, 8, 1)),
+        # TensorFlow decodes no BMP to one channel.
+        ("x", lambda n: picture(8, 8, "L", "BMP"), "image", image(8, 8, 3)),
+        ("x", lambda n: picture(1000, 500), "image", image(48, 96, 3)),
+        ("x", lambda n: picture(2, 2), "image", image(4, 4, 3)),
+        ("x", lambda n: picture(8, 6) if n % 2 else None, "binary", None),
+        ("x", lambda n: picture(8, 8, "RGB", "WEBP"), "binary", None),
+    ],
+)
+def test_a_column_becomes_a_feature(table, name, column, seen_as, spec):
+    sample = table(300, **{name: column})
+
+    (found,) = choose_features(sample, "label")
+
+    assert (found.seen_as, found.spec) == (seen_as, spec)
+    assert found.why and not found.why.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("columns", "label", "why"),
+    [
+        ({"label": lambda n: n % 3, "won": lambda n: n % 2}, "label", "is 'label'"),
+        (
+            {
+                "image/class/label": lambda n: 1 + n % 3,
+                "image/class/text": lambda n: b"abc"[n % 3 : n % 3 + 1],
+            },
+            "image/class/label",
+            "ends in 'label'",
+        ),
+        ({"isTarget": lambda n: n % 2, "a": lambda n: n % 7}, "isTarget", "'target'"),
+        ({"won": lambda n: n % 2, "zone": lambda n: n % 7}, "won", "two values"),
+        ({"a": lambda n: n % 2, "b": lambda n: n % 2}, "b", "could also be a: choose"),
+        ({"label": lambda n: n / 7, "day": lambda n: n % 7}, "day", "the last feature"),
+        ({"label": lambda n: n % 2 if n else None}, None, "no feature can"),
+        ({"label": lambda n: [1, n % 2]}, None, "no feature can"),
+        ({"label": lambda n: 7}, None, "no feature can"),
+        ({"label": lambda n: 10**6 * (n % 2)}, None, "no feature can"),
+        ({"label": lambda n: bytes([255, n % 2])}, None, "no feature can"),
+        ({"label": lambda n: n}, None, "no feature can"),
+    ],
+)
+def test_the_likeliest_label(table, columns, label, why):
+    sample = table(**columns)
+    if label is None:
+        with pytest.raises(UsageError, match=why):
+            choose_label(sample, None)
+    else:
+        column, reason = choose_label(sample, None)
+        assert (column.name, why in reason) == (label, True)
+
+
+def test_features_without_values(tmp_path):
+    # A feature "a" with an int64_list of no values, and one of no list at all.
+    empty = bytes.fromhex("0a090a070a016112021a00")
+    none = bytes.fromhex("0a070a050a01611200")
+    for records, seen_as in (
+        ([empty, none], "several_values"),
+        ([empty, encode({"a": [2]})], "several_values"),
+        ([none, none], "empty"),
+    ):
+        tfrecord.write(tmp_path / "records", records)
+        (found,) = choose_features(read_sample([tmp_path / "records"]), "label")
+        assert (found.seen_as, found.spec) == (seen_as, None)
+
+
+def test_a_requested_label(table):
+    sample = table(clicked=lambda n: n % 2, x=lambda n: n / 7)
+    assert choose_label(sample, "clicked")[1] == "your choice"
+    with pytest.raises(UsageError, match="did you mean 'clicked'"):
+        choose_label(sample, "clickd")
+    with pytest.raises(UsageError, match="'x' cannot be the label") as caught:
+        choose_label(sample, "x")
+    assert caught.value.examples == ("clicked",)
+
+
+def write(path, count, size=1):
+    tfrecord.write(path, (encode({"x": [b"v" * size]}) for _ in range(count)))
+    return path
+
+
+def test_a_sample_is_the_first_records_of_each_file(tmp_path, monkeypatch):
+    files = [write(tmp_path / name, 30) for name in ("a", "b.gz")]
+    # Compression is detected by content.
+    (tmp_path / "b").write_bytes(gzip.compress(files[0].read_bytes()))
+    few = read_sample(files, per_file=20)
+    assert (few.records, few.is_complete) == (40, False)
+    assert few.text == "the first 40 records of 2 of 2 files"
+    whole = read_sample([*files, tmp_path / "b"])
+    assert (whole.records, whole.text) == (90, "all 90 records of 3 files")
+    many = read_sample([files[0]] * 39 + [tmp_path / "not read"] + [files[0]] * 40)
+    assert (many.records, many.is_complete) == (40 * 30, False)
+    monkeypatch.setattr(sample_module, "MAX_BYTES", 10_000)
+    assert read_sample([write(tmp_path / "c", 50, size=1000)]).records == 10
+
+
+@pytest.mark.parametrize(
+    ("records", "says"),
+    [
+        ([encode({"a": [1]}), b"\x07hello"], "not a tf.Example"),
+        ([b"\x12\x00"], "SequenceExample"),
+        ([encode({"a": [1]}), encode({"a": [b"x"]})], 'bytes_list for feature "a"'),
+    ],
+)
+def test_records_that_cannot_be_read(tmp_path, records, says):
+    tfrecord.write(tmp_path / "a", records)
+    with pytest.raises(DataError, match=says):
+        read_sample([tmp_path / "a"])
+    (tmp_path / "a").write_bytes(b"no records at all")
+    with pytest.raises(DataError, match="not a TFRecord"):
+        read_sample([tmp_path / "a"])
+
+
+# Lone surrogates are no UTF-8, so they are in no record either; TFX ends a name at NUL.
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+NAMES = st.text(CHARACTERS, min_size=1, max_size=12)
+WORDS = st.sampled_from(
+    ["label", "user_id", "lat", "lon", "date", "x", "image/class/text", "time"]
+)
+INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3)
+VALUES = st.one_of(
+    st.lists(INTEGERS, min_size=1, max_size=2),
+    st.lists(st.floats(width=32), min_size=1, max_size=2),
+    st.lists(st.binary(max_size=40), min_size=1, max_size=2),
+    st.lists(st.sampled_from([b"GIF89a", b"\x89PNG\r\n\x1a\n", b"yes"]), min_size=1),
+)
+RECORDS = st.lists(
+    st.dictionaries(NAMES | WORDS, VALUES, max_size=5), min_size=1, max_size=8
+)
+
+
+@given(RECORDS)
+@settings(
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_any_records_are_described(tmp_path, records):
+    """All features of all records, and a choice for each; or a sentence why not."""
+    tfrecord.write(tmp_path / "records", map(encode, records))
+    try:
+        sample = read_sample([tmp_path / "records"])
+    except DataError as error:
+        assert "wrong type" in str(error)
+        return
+    names = {name for record in records for name in record}
+    assert set(sample.columns) == names
+    choices = choose_features(sample, "label")
+    assert {choice.name for choice in choices} == names - {"label"}
+    json.dumps([vars(choice) for choice in choices])
