@@ -7,8 +7,6 @@ Somebody without a network is told at once.
 from __future__ import annotations
 
 import os
-import socket
-import threading
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -33,6 +31,10 @@ def require_connection(url: str) -> None:
     """
     if not _is_command:
         return
+    # Commands that ask no service do without.
+    import socket
+    import threading
+
     import requests
     from requests.utils import get_environ_proxies, select_proxy
 

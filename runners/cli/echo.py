@@ -7,7 +7,6 @@ contain control characters, so every line is escaped here.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,15 +42,16 @@ def echo_warning(text: str) -> None:
     echo(*f"warning: {text}".split("\n"), err=True, fg="yellow")
 
 
-class _EchoHandler(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        echo_warning(record.getMessage())
-
-
 @contextmanager
 def echoed_warnings() -> Iterator[None]:
     """Prints the warnings of the log ``sluice`` to stderr, and nowhere else."""
-    log, handler = logging.getLogger("sluice"), _EchoHandler()
+    import logging  # Not for --help.
+
+    class EchoHandler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            echo_warning(record.getMessage())
+
+    log, handler = logging.getLogger("sluice"), EchoHandler()
     propagated = log.propagate
     log.addHandler(handler)
     log.propagate = False

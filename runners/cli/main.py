@@ -77,6 +77,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _VERBS:
             return None
+        ctx.with_resource(echoed_warnings())
         with exit_on_sigint():
             module = importlib.import_module(f"runners.cli.{name}")
         # A verb that is also the name of a function has a trailing underscore.
@@ -111,10 +112,9 @@ def main(arguments: list[str] | None = None, *, engine: Engine | None = None) ->
     arguments = sys.argv[1:] if arguments is None else arguments
     begin_command()
     try:
-        with echoed_warnings():
-            result = cli.main(
-                arguments, "sluice", standalone_mode=False, obj=CliState(engine)
-            )
+        result = cli.main(
+            arguments, "sluice", standalone_mode=False, obj=CliState(engine)
+        )
         code = result if isinstance(result, int) else ExitCode.DONE
     except BrokenPipeError:
         # The reader, such as `head`, has enough.

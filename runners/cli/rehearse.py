@@ -28,6 +28,7 @@ from runners.cli.options import (
 from runners.cli.render_run import print_outcome
 from runners.cli.rich_console import ignore_broken_pipe, make_console, say
 from runners.cli.run_view import RunView
+from runners.cli.validate import validate
 from runners.cloud.check_cloud import cloud_of
 from runners.cloud.cloud_locations import cloud_locations
 from runners.cloud.compile_spec import compile_checked
@@ -35,11 +36,9 @@ from runners.cloud.job_inputs import job_parameters
 from runners.cloud.spec import read_spec
 from runners.engine import Engine, Observer
 from runners.local.write_report import write_report
-from runners.operations.lock_workspace import lock_workspace
 from runners.operations.pipeline_request import validated, workspace_of
-from runners.operations.prepared_run import PreparedRun
+from runners.operations.prepared_run import PreparedRun, lock_workspace
 from runners.operations.run import run
-from runners.operations.validate import validate
 from runners.rehearsal.replace_services import needs_other_machines, replace_services
 from runners.rehearsal.run_job import Rehearsal, run_job
 from sluice.errors import ExitCode, UsageError

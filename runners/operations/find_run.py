@@ -11,9 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.config.load import load_config
 from runners.cloud.submitted_job import is_service_run
-from runners.operations.lock_workspace import read_record
 from runners.operations.pipeline_request import next_command, workspace_of
 from sluice.errors import UsageError, WorkspaceError
 from sluice.project import current_project
@@ -51,6 +49,8 @@ def find_workspace(name: str) -> Workspace:
     Raises:
       UsageError: there is no such config, nor a workspace of that name.
     """
+    from pipeline.config.load import load_config
+
     try:
         return workspace_of(load_config(name))
     except UsageError:
@@ -71,6 +71,8 @@ def updated_workspace(
     Raises:
       UsageError: as ``find_workspace`` does, or there is no such profile.
     """
+    from pipeline.config.load import load_config
+
     workspace = find_workspace(name)
     update_records(workspace)
     try:
@@ -135,6 +137,28 @@ def find_run(
         examples=(matching or ids)[::-1],
         hint=list_them,
     )
+
+
+def read_record(workspace: Workspace, run_id: str) -> RunRecord:
+    """Returns the record of a run; one whose process was killed is interrupted.
+
+    Nothing is written: that is left to the next run.
+
+    Raises:
+      WorkspaceError: it cannot be read.
+    """
+    run_dir = workspace.run_dir(run_id)
+    if is_service_run(run_dir) or workspace.is_running():
+        return RunRecord.load(run_dir)
+    record = RunRecord.load_ended(run_dir)
+    if record.status == "interrupted" and record.exit_code is None:
+        record.resume_command = resume_command(record)
+    return record
+
+
+def resume_command(record: RunRecord) -> str:
+    """Returns the command that resumes a run of this machine."""
+    return next_command("resume", record.pipeline, "--run", record.run_id)
 
 
 def not_run_yet(name: str, workspace: Workspace) -> UsageError:

@@ -1,8 +1,10 @@
-"""Config, spans and places of a run, and the record of what it reads."""
+"""A run that may begin: its config, spans and places, and the lock on its workspace."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,17 +19,28 @@ from pipeline.config.serialize import (
 from pipeline.config.validate import require_secrets
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
-from pipeline.graph.node_registry import INGESTION, SERVING_INGESTION
+from pipeline.graph.node_registry import INGESTION, PUSHER, SERVING_INGESTION
 from runners.cache.run_inputs import RunInputs, differences, run_inputs
-from sluice.errors import UsageError, bounded
+from runners.cloud.submitted_job import is_service_run
+from runners.engine import Observer
+from runners.local.write_report import write_report
+from runners.operations.find_run import resume_command
+from serving.model_store import store_at
+from serving.store_owner import Owner
+from sluice.errors import UsageError, WorkspaceError, bounded
 from sluice.project import activate
 from sluice.record.parts import PushRecord
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.splits import SERVING
 from sluice.storage import atomic
 from sluice.storage.stat_cache import FileDigests
+from sluice.storage.storage import is_remote
+from sluice.storage.storage_errors import explain_full_disk, require_free_space
 from sluice.workspace import Workspace
 
+# Record, compiled graph and ML Metadata of a run before its first output: 0.6 MB for
+# `digits`. With less, SQLite fails inside TFX.
+_RUN_BYTES = 4_000_000
 _INPUTS_FILE = "inputs.json"
 # The node that reads each input, as the record names it.
 _INGESTED_BY = {"data": INGESTION, SERVING: SERVING_INGESTION}
@@ -150,3 +163,67 @@ def require_unchanged_inputs(run_dir: Path, now: RunInputs, hint: str) -> None:
             examples=changed,
             hint=hint,
         )
+
+
+@contextmanager
+def lock_workspace(
+    workspace: Workspace, command: str, wait: bool, observer: Observer
+) -> Iterator[None]:
+    """Holds the run lock of a pipeline; first ends the record of a killed run.
+
+    Raises:
+      LockedError: another run is in progress.
+      WorkspaceError: the disk is full.
+    """
+    require_free_space(workspace.root, _RUN_BYTES)
+    with (
+        explain_full_disk(workspace.root),
+        workspace.exclusive(
+            command,
+            wait=wait,
+            on_wait=lambda owner: observer.on_note(f"waiting for {owner}"),
+        ),
+    ):
+        workspace.ensure_id()
+        _end_killed_run(workspace)
+        yield
+
+
+def _end_killed_run(workspace: Workspace) -> None:
+    """Writes how a killed run ended; runs follow each other, so it is the newest."""
+    for run_id in reversed(workspace.run_ids()):
+        run_dir = workspace.run_dir(run_id)
+        if is_service_run(run_dir):
+            continue
+        try:
+            if RunRecord.load(run_dir).status == "running":
+                record = RunRecord.load_ended(run_dir)
+                record.resume_command = resume_command(record)
+                record.save(run_dir)
+                write_report(record, run_dir)
+        except WorkspaceError:
+            # A damaged record must not keep the next run from beginning.
+            continue
+        return
+
+
+def prepare_store(
+    serving_dir: str, config: Config, workspace: Workspace, to_nodes: Sequence[str]
+) -> None:
+    """Checks that the run can push its model; see ``ModelStore.prepare``.
+
+    Raises:
+      UsageError: nothing can be pushed there.
+    """
+    if PUSHER not in selected_nodes(config, to_nodes):
+        return
+    for own in workspace.folders:
+        if is_remote(serving_dir):
+            break
+        if Path(serving_dir).resolve().is_relative_to(own.resolve()):
+            raise UsageError(
+                "push.serving_dir is inside a folder that runs of this pipeline use",
+                where=serving_dir,
+                expected=f"a directory outside of {own}",
+            )
+    store_at(serving_dir).prepare(Owner(config.name, workspace.id))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from components.tfrecord_gen.input_files import check_staleness
 from pipeline.config.config import Config
+from pipeline.config.problems import Problems
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import (
     check_node_ids,
@@ -18,7 +19,12 @@ from pipeline.graph.custom_nodes import (
     validate_pipeline,
 )
 from pipeline.graph.node_registry import INGESTION, PUSHER
-from pipeline.training.strategy.choice import LOCAL_TPU, find_tpu
+from pipeline.training.strategy.choice import (
+    LOCAL_TPU,
+    choose,
+    find_tpu,
+    read_cluster,
+)
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer, Plan
@@ -26,14 +32,14 @@ from runners.local.engine import LocalEngine
 from runners.local.stop_request import StopRequest
 from runners.local.write_report import write_report
 from runners.metadata.metadata_file import check_metadata
-from runners.operations.lock_workspace import (
+from runners.operations.find_run import resume_command
+from runners.operations.pipeline_request import serving_dir_of, workspace_of
+from runners.operations.prepared_run import (
+    PreparedRun,
     lock_workspace,
     prepare_store,
-    resume_command,
+    stored_inputs,
 )
-from runners.operations.pipeline_request import serving_dir_of, workspace_of
-from runners.operations.prepared_run import PreparedRun, stored_inputs
-from runners.operations.validate import check_strategy
 from sluice.errors import ExitCode, SluiceError, UsageError, bounded
 from sluice.project import activate
 from sluice.record.run_record import RunOptions, RunRecord
@@ -130,6 +136,23 @@ def check_run(config: Config, options: RunOptions, observer: Observer) -> Config
     for warning in valid.warnings:
         observer.on_warning(warning)
     return valid.config
+
+
+def check_strategy(config: Config) -> None:
+    """Checks that this machine has what ``train.strategy`` needs, but for GPUs.
+
+    Raises:
+      UsageError: it has not, or ``TF_CONFIG`` is damaged.
+    """
+    cluster = read_cluster()
+    if config.train.processes:  # Each gets a TF_CONFIG of its own.
+        return
+    try:
+        choose(config.train.strategy, gpus=0, tpu=find_tpu(), cluster=cluster)
+    except UsageError as error:
+        problems = Problems(config.origin)
+        problems.add_error(("train", "strategy"), error)
+        problems.raise_if_any()
 
 
 def _check_devices(config: Config) -> None:

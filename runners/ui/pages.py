@@ -15,8 +15,7 @@ from starlette.requests import Request
 from pipeline.config.load import load_config
 from pipeline.graph.choose_spans import choose_spans
 from reports.read_run import EpochReports
-from runners.operations.find_run import FoundRun, all_workspaces
-from runners.operations.lock_workspace import read_record
+from runners.operations.find_run import FoundRun, all_workspaces, read_record
 from runners.operations.models import ListedModel, list_models
 from runners.ui.actions import Action, ChildProcesses, possible_actions
 from runners.ui.live import View
