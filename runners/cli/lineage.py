@@ -15,10 +15,9 @@ from reports import formats
 from runners.cli.options import Result, json_result, workspace_option
 from runners.cli.rich_console import make_console, plain, say
 from runners.cloud.submitted_job import is_service_run
-from runners.metadata.find_artifact import find_artifact
 from runners.metadata.graph import Execution, MetadataGraph
 from runners.metadata.read_metadata import read_metadata
-from runners.metadata.served_models import served_models
+from runners.metadata.served_models import find_artifact, served_models
 from runners.metadata.trace_lineage import trace_lineage
 from runners.operations.find_run import not_run_yet, readable_runs
 from runners.operations.pipeline_request import serving_dir_of, workspace_of

@@ -22,12 +22,12 @@ from pipeline.config.cloud import Cloud
 from pipeline.config.config import Config
 from pipeline.graph.create_pipeline import create_pipeline
 from pipeline.graph.node_registry import INGESTION, PUSHER, SERVING_INGESTION
-from runners.cloud.beam_args import beam_args
 from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.image import image_of_node
 from runners.cloud.job_inputs import ACCEPT_DATA, BASELINE, SPANS_OF, TRAINER_CONFIG
 from runners.cloud.task_settings import (
     apply_settings,
+    beam_args,
     set_defaults,
     skip_without_new_data,
     tasks_of,

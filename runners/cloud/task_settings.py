@@ -1,7 +1,8 @@
 """Lays the ``cloud`` section over the tasks of a compiled spec.
 
 TFX's compiler knows one cache switch, one environment and no retries for all nodes.
-Here each task gets its own, from the config and from what its node does.
+Here each task gets its own, from the config and from what its node does. The Beam
+pipelines inside the nodes run in-process, or on Dataflow.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any
 
 from pipeline.config.cloud import Cloud, NodeResources
 from pipeline.config.config import Config
+from pipeline.graph.locations import LOCAL_BEAM_ARGS
+from runners.cloud.image import image_of_beam
 from runners.cloud.trainer_job import EXECUTOR, TRAINER, environment, needs_custom_job
 from sluice.node_kinds import NodeKind
 
@@ -149,3 +152,41 @@ def set_defaults(spec: Json, defaults: dict[str, str]) -> None:
         spec["root"]["dag"]["tasks"][_NESTED]["inputs"] = {
             "parameters": {name: {"componentInputParameter": name} for name in declared}
         }
+
+
+# The first option of a node on Dataflow.
+DATAFLOW = "--runner=DataflowRunner"
+
+
+def beam_args(config: Config, node_id: str) -> list[str]:
+    """Returns the Beam options of a node.
+
+    In the node's own process they are those of local runs: what Beam's default runner
+    is depends on its version, and on what can be downloaded.
+    """
+    cloud = config.cloud
+    assert cloud is not None
+    beam = cloud.beam
+    named = beam.nodes is None or node_id in beam.nodes
+    if beam.runner == "direct" or not named:
+        return [*LOCAL_BEAM_ARGS, *(beam.args if beam.runner == "direct" else ())]
+    options = {
+        "project": cloud.project,
+        "region": cloud.region,
+        "temp_location": f"{config.cloud_dir}/tmp",
+        "sdk_container_image": image_of_beam(config),
+        "service_account_email": cloud.service_account,
+        "network": cloud.network and cloud.network.rpartition("/")[2],
+        "machine_type": beam.machine_type,
+        "num_workers": beam.workers,
+        "max_num_workers": beam.max_workers,
+        "disk_size_gb": beam.disk_gb,
+        "experiments": "use_runner_v2",
+    }
+    labels = {**cloud.labels, "sluice-pipeline": config.name}
+    return [
+        DATAFLOW,
+        *(f"--{key}={value}" for key, value in options.items() if value is not None),
+        *(f"--labels={key}={value}" for key, value in labels.items()),
+        *beam.args,
+    ]

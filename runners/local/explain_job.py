@@ -28,10 +28,9 @@ from runners.cache.changes import input_changes, package_changes, property_chang
 from runners.cache.node_cache import NodeCache, WouldRun, what_counts
 from runners.local.explain_failure import as_error, explain_failure
 from runners.local.graph import Graph
-from runners.local.node_end import artifacts_of, contexts_of
+from runners.local.node_end import artifacts_of, contexts_of, executions_in, state_of
 from runners.local.node_job import connection_of, launch
 from runners.local.prepare import substitute_run_id
-from runners.metadata import node_status
 from sluice.errors import unknown_node
 from sluice.mlmd_items import plain_properties
 from sluice.node_kinds import kind_of
@@ -138,8 +137,8 @@ def _explain_node(
 def _last_success(store: Any, node: Any) -> tuple[Any | None, str | None]:
     """Returns a node's last successful execution and its run, or neither."""
     contexts = [item for item in contexts_of(node) if item[0] != "pipeline_run"]
-    for execution in reversed(node_status.executions_in(store, contexts)):
-        if node_status.state_of(execution) in ("ran", "cached"):
+    for execution in reversed(executions_in(store, contexts)):
+        if state_of(execution) in ("ran", "cached"):
             found = store.get_contexts_by_execution(execution.id)
             runs = [item.name for item in found if item.type == "pipeline_run"]
             return execution, "".join(runs[:1])

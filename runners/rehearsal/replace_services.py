@@ -12,9 +12,8 @@ from typing import Any
 
 from pipeline.graph.locations import LOCAL_BEAM_ARGS
 from pipeline.graph.node_registry import PUSHER
-from runners.cloud.beam_args import DATAFLOW
 from runners.cloud.job_inputs import TRAINER_CONFIG
-from runners.cloud.task_settings import containers_of, tasks_of
+from runners.cloud.task_settings import DATAFLOW, containers_of, tasks_of
 from runners.cloud.trainer_job import EXECUTOR, IN_WORKER
 
 _OF_OTHER_MACHINES = ("tpu", "multi_worker", "parameter_server")

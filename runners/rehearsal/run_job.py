@@ -24,8 +24,8 @@ from typing import Any
 
 from google.protobuf import json_format
 
+from runners.cloud.service_run import add_task_results, failure_in_log, make_artifact
 from runners.cloud.spec import Spec, Task, type_title
-from runners.cloud.task_end import add_task_results, failure_in_log, make_artifact
 from runners.documents.write import write_documents
 from runners.engine import Observer
 from runners.local.stop_request import StopRequest

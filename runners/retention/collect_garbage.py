@@ -16,8 +16,7 @@ from components.baseline_model.blessed_models import blessed_models, search_base
 from runners.cache import up_to_date
 from runners.metadata.read_metadata import open_store, read_metadata
 from runners.metadata.served_models import served_models
-from runners.retention.find_garbage import Garbage, find_garbage
-from runners.retention.retention_policy import select_kept
+from runners.retention.find_garbage import Garbage, find_garbage, select_kept
 from sluice.errors import WorkspaceError
 from sluice.record.run_record import RunRecord
 from sluice.storage.storage import storage_for

@@ -11,7 +11,7 @@ from pipeline.config.load import load_config
 from pipeline.config.serialize import stored_config
 from runners.cloud.refresh import run_id_of
 from runners.vertex.client import VertexService
-from runners.vertex.write_record import write_record
+from runners.vertex.exit_handler import write_record
 from sluice import secrets
 from sluice.errors import RemoteError
 from sluice.project import own_root

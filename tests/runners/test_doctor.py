@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from runners import doctor as checks
-from runners.cli.doctor import doctor
+from runners.cli import doctor as checks
 
 pytestmark = pytest.mark.unit
 GIB = 2**30
@@ -163,7 +162,7 @@ def test_a_problem_exits_with_2_and_json_has_every_check(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     done = subprocess.CompletedProcess("", 0, '[["CPU", {}]]', "")
     monkeypatch.setattr(subprocess, "run", lambda *args, **options: done)
-    assert doctor.main(["--json"], standalone_mode=False) == 2
+    assert checks.doctor.main(["--json"], standalone_mode=False) == 2
     report = json.loads(capsys.readouterr().out)
     assert (report["schema_version"], report["ok"]) == (1, False)
     rows = {row["check"]: row for row in report["checks"]}
@@ -178,7 +177,9 @@ def test_a_problem_exits_with_2_and_json_has_every_check(tmp_path, monkeypatch, 
 def test_warnings_exit_with_0(tmp_path, monkeypatch, tensorflow_that, capsys):
     tensorflow_that(TWO_GPUS)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "none")
-    assert doctor.main(["--workspace", str(tmp_path)], standalone_mode=False) == 0
+    assert (
+        checks.doctor.main(["--workspace", str(tmp_path)], standalone_mode=False) == 0
+    )
     out = capsys.readouterr().out
     assert "warning  cloud           GOOGLE_APPLICATION_CREDENTIALS names none" in out
     assert "1 warning" in out.splitlines()[-1] and "problem" not in out

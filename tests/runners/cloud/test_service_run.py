@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from runners.cloud.service_run import record_of
-from runners.cloud.task_end import failure_in_log, make_artifact
+from runners.cloud.service_run import failure_in_log, make_artifact, record_of
 from sluice.errors import ExitCode
 from sluice.record.parts import PushRecord
 from sluice.record.run_record import RunRecord

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runners.metadata.find_artifact import find_artifact
 from runners.metadata.read_metadata import read_upstream
-from runners.metadata.served_models import served_models
+from runners.metadata.served_models import find_artifact, served_models
 from runners.metadata.trace_lineage import trace_lineage
 from runners.retention.collect_garbage import collect_garbage
 from sluice.errors import ExitCode, UsageError
