@@ -12,7 +12,7 @@ import click
 
 from pipeline.config.serialize import read_stored_config
 from runners.cli.echo import echo, echo_warning
-from runners.cli.options import Result, json_result, workspace_option
+from runners.cli.options import Result, verb
 from runners.cloud.submitted_job import is_service_run, job_of
 from runners.operations.find_run import find_workspace, updated_workspace
 from sluice.errors import UsageError
@@ -20,13 +20,11 @@ from sluice.run_lock import owner_of
 from sluice.workspace import Workspace
 
 
-@click.command("cancel")
+@verb("cancel")
 @click.argument("name")
 @click.option(
     "run_id", "--run", metavar="ID", help="Needed if several run in a service."
 )
-@workspace_option
-@json_result
 def cancel_(name: str, run_id: str | None) -> Result:
     """Stop the run of NAME that is in progress, as Ctrl-C does.
 

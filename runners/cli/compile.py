@@ -10,14 +10,14 @@ import click
 
 from pipeline.config.config import Config
 from runners.cli.echo import echo, echo_warning
-from runners.cli.options import Result, config_argument, json_result
+from runners.cli.options import Result, config_argument, verb
 from runners.cloud.compile_spec import compile_checked
 from runners.operations.pipeline_request import validated
 from sluice.errors import UsageError
 from sluice.storage.output_path import resolve_output_path, write_output
 
 
-@click.command(name="compile")
+@verb("compile")
 @config_argument
 @click.option(
     "--output",
@@ -32,7 +32,6 @@ from sluice.storage.output_path import resolve_output_path, write_output
     help="For a schedule: the first node selects the spans, and stops the run where "
     "there is nothing new.",
 )
-@json_result
 def compile_(config: Config, output: str, scheduled: bool) -> Result:
     """Compile the pipeline NAME for Vertex AI or Kubeflow, as --profile says.
 

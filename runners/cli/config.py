@@ -11,7 +11,7 @@ from pipeline.config.config import Config
 from pipeline.config.reference import json_schema
 from pipeline.config.serialize import plain_config, to_yaml
 from runners.cli.echo import echo
-from runners.cli.options import Result, config_argument, json_result
+from runners.cli.options import Result, config_argument, verb
 
 
 def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -20,7 +20,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
         ctx.exit()
 
 
-@click.command()
+@verb()
 @config_argument
 @click.option(
     "--schema",
@@ -30,7 +30,6 @@ def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     callback=_print_schema,
     help="Print the JSON schema of all configs, for editors; NAME is not needed.",
 )
-@json_result
 def config(config: Config) -> Result:
     """Print the resolved config of NAME as YAML, or with --json as JSON."""
     lines = to_yaml(config).rstrip("\n").split("\n")

@@ -10,7 +10,7 @@ import click
 
 from pipeline.config.find import find_config
 from runners.cli.echo import echo
-from runners.cli.options import Result, json_result
+from runners.cli.options import Result, verb
 from sample_data import catalog
 from sluice.errors import UsageError
 from sluice.project import current_project, find_root
@@ -21,8 +21,7 @@ def data() -> None:
     """Sample data sets: real data, written as TFRecords into data/ of the project."""
 
 
-@data.command("list")
-@json_result
+@verb("list", group=data)
 def list_() -> Result:
     """List the data sets: content and source, and the licence of the data."""
     keys = ("name", "description", "licence")
@@ -32,7 +31,7 @@ def list_() -> Result:
     return Result({"data_sets": rows}, partial(echo, *lines))
 
 
-@data.command()
+@verb(group=data)
 @click.argument("name")
 @click.option(
     "source",
@@ -53,7 +52,6 @@ def list_() -> Result:
     show_default=True,
     help="Decides the splits and the order of the records.",
 )
-@json_result
 def make(
     name: str,
     source: str | None,

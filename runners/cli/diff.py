@@ -14,7 +14,7 @@ from reports.diff_page import diff_markdown, diff_tables, render_diff
 from reports.read_run import RunData, last_pushed, read_run
 from reports.tables import Mark, Table
 from runners.cli.echo import echo, echo_output, echo_warning
-from runners.cli.options import Result, json_result, workspace_option
+from runners.cli.options import Result, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.operations.find_run import LATEST, find_run
 from runners.operations.pipeline_request import next_command
@@ -26,15 +26,13 @@ _MAX_ROWS = 40
 _STYLES = {"good": "green", "bad": "red", "warn": "yellow", "quiet": "dim"}
 
 
-@click.command()
+@verb()
 @click.argument("name")
 @click.argument("before", required=False)
 @click.argument("after", required=False)
 @click.option("--html", "form", flag_value="html", help="A page, offline in one file.")
 @click.option("--markdown", "form", flag_value="markdown", help="For a pull request.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
-@workspace_option
-@json_result
 def diff(
     name: str,
     before: str | None,

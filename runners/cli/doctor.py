@@ -20,7 +20,7 @@ import click
 
 from pipeline.config.load import load_config
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
-from runners.cli.options import Result, json_result, workspace_option
+from runners.cli.options import Result, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import served_models
@@ -34,10 +34,8 @@ from sluice.workspace import Workspace, installed_version, locate
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
-@click.command()
+@verb()
 @click.argument("name", required=False)
-@workspace_option
-@json_result
 def doctor(name: str | None) -> Result:
     """Check this machine: packages, disks, memory, devices, credentials.
 

@@ -13,7 +13,7 @@ from pipeline.config.config import Config
 from pipeline.config.serialize import write_stored_config
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import check_node_ids
-from runners.cli.options import Result, config_argument, json_result, workspace_option
+from runners.cli.options import Result, config_argument, verb
 from runners.cli.rich_console import make_console, say
 from runners.local import processes
 from runners.local.graph import Graph
@@ -26,11 +26,9 @@ from sluice.storage import stat_cache
 _MAX_LINES = 12
 
 
-@click.command()
+@verb()
 @config_argument
 @click.argument("node")
-@workspace_option
-@json_result
 def explain(config: Config, node: str) -> Result:
     """Explain whether NODE of the pipeline NAME would run now, and why.
 

@@ -28,7 +28,7 @@ from reports.run_values import (
     version,
 )
 from runners.cli.echo import echo, echo_warning
-from runners.cli.options import Result, json_result, workspace_option
+from runners.cli.options import Result, verb
 from runners.operations.find_run import (
     find_run,
     not_run_yet,
@@ -61,7 +61,7 @@ def export() -> None:
     """Export runs for other tools."""
 
 
-@export.command()
+@verb(group=export)
 @click.argument("name")
 @click.option("run_id", "--run", metavar="ID", help="Export one run; default: all.")
 @click.option(
@@ -69,8 +69,6 @@ def export() -> None:
     metavar="DIR|URI",
     help="A directory or a tracking URI; default: mlruns beside the workspace.",
 )
-@workspace_option
-@json_result
 def mlflow(name: str, run_id: str | None, to: str | None) -> Result:
     """Write the runs of the pipeline NAME into an MLflow tracking store.
 

@@ -8,7 +8,7 @@ import click
 from rich.filesize import decimal
 
 from pipeline.config.load import load_config
-from runners.cli.options import Result, json_result, typed_command, workspace_option
+from runners.cli.options import Result, typed_command, verb
 from runners.cli.rich_console import make_console, say
 from runners.operations.pipeline_request import serving_dir_of, workspace_of
 from runners.retention.collect_garbage import collect_garbage
@@ -23,7 +23,7 @@ _KINDS = {
 }
 
 
-@click.command()
+@verb()
 @click.argument("name")
 @click.option(
     "--keep",
@@ -35,8 +35,6 @@ _KINDS = {
 @click.option(
     "--dry-run", is_flag=True, help="List what would be deleted; delete nothing."
 )
-@workspace_option
-@json_result
 def gc(name: str, keep: int, dry_run: bool) -> Result:
     """Delete artifacts of NAME that no kept run and no served model needs.
 

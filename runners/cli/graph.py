@@ -13,7 +13,7 @@ from pipeline.graph.locations import local_locations
 from reports.graph import GraphNode, as_mermaid, as_text
 from reports.graph_svg import as_svg
 from runners.cli.echo import echo
-from runners.cli.options import Result, config_argument, json_result, workspace_option
+from runners.cli.options import Result, config_argument, verb
 from runners.operations.pipeline_request import validated, workspace_of
 from sluice.compat import hidden_native_logs
 from sluice.node_kinds import GATES
@@ -22,7 +22,7 @@ from sluice.storage.output_path import resolve_output_path, write_output
 _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
 
 
-@click.command()
+@verb()
 @config_argument
 @click.option(
     "--format",
@@ -31,8 +31,6 @@ _FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "te
     help="Default: by the extension of the output file, else text.",
 )
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
-@workspace_option
-@json_result
 def graph(config: Config, form: str | None, output: str | None) -> Result:
     """Draw the graph of the pipeline NAME, or with --json list its nodes."""
     file = resolve_output_path(output, Path.cwd(), "--output") if output else None

@@ -13,7 +13,7 @@ from typing import Literal
 import click
 
 from runners.cli.echo import echo
-from runners.cli.options import Result, json_result
+from runners.cli.options import Result, verb
 from runners.cloud.image import REPOSITORY, TFX_VERSIONS, Image, image_of
 from sluice.errors import RemoteError, UsageError
 from sluice.project import current_project
@@ -23,7 +23,7 @@ from sluice.storage.output_path import resolve_output_path
 _PLATFORM = "linux/amd64"
 
 
-@click.command()
+@verb()
 @click.argument("action", required=False, type=click.Choice(["build", "push"]))
 @click.option("prints", "--print", is_flag=True, help="Print the Dockerfile.")
 @click.option(
@@ -36,7 +36,6 @@ _PLATFORM = "linux/amd64"
 )
 @click.option("--tfx", type=click.Choice(TFX_VERSIONS), help="Default: the installed.")
 @click.option("--gpu", is_flag=True, help="With CUDA.")
-@json_result
 def image(
     action: Literal["build", "push"] | None,
     prints: bool,

@@ -19,7 +19,7 @@ from pipeline.scaffold.guess_splits import guess_splits
 from pipeline.scaffold.propose import propose
 from pipeline.scaffold.sample import read_sample
 from runners.cli.echo import echo_warning
-from runners.cli.options import Result, json_result
+from runners.cli.options import Result, verb
 from runners.cli.rich_console import make_console, make_table, say
 from sluice.config_section import PipelineName
 from sluice.errors import UsageError
@@ -27,7 +27,7 @@ from sluice.project import check_names, find_root
 from sluice.storage.output_path import write_output
 
 
-@click.command()
+@verb()
 @click.argument("name")
 @click.option(
     "pattern",
@@ -45,7 +45,6 @@ from sluice.storage.output_path import write_output
 )
 @click.option("label", "--label", metavar="FEATURE", help="The feature to predict.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
-@json_result
 def init(
     name: str, pattern: str, directory: str | None, label: str | None, force: bool
 ) -> Result:

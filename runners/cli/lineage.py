@@ -12,7 +12,7 @@ from rich.tree import Tree
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from reports import formats
-from runners.cli.options import Result, json_result, workspace_option
+from runners.cli.options import Result, verb
 from runners.cli.rich_console import make_console, plain, say
 from runners.cloud.submitted_job import is_service_run
 from runners.metadata.graph import Execution, MetadataGraph
@@ -30,11 +30,9 @@ _DIGEST_CHARACTERS = 12
 _SHOWN_USES = 12
 
 
-@click.command()
+@verb()
 @click.argument("name")
 @click.argument("reference", metavar="ARTIFACT|VERSION")
-@workspace_option
-@json_result
 def lineage(name: str, reference: str) -> Result:
     """Trace an artifact or a pushed version to its data, schema, code and run.
 

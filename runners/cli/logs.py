@@ -12,7 +12,7 @@ import click
 
 from pipeline.config.serialize import read_stored_config
 from runners.cli.echo import echo_output
-from runners.cli.options import Result, json_result, workspace_option
+from runners.cli.options import Result, verb
 from runners.cloud.submitted_job import is_service_run, job_of
 from runners.operations.find_run import FoundRun, find_run, readable_runs
 from runners.operations.pipeline_request import next_command
@@ -55,7 +55,7 @@ class Log:
         yield self.read(position)
 
 
-@click.command()
+@verb()
 @click.argument("name")
 @click.argument("node", default=START)
 @click.option(
@@ -67,8 +67,6 @@ class Log:
     is_flag=True,
     help="Follow the log until the run on this machine has ended.",
 )
-@workspace_option
-@json_result
 def logs(name: str, node: str, run_id: str | None, follow: bool) -> Result:
     """Print the log of NODE in a run of NAME; without NODE, that of the run's start.
 

@@ -19,13 +19,7 @@ from components.baseline_model.blessed_models import (
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from runners.cli.echo import echo
-from runners.cli.options import (
-    Result,
-    config_argument,
-    json_result,
-    typed_command,
-    workspace_option,
-)
+from runners.cli.options import Result, config_argument, typed_command, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.metadata.graph import MetadataGraph
 from runners.metadata.read_metadata import open_store, read_metadata
@@ -46,10 +40,8 @@ def models() -> None:
     """The models of a pipeline: pushed versions and baselines."""
 
 
-@models.command("list")
+@verb("list", group=models)
 @config_argument
-@workspace_option
-@json_result
 def list_(config: Config) -> Result:
     """List the pushed versions of the pipeline NAME, newest first.
 
@@ -85,14 +77,12 @@ def _print_versions(listed: list[ListedModel]) -> None:
             say(console, text, "yellow")
 
 
-@models.command("retire")
+@verb("retire", group=models)
 @click.argument("name")
 @click.argument("reference", metavar="VERSION|artifact:ID")
 @click.option(
     "--reason", required=True, metavar="TEXT", help="The reason; it is recorded."
 )
-@workspace_option
-@json_result
 def retire_(name: str, reference: str, reason: str) -> Result:
     """Retire a blessed model of NAME as a baseline: no new model is compared with it.
 

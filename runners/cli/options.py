@@ -96,51 +96,70 @@ def _use_workspaces(
         context.with_resource(workspaces_in(folder))
 
 
-workspace_option = click.option(
-    "--workspace",
-    metavar="DIR",
-    is_eager=True,
-    expose_value=False,
-    callback=_use_workspaces,
-    help="The folder of all workspaces; default: <project root>/workspace.",
-)
-
-json_option = click.option(
-    "as_json", "--json", is_flag=True, help="Print JSON on stdout."
-)
-
-
 @dataclass(frozen=True)
 class Result:
     """What a verb has found.
 
     Attributes:
       facts: for ``--json``: the keys of an object, or a list.
-      show: prints it for people.
+      show: prints it for people; None if that is done.
       exit_code: of the process.
     """
 
     facts: dict[str, Any] | list[Any]
-    show: Callable[[], Any]
+    show: Callable[[], Any] | None = None
     exit_code: int = 0
 
 
-def json_result(function: Callable[..., Result]) -> Callable[..., int]:
-    """Adds ``--json``, and prints the result of a verb for people or as JSON."""
+def verb(
+    name: str | None = None,
+    *,
+    group: click.Group | None = None,
+    short_help: str | None = None,
+) -> Callable[[Callable[..., Result | None]], click.Command]:
+    """Makes a command of a function, with ``--workspace`` and ``--json``.
 
-    @json_option
-    @wraps(function)
-    def call(*arguments: Any, as_json: bool, **options: Any) -> int:
-        result = function(*arguments, **options)
-        if not as_json:
-            result.show()
-        elif isinstance(result.facts, dict):
-            echo_json({"schema_version": 1, **result.facts})
-        else:
-            echo_json(result.facts)
-        return result.exit_code
+    Its result is printed for people or as JSON; a verb that prints by itself returns
+    None.
+    """
 
-    return call
+    def decorate(function: Callable[..., Result | None]) -> click.Command:
+        @wraps(function)
+        def call(*arguments: Any, as_json: bool, **options: Any) -> int:
+            result = function(*arguments, **options)
+            if result is None:
+                return 0
+            if as_json:
+                facts = result.facts
+                head = {"schema_version": 1}
+                echo_json({**head, **facts} if isinstance(facts, dict) else facts)
+            elif result.show:
+                result.show()
+            return result.exit_code
+
+        command = click.command(name, short_help=short_help)(call)
+        command.params += [_WORKSPACE, _JSON]
+        if group is not None:
+            group.add_command(command)
+        return command
+
+    return decorate
+
+
+_WORKSPACE = click.Option(
+    ["--workspace"],
+    metavar="DIR",
+    is_eager=True,
+    expose_value=False,
+    callback=_use_workspaces,
+    help="The folder of all workspaces; default: <project root>/workspace.",
+)
+_JSON = click.Option(["as_json", "--json"], is_flag=True, help="Print JSON on stdout.")
+
+
+def wants_json() -> bool:
+    """Whether the command that runs was given ``--json``."""
+    return bool(click.get_current_context().params["as_json"])
 
 
 @contextmanager

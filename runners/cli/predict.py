@@ -14,7 +14,7 @@ import click
 from components.tfrecord_gen.input_files import Window
 from pipeline.config.config import Config
 from runners.cli.echo import echo_json
-from runners.cli.options import config_argument, json_option, workspace_option
+from runners.cli.options import config_argument, verb
 from runners.operations.pipeline_request import (
     config_words,
     next_command,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from serving.predictor import Prediction, Predictor
 
 
-@click.command()
+@verb()
 @config_argument
 @click.argument("files", nargs=-1, required=True)
 @click.option(
@@ -41,15 +41,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Load a version that differs from what was pushed; models can run any code.",
 )
-@workspace_option
-@json_option
 def predict_(
     config: Config,
     files: tuple[str, ...],
     limit: int | None,
     version: int | None,
     trust: bool,
-    as_json: bool,
 ) -> None:
     """Predict FILES with the pushed model of NAME; one JSON object per line.
 

@@ -17,13 +17,13 @@ from pipeline.graph.choose_spans import choose_spans
 from reports.compare import Comparison, compare
 from reports.read_run import read_run
 from runners.cli.diff import print_comparison
-from runners.cli.echo import echo_json
 from runners.cli.options import (
     CliState,
+    Result,
     config_options,
-    json_option,
     typed_command,
-    workspace_option,
+    verb,
+    wants_json,
 )
 from runners.cli.render_run import print_outcome
 from runners.cli.rich_console import ignore_broken_pipe, make_console, say
@@ -48,7 +48,7 @@ from sluice.storage.storage import is_remote
 from sluice.workspace import Workspace, private_umask, workspaces_in
 
 
-@click.command(name="rehearse")
+@verb("rehearse")
 @config_options
 @click.option(
     "--scheduled/--submitted",
@@ -65,8 +65,6 @@ from sluice.workspace import Workspace, private_umask, workspaces_in
     help="How far a metric may be from that of a local run.",
 )
 @click.option("--no-compare", is_flag=True, help="Do not run the pipeline locally too.")
-@workspace_option
-@json_option
 @click.pass_obj
 def rehearse_(
     state: CliState,
@@ -77,15 +75,14 @@ def rehearse_(
     fresh: bool,
     tolerance: float,
     no_compare: bool,
-    as_json: bool,
-) -> int:
+) -> Result:
     """Rehearse the pipeline NAME on this machine.
 
     The compiled pipeline runs task after task, each by its real command line, with a
     folder in place of buckets. Then the same config runs locally, and both are
     compared. A further call finds the model of the first one as its baseline.
     """
-    console = make_console(to_stderr=as_json)
+    console = make_console(to_stderr=wants_json())
     with RunView(console) as view:
         found = rehearse(
             name,
@@ -99,17 +96,13 @@ def rehearse_(
             engine=state.engine,
         )
     ignore_broken_pipe(console, partial(_print, console, found))
-    if as_json:
-        echo_json(
-            {
-                "schema_version": 1,
-                "exit_code": found.exit_code,
-                "record": found.record.to_dict(),
-                "local": found.local and found.local.to_dict(),
-                "differences": list(found.differences),
-            }
-        )
-    return found.exit_code
+    facts = {
+        "exit_code": found.exit_code,
+        "record": found.record.to_dict(),
+        "local": found.local and found.local.to_dict(),
+        "differences": list(found.differences),
+    }
+    return Result(facts, exit_code=found.exit_code)
 
 
 def _print(console: Console, found: Rehearsed) -> None:

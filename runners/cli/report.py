@@ -12,7 +12,7 @@ from reports.index_page import render_index
 from reports.read_run import REPORT_FILE, RunData
 from reports.run_page import write_report
 from runners.cli.echo import echo, echo_warning
-from runners.cli.options import Result, json_result, run_option, workspace_option
+from runners.cli.options import Result, run_option, verb
 from runners.operations.find_run import (
     find_run,
     last_runs,
@@ -28,7 +28,7 @@ from sluice.storage import atomic
 _INDEX_FILE = "index.html"
 
 
-@click.command()
+@verb()
 @click.argument("name", required=False)
 @run_option
 @click.option(
@@ -38,8 +38,6 @@ _INDEX_FILE = "index.html"
     help="The page of all runs of NAME, with trends and a link to each report.",
 )
 @click.option("--open", "is_opened", is_flag=True, help="Open it in the browser.")
-@workspace_option
-@json_result
 def report(
     name: str | None, run_id: str | None, all_runs: bool, is_opened: bool
 ) -> Result:

@@ -8,12 +8,12 @@ import click
 
 from runners.cli.options import (
     CliState,
-    json_option,
+    Result,
     run_option,
     typed_command,
+    verb,
     wait_option,
     workers_option,
-    workspace_option,
 )
 from runners.cli.run_view import run_with_view
 from runners.cloud.submitted_job import is_service_run
@@ -48,13 +48,11 @@ _ENDED = {
 }
 
 
-@click.command()
+@verb()
 @click.argument("name", required=False)
 @run_option
 @workers_option
 @wait_option
-@workspace_option
-@json_option
 @click.pass_obj
 def resume_(
     state: CliState,
@@ -62,8 +60,7 @@ def resume_(
     run_id: str | None,
     workers: int | None,
     wait: bool,
-    as_json: bool,
-) -> int:
+) -> Result:
     """Resume the last failed, killed or interrupted run, of NAME or of any pipeline.
 
     Finished nodes do not run again. The run keeps its id and its config; if code,
@@ -78,7 +75,7 @@ def resume_(
         wait=wait,
         engine=state.engine,
     )
-    return run_with_view(as_json, operate)
+    return run_with_view(operate)
 
 
 def resume(

@@ -11,13 +11,13 @@ from pipeline.config.find import find_config
 from runners.cache.up_to_date import is_probably_up_to_date
 from runners.cli.options import (
     CliState,
+    Result,
     config_options,
     exit_on_sigint,
-    json_option,
     typed_command,
+    verb,
     wait_option,
     workers_option,
-    workspace_option,
 )
 from runners.local.engine import LocalEngine
 from sluice.errors import UsageError
@@ -56,7 +56,7 @@ no_cache_option = click.option(
 )
 
 
-@click.command()
+@verb()
 @config_options
 @workers_option
 @wait_option
@@ -75,8 +75,6 @@ no_cache_option = click.option(
     help="Begin although the metadata is lost, with a reason that is recorded.",
 )
 @tags_option
-@workspace_option
-@json_option
 @click.pass_obj
 def run(
     state: CliState,
@@ -91,8 +89,7 @@ def run(
     accept_data: str | None,
     without_baseline: str | None,
     tags: tuple[str, ...],
-    as_json: bool,
-) -> int:
+) -> Result:
     """Run the pipeline NAME (configs/NAME.yaml, or a path to a config).
 
     With --to a part of the graph runs.
@@ -124,7 +121,7 @@ def run(
         wait=wait,
         engine=engine,
     )
-    return run_with_view(as_json, operate)
+    return run_with_view(operate)
 
 
 def _is_probably_up_to_date(name: str, command: str) -> bool:

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 from reports.formats import progress, seconds
-from runners.cli.echo import echo_json
+from runners.cli.options import Result, wants_json
 from runners.cli.render_run import (
     make_node_table,
     print_outcome,
@@ -112,21 +112,17 @@ class RunView(Observer):
         return table
 
 
-def run_with_view(as_json: bool, operate: Callable[..., RunRecord]) -> int:
-    """Runs an operation with a live view and returns the exit code of its record.
+def run_with_view(operate: Callable[..., RunRecord]) -> Result:
+    """Runs an operation with a live view, on stderr where stdout has the record.
 
-    Args:
-      as_json: whether to print the record to stdout, and the view to stderr.
-      operate: runs the pipeline; takes the view as its ``observer``.
+    ``operate`` runs the pipeline, and takes the view as its ``observer``.
     """
-    console = make_console(to_stderr=as_json)
+    console = make_console(to_stderr=wants_json())
     with RunView(console) as view:
         record = operate(observer=view)
     show = partial(print_outcome, console, record, predict=_predict_command(record))
     ignore_broken_pipe(console, show)
-    if as_json:
-        echo_json(record.to_dict())
-    return record.exit_code or 0
+    return Result(record.to_dict(), exit_code=record.exit_code or 0)
 
 
 def _predict_command(record: RunRecord) -> str | None:

@@ -15,7 +15,7 @@ from reports.formats import seconds, tags_text
 from reports.read_run import RunData
 from reports.run_table import RunTable, make_run_table
 from runners.cli.echo import echo, echo_output, echo_warning
-from runners.cli.options import Result, config_options, json_result, workspace_option
+from runners.cli.options import Result, config_options, verb, wants_json
 from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.operations.find_run import readable_runs, updated_workspace
 from runners.operations.pipeline_request import next_command
@@ -30,7 +30,7 @@ _SHOWN_METRICS, _SHOWN_PARAMETERS = 4, 6
 _COUNTS = ("example_count", "weighted_example_count")
 
 
-@click.command()
+@verb()
 @config_options
 @click.option(
     "--sort",
@@ -46,8 +46,6 @@ _COUNTS = ("example_count", "weighted_example_count")
     help=f"Number of runs; default: {_SHOWN_RUNS}, or all with --csv and --json.",
 )
 @click.option("--csv", "as_csv", is_flag=True, help="CSV on stdout.")
-@workspace_option
-@json_result
 def runs(
     name: str,
     profile: str | None,
@@ -64,7 +62,7 @@ def runs(
     between the runs of the table. With --profile, runs of its service that schedules
     or other machines have submitted are added to the workspace.
     """
-    if not (as_csv or click.get_current_context().params["as_json"]):
+    if not (as_csv or wants_json()):
         limit = limit or _SHOWN_RUNS
     workspace = updated_workspace(name, profile, overrides)
     records = readable_runs(workspace)

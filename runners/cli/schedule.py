@@ -12,7 +12,7 @@ import click
 from pipeline.config.cloud import Schedule
 from pipeline.config.config import Config
 from runners.cli.echo import echo, echo_warning
-from runners.cli.options import Result, config_argument, config_options, json_result
+from runners.cli.options import Result, config_argument, config_options, verb
 from runners.cloud.check_cloud import check_cloud, cloud_of
 from runners.cloud.compile_spec import compile_checked
 from runners.cloud.image import check_images
@@ -39,7 +39,7 @@ def schedule() -> None:
     """
 
 
-@schedule.command(name="set")
+@verb("set", group=schedule)
 @click.option("--cron", metavar="CRON", help="Five fields, such as '0 3 * * *'.")
 @click.option("--timezone", metavar="ZONE", help="Such as Europe/Berlin.")
 @click.option("--max-concurrent", type=int, help="Runs at the same time, at most.")
@@ -49,7 +49,6 @@ def schedule() -> None:
     help="Whether missed runs are made up for.",
 )
 @config_options
-@json_result
 def set_(
     name: str, profile: str | None, overrides: tuple[str, ...], **asked: Any
 ) -> Result:
@@ -66,9 +65,8 @@ def set_(
     return _result(set_schedule(config))
 
 
-@schedule.command(name="list")
+@verb("list", group=schedule)
 @config_argument
-@json_result
 def list_(config: Config) -> Result:
     """List the schedules of all pipelines in the project and region of NAME."""
     found = VertexSchedules(service_of(config)).all()
@@ -77,9 +75,8 @@ def list_(config: Config) -> Result:
     return Result([asdict(item) for item in found], partial(echo, *(lines or [none])))
 
 
-@schedule.command()
+@verb(group=schedule)
 @config_argument
-@json_result
 def show(config: Config) -> Result:
     """Show the schedule of NAME and the last runs."""
     service = service_of(config)
@@ -97,9 +94,8 @@ def show(config: Config) -> Result:
     return Result({**asdict(found), "last_runs": runs}, shown)
 
 
-@schedule.command()
+@verb(group=schedule)
 @config_argument
-@json_result
 def pause(config: Config) -> Result:
     """Start no more runs of NAME; those in progress go on."""
     schedules = VertexSchedules(service_of(config))
@@ -107,9 +103,8 @@ def pause(config: Config) -> Result:
     return _result(schedules.get(config.name))
 
 
-@schedule.command()
+@verb(group=schedule)
 @config_argument
-@json_result
 def resume(config: Config) -> Result:
     """Start runs of NAME again."""
     schedules = VertexSchedules(service_of(config))
@@ -117,9 +112,8 @@ def resume(config: Config) -> Result:
     return _result(schedules.get(config.name))
 
 
-@schedule.command()
+@verb(group=schedule)
 @config_argument
-@json_result
 def delete(config: Config) -> Result:
     """Delete the schedule of NAME; its runs stay."""
     schedules = VertexSchedules(service_of(config))

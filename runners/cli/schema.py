@@ -14,7 +14,7 @@ import click
 from pipeline.config.config import Config
 from pipeline.scaffold.sample import infer_schema
 from runners.cli.echo import echo
-from runners.cli.options import Result, config_argument, json_result, workspace_option
+from runners.cli.options import Result, config_argument, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.operations.compare_schema import (
     Change,
@@ -36,9 +36,8 @@ def schema() -> None:
     """The reviewed schema of a pipeline, compared with data."""
 
 
-@schema.command(short_help="Show the reviewed schema as a table.")
+@verb(group=schema, short_help="Show the reviewed schema as a table.")
 @config_argument
-@json_result
 def show(config: Config) -> Result:
     """Show the reviewed schema of the pipeline NAME as a table."""
     path = config.schema_path
@@ -59,7 +58,7 @@ def _print_schema(path: Path, rows: list[dict[str, str]]) -> None:
     console.print(table)
 
 
-@schema.command(short_help="Print a schema inferred from the current data.")
+@verb(group=schema, short_help="Print a schema inferred from the current data.")
 @config_argument
 @click.option(
     "--examples", metavar="PATTERN", help="Use these files instead of the config's."
@@ -67,7 +66,6 @@ def _print_schema(path: Path, rows: list[dict[str, str]]) -> None:
 @click.option(
     "-o", "--output", metavar="FILE", help="Write to FILE, which must not exist."
 )
-@json_result
 def infer(config: Config, examples: str | None, output: str | None) -> Result:
     """Print a schema inferred by TFDV from all records of the pipeline NAME.
 
@@ -107,13 +105,12 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     data = click.option(
         "--data", is_flag=True, help="Read all records of the files instead."
     )
-    return run(data(workspace_option(function)))
+    return run(data(function))
 
 
-@schema.command(short_help="Show where data differs from the reviewed schema.")
+@verb(group=schema, short_help="Show where data differs from the reviewed schema.")
 @config_argument
 @_source_options
-@json_result
 def diff(config: Config, run_id: str | None, data: bool) -> Result:
     """Show where data differs from the reviewed schema of the pipeline NAME.
 
@@ -127,7 +124,7 @@ def diff(config: Config, run_id: str | None, data: bool) -> Result:
     return Result({**compared.head(), **facts}, show)
 
 
-@schema.command(short_help="Apply differences to the reviewed schema.")
+@verb(group=schema, short_help="Apply differences to the reviewed schema.")
 @config_argument
 @click.argument("ids", nargs=-1, metavar="[CHANGE]...")
 @click.option(
@@ -137,7 +134,6 @@ def diff(config: Config, run_id: str | None, data: bool) -> Result:
     help="Accept all differences that can be accepted.",
 )
 @_source_options
-@json_result
 def accept(
     config: Config,
     ids: tuple[str, ...],

@@ -7,7 +7,7 @@ from functools import partial
 import click
 
 from runners.cli.echo import echo
-from runners.cli.options import Result, json_result, run_option, workspace_option
+from runners.cli.options import Result, run_option, verb
 from runners.cli.render_run import print_run
 from runners.cli.rich_console import make_console, make_table, plain
 from runners.operations.find_run import find_run, last_runs
@@ -15,11 +15,9 @@ from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_STYLES
 
 
-@click.command()
+@verb()
 @click.argument("name", required=False)
 @run_option
-@workspace_option
-@json_result
 def status(name: str | None, run_id: str | None) -> Result:
     """Show a run of NAME; without NAME, the last run of every pipeline."""
     if name is not None:

@@ -9,12 +9,7 @@ from pathlib import Path
 import click
 
 from pipeline.config.config import Config
-from runners.cli.options import (
-    config_options,
-    json_option,
-    typed_command,
-    workspace_option,
-)
+from runners.cli.options import Result, config_options, typed_command, verb
 from runners.cli.run import accept_data_option, no_cache_option, tags_option
 from runners.cli.run_view import run_with_view
 from runners.cloud.check_cloud import check_cloud
@@ -36,14 +31,12 @@ from sluice.storage.storage import storage_for
 from sluice.workspace import private_umask
 
 
-@click.command()
+@verb()
 @config_options
 @click.option("--wait", is_flag=True, help="Wait for the end of the run.")
 @no_cache_option
 @accept_data_option
 @tags_option
-@workspace_option
-@json_option
 def submit_(
     name: str,
     profile: str | None,
@@ -52,8 +45,7 @@ def submit_(
     no_cache: bool,
     accept_data: str | None,
     tags: tuple[str, ...],
-    as_json: bool,
-) -> int:
+) -> Result:
     """Run the pipeline NAME on Vertex AI, as --profile says.
 
     The spans of the data are chosen now. The run goes on without this machine; status,
@@ -67,7 +59,7 @@ def submit_(
     operate = partial(
         submit, config, options, command=typed_command(), tags=tags, wait=wait
     )
-    return run_with_view(as_json, operate)
+    return run_with_view(operate)
 
 
 _POLL_S = 10.0

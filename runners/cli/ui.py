@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from runners.cli.echo import echo, echo_json
-from runners.cli.options import json_option, workspace_option
+from runners.cli.options import verb, wants_json
 from runners.ui.server import serve
 
 _PORT = 8265
 
 
-@click.command()
+@verb()
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -20,17 +20,16 @@ _PORT = 8265
     help="The port of 127.0.0.1; 0 for any free one.",
 )
 @click.option("--read-only", is_flag=True, help="Show only: there are no buttons.")
-@workspace_option
-@json_option
-def ui(port: int, read_only: bool, as_json: bool) -> None:
+def ui(port: int, read_only: bool) -> None:
     """Show all pipelines, runs and models in the browser, on this machine only.
 
     The address that is printed contains a token: whoever has it may do what the buttons
     do. It is valid until Ctrl-C, which ends the server; runs go on.
     """
+    is_json = wants_json()
 
     def on_ready(url: str, token: str) -> None:
-        if as_json:
+        if is_json:
             echo_json({"schema_version": 1, "url": url, "token": token})
         else:
             echo(url)

@@ -20,7 +20,7 @@ from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.custom_nodes import validate_pipeline
 from pipeline.graph.locations import local_locations
 from runners.cli.echo import echo, echo_warning
-from runners.cli.options import Result, config_argument, json_result
+from runners.cli.options import Result, config_argument, verb
 from runners.operations.run import check_strategy
 from sluice.compat import hidden_native_logs
 from sluice.errors import ConfigError, UsageError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipeline.training.accelerator_check import AcceleratorCheck
 
 
-@click.command()
+@verb()
 @config_argument
 @click.option(
     "--accelerator",
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     help="Check the training for it, on the CPU: for a TPU, XLA compiles the train "
     "and eval step.",
 )
-@json_result
 def validate_(config: Config, accelerator: Literal["tpu", "gpu"] | None) -> Result:
     """Check the config NAME without running anything.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import click
 import pytest
 from rich.console import Console
 
@@ -72,5 +73,8 @@ def test_a_rehearsal_that_has_pushed_has_no_command_to_predict(tmp_path, capsys)
     record = RunRecord("r", "p", report_uri=str(tmp_path / "report.html"))
     record.pushes = [PushRecord("serving", "pushed", 1, "serving/1")]
     record.end()
-    assert run_with_view(False, lambda observer: record) == 0
+    context = click.Context(click.Command("run"))
+    context.params["as_json"] = False
+    with context:
+        assert run_with_view(lambda observer: record).exit_code == 0
     assert "predict" not in capsys.readouterr().err
