@@ -21,7 +21,7 @@ from sluice.errors import ConfigError
 from sluice.storage import digest
 from sluice.storage.stat_cache import source_of
 
-# Their versions count for nodes that do not declare packages.
+# Their versions count for every node.
 PACKAGES = (
     "tfx",
     "tensorflow",

@@ -45,7 +45,8 @@ class Section(BaseModel):
     The string below a key is its description, in the reference and the JSON schema.
     """
 
-    # Built at first use, as parts of Config; building each by itself takes 0.1 s.
+    # Built at first use, as parts of Config; building each by itself takes 0.1 s. So
+    # a section is no default as ``Section()``, but as ``Section.model_construct()``.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @model_validator(mode="before")

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_metadata.proto.v0 import anomalies_pb2
-
 from sluice.record.verdict import Check
 
 KINDS = {
@@ -131,5 +129,8 @@ def remedy(kind: str) -> tuple[str, str | None]:
 
 def anomaly_kind(reason_type: int) -> str:
     """Returns the kind of one of TFDV's types (``AnomalyInfo.Type``)."""
+    # Not above: a config's policy needs the kinds only, in every command.
+    from tensorflow_metadata.proto.v0 import anomalies_pb2
+
     known = anomalies_pb2.AnomalyInfo.Type.DESCRIPTOR.values_by_number.get(reason_type)
     return _KIND_OF.get(known.name, "other") if known else "other"

@@ -92,7 +92,7 @@ class Ingestion(Section):
     images: tuple[ImageCheck, ...] = ()
     max_record_bytes: int = MAX_RECORD_BYTES
     window: int = 1
-    complete_when: CompleteWhen = CompleteWhen()
+    complete_when: CompleteWhen = CompleteWhen.model_construct()
 
     @model_validator(mode="after")
     def _has_splits(self) -> Ingestion:

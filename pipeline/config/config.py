@@ -93,8 +93,10 @@ class Config(Section):
     description: StrictStr = ""
     """What the pipeline is for, in one line."""
     data: Data
-    examples: Examples = Examples()
-    validate_data: Annotated[Validate, Field(alias="validate")] = Validate()
+    examples: Examples = Examples.model_construct()
+    validate_data: Annotated[Validate, Field(alias="validate")] = (
+        Validate.model_construct()
+    )
     sensitive: Sensitive = ()
     """Features whose values are never printed, logged, stored in ML Metadata or drawn,
     only counted."""
@@ -113,9 +115,9 @@ class Config(Section):
     or a function of your own, `package.module:build_model`."""
     model_params: Params = {}
     """Arguments of the model function."""
-    train: Train = Train()
+    train: Train = Train.model_construct()
     evaluate: Evaluate
-    push: Push = Push()
+    push: Push = Push.model_construct()
     nodes: dict[_NodeName, CustomNode] = {}
     """Nodes to add to the graph, by id."""
     cloud: Cloud | None = None

@@ -111,7 +111,7 @@ class Examples(Section):
         BeforeValidator(
             _complete_when, json_schema_input_type=Literal["always"] | CompleteWhen
         ),
-    ] = CompleteWhen()
+    ] = CompleteWhen.model_construct()
     max_corrupt_fraction: Fraction = 0.0
     """Maximum fraction of bad records, bytes or files, which are quarantined. Above it
     the data gate fails."""

@@ -7,17 +7,17 @@ imported only by those that need its types.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from components.data_verdict.policy import DataPolicy, Policy, Settings
 from components.model_verdict.threshold import Settings as ModelVerdictSettings
 from components.tfrecord_gen.settings import ImageCheck, Ingestion
 from pipeline.config.config import Config
+from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import Image, Label
 from pipeline.graph.locations import Locations
-from schemas.loader import load
 from sluice.errors import ConfigError
 from sluice.splits import SERVING
 
@@ -43,15 +43,9 @@ class GraphContext:
         """The split that the model gate evaluates."""
         return "test" if "test" in self.config.data.split_names else "eval"
 
-
-def of_tfrecord_gen(context: GraphContext) -> Arguments:
-    """Files, splits and checks of the records."""
-    return {"settings": ingestion_of(context.config)}
-
-
-def of_serving_tfrecord_gen(context: GraphContext) -> Arguments:
-    """The same for serving requests, which are one split."""
-    return {"settings": ingestion_of(context.config, SERVING)}
+    def stored(self, path: Path | None, kind: str) -> str | None:
+        """Returns a copy of an input, at a path that contains its digest."""
+        return None if path is None else self.locations.store_input(path, kind)
 
 
 def ingestion_of(config: Config, split: str | None = None) -> Ingestion:
@@ -79,18 +73,14 @@ def ingestion_of(config: Config, split: str | None = None) -> Ingestion:
     )
 
 
-def of_import_schema_gen(context: GraphContext) -> Arguments:
-    """The reviewed schema, copied to a path that contains its digest."""
-    path = context.locations.store_input(context.config.schema_path, "schema")
-    return {"schema_file": path}
-
-
 def of_statistics_gen(context: GraphContext) -> Arguments:
     """Quantiles for the report: with 250, a bar of a histogram is half a point off.
 
     In a record they take 40 kB per feature and split, so wide data has fewer of them.
     """
     from tensorflow_data_validation import StatsOptions
+
+    from schemas.loader import load
 
     features = len(load(context.config.schema_path).feature)
     quantiles = max(10, min(250, 10_000 // max(features, 1)))
@@ -113,11 +103,6 @@ def of_data_verdict(context: GraphContext) -> Arguments:
         "baseline_store": context.locations.baseline_store,
         "override": context.accept_data,
     }
-
-
-def of_accept_data(context: GraphContext) -> Arguments:
-    """The baseline store that records accepted data."""
-    return {"baseline_store": context.locations.baseline_store}
 
 
 def of_transform(context: GraphContext) -> Arguments:
@@ -144,34 +129,23 @@ def of_trainer(context: GraphContext) -> Arguments:
     from tfx.proto import trainer_pb2
 
     config, checkpoints = context.config, context.locations.checkpoints
+    model_params = dict(config.model_params)
+    if weights := context.stored(config.weights_file, "weights"):
+        model_params["weights"] = weights
     return {
         "run_fn": "pipeline.training.run_fn.run_fn",
         "train_args": trainer_pb2.TrainArgs(splits=["train"]),
         "eval_args": trainer_pb2.EvalArgs(splits=["eval"]),
         "custom_config": {
-            "feature_set": context.config.feature_set.model_dump(),
+            "feature_set": config.feature_set.model_dump(),
             "own_preprocessing": config.preprocessing is not None,
             "model": config.model_path,
-            "model_params": _model_params(context),
+            "model_params": model_params,
             "train": config.train.model_dump(),
-            "warm_start_path": _warm_start_path(context),
+            "warm_start_path": context.stored(config.warm_start_path, "models"),
             **({"checkpoints": checkpoints} if checkpoints else {}),
         },
     }
-
-
-def _model_params(context: GraphContext) -> Arguments:
-    """The model's parameters; weights at a path that contains their digest."""
-    params, weights = context.config.model_params, context.config.weights_file
-    if weights is None:
-        return params
-    return {**params, "weights": context.locations.store_input(weights, "weights")}
-
-
-def _warm_start_path(context: GraphContext) -> str | None:
-    """A copy of ``train.warm_start``, if it is a path; it contains the digest."""
-    path = context.config.warm_start_path
-    return None if path is None else context.locations.store_input(path, "models")
 
 
 def of_warm_start_resolver(context: GraphContext) -> Arguments:
@@ -180,9 +154,7 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
     Raises:
       ConfigError: a cloud service cannot find it: it does not run our strategies.
     """
-    from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import (
-        LatestArtifactStrategy,
-    )
+    from tfx.dsl.input_resolution.strategies import latest_artifact_strategy
     from tfx.types import Channel, standard_artifacts
 
     from components.baseline_model.resolver_strategies import TrainedModel
@@ -190,19 +162,18 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
     source = context.config.train.warm_start
     if source == "latest_blessed":
         return _blessed_model(context)
-    strategy: Arguments = {"strategy_class": LatestArtifactStrategy}
+    arguments: Arguments = {"model": Channel(type=standard_artifacts.Model)}
     if not context.locations.is_service:
-        served_in = {"served_in": context.locations.serving_dir}
-        given = served_in if source == "served" else {}
-        strategy = {"strategy_class": TrainedModel, "config": given}
+        arguments["strategy_class"] = TrainedModel
+        if source == "served":
+            arguments["config"] = {"served_in": context.locations.serving_dir}
     elif source == "served":
-        raise ConfigError(
-            "a cloud service cannot look up the served model",
-            where="train.warm_start",
-            expected="latest_blessed, latest or null",
-            actual="served",
-        )
-    return {**strategy, "model": Channel(type=standard_artifacts.Model)}
+        what = "a cloud service cannot look up the served model: take latest_blessed, "
+        raise ConfigError(f"{what}latest or null", where="train.warm_start")
+    else:
+        latest = latest_artifact_strategy.LatestArtifactStrategy
+        arguments["strategy_class"] = latest
+    return arguments
 
 
 def of_baseline(context: GraphContext) -> Arguments:
@@ -217,18 +188,15 @@ def _blessed_model(context: GraphContext) -> Arguments:
 
     Cloud services support only TFX's own, which takes a retired or missing model too.
     """
-    from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
-        LatestBlessedModelStrategy,
-    )
+    from tfx.dsl.input_resolution.strategies import latest_blessed_model_strategy
     from tfx.types import Channel, standard_artifacts
 
     from components.baseline_model.resolver_strategies import LatestUsableBlessedModel
 
-    strategy: Arguments = {"strategy_class": LatestBlessedModelStrategy}
-    if not context.locations.is_service:
-        strategy = {"strategy_class": LatestUsableBlessedModel}
+    of_tfx = latest_blessed_model_strategy.LatestBlessedModelStrategy
+    is_service = context.locations.is_service
     return {
-        **strategy,
+        "strategy_class": of_tfx if is_service else LatestUsableBlessedModel,
         "model": Channel(type=standard_artifacts.Model),
         "model_blessing": Channel(type=standard_artifacts.ModelBlessing),
     }
@@ -236,14 +204,10 @@ def _blessed_model(context: GraphContext) -> Arguments:
 
 def of_evaluator(context: GraphContext) -> Arguments:
     """Metrics, slices and split of the evaluation."""
-    given = context.config.evaluate
-    metrics = [(item.class_name, item.name, item.params) for item in given.metrics]
-    label = context.config.feature_set.label
+    config = context.config
     return {
         "example_splits": [context.judged_split],
-        "eval_config": eval_config(
-            metrics, given.slices, label, intervals=given.confidence_intervals
-        ),
+        "eval_config": eval_config(config.evaluate, config.label),
     }
 
 
@@ -270,58 +234,42 @@ def of_pusher(context: GraphContext) -> Arguments:
     }
 
 
-_PREDICTION_KEY = "probabilities"
-_CONFUSION = "MultiClassConfusionMatrixPlot"
-
-
-def eval_config(
-    metrics: Sequence[tuple[str, str | None, dict[str, Any]]],
-    slices: Sequence[Sequence[str]],
-    label: Label,
-    *,
-    intervals: bool = False,
-) -> Any:
+def eval_config(evaluate: Evaluate, label: Label) -> Any:
     """Returns a ``tfma.EvalConfig`` with a candidate and a baseline model.
 
     It has metrics and slices, and what the report draws: the histogram of predictions,
     and for more than two classes the confusion matrix. The model verdict applies the
     thresholds, see docs/adr/0001-model-verdict.md.
-
-    Args:
-      metrics: class name, result name (None: TFMA's own) and parameters of each.
-      slices: lists of features to slice by; the overall slice is always there.
-      label: the label and its classes.
-      intervals: whether metrics have confidence intervals.
     """
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2
 
     from components.evaluator.count_metrics import metric_configs
 
-    classes = len(label.class_names)
-    counts = metric_configs(classes, _PREDICTION_KEY)
-    if classes > 2 and _CONFUSION not in {name for name, _, _ in metrics}:
-        counts.append(_metric(_CONFUSION, None, {}))
+    classes, key = len(label.class_names), "probabilities"
+    drawn, confusion = metric_configs(classes, key), "MultiClassConfusionMatrixPlot"
+    if classes > 2 and confusion not in {x.class_name for x in evaluate.metrics}:
+        drawn.append({"class_name": confusion})
+    metrics = [
+        {
+            "class_name": metric.class_name,
+            "config": json.dumps({"name": metric.name, **metric.params}),
+        }
+        for metric in evaluate.metrics
+    ]
     model = {
         "signature_name": "serving_default",
-        "prediction_key": _PREDICTION_KEY,
+        "prediction_key": key,
         "label_key": label.key,
         "preprocessing_function_names": ["transform_features"],
         "model_type": "tf_generic",
     }
+    slices = [{"feature_keys": list(names)} for names in evaluate.slices]
     document: dict[str, Any] = {
         "model_specs": [model],
-        "metrics_specs": [
-            {"metrics": [_metric(*metric) for metric in metrics]},
-            {"metrics": counts},
-        ],
-        "slicing_specs": [{}, *({"feature_keys": list(keys)} for keys in slices)],
+        "metrics_specs": [{"metrics": metrics}, {"metrics": drawn}],
+        "slicing_specs": [{}, *slices],
     }
-    if intervals:
+    if evaluate.confidence_intervals:
         document["options"] = {"compute_confidence_intervals": True}
     return json_format.ParseDict(document, config_pb2.EvalConfig())
-
-
-def _metric(name: str, result: str | None, params: dict[str, Any]) -> dict[str, str]:
-    config = {**({"name": result} if result else {}), **params}
-    return {"class_name": name, **({"config": json.dumps(config)} if config else {})}

@@ -10,8 +10,9 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from tensorflow_model_analysis.proto import config_pb2
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.evaluate import Metric
 from pipeline.config.problems import KeyPath, Problems
-from pipeline.config.train import EarlyStopping, KerasObject, ReduceOnPlateau, Train
+from pipeline.config.train import Callback, KerasObject, Train, Watching
 from pipeline.training.build import load_function
 from pipeline.training.compile import make_loss, make_metrics, make_optimizer
 from pipeline.training.models.published_weights import find_published
@@ -55,87 +56,69 @@ def check_objects(config: Config, *, trains_here: bool = False) -> None:
     """
     exclude_keras_from_autograph()
     problems, train = Problems(config.origin), config.train
-    classes = len(config.label.classes or ())
+    attempt, classes = partial(_attempt, problems), len(config.label.classes or ())
     if trains_here:
-        with _refusals_at(("train", "devices", "visible"), problems):
-            choose_gpus(train.devices.visible)
+        attempt(("train", "devices", "visible"), choose_gpus, train.devices.visible)
     with suppress(RuntimeError):  # TensorFlow has started.
         tf.config.set_visible_devices([], "GPU")
-    with _refusals_at(("model",), problems):
-        _check_model(config.model)
-    with _refusals_at(("model_params", "weights"), problems):
-        _check_weights(config)
-    with _refusals_at(("train", "optimizer"), problems):
-        _check_class(train.optimizer, tf.keras.optimizers, "Optimizer")
-        _try_optimizer(train)
-    with _refusals_at(("train", "loss"), problems):
-        if train.loss:
-            _check_class(train.loss, tf.keras.losses, "Loss")
-            _try_loss(make_loss(train.loss, classes), classes)
-    names = ["loss", *(_name_of(metric) for metric in train.metrics or ())]
+    attempt(("model",), _check_model, config.model)
+    attempt(("model_params", "weights"), _check_weights, config)
+    attempt(("train", "optimizer"), _try_optimizer, train)
+    if train.loss:
+        attempt(("train", "loss"), _try_loss, train.loss, classes)
+    names = ["loss"]
+    for index, spec in enumerate(train.metrics or ()):
+        path = ("train", "metrics", index)
+        attempt(path, _try_trained, spec, classes)
+        name = spec.params.get("name") or result_name(spec.class_name)
+        if name in names:
+            problems.add(path, f"two metrics are named {name!r}")
+        names.append(name)
     if train.metrics is None:
         names += [metric.name for metric in make_metrics(None, classes)]
-    for index, metric in enumerate(train.metrics or ()):
-        with _refusals_at(("train", "metrics", index), problems):
-            _check_class(metric, tf.keras.metrics, "Metric")
-            (made,) = make_metrics([metric], classes)
-            _try_metric(made, classes)
-            if _name_of(metric) in names[: index + 1]:
-                raise ValueError(f"two metrics are named {_name_of(metric)!r}")
-    is_own = config.model not in BUNDLED_MODELS or train.callbacks
+    if config.model not in BUNDLED_MODELS or train.callbacks:
+        names = []  # Own code may add others.
     for key in ("early_stopping", "reduce_on_plateau"):
-        with _refusals_at(("train", key, "metric"), problems):
-            _check_watched(getattr(train, key), [] if is_own else names)
+        if watching := getattr(train, key):
+            attempt(("train", key, "metric"), _check_watched, watching, names)
     for index, callback in enumerate(train.callbacks):
-        with _refusals_at(("train", "callbacks", index, "function"), problems):
-            _check_callback(callback.function, callback.params)
-    for index, evaluated in enumerate(config.evaluate.metrics):
-        with _refusals_at(("evaluate", "metrics", index), problems):
-            _try_evaluated(evaluated, classes)
+        path = ("train", "callbacks", index)
+        attempt((*path, "function"), _check_callback, callback)
+    for index, metric in enumerate(config.evaluate.metrics):
+        attempt(("evaluate", "metrics", index), _try_evaluated, metric, classes)
     problems.raise_if_any()
 
 
-@contextmanager
-def _refusals_at(path: KeyPath, problems: Problems) -> Iterator[None]:
-    """Adds what is raised inside as a problem with the value at a key path."""
+def _attempt(
+    problems: Problems, path: KeyPath, check: Callable[..., object], *args: Any
+) -> None:
+    """Adds what a check raises as a problem with the value at a key path."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Keras warns of what is refused here.
-            yield
+            check(*args)
     except SluiceError as error:
         problems.add_error(path, error)
     except Exception as error:  # A class, or a user's module, may raise anything.
-        first = str(error).partition("\n")[0]
-        problems.add(path, f"{type(error).__name__}: {first}")
+        first, hint = str(error).partition("\n")[0], None
+        if isinstance(error, AttributeError) and inspect.ismodule(error.obj):
+            hint = did_you_mean(error.name, dir(error.obj))
+        problems.add(path, f"{type(error).__name__}: {first}", hint=hint)
 
 
-def _check_class(item: KerasObject, module: Any, base: str) -> None:
-    known = _classes(module, base)
-    if item.class_name not in known:
-        kind = f"tf.keras.{module.__name__.rpartition('.')[2]}"
-        raise _unknown(f"{kind} has no class {item.class_name!r}", item, known)
-    for name in _SET_BY_TRAINER & item.params.keys():
-        raise TypeError(
-            f"{item.class_name} gets {name!r} from the Trainer, see 'train'"
-        )
-
-
-def _classes(module: Any, base: str) -> dict[str, type]:
-    return {
-        name: found
-        for name, found in vars(module).items()
-        if inspect.isclass(found)
-        and issubclass(found, getattr(module, base))
-        and name != base
-    }
-
-
-def _unknown(what: str, name: object, known: Iterable[str]) -> ConfigError:
-    name = getattr(name, "class_name", name)
+def _unknown(what: str, name: str, known: Iterable[str]) -> ConfigError:
     return ConfigError(what, hint=did_you_mean(name, known) or ", ".join(known))
 
 
+def _refuse_set_by_trainer(spec: KerasObject) -> None:
+    for name in _SET_BY_TRAINER & spec.params.keys():
+        raise TypeError(
+            f"{spec.class_name} gets {name!r} from the Trainer, see 'train'"
+        )
+
+
 def _try_optimizer(train: Train) -> None:
+    _refuse_set_by_trainer(train.optimizer)
     optimizer = make_optimizer(train, 0.001)
     variable = tf.Variable([1.0])
     # Keras finds some values in their first use.
@@ -143,16 +126,24 @@ def _try_optimizer(train: Train) -> None:
     optimizer.apply_gradients([(tf.constant([1.0]), variable)])
 
 
-def _try_loss(loss: Any, classes: int) -> None:
+def _try_loss(spec: KerasObject, classes: int) -> None:
+    _refuse_set_by_trainer(spec)
+    loss = make_loss(spec, classes)
     right, wrong = _predictions(classes)
     for k in (0, 1):
         label = tf.constant([[k]], tf.int64)
         values = [float(loss(label, rows[k : k + 1])) for rows in (right, wrong)]
         if not values[0] < values[1]:
             raise ValueError(
-                f"{type(loss).__name__} of a right prediction is not less than of a "
-                f"wrong one: it is not for {classes} classes"
+                f"{spec.class_name} of a right prediction is not less than of a wrong "
+                f"one: it is not for {classes} classes"
             )
+
+
+def _try_trained(spec: KerasObject, classes: int) -> None:
+    _refuse_set_by_trainer(spec)
+    (metric,) = make_metrics([spec], classes)
+    _try_metric(metric, classes)
 
 
 def _try_metric(metric: Any, classes: int) -> None:
@@ -188,30 +179,21 @@ def _predictions(classes: int) -> tuple[Any, Any]:
 
 def _try_evaluated(metric: Metric, classes: int) -> None:
     """Makes a metric as the Evaluator does; TFMA gives Keras's the ids of classes."""
-    keras = _classes(tf.keras.metrics, "Metric")
-    known = {**keras, **metric_types.registered_metrics()}
-    if metric.class_name not in known:
-        what = f"neither TFMA nor tf_keras.metrics has a class {metric.class_name!r}"
-        raise _unknown(what, metric, known)
+    name = metric.class_name
+    known = {*dir(tf.keras.metrics), *metric_types.registered_metrics()}
+    if name not in known:
+        what = f"neither TFMA nor tf_keras.metrics has a class {name!r}"
+        raise _unknown(what, name, known)
     arguments = json.dumps({"name": metric.name, **metric.params})
     made = metric_specs.metric_instance(
-        config_pb2.MetricConfig(class_name=metric.class_name, config=arguments)
+        config_pb2.MetricConfig(class_name=name, config=arguments)
     )
     if isinstance(made, tf.keras.metrics.Metric):
         _try_metric(made, classes)
 
 
-def _name_of(metric: KerasObject) -> str:
-    """Returns the name that a metric of training has in the history."""
-    return metric.params.get("name") or result_name(metric.class_name)
-
-
-def _check_watched(
-    watching: EarlyStopping | ReduceOnPlateau | None, names: Sequence[str]
-) -> None:
+def _check_watched(watching: Watching, names: Sequence[str]) -> None:
     """Checks a metric that training is stopped by; ``names`` are empty if unknown."""
-    if watching is None:
-        return
     metric, known = watching.metric, [*names, *(f"val_{name}" for name in names)]
     if known and metric not in known:
         raise _unknown(f"there is no metric {metric!r}", metric, known)
@@ -220,16 +202,16 @@ def _check_watched(
         raise ConfigError(f"{what}: write mode: min or max beside it")
 
 
-def _check_callback(reference: str, params: Mapping[str, Any]) -> None:
-    found = _check_takes(reference, **params)
+def _check_callback(callback: Callback) -> None:
+    found = _check_takes(callback.function, **callback.params)
     base = tf.keras.callbacks.Callback
     if isinstance(found, type) and not issubclass(found, base):
-        raise TypeError(f"{reference} is no subclass of {base}")
+        raise TypeError(f"{callback.function} is no subclass of {base}")
 
 
-def _check_takes(reference: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+def _check_takes(reference: str, *args: Any, **kwargs: Any) -> object:
     """Imports ``package.module:name``, and refuses one that does not take arguments."""
-    found: Callable[..., Any] = load_function(reference)
+    found = load_function(reference)
     try:
         inspect.signature(found).bind(*args, **kwargs)
     except TypeError as error:
@@ -250,7 +232,6 @@ def _check_weights(config: Config) -> None:
     file = config.weights_file
     if file and not file.is_file() and hasattr(tf.keras.applications, config.model):
         url, md5 = find_published(config.model)
-        raise ConfigError(
-            f"there is no file {file}; nothing is downloaded by itself",
-            hint=f"download {url}" + (f" (MD5 {md5})" if md5 else ""),
-        )
+        what = f"there is no file {file}; nothing is downloaded by itself"
+        checked = f" (MD5 {md5})" if md5 else ""
+        raise ConfigError(what, hint=f"download {url}{checked}")

@@ -88,12 +88,12 @@ def _create_component(
         producer, _, output = source.rpartition(".")
         if producer in components:
             channels[key] = _output(components[producer], output, node, context.config)
-    arguments = {**channels, **node.arguments(context)}
+    arguments = node.arguments(context)
     if node.id in context.config.nodes:
-        component = _instantiate_custom(node, context.config, arguments)
+        component = _create_custom(node, context.config, channels, arguments)
     else:
         in_service = context.locations.is_service and node.in_service
-        component = _import(in_service or node.component)(**arguments)
+        component = _import(in_service or node.component)(**channels, **arguments)
     if component.id != node.id:
         component = component.with_id(node.id)
     for name in node.after:
@@ -109,38 +109,33 @@ def _create_component(
 def _output(producer: Any, name: str, node: Node, config: Config) -> Any:
     if name in producer.outputs:
         return producer.outputs[name]
-    raise ConfigError(
-        f"{producer.id} has no output {name!r}",
-        where=_where(node, config),
-        expected="one of " + ", ".join(producer.outputs),
-        hint=did_you_mean(name, producer.outputs),
-    )
+    hint = did_you_mean(name, producer.outputs) or ", ".join(producer.outputs)
+    what = f"{producer.id} has no output {name!r}"
+    raise ConfigError(what, where=_where(node, config), hint=hint)
 
 
 def _where(node: Node, config: Config) -> str:
     return f"{config.origin.location(('nodes', node.id))}, nodes.{node.id}"
 
 
-def _instantiate_custom(
-    node: Node, config: Config, arguments: Mapping[str, Any]
+def _create_custom(
+    node: Node, config: Config, inputs: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> Any:
     """Returns the component of a custom node.
 
     Raises:
       ConfigError: it cannot be imported, is not a component, or rejects its arguments.
     """
-    where = _where(node, config)
     try:
         found = _import(node.component)
         if not (isinstance(found, type) and issubclass(found, BaseComponent)):
             raise TypeError(f"it is a {type(found).__name__}, not a TFX component")
-        return found(**_with_protos(found, arguments))
+        return found(**inputs, **_with_protos(found, parameters))
     except Exception as error:
         raise ConfigError(
             f"{node.component}, the component of {node.id!r}, cannot be created: "
             f"{type(error).__name__}: {error}",
-            where=where,
-            hint="'inputs' and 'parameters' are its arguments",
+            where=_where(node, config),
         ) from error
 
 
@@ -171,7 +166,7 @@ def _fingerprint(
     config = context.config
     # Code is looked up here first, then at the user's.
     roots = list(dict.fromkeys([own_root(), config.root]))
-    code = code_fingerprint.digests_of(node.code(config), roots)
+    code = code_fingerprint.digests_of(node.modules(config), roots)
     files = {}
     for path in named_files(config, properties):
         if path.suffix == ".py":
@@ -182,6 +177,8 @@ def _fingerprint(
     parts = {
         "code": code,
         "files": files,
-        "packages": {name: installed_version(name) for name in node.packages},
+        "packages": {
+            name: installed_version(name) for name in code_fingerprint.PACKAGES
+        },
     }
     return json.dumps(parts, sort_keys=True)

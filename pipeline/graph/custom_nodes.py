@@ -14,15 +14,17 @@ from contextlib import suppress
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.config.config import Config, CustomNode
 from pipeline.config.problems import KeyPath, Problems
-from pipeline.config.validate import ValidConfig, validate_config
 from pipeline.graph.node_registry import NODES, Node
 from sluice import code_fingerprint
 from sluice.errors import unknown_node
 from sluice.project import own_root
+
+if TYPE_CHECKING:
+    from pipeline.config.validate import ValidConfig
 
 
 def validate_pipeline(config: Config) -> ValidConfig:
@@ -31,15 +33,28 @@ def validate_pipeline(config: Config) -> ValidConfig:
     Raises:
       ConfigError: something does not fit; names file, line and key path of each.
     """
+    # Not above: it reads schemas, for which `sluice status` would wait.
+    from pipeline.config.validate import validate_config
+
     valid = validate_config(config)
     problems = Problems(config.origin)
+    graph = {node.id: node.upstream for node in list_nodes(config)}
     for name, own in config.nodes.items():
+        path: KeyPath = ("nodes", name)
         if name in (node.id for node in NODES):
-            problems.add(("nodes", name), "the pipeline has such a node already")
-        _check_node(config, name, own, problems)
+            problems.add(path, "the pipeline has such a node already")
+        named: dict[KeyPath, str] = {
+            (*path, "inputs", key): source.partition(".")[0]
+            for key, source in own.inputs.items()
+        }
+        for key, others in (("after", own.after), ("before", own.before)):
+            named |= {(*path, key, i): other for i, other in enumerate(others)}
+        for here, other in named.items():
+            if other not in graph:
+                problems.unknown(here, f"there is no node {other!r}", other, graph)
     problems.raise_if_any()
     try:
-        TopologicalSorter({n.id: n.upstream for n in list_nodes(config)}).prepare()
+        TopologicalSorter(graph).prepare()
     except CycleError as error:
         cycle = error.args[1]
         first = next(name for name in cycle if name in config.nodes)
@@ -54,29 +69,6 @@ def check_node_ids(config: Config, asked: Iterable[str]) -> None:
     for name in asked:
         if name not in known:
             raise unknown_node(name, known, config.name)
-
-
-def _check_node(config: Config, name: str, own: CustomNode, problems: Problems) -> None:
-    """Checks the nodes and outputs that a custom node names."""
-    path: KeyPath = ("nodes", name)
-    outputs = {node.id: node.outputs for node in list_nodes(config)}
-    named = [
-        *((other, (*path, "after", i)) for i, other in enumerate(own.after)),
-        *((other, (*path, "before", i)) for i, other in enumerate(own.before)),
-        *((other, (*path, "inputs", key)) for key, other in own.inputs.items()),
-    ]
-    for other, here in named:
-        producer, _, output = other.partition(".")
-        if producer not in outputs:
-            what = f"there is no node {producer!r}"
-            problems.unknown(here, what, producer, outputs)
-            continue
-        known = outputs[producer]
-        if output and known is not None and output not in known:
-            what = f"{producer} has no output {output!r}"
-            problems.unknown(here, what, output, known)
-    for key in own.inputs.keys() & own.parameters.keys():
-        problems.add((*path, "parameters", key), f"{key!r} is also an input")
 
 
 def list_nodes(config: Config) -> list[Node]:
@@ -120,10 +112,8 @@ def modules_of(config: Config) -> list[str]:
 
     Without TFX's modules: the fingerprint has TFX's version instead.
     """
-    found: list[str] = []
-    for node in list_nodes(config):
-        found += [node.component.partition(":")[0], *node.code(config)]
-    return [name for name in dict.fromkeys(found) if not _is_of_tfx(name)]
+    found = [name for node in list_nodes(config) for name in node.modules(config)]
+    return list(dict.fromkeys(found))
 
 
 def files_of(config: Config) -> list[Path]:
@@ -164,26 +154,16 @@ def _entry(name: str, own: CustomNode) -> Node:
         own.component,
         own.inputs,
         arguments=lambda context: own.parameters,
-        outputs=None,
         after=own.after,
-        packages=code_fingerprint.PACKAGES,
-        code=lambda config: _code(own, config),
+        code=lambda config: _named_modules(own, config),
     )
 
 
-def _code(own: CustomNode, config: Config) -> tuple[str, ...]:
-    """Returns the component's module and those that its parameters name."""
-    roots = [own_root(), config.root]
-    module = own.component.partition(":")[0]
-    named = (
-        code_fingerprint.named_module(text, roots) for text in _texts(own.parameters)
-    )
-    first = () if _is_of_tfx(module) else (module,)
-    return (*first, *dict.fromkeys(name for name in named if name))
-
-
-def _is_of_tfx(module: str) -> bool:
-    return module.partition(".")[0] == "tfx"
+def _named_modules(own: CustomNode, config: Config) -> tuple[str, ...]:
+    """Returns the modules that a node's parameters name."""
+    roots, texts = [own_root(), config.root], _texts(own.parameters)
+    named = (code_fingerprint.named_module(text, roots) for text in texts)
+    return tuple(dict.fromkeys(name for name in named if name))
 
 
 def _texts(value: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Node registry: component, inputs, arguments, code and packages of every node.
+"""Node registry: component, inputs, arguments and code of every node.
 
 ``NODES`` is in topological order. Nothing of TFX is imported here, since validation and
 the cache read it too. ``custom_nodes`` adds the nodes of the config as entries of the
@@ -16,6 +16,7 @@ from pipeline.config.config import Config
 from pipeline.config.train import TRAINED_BEFORE
 from pipeline.graph import arguments
 from pipeline.graph.arguments import GraphContext
+from sluice.splits import SERVING
 
 PREPROCESSING = "pipeline.training.preprocessing"
 TRAINING = "pipeline.training.run_fn"
@@ -35,10 +36,8 @@ class Node:
       inputs: ``<node id>.<output>`` by argument of the component; ignored where the
         pipeline does not have that node.
       arguments: returns the component's other arguments.
-      outputs: names of the outputs; None if not known without importing it.
       after: nodes that it waits for without reading their outputs.
-      packages: distributions whose version its result depends on.
-      code: returns the modules that it runs with a config, without TFX's.
+      code: returns the modules that it runs with a config, besides its component's.
       is_in: whether a config's pipeline has the node.
     """
 
@@ -46,9 +45,7 @@ class Node:
     component: str
     inputs: Mapping[str, str] = field(default_factory=dict)
     arguments: Callable[[GraphContext], Mapping[str, Any]] = lambda context: {}
-    outputs: Names | None = ()
     after: Names = ()
-    packages: Names = ("tfx",)
     code: Callable[[Config], Names] = lambda config: ()
     is_in: Callable[[Config], bool] = lambda config: True
     in_service: str | None = None
@@ -59,9 +56,10 @@ class Node:
         producers = (source.partition(".")[0] for source in self.inputs.values())
         return list(dict.fromkeys((*producers, *self.after)))
 
-
-def _has_serving(config: Config) -> bool:
-    return config.data.serving is not None
+    def modules(self, config: Config) -> list[str]:
+        """Returns the modules that it runs with a config, without TFX's."""
+        found = (self.component.partition(":")[0], *self.code(config))
+        return [name for name in found if name.partition(".")[0] != "tfx"]
 
 
 def _preprocessing_module(config: Config) -> Names:
@@ -73,29 +71,16 @@ def _training_modules(config: Config) -> Names:
     return (TRAINING, config.model_module, *callbacks)
 
 
-def _modules(*names: str) -> Callable[[Config], Names]:
-    """Returns the ``code`` of a node of ours, below ``components``."""
-    return lambda config: tuple(f"components.{name}" for name in names)
-
-
-_VALIDATION = ("tfx", "tensorflow-data-validation")
-_ANALYSIS = ("tfx", "tensorflow", "tensorflow-model-analysis")
-
 _TFRECORD_GEN = Node(
     "TFRecordGen",
     "components.tfrecord_gen.component:TFRecordGen",
-    arguments=arguments.of_tfrecord_gen,
-    outputs=("examples", "quarantine"),
-    packages=("tfx", "tensorflow"),
-    code=_modules("tfrecord_gen.executor", "tfrecord_gen.driver"),
+    arguments=lambda context: {"settings": arguments.ingestion_of(context.config)},
 )
 _STATISTICS_GEN = Node(
     "StatisticsGen",
     "tfx.components:StatisticsGen",
     {"examples": "TFRecordGen.examples"},
     arguments=arguments.of_statistics_gen,
-    outputs=("statistics",),
-    packages=_VALIDATION,
 )
 
 NODES = (
@@ -103,28 +88,29 @@ NODES = (
     Node(
         "ImportSchemaGen",
         "tfx.components.schema_gen.import_schema_gen.component:ImportSchemaGen",
-        arguments=arguments.of_import_schema_gen,
-        outputs=("schema",),
+        arguments=lambda context: {
+            "schema_file": context.stored(context.config.schema_path, "schema")
+        },
     ),
     _STATISTICS_GEN,
     replace(
         _TFRECORD_GEN,
         id="ServingTFRecordGen",
-        arguments=arguments.of_serving_tfrecord_gen,
-        is_in=_has_serving,
+        arguments=lambda context: {
+            "settings": arguments.ingestion_of(context.config, SERVING)
+        },
+        is_in=lambda config: config.data.serving is not None,
     ),
     replace(
         _STATISTICS_GEN,
         id="ServingStatisticsGen",
         inputs={"examples": "ServingTFRecordGen.examples"},
-        is_in=_has_serving,
+        is_in=lambda config: config.data.serving is not None,
     ),
     Node(
         "ExampleValidator",
         "tfx.components:ExampleValidator",
         {"statistics": "StatisticsGen.statistics", "schema": "ImportSchemaGen.schema"},
-        outputs=("anomalies",),
-        packages=_VALIDATION,
     ),
     Node(
         "DataVerdict",
@@ -138,15 +124,11 @@ NODES = (
             "serving_quarantine": "ServingTFRecordGen.quarantine",
         },
         arguments.of_data_verdict,
-        outputs=("verdict",),
-        packages=_VALIDATION,
-        code=_modules("data_verdict.executor", "data_verdict.driver"),
     ),
     Node(
         "DataGate",
         "components.data_gate.component:DataGate",
         {"verdict": "DataVerdict.verdict"},
-        code=_modules("data_gate.executor"),
     ),
     Node(
         "AcceptData",
@@ -156,25 +138,21 @@ NODES = (
             "quarantine": "TFRecordGen.quarantine",
             "verdict": "DataVerdict.verdict",
         },
-        arguments.of_accept_data,
+        lambda context: {"baseline_store": context.locations.baseline_store},
         after=("DataGate",),
-        code=_modules("accept_data.executor"),
     ),
     Node(
         "Transform",
         "tfx.components:Transform",
         {"examples": "TFRecordGen.examples", "schema": "ImportSchemaGen.schema"},
         arguments.of_transform,
-        outputs=("transform_graph", "transformed_examples", "updated_analyzer_cache"),
         after=("DataGate",),
-        packages=("tfx", "tensorflow", "tensorflow-transform"),
         code=_preprocessing_module,
     ),
     Node(
         "WarmStartModel",
         "tfx.dsl.components.common.resolver:Resolver",
         arguments=arguments.of_warm_start_resolver,
-        outputs=("model",),
         is_in=lambda config: config.train.warm_start in TRAINED_BEFORE,
     ),
     Node(
@@ -187,16 +165,13 @@ NODES = (
             "base_model": "WarmStartModel.model",
         },
         arguments.of_trainer,
-        outputs=("model", "model_run"),
         after=("DataGate",),
-        packages=("tfx", "tensorflow", "tf-keras"),
         code=_training_modules,
     ),
     Node(
         "LatestBlessedModel",
         "tfx.dsl.components.common.resolver:Resolver",
         arguments=arguments.of_baseline,
-        outputs=("model", "model_blessing"),
         in_service="components.baseline_model.component:LatestBlessedModel",
     ),
     Node(
@@ -209,9 +184,7 @@ NODES = (
             "schema": "ImportSchemaGen.schema",
         },
         arguments.of_evaluator,
-        outputs=("evaluation", "blessing"),
-        packages=_ANALYSIS,
-        code=_modules("evaluator.component", "evaluator.count_metrics"),
+        code=lambda config: ("components.evaluator.count_metrics",),
     ),
     Node(
         "ModelVerdict",
@@ -222,17 +195,12 @@ NODES = (
             "baseline_model": "LatestBlessedModel.model",
         },
         arguments.of_model_verdict,
-        outputs=("verdict", "blessing"),
-        packages=_ANALYSIS,
-        code=_modules("model_verdict.executor", "model_verdict.driver"),
     ),
     Node(
         "Pusher",
         "components.pusher.component:Pusher",
         {"model": "Trainer.model", "model_blessing": "ModelVerdict.blessing"},
         arguments.of_pusher,
-        outputs=("pushed_model",),
-        code=_modules("pusher.executor"),
     ),
 )
 

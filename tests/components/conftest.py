@@ -149,12 +149,19 @@ class Evaluations:
         """Returns the exec properties of an Evaluator."""
         from google.protobuf import json_format
 
+        from pipeline.config.evaluate import Evaluate
         from pipeline.config.features import Label
         from pipeline.graph.arguments import eval_config
 
+        evaluate = Evaluate.model_validate(
+            {
+                "metrics": self.metrics,
+                "slices": self.slices,
+                "confidence_intervals": self.intervals,
+            }
+        )
         label = Label(feature="label", classes=tuple(range(self.classes)))
-        metrics: list[Any] = [(name, None, {}) for name in self.metrics]
-        config = eval_config(metrics, self.slices, label, intervals=self.intervals)
+        config = eval_config(evaluate, label)
         return {
             "eval_config": json_format.MessageToJson(config),
             "example_splits": '["test"]',

@@ -75,12 +75,16 @@ def test_counts_are_those_of_labels_and_predictions(evaluations, tmp_path, class
 def test_the_work_does_not_grow_with_the_classes():
     from tensorflow_model_analysis.metrics import metric_specs
 
+    from pipeline.config.evaluate import Evaluate
     from pipeline.config.features import Label
     from pipeline.graph.arguments import eval_config
 
+    given = {"metrics": ["ExampleCount"], "slices": [["region"]]}
+    evaluate = Evaluate.model_validate(given)
+
     def computations(classes: int) -> int:
         label = Label(feature="label", classes=tuple(range(classes)))
-        config = eval_config([("ExampleCount", None, {})], [["region"]], label)
+        config = eval_config(evaluate, label)
         return len(metric_specs.to_computations(list(config.metrics_specs), config))
 
     assert computations(1000) == computations(3)

@@ -53,7 +53,6 @@ def _params(key, name, params):
     ("override", "message"),
     [
         ("train.optimizer=Adm", "did you mean 'Adam'?"),
-        ("train.optimizer=Optimizer", "no class 'Optimizer'"),
         (_params("train.optimizer", "SGD", "momentun: 0.9"), "momentun"),
         (_params("train.optimizer", "SGD", "momentum: high"), "string to float is not"),
         (_params("train.optimizer", "SGD", "lr: 0.9"), "'lr' from the Trainer"),

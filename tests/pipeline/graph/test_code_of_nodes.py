@@ -35,7 +35,7 @@ def digits() -> Config:
 @pytest.mark.parametrize("node_id", sorted(OURS))
 def test_shared_modules_in_the_code_of_a_node(digits, node_id):
     node = next(node for node in sort_nodes(digits) if node.id == node_id)
-    found = modules_of(node.code(digits), [own_root()])
+    found = modules_of(node.modules(digits), [own_root()])
     shared = {name.partition(".")[2] for name in found if name.startswith("sluice.")}
 
     assert {"errors", "storage.storage", "storage.gcs_storage"} <= shared
@@ -45,5 +45,5 @@ def test_shared_modules_in_the_code_of_a_node(digits, node_id):
 def test_the_other_nodes_have_no_shared_code(digits):
     for node in sort_nodes(digits):
         if node.id not in OURS:
-            found = modules_of(node.code(digits), [own_root()])
+            found = modules_of(node.modules(digits), [own_root()])
             assert not [name for name in found if name.startswith("sluice")]

@@ -97,16 +97,6 @@ def test_nodes_are_in_topological_order(config_of):
             "inputs.examples",
             ["did you mean 'TFRecordGen'?", "no node 'TFRecordGenn'"],
         ),
-        (
-            {"inputs": {"examples": "TFRecordGen.example"}},
-            "inputs.examples",
-            ["no output 'example'", "examples, quarantine", "did you mean 'examples'"],
-        ),
-        (
-            {"parameters": {"name": "a", "examples": "b"}},
-            "parameters.examples",
-            ["'examples' is also an input"],
-        ),
         ({"after": ["Traner"]}, "after[0]", ["did you mean 'Trainer'?"]),
         ({"before": ["TFRecordGen"]}, "nodes.Count", ["has a cycle", "Count"]),
         ({"after": ["Count"]}, "nodes.Count", ["a cycle: Count -> Count"]),
@@ -148,7 +138,7 @@ def test_modules_and_files_of_custom_nodes(config_of, project):
     parameters = {"name": "settings.txt", "functions": ["mine.other.Other", "a.b.c"]}
     config = config_of(Count={**COUNT, "parameters": parameters})
     assert {"mine.parts", "mine.other"} <= set(modules_of(config))
-    assert "components.pusher.executor" in modules_of(config)
+    assert "components.pusher.component" in modules_of(config)
     assert not [name for name in modules_of(config) if name.startswith("tfx")]
     assert files_of(config) == [project / "settings.txt"]
     assert not reads_outside(config)
