@@ -179,7 +179,7 @@ def _stock(data: str, out: str, *, processes: bool) -> None:
     from tfx.proto import example_gen_pb2
     from tfx.types import standard_artifacts
 
-    from pipeline.graph.locations import LOCAL_BEAM_ARGS
+    from pipeline.graph.arguments import LOCAL_BEAM_ARGS
 
     beam_args = list(LOCAL_BEAM_ARGS)
     if processes:

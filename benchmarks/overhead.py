@@ -35,7 +35,7 @@ from sluice.compat import prepare_environment
 prepare_environment()
 from pipeline.graph.create_pipeline import create_pipeline
 from pipeline.config.load import load_config
-from pipeline.graph.locations import local_locations
+from pipeline.graph.arguments import local_locations
 from pipeline.graph.custom_nodes import validate_pipeline
 from sluice.project import activate
 from sluice.workspace import locate, workspaces_in

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pipeline.config.config import Config
-from pipeline.graph.locations import local_locations
+from pipeline.graph.arguments import local_locations
 from reports.graph import GraphNode, as_mermaid, as_text
 from reports.graph_svg import as_svg
 from runners.cli.echo import echo

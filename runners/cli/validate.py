@@ -16,9 +16,9 @@ import click
 
 from pipeline.config.config import Config
 from pipeline.config.validate import ValidConfig
+from pipeline.graph.arguments import local_locations
 from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.custom_nodes import validate_pipeline
-from pipeline.graph.locations import local_locations
 from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, config_argument, verb
 from runners.operations.run import check_strategy

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.config.config import Config
-from pipeline.graph.locations import Locations
+from pipeline.graph.arguments import Locations
 from sluice.storage.storage import is_remote
 
 

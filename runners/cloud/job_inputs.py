@@ -11,7 +11,7 @@ from components.baseline_model.pushed_models import pin_baseline
 from components.tfrecord_gen.input_files import Window
 from components.tfrecord_gen.span_choice import SPANS_FILE, SpanChoice
 from pipeline.config.config import Config
-from pipeline.graph.locations import Locations
+from pipeline.graph.arguments import Locations
 from pipeline.graph.node_registry import INGESTION, SERVING_INGESTION
 from runners.cloud.cloud_locations import Upload
 from sluice.errors import RemoteError, UsageError

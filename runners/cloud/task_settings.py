@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.config.cloud import Cloud, NodeResources
 from pipeline.config.config import Config
-from pipeline.graph.locations import LOCAL_BEAM_ARGS
+from pipeline.graph.arguments import LOCAL_BEAM_ARGS
 from runners.cloud.image import image_of_beam
 from runners.cloud.trainer_job import EXECUTOR, TRAINER, environment, needs_custom_job
 from sluice.node_kinds import NodeKind

@@ -22,8 +22,8 @@ from tfx.orchestration import data_types_utils, metadata
 from components.tfrecord_gen.driver import changed_files
 from components.tfrecord_gen.report import Report
 from pipeline.config.serialize import read_stored_config
+from pipeline.graph.arguments import local_locations
 from pipeline.graph.create_pipeline import create_pipeline
-from pipeline.graph.locations import local_locations
 from runners.cache.changes import input_changes, package_changes, property_changes
 from runners.cache.node_cache import NodeCache, WouldRun, what_counts
 from runners.local.explain_failure import as_error, explain_failure

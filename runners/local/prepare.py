@@ -68,9 +68,9 @@ def prepare(
 def compile_config(graph: Graph, workspace: Path, options: RunOptions) -> Any:
     """Returns the IR of the stored config's pipeline; checks what it names."""
     from pipeline.config.serialize import read_stored_config
+    from pipeline.graph.arguments import local_locations
     from pipeline.graph.create_pipeline import create_pipeline
     from pipeline.graph.custom_nodes import selected_nodes
-    from pipeline.graph.locations import local_locations
 
     config = read_stored_config(graph.config_file)
     places = local_locations(config, Workspace(workspace))

@@ -97,7 +97,7 @@ def _data(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schema(file: str) -> dict[str, Any]:
-    """Reads the digest from the path; see ``pipeline.graph.locations``."""
+    """Reads the digest from the path; see ``pipeline.graph.arguments``."""
     path = PurePath(file)
     digests = [part for part in path.parts if _SHA256.fullmatch(part)]
     return {"name": path.name, "file": file, "digest": digests[-1] if digests else None}

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.graph.locations import LOCAL_BEAM_ARGS
+from pipeline.graph.arguments import LOCAL_BEAM_ARGS
 from pipeline.graph.node_registry import PUSHER
 from runners.cloud.job_inputs import TRAINER_CONFIG
 from runners.cloud.task_settings import DATAFLOW, containers_of, tasks_of

@@ -49,8 +49,8 @@ class Nodes:
     def __init__(self, project: Path, bucket: Any, name: str, *settings: str) -> None:
         from pipeline.config.load import load_config
         from pipeline.config.validate import validate_config
+        from pipeline.graph.arguments import LOCAL_BEAM_ARGS
         from pipeline.graph.create_pipeline import create_pipeline
-        from pipeline.graph.locations import LOCAL_BEAM_ARGS
         from runners.cloud.cloud_locations import cloud_locations
         from runners.cloud.job_inputs import upload
 

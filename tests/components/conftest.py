@@ -101,7 +101,7 @@ class Evaluations:
         from tfx.types import standard_artifacts
 
         from components.evaluator.component import Executor
-        from pipeline.graph.locations import LOCAL_BEAM_ARGS
+        from pipeline.graph.arguments import LOCAL_BEAM_ARGS
 
         number = next(self._numbers)
         target, blessing = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.graph.locations import Locations
+from pipeline.graph.arguments import Locations
 from tests.pipeline.graph.compiled import (
     compile_locally,
     config_of,
@@ -89,29 +89,6 @@ def test_every_node_but_the_resolver_has_a_fingerprint(project, tmp_path):
         trainer["code"]
     )
     assert "pipeline.training.models.dense" not in trainer["code"]
-
-
-def test_the_code_of_a_node_is_what_it_runs():
-    from sluice import code_fingerprint
-
-    nodes = {
-        "Transform": ["pipeline.training.preprocessing"],
-        "Trainer": ["pipeline.training.run_fn", "pipeline.training.models.cnn"],
-        "Pusher": ["components.pusher.executor"],
-    }
-    root = [Path(code_fingerprint.__file__).parents[1]]
-    found = {
-        node: set(code_fingerprint.modules_of(entries, root))
-        for node, entries in nodes.items()
-    }
-    assert "pipeline.training.models.cnn" in found["Trainer"]
-    assert "pipeline.training.models.dense" not in found["Trainer"]
-    assert "serving.model_store" in found["Pusher"]
-    for modules in found.values():
-        assert (
-            not {"pipeline.config.config", "pipeline.graph.create_pipeline"} & modules
-        )
-        assert not {name for name in modules if name.startswith(("runners", "tests"))}
 
 
 def test_the_path_of_the_schema_contains_its_digest(project, tmp_path):
