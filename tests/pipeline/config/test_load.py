@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from pipeline.config.features import Numeric
@@ -211,21 +208,3 @@ def test_a_check_across_keys_names_the_key_that_it_speaks_of(load):
             f"cloud={{push: {{registry: {{serving_image: a}}, endpoint: {endpoint}}}}}"
         )
     assert "cloud.push.endpoint.max_replicas" in str(caught.value)
-
-
-def test_loading_imports_no_tensorflow_and_no_tfx(project):
-    program = (
-        "import sys, pathlib\n"
-        "from pipeline.config.load import load_config\n"
-        "from pipeline.config.serialize import to_yaml\n"
-        "to_yaml(load_config('fares', cwd=pathlib.Path(sys.argv[1])))\n"
-        "print(sorted({'tensorflow', 'tfx', 'apache_beam'} & set(sys.modules)))\n"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", program, str(project)],
-        cwd=own_root(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.stdout == "[]\n", result.stderr

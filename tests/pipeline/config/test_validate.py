@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
 
 from pipeline.config.features import Numeric
 from pipeline.config.serialize import read_stored_config, write_stored_config
-from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
 
@@ -227,27 +224,6 @@ def test_warns_without_a_test_split(validate):
     (warning,) = validate("data.splits.test=null").warnings
 
     assert "no test split" in warning
-
-
-def test_validates_without_tensorflow():
-    program = (
-        "import sys\n"
-        "from pipeline.config.load import load_config\n"
-        "from pipeline.config.validate import validate_config\n"
-        "validate_config(load_config('taxi'))\n"
-        "print(sorted({'tensorflow', 'tfx', 'apache_beam', 'pandas', 'numpy'}"
-        " & set(sys.modules)))\n"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=own_root(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == "[]\n"
 
 
 def test_every_error_fits_on_one_screen(refused):

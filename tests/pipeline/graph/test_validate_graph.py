@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,21 +33,6 @@ COUNT = {
     "inputs": {"examples": "TFRecordGen.examples"},
     "parameters": {"name": "a"},
 }
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    source = own_root()
-    (tmp_path / "configs").mkdir()
-    text = (source / "configs" / "digits.yaml").read_text()
-    (tmp_path / "configs" / "digits.yaml").write_text(text)
-    schema = source / "schemas" / "digits" / "schema.pbtxt"
-    (tmp_path / "schemas" / "digits").mkdir(parents=True)
-    (tmp_path / "schemas" / "digits" / "schema.pbtxt").write_text(schema.read_text())
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "parts.py").write_text("")
-    (tmp_path / "mine" / "other.py").write_text("")
-    return tmp_path.resolve()
 
 
 @pytest.fixture
@@ -135,6 +121,9 @@ def test_requested_nodes_must_exist(config_of):
 
 def test_modules_and_files_of_custom_nodes(config_of, project):
     (project / "settings.txt").write_text("a")
+    (project / "mine").mkdir()
+    for name in ("parts", "other"):
+        (project / "mine" / f"{name}.py").write_text("")
     parameters = {"name": "settings.txt", "functions": ["mine.other.Other", "a.b.c"]}
     config = config_of(Count={**COUNT, "parameters": parameters})
     assert {"mine.parts", "mine.other"} <= set(modules_of(config))
@@ -145,17 +134,22 @@ def test_modules_and_files_of_custom_nodes(config_of, project):
     assert reads_outside(config_of(Count={**COUNT, "inputs": {}}))
     for place in ("configs", "gs://bucket/x"):
         assert reads_outside(config_of(Count={**COUNT, "parameters": {"name": place}}))
+    # Other tests share the project.
+    shutil.rmtree(project / "mine")
+    (project / "settings.txt").unlink()
 
 
 def test_tensorflow_is_not_imported(project):
     program = """
 import sys
 from pipeline.config.load import load_config
+from pipeline.config.serialize import to_yaml
 from pipeline.graph.custom_nodes import validate_pipeline
 node = "{component: 'tfx.components:SchemaGen', inputs: {statistics: S.statistics}}"
 node = node.replace("S.", "StatisticsGen.")
-validate_pipeline(load_config("digits", overrides=[f"nodes.Second={node}"]))
-print(sorted({"tensorflow", "tfx", "apache_beam"} & {*sys.modules}))
+config = load_config("digits", overrides=[f"nodes.Second={node}"])
+to_yaml(validate_pipeline(config).config)
+print(sorted({"tensorflow", "tfx", "apache_beam", "numpy"} & {*sys.modules}))
 """
     result = subprocess.run(
         [sys.executable, "-c", program],
