@@ -218,9 +218,7 @@ class Config(Section):
             raise ConfigError(
                 "cloud.root is not set",
                 where=self.origin.location(("cloud",)),
-                expected="a folder in a bucket, such as gs://my-bucket/sluice",
-                hint="set it in the config or a profile, or pass "
-                "--set cloud.root=gs://BUCKET/FOLDER",
+                hint="set it, or pass --set cloud.root=gs://BUCKET/FOLDER",
             )
         return f"{self.cloud.root}/{self.name}"
 
