@@ -1,322 +1,218 @@
-"""Checkpoints of a training, from which it resumes after a stop or a kill.
+"""Checkpoints of a training: Keras' ``BackupAndRestore``, and what it leaves out.
 
-A checkpoint has the weights, the optimizer, the states of the random generators, the
-training metrics, and ``TrainingState``: one ``tf.train.Checkpoint``, of which the last
-two are kept. It is saved at the end of an epoch, during long epochs, and when a stop is
-requested. A restore first reads every byte and compares checksums. If a file is
-damaged, the checkpoint before it is used, or training starts from scratch.
-
-After a kill, everything since the last checkpoint is repeated; after a stop, nothing
-is. A resumed training continues as if it had not been interrupted: with ``train.
-deterministic`` on one device its history and weights are equal. Replicas resume with
-the mean of their moving averages. Random numbers of operations like
-``tf.random.uniform`` are not restored, those of Keras layers and of the
-``tf.random.Generator`` of a layer are.
+Keras saves the weights, the optimizer and the position. Beside them this keeps the
+history, and what early stopping and plateaus have seen, which Keras resets when ``fit``
+begins. A checkpoint is saved at the end of each epoch, and within long ones; a resumed
+training repeats what came after it. Each phase of a fine-tuning has a folder of its
+own, since its optimizer has other variables.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+import contextlib
+import io
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from pipeline.training.callbacks.non_finite_loss import StopOnNonFiniteLoss
-from pipeline.training.callbacks.step_callback import StepCallback
 from pipeline.training.models.published_weights import refresh_normalization
-from pipeline.training.strategy.agreement import Agreement
-from pipeline.training.strategy.task_process import beat
-from pipeline.training.training_state import TrainingState, read_metrics, write_metrics
-from sluice import interrupt, progress
+from pipeline.training.progress import ReportProgress
 from sluice.errors import NodeError
 
-# Maximum share of the time spent on saving at the end of short epochs.
-SHARE_OF_TIME = 0.02
-# Maximum time between checkpoints during an epoch.
-LONG_EPOCH_S = 600.0
-_KEPT = 2
+# Executions, each of one step or several, between two checkpoints within an epoch.
+SAVE_EVERY = 1000
+_PHASES = 2
 # The state's name in a checkpoint.
-_STATE = "state/.ATTRIBUTES/py_state"
+_STATE = "model/training_state/.ATTRIBUTES/py_state"
+# What callbacks change from epoch to epoch.
+_ATTRIBUTES = {
+    tf.keras.callbacks.History: ("history",),
+    tf.keras.callbacks.EarlyStopping: ("wait", "best", "best_epoch", "stopped_epoch"),
+    tf.keras.callbacks.ReduceLROnPlateau: ("wait", "best", "cooldown_counter"),
+    ReportProgress: ("epoch_facts", "time_to_first_step_s"),
+}
 
 
 @dataclass(frozen=True)
-class CheckpointSettings:
-    """Settings of ``Checkpoint``.
+class Position:
+    """Where a training begins.
 
     Attributes:
-      directory: path or ``gs://`` address, used by this training only; created if
-        missing. None: no checkpoints are written.
-      saved_to: where they are written instead, by other workers than the chief: all
-        must save, since they read the variables together.
+      phase: number of the phase of ``fit_model``.
+      epoch: number of completed epochs; all, if training has stopped early.
+      batch: number of completed batches of the next epoch.
     """
 
-    directory: str | None
-    epochs: int
-    steps_per_epoch: int
-    saved_to: str | None = None
+    phase: int = 0
+    epoch: int = 0
+    batch: int = 0
+
+    def describe(self, epochs: int) -> str:
+        """Returns it in words."""
+        if self.epoch == epochs:
+            return "no epoch is left, only the export"
+        place = f"training resumes with epoch {self.epoch + 1} of {epochs}"
+        return f"{place}, after batch {self.batch}" if self.batch else place
 
 
-class Checkpoint(StepCallback):
-    """Keras callback that saves checkpoints, and stops ``fit`` on request.
+def read_position(directory: str) -> Position | None:
+    """Returns where a training resumes; None without a checkpoint. Uses no device.
+
+    Raises:
+      NodeError: the checkpoint is damaged.
+    """
+    for phase in reversed(range(_PHASES)):
+        path = tf.train.latest_checkpoint(f"{directory}/{phase}/chief")
+        if path:
+            state = TrainingState()
+            with _restoring(path):
+                state.deserialize(tf.train.load_checkpoint(path).get_tensor(_STATE))
+            return Position(phase, state.epoch, state.batch)
+    return None
+
+
+class TrainingState(tf.train.experimental.PythonState):
+    """What ``BackupAndRestore`` leaves out.
+
+    Attributes:
+      epoch: see ``Position``.
+      batch: see ``Position``.
+      callbacks: attributes of each callback that has a state.
+      best_weights: those that early stopping keeps.
+    """
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.batch = 0
+        self.callbacks: list[dict[str, Any]] = []
+        self.best_weights: list[np.ndarray] = []
+
+    def serialize(self) -> bytes:
+        facts = {
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "callbacks": self.callbacks,
+        }
+        buffer = io.BytesIO()
+        np.savez(buffer, np.array(json.dumps(facts, default=float)), *self.best_weights)
+        return buffer.getvalue()
+
+    def deserialize(self, string_value: bytes) -> None:
+        facts, *self.best_weights = np.load(io.BytesIO(string_value)).values()
+        for name, value in json.loads(facts.item()).items():
+            setattr(self, name, value)
+
+
+class Checkpoint(tf.keras.callbacks.BackupAndRestore):
+    """Keras callback that restores and saves checkpoints of a phase.
 
     Must be the last of the callbacks: it saves the state that the others have after an
-    epoch. With several workers, all save at the same steps.
+    epoch. Any strategy will do, also those that Keras does not list.
 
     Args:
-      model: built and compiled; may be compiled again between two calls of ``fit``.
-      callbacks: the others, one of them a ``History``.
+      directory: of the phase, a path or ``gs://`` address; created if missing.
+      epochs: completed epochs at the end of the training.
+      callbacks: the others.
     """
 
     def __init__(
         self,
-        settings: CheckpointSettings,
-        model: tf.keras.Model,
+        directory: str,
+        epochs: int,
         callbacks: Sequence[tf.keras.callbacks.Callback],
     ) -> None:
-        super().__init__()
-        self.set_model(model)
-        self._settings = settings
-        self._callbacks = callbacks
-        self._agreement = Agreement(model.distribute_strategy)
+        super().__init__(directory, save_freq=SAVE_EVERY, delete_checkpoint=False)
+        self._supported_strategies = (tf.distribute.Strategy,)
+        self._epochs, self._callbacks = epochs, callbacks
         self._state = TrainingState()
-        self._random = _random_generators(model)
-        self._checkpoint = tf.train.Checkpoint(
-            model=model, state=self._state, random=self._random
-        )
-        self._manager = settings.directory and tf.train.CheckpointManager(
-            self._checkpoint, settings.saved_to or settings.directory, max_to_keep=_KEPT
-        )
-        self._found: str | None = None
-        self._is_restored = False
-        self._repeats_batch = False
-        self._saved_at_s = time.monotonic()
-        self._cost_s = 0.0
-
-    @property
-    def phase(self) -> int:
-        """Number of the phase of ``fit_model``."""
-        return self._state.phase
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether no epoch is left, or training has stopped early."""
-        return self._state.epoch == self._settings.epochs
-
-    @property
-    def position(self) -> tuple[int, int]:
-        """Numbers of completed epochs, and of batches of the next one to skip."""
-        # Keras needs a batch in each epoch: the last one is repeated and its effect
-        # undone if a stop came later, in the validation.
-        return self._state.epoch, min(
-            self._state.batch, self._settings.steps_per_epoch - 1
-        )
-
-    def find(self) -> bool:
-        """Reads the position of the newest intact checkpoint; True if there is one."""
-        for path in _newest_first(self._settings.directory):
-            damage = _damage(path)
-            if damage is None:
-                reader = tf.train.Checkpoint(state=self._state)
-                reader.restore(path).expect_partial()
-                self._found = path
-                return True
-            name = path.rpartition("/")[2]
-            line = f"checkpoint {name} is damaged and not used: {damage}"
-            progress.report(event="checkpoint_damaged", line=line)
-        return False
-
-    def begin_phase(self, number: int) -> None:
-        """Notes the phase of the following checkpoints, and restores one of this phase.
-
-        The model must be compiled as in this phase. Callbacks and metrics are restored
-        when ``fit`` begins.
-
-        Raises:
-          NodeError: the checkpoint is of another model.
-        """
-        if self._found is not None and not self._is_restored and number == self.phase:
-            self._restore(self._found)
-            self._is_restored = True
-            epoch, epochs = self._state.epoch, self._settings.epochs
-            line = f"restored: {_describe(self._state, epochs)}"
-            progress.report(event="restored", line=line, epoch=epoch, epochs=epochs)
-        self._state.phase = number
-
-    def maybe_load_initial_counters_from_ckpt(
-        self, steps_per_epoch: int, initial_epoch: int, mode: Any = None
-    ) -> tuple[int, int]:
-        """Returns where ``fit`` begins; called by Keras.
-
-        Keras has no public way to begin within an epoch (tf_keras 2.16 and 2.21). Its
-        BackupAndRestore uses this one, the model's ``_training_state``.
-        """
-        return self.position
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        self.model._training_state = self
-        self._repeats_batch = self._state.batch > self.position[1]
-        self._state.write_callbacks(self._callbacks)
-
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        self.model._training_state = None
-        # The next phase continues with it.
-        self._state.read_callbacks(self._callbacks)
+        model = self.model
+        if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
+            self.save_freq = "epoch"  # Their steps may still run when they are counted.
+        model.training_state = self._state  # A model's attributes are saved with it.
+        with model.distribute_strategy.scope():
+            model.optimizer.build(model.trainable_variables)
+        with _restoring(self.backup_dir):
+            super().on_train_begin()
+        refresh_normalization(model)
+        pairs = zip(_stateful(self._callbacks), self._state.callbacks, strict=False)
+        for (callback, _), values in pairs:  # Without a checkpoint there are none.
+            vars(callback).update(values)
+            if isinstance(callback, tf.keras.callbacks.EarlyStopping):
+                callback.best_weights = self._state.best_weights or None
+        self._keep_callbacks()
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        if self._state.metrics:
-            write_metrics(self.model, self._state.metrics)
+        super().on_epoch_begin(epoch)
+        self._state.epoch = int(epoch)  # NumPy's, after a restore.
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._repeats_batch:
-            self._repeats_batch = False
-            self._checkpoint.restore(self._found)
-            write_metrics(self.model, self._state.metrics)
-        self._state.batch = batch + 1
-        age_s = time.monotonic() - self._saved_at_s
-        stop, save = self._agreement.any_at_step(
-            interrupt.requested(), age_s >= LONG_EPOCH_S
-        )
-        if stop or save:
-            self._state.metrics = self._read_metrics()
-            self._save()
-        if stop:
-            self._stop()
-
-    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        # The validation uses the same variables.
-        self._state.metrics = self._read_metrics()
-
-    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        stop, _ = self._agreement.any_at_step(interrupt.requested(), False)
-        if stop:
-            self._save()
-            self._stop()
+        if batch + 1 == self.params["steps"]:
+            return  # The end of the epoch saves.
+        self._state.batch = int(batch) + 1
+        # Keras notes the first step of an execution, also when it saves after the last.
+        super().on_train_batch_begin(batch)
+        super().on_train_batch_end(batch)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        done = self.model.stop_training or epoch + 1 == self._settings.epochs
-        self._state.epoch = self._settings.epochs if done else epoch + 1
-        self._state.batch, self._state.metrics = 0, []
-        for generator in self._random:
-            # Replicas with fewer examples in the last batch have drawn fewer numbers;
-            # the state of one replica is saved for all.
-            generator.reset(generator.state.numpy())
-        age_s = time.monotonic() - self._saved_at_s
-        stop, save = self._agreement.any(
-            interrupt.requested(), done or age_s * SHARE_OF_TIME >= self._cost_s
-        )
-        if stop or save:
-            self._save()
-        if stop:
-            self._stop()
+        stopped = self.model.stop_training
+        self._state.epoch = self._epochs if stopped else int(epoch) + 1
+        self._state.batch = 0
+        self._keep_callbacks()
+        # From this ``fit`` takes its first epoch: after a stop there is none.
+        last = self.params["epochs"] - 1 if stopped else epoch
+        self._training_state._ckpt_saved_epoch.assign(last)
+        super().on_train_batch_begin(self.params["steps"] - 1)
+        self._backup(last)
 
-    def _stop(self) -> None:
-        epoch, epochs = self._state.epoch, self._settings.epochs
-        line = f"stopped: {_describe(self._state, epochs)}"
-        progress.report(event="stopped", line=line, epoch=epoch, epochs=epochs)
-        raise interrupt.Interrupted
-
-    def _read_metrics(self) -> list[Any]:
-        strategy = self.model.distribute_strategy
-        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
-            # Steps that were scheduled may still be running.
-            tf.distribute.coordinator.ClusterCoordinator(strategy).join()
-        return read_metrics(self.model)
-
-    def _save(self) -> None:
-        """Writes a checkpoint; a failure is reported.
-
-        Raises:
-          NodeError: the loss is not finite, so the weights are of no use.
-        """
-        if not self._manager:
-            return
+    def _backup(self, epoch: int, batch: int = 0) -> None:
         for callback in self._callbacks:
             if isinstance(callback, StopOnNonFiniteLoss):
                 callback.check()
-        started_s = time.monotonic()
-        self._state.shapes = _shapes(self.model)
-        self._state.read_callbacks(self._callbacks)
-        try:
-            self._manager.save()
-        except (tf.errors.OpError, OSError) as error:
-            reason = str(error).partition("\n")[0]
-            progress.report(
-                event="checkpoint_not_saved", line=f"checkpoint not saved: {reason}"
-            )
-        self._saved_at_s = time.monotonic()
-        self._cost_s = self._saved_at_s - started_s
+        super()._backup(epoch, batch)
 
-    def _restore(self, path: str) -> None:
-        try:
-            with self.model.distribute_strategy.scope():
-                self.model.optimizer.build(self.model.trainable_variables)
-            self._checkpoint.restore(path).assert_existing_objects_matched()
-            refresh_normalization(self.model)
-            if self._state.shapes != _shapes(self.model):
-                raise ValueError("the number of weights differs")
-        except (ValueError, AssertionError) as error:
-            raise NodeError(
-                "the checkpoint is of another model",
-                where=path,
-                actual=str(error).partition("\n")[0],
-                hint="sluice run --no-cache, which trains from scratch",
-            ) from error
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        super().on_train_end(logs)
+        del self.model.training_state  # Otherwise it would be exported.
+
+    def _keep_callbacks(self) -> None:
+        self._state.callbacks = [
+            {name: getattr(callback, name) for name in names}
+            for callback, names in _stateful(self._callbacks)
+        ]
+        for callback in self._callbacks:
+            if isinstance(callback, tf.keras.callbacks.EarlyStopping):
+                self._state.best_weights = callback.best_weights or []
 
 
-def describe_position(directory: str, epochs: int) -> str | None:
-    """Returns where a training would resume; None if there is no intact checkpoint.
+@contextlib.contextmanager
+def _restoring(path: str) -> Iterator[None]:
+    """Explains errors of reading a checkpoint.
 
-    Uses no device.
+    Raises:
+      NodeError: it cannot be read, or is of another model.
     """
-    for path in _newest_first(directory):
-        if _damage(path) is None:
-            state = TrainingState()
-            reader = tf.train.load_checkpoint(path)
-            state.deserialize(reader.get_tensor(_STATE))
-            return _describe(state, epochs)
-    return None
-
-
-def _describe(state: TrainingState, epochs: int) -> str:
-    if state.epoch == epochs:
-        return "no epoch is left, only the export"
-    place = f"training resumes with epoch {state.epoch + 1} of {epochs}"
-    return f"{place}, after batch {state.batch}" if state.batch else place
-
-
-def _newest_first(directory: str | None) -> list[str]:
-    # The manager's own list is empty after the clock has gone backwards.
-    if directory is None:
-        return []
-    indexes = tf.io.gfile.glob(f"{directory}/ckpt-*.index")
-    paths = [path.removesuffix(".index") for path in indexes]
-    return sorted(paths, key=lambda path: int(path.rpartition("-")[2]), reverse=True)
-
-
-def _damage(path: str) -> str | None:
-    """Reads a whole checkpoint; returns the error if a checksum is wrong, or None."""
     try:
-        reader = tf.train.load_checkpoint(path)
-        for name in reader.get_variable_to_shape_map():
-            beat()
-            reader.get_tensor(name)
+        yield
     except Exception as error:  # Its type depends on the damaged part.
-        return str(error).partition("\n")[0]
-    return None
+        reason = str(error).partition("\n")[0]
+        raise NodeError(
+            f"the checkpoint cannot be restored: {reason}",
+            where=path,
+            hint="sluice run NAME --force Trainer trains from scratch",
+        ) from error
 
 
-def _random_generators(model: tf.keras.Model) -> list[tf.random.Generator]:
-    """Returns the random generators of Keras' layers.
-
-    Keras leaves them out of a model's checkpoint on purpose, and has no public way to
-    them (tf_keras 2.16 and 2.21). Other ``rng_type`` have none.
-    """
-    random = [getattr(layer, "_random_generator", None) for layer in model.submodules]
-    found = [getattr(item, "_generator", None) for item in random]
-    return [generator for generator in found if generator is not None]
-
-
-def _shapes(model: tf.keras.Model) -> list[list[int]]:
-    return [list(weight.shape) for weight in model.weights]
+def _stateful(callbacks: Sequence[Any]) -> list[tuple[Any, tuple[str, ...]]]:
+    return [
+        (callback, names)
+        for callback in callbacks
+        for kind, names in _ATTRIBUTES.items()
+        if isinstance(callback, kind)
+    ]

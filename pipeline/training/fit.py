@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import tensorflow as tf
 
-from pipeline.training.callbacks.step_callback import StepCallback
-from pipeline.training.checkpoint import Checkpoint, CheckpointSettings
+from pipeline.training.checkpoint import Checkpoint, Position, read_position
 from pipeline.training.input.training_input import TrainingInput
-from pipeline.training.strategy.task_process import beat, set_fitting
-from sluice import interrupt
+from sluice import progress
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,6 @@ def fit_model(
     phases: Sequence[Phase] | None = None,
     *,
     checkpoint_dir: str | None = None,
-    saved_to: str | None = None,
 ) -> dict[str, list[float]]:
     """Trains a compiled model, or resumes its training.
 
@@ -49,62 +45,46 @@ def fit_model(
       training_input: what it is trained on.
       epochs: completed epochs at the end of the last phase.
       callbacks: called in this order, before the history and the checkpoint.
-      phases: None: only one.
-      checkpoint_dir: path or ``gs://`` address for checkpoints, from which the next
-        call resumes; None writes none. See ``pipeline.training.checkpoint``.
-      saved_to: where checkpoints are written instead, by other workers than the chief.
+      phases: at most two; None: only one.
+      checkpoint_dir: path or ``gs://`` address for checkpoints, used by this training
+        only, from which the next call resumes; None writes none.
 
     Returns:
       The values of each metric by epoch, including epochs before a resumption.
 
     Raises:
-      Interrupted: a stop was requested; the checkpoint is written.
-      NodeError: the checkpoint is of another model.
+      NodeError: the checkpoint cannot be restored.
     """
     history = tf.keras.callbacks.History()
-    callbacks = [Heartbeat(), *callbacks, history]
-    settings = CheckpointSettings(
-        checkpoint_dir, epochs, training_input.steps_per_epoch, saved_to
-    )
-    checkpoint = Checkpoint(settings, model, callbacks)
-    evaluation = training_input.eval()
-    with interrupt.cooperative():
-        checkpoint.find()
-        for number, phase in enumerate(phases or [Phase(epochs)]):
-            phase.prepare()
-            if number < checkpoint.phase:
-                continue
-            checkpoint.begin_phase(number)
-            epoch, batch = checkpoint.position
-            if batch:
-                # Keras creates the metrics, to be restored, with the first batch.
-                model.evaluate(evaluation, steps=1, verbose=0)
-            model.fit(
-                training_input.train(epoch, batch),
-                steps_per_epoch=training_input.steps_per_epoch,
-                initial_epoch=epoch,
-                epochs=phase.until_epoch,
-                validation_data=evaluation,
-                validation_steps=training_input.eval_steps,
-                callbacks=[*callbacks, checkpoint],
-                verbose=0,
-            )
-            if checkpoint.is_complete:
-                break
+    callbacks = [*callbacks, history]
+    found = read_position(checkpoint_dir) if checkpoint_dir else None
+    begin = found or Position()
+    if found:
+        progress.report(
+            event="restored",
+            line=f"restored: {found.describe(epochs)}",
+            epoch=found.epoch,
+            epochs=epochs,
+        )
+    for number, phase in enumerate(phases or [Phase(epochs)]):
+        phase.prepare()
+        if number < begin.phase:
+            continue
+        checkpoints = []
+        if checkpoint_dir:
+            folder = f"{checkpoint_dir}/{number}"
+            checkpoints = [Checkpoint(folder, epochs, callbacks)]
+        model.fit(
+            training_input.train(begin.epoch, begin.batch),
+            steps_per_epoch=training_input.steps_per_epoch,
+            initial_epoch=begin.epoch,
+            epochs=phase.until_epoch,
+            validation_data=training_input.eval(),
+            validation_steps=training_input.eval_steps,
+            callbacks=[*callbacks, *checkpoints],
+            verbose=0,
+        )
+        if model.stop_training or begin.epoch == epochs:
+            break
+        begin = Position(number, phase.until_epoch)
     return history.history
-
-
-class Heartbeat(StepCallback):
-    """Tells the supervisor of steps, and when ``fit`` polls for requests to stop."""
-
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        set_fitting(True)
-
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        set_fitting(False)
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        beat()
-
-    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        beat()

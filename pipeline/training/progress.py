@@ -31,10 +31,8 @@ class ReportProgress(StepCallback):
       distribution: of the training; only the chief reports.
 
     Attributes:
-      epoch_facts: ``epoch``, ``duration_s``, ``examples_per_second`` and
-        ``input_bound`` of each completed epoch; ``input_bound`` is the fraction of the
-        duration in which training waited for its input, or None. A checkpoint keeps
-        them.
+      epoch_facts: ``epoch``, ``duration_s`` and ``examples_per_second`` of each
+        completed epoch. A checkpoint keeps them.
       time_to_first_step_s: from the begin of ``fit`` to the end of its first execution,
         of the last one that had a step to do; None before.
     """
@@ -58,13 +56,12 @@ class ReportProgress(StepCallback):
         self._is_traced = False
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._epoch = epoch
+        self._epoch = int(epoch)  # NumPy's, after a restore.
         self._began_s = self._rate_began_s = time.monotonic()
         self._ended_s: float | None = None
         # The step is known after the first batch: an epoch may be resumed within.
         self._first_step: int | None = None
         self._step = 0
-        self._waited_s = self._input.waited_s()
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         if self._first_step is None:
@@ -72,7 +69,7 @@ class ReportProgress(StepCallback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         now_s = time.monotonic()
-        self._step = batch + 1
+        self._step = int(batch) + 1
         if not self._is_traced:
             self._is_traced = True
             self.time_to_first_step_s = now_s - self._train_began_s
@@ -93,15 +90,11 @@ class ReportProgress(StepCallback):
         ended_s = self._ended_s or now_s
         self._validation_s = now_s - ended_s
         rate, duration_s = self._steps_per_second(ended_s), ended_s - self._began_s
-        waited_s = None
-        if self._waited_s is not None:
-            waited_s = (self._input.waited_s() or 0.0) - self._waited_s
         self.epoch_facts.append(
             {
-                "epoch": epoch + 1,
+                "epoch": self._epoch + 1,
                 "duration_s": duration_s,
                 "examples_per_second": self._examples(rate),
-                "input_bound": None if waited_s is None else waited_s / duration_s,
             }
         )
         self._step, self._reported_at_s = self._steps, now_s

@@ -30,7 +30,6 @@ from pipeline.training.input.training_input import Split, make_input
 from pipeline.training.progress import ReportProgress, write_facts
 from pipeline.training.strategy.choice import TF_CONFIG
 from pipeline.training.strategy.distribution import Distribution
-from pipeline.training.strategy.task_process import beat
 from pipeline.training.strategy.workers import distribute
 from pipeline.training.warm_start import warm_start
 from sluice import interrupt, progress
@@ -110,14 +109,12 @@ def _train_and_export(
     config, model_run_dir = fn_args.custom_config, fn_args.model_run_dir
     own_checkpoints = _own_checkpoints(fn_args)
     features = FeatureSet.model_validate(config["feature_set"])
-    beat()
     transform = tft.TFTransformOutput(fn_args.transform_graph_path)
     files: dict[Split, list[str]] = {
         "train": fn_args.train_files,
         "eval": fn_args.eval_files,
     }
     training_input = make_input(train, files, features, transform, distribution)
-    beat()
     build = functools.partial(
         build_model,
         config["model"],
@@ -126,7 +123,6 @@ def _train_and_export(
         seed=train.seed,
     )
     model = build(distribution, precision=train.precision)
-    beat()
 
     def undistributed() -> tf.keras.Model:
         """Returns the model, or one on this process' own device in float32."""
@@ -140,7 +136,6 @@ def _train_and_export(
         base_model = config.get("warm_start_path") or fn_args.base_model
         warm_start(initial, train.warm_start, base_model)
         copy_weights(initial, model)
-        beat()
 
     compile_with = functools.partial(
         compile_model,
@@ -164,20 +159,17 @@ def _train_and_export(
             [*callbacks, reported],
             phases,
             checkpoint_dir=own_checkpoints or os.environ.get(interrupt.CHECKPOINT_DIR),
-            saved_to=unused,
         )
     if distribution.is_chief:
         write_facts(
             model, reported, training_input, distribution, model_run_dir, callbacks
         )
-    beat()
     # TensorFlow cannot export variables of several workers, and a served model has no
     # use for those of several replicas, or for the precision of an accelerator.
     exported = undistributed()
     copy_weights(model, exported)
     if distribution.is_chief:
         write_model_run(exported, history, model_run_dir)
-        beat()
         export_model(
             exported,
             fn_args.serving_model_dir,

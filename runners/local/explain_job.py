@@ -70,10 +70,11 @@ def explain(graph: Graph, node_id: str) -> list[dict[str, Any]]:
             folder = workspace.checkpoints / name / (key or "none")
             if answers[name]["would_run"] and folder.is_dir():
                 # Imports TensorFlow.
-                from pipeline.training.checkpoint import describe_position
+                from pipeline.training.checkpoint import read_position
 
-                epochs = config.train.epochs
-                answers[name]["resumes"] = describe_position(str(folder), epochs)
+                if position := read_position(str(folder)):
+                    resumes = position.describe(config.train.epochs)
+                    answers[name]["resumes"] = resumes
         return list(answers.values())
     except Exception as error:
         os.write(2, traceback.format_exc().encode())

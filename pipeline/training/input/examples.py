@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class ExampleFormat:
 
     @functools.cached_property
     def parse(self) -> Any:
-        """Traced function from serialized to parsed examples.
+        """Traced function from serialized ``[batch]`` to parsed examples.
 
         With label and weight; images as uint8 pixels.
         """
@@ -43,7 +43,18 @@ class ExampleFormat:
             examples = tf.io.parse_example(serialized, dict(self.spec))
             return decode_pixels(examples, self.feature_set.images)
 
-        return traced(parse)
+        concrete = tf.function(parse, autograph=False).get_concrete_function(
+            tf.TensorSpec([None], tf.string)
+        )
+        with tf.device("CPU:0"):
+            # Otherwise threads that call it first would each optimize it.
+            concrete(tf.zeros([0], tf.string))
+        return concrete
+
+    def parse_on_cpu(self, serialized: tf.Tensor) -> Examples:
+        """Does the same from any thread."""
+        with tf.device("CPU:0"):
+            return self.parse(serialized)
 
     @functools.cached_property
     def parsed_spec(self) -> dict[str, tf.TensorSpec]:
@@ -54,10 +65,18 @@ class ExampleFormat:
             for name, item in outputs.items()
         }
 
+    def example_bytes(self, string_bytes: int = 64) -> int:
+        """Returns the size of a parsed example, with an assumed size of strings."""
+        return sum(
+            item.shape.num_elements()
+            * (string_bytes if item.dtype == tf.string else item.dtype.size)
+            for item in self.parsed_spec.values()
+        )
+
     @property
     def chunk_size(self) -> int:
         """Number of records to read or parse at a time."""
-        size = _CHUNK_BYTES // example_bytes(self.parsed_spec)
+        size = _CHUNK_BYTES // self.example_bytes()
         return min(max(1, size), _MAX_CHUNK_SIZE)
 
     def split(self, examples: Examples) -> tuple[Examples, tf.Tensor, tf.Tensor | None]:
@@ -69,26 +88,3 @@ class ExampleFormat:
         labels = features.pop(self.feature_set.label.key)
         weights = features.pop(SAMPLE_WEIGHT_KEY, None)
         return features, labels, None if weights is None else weights[:, 0]
-
-
-def traced(function: Callable[[tf.Tensor], Any]) -> Any:
-    """Returns the concrete function of a function of serialized examples ``[batch]``.
-
-    It has been called once: threads that do so first would each optimize it.
-    """
-    concrete = tf.function(function, autograph=False).get_concrete_function(
-        tf.TensorSpec([None], tf.string)
-    )
-    with tf.device("CPU:0"):
-        concrete(tf.zeros([0], tf.string))
-    return concrete
-
-
-def example_bytes(spec: Mapping[str, tf.TensorSpec], string_bytes: int = 64) -> int:
-    """Returns the size of an example in memory, with an assumed size of strings."""
-    sizes = (
-        string_bytes if item.dtype == tf.string else item.dtype.size
-        for item in spec.values()
-    )
-    counts = (item.shape.num_elements() for item in spec.values())
-    return sum(size * count for size, count in zip(sizes, counts, strict=True))

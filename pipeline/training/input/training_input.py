@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,19 +17,22 @@ import tensorflow as tf
 from pipeline.config.features import FeatureSet, Label
 from pipeline.config.train import Train
 from pipeline.training.input.augment import augment
-from pipeline.training.input.batches import Batches, BatchSettings
-from pipeline.training.input.examples import ExampleFormat, Examples, example_bytes
-from pipeline.training.input.plan import BY_REPLICA, Plan, divide
-from pipeline.training.input.shards import count_records
-from pipeline.training.input.wait_time import WaitTime
+from pipeline.training.input.examples import (
+    ExampleFormat,
+    Examples,
+    not_converted,
+)
+from pipeline.training.input.records import Records, count_records
 from pipeline.training.strategy.distribution import Distribution
+from sluice.errors import NodeError
 from sluice.machine_resources import free_memory_bytes
 
+# Kinds whose replicas each take a batch of their own from their worker's dataset.
+_BY_REPLICA = ("multi_worker", "tpu")
 # Between those of two workers of parameter servers; more than any training has.
 _EPOCHS = 2**20
-_SHARE_OF_FREE_MEMORY = 0.5
-# Of serialized records, between counting and decoding.
-_KEPT_SHARE_OF_FREE_MEMORY = 0.2
+# Of decoded examples, which are copied once while they are read.
+_SHARE_OF_FREE_MEMORY = 1 / 3
 # Batches that are made ahead.
 _PREFETCHED = 4
 
@@ -51,27 +56,15 @@ def make_input(
       distribution: who reads them.
 
     Raises:
-      NodeError: a split has fewer records than workers, or a weight is wrong.
+      NodeError: a split has too few records, or a weight is wrong.
     """
     spec = tf_transform_output.transformed_feature_spec()
     example_format = ExampleFormat(spec, feature_set)
-    may_cache = train.input.cache in ("auto", "memory") and distribution.workers == 1
-    of_train, of_eval = count_records(
-        [files["train"], files["eval"]],
-        example_format,
-        by_class=train.class_weights == "balanced",
-        keep_bytes=int(may_cache * _KEPT_SHARE_OF_FREE_MEMORY * free_memory_bytes()),
-    )
-    return TrainingInput(
-        train,
-        example_format,
-        distribution,
-        {
-            "train": divide(of_train, distribution, drop=True),
-            "eval": divide(of_eval, distribution, drop=False),
-        },
-        of_train.class_counts,
-    )
+    records = {
+        split: count_records(patterns, example_format, distribution)
+        for split, patterns in files.items()
+    }
+    return TrainingInput(train, example_format, distribution, records)
 
 
 class TrainingInput:
@@ -80,11 +73,12 @@ class TrainingInput:
     A batch is ``(features, class ids)`` or ``(features, class ids, weights)``. Features
     are ``[batch, 1]``, images float32 ``[batch, height, width, channels]`` in 0..1,
     class ids int64 ``[batch, 1]``, weights float32 ``[batch]``. There are weights where
-    classes or examples have some, and where batches are padded: with several workers,
-    so that all make the same number of steps, and in validation with static shapes.
-    Those of padding are 0, and the others are larger by its share.
-    Training with static shapes leaves out the examples of an incomplete last batch,
-    other ones in each epoch.
+    classes or examples have some.
+
+    Several workers, and a TPU, need full batches. Their training leaves out what
+    remains, other examples in each epoch. Their validation repeats examples with the
+    weight 0, and the others weigh more by the share of these, since Keras divides a
+    loss by all of them.
     """
 
     def __init__(
@@ -92,26 +86,43 @@ class TrainingInput:
         train: Train,
         example_format: ExampleFormat,
         distribution: Distribution,
-        plans: Mapping[Split, Plan],
-        class_counts: list[int] | None,
+        records: Mapping[Split, Records],
     ) -> None:
         self._settings, self._seed = train.input, train.seed
-        self._format = example_format
-        self._distribution, self._plans = distribution, plans
-        self.train_examples = sum(share.count for share in plans["train"].shares)
-        self.eval_examples = sum(share.count for share in plans["eval"].shares)
-        self.steps_per_epoch = plans["train"].steps
-        self.eval_steps = plans["eval"].steps
+        self._format, self._distribution = example_format, distribution
+        self.train_examples = records["train"].count
+        self.eval_examples = records["eval"].count
+        workers = distribution.workers
+        self._shares = {split: item.shares(workers) for split, item in records.items()}
+        self._full_batches = distribution.kind in _BY_REPLICA
+        self._batches_per_step = (
+            distribution.replicas // workers if self._full_batches else 1
+        )
+        each = distribution.batch_size // workers
+        self._batch_size = each // self._batches_per_step
+        counts = {
+            split: [share.count for share in shares]
+            for split, shares in self._shares.items()
+        }
+        self.steps_per_epoch = math.ceil(self.train_examples / each)
+        if self._full_batches:
+            self.steps_per_epoch = min(counts["train"]) // each
+        self.eval_steps = math.ceil(max(counts["eval"]) / each)
+        if not self.steps_per_epoch or not min(counts["eval"]):
+            raise NodeError(
+                "there are not enough examples for a step of all workers: "
+                f"{self.train_examples} to train, {self.eval_examples} to validate. "
+                "Reduce train.batch_size or the number of workers",
+                where=records["train"].files[0],
+            )
         label = example_format.feature_set.label
-        self._class_weights = _class_weights(train.class_weights, label, class_counts)
+        self._class_weights = _class_weights(
+            train.class_weights, label, records["train"].class_counts
+        )
         self.cache = self._choose_cache()
-        if self.cache != "memory":
-            for share in (*plans["train"].shares, *plans["eval"].shares):
-                share.kept.clear()
-        self._batches: dict[tuple[Split, int], Batches] = {}
-        self._folder: tempfile.TemporaryDirectory | None = None
-        is_alone = distribution.kind == "one_device"
-        self._wait = WaitTime() if is_alone and WaitTime.is_measurable() else None
+        self._memory: dict[tuple[Split, int], Examples] = {}
+        # Removed with this object, or when the process ends.
+        self._folder = tempfile.TemporaryDirectory() if self.cache == "disk" else None
 
     def train(self, epoch: int = 0, batch: int = 0) -> Any:
         """Returns the batches of all epochs from a position on, without end.
@@ -135,8 +146,7 @@ class TrainingInput:
                 tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
             )
 
-        dataset = self._distributed(make)
-        return dataset if self._wait is None else self._wait.measured(dataset)
+        return self._distributed(make)
 
     def eval(self) -> Any:
         """Returns the batches of one validation, always in the same order."""
@@ -166,17 +176,8 @@ class TrainingInput:
         # Training may be filling the cache.
         dataset = self._dataset(split, worker, epoch, step, cached=False)
         batches = dataset.as_numpy_iterator()
-        count = self._plans[split].batches_per_step
-        while parts := list(itertools.islice(batches, count)):
+        while parts := list(itertools.islice(batches, self._batches_per_step)):
             yield tf.nest.map_structure(lambda *each: np.concatenate(each), *parts)
-
-    def waited_s(self) -> float | None:
-        """Returns for how long training has waited for batches so far, in seconds.
-
-        None where several devices or processes share the batches, and where operations
-        are deterministic.
-        """
-        return None if self._wait is None else float(self._wait.seconds.numpy())
 
     def _distributed(self, make: Callable[[Any], tf.data.Dataset]) -> Any:
         """Returns what ``model.fit`` takes, from a function of the worker's number.
@@ -197,7 +198,7 @@ class TrainingInput:
             options.autotune.enabled = False
             return dataset.prefetch(_PREFETCHED).with_options(options)
 
-        if kind in BY_REPLICA:
+        if kind in _BY_REPLICA:
             strategy = self._distribution.strategy
             return strategy.distribute_datasets_from_function(make_prefetched)
         if kind == "parameter_server":
@@ -213,61 +214,154 @@ class TrainingInput:
         *,
         cached: bool = True,
     ) -> tf.data.Dataset:
-        """Returns the batches of a worker from a position on, not distributed."""
-        return self._batches_of(split, worker).dataset(
-            functools.partial(self._finish, split, worker),
-            epoch=epoch,
-            skip=step * self._plans[split].batches_per_step,
-            endless=split == "train",
-            cached=cached,
+        """Returns the batches of a worker from a position on, not distributed.
+
+        Args:
+          split: ``train``, without end, or ``eval``.
+          worker: number of the worker.
+          epoch: number of the first epoch.
+          step: number of its first step.
+          cached: whether to use the cache on disk, which only one iterator can fill.
+        """
+        share, training = self._shares[split][worker], split == "train"
+        steps = self.steps_per_epoch if training else self.eval_steps
+        batches, first = steps * self._batches_per_step, step * self._batches_per_step
+        in_memory = self.cache == "memory"
+        records = None if in_memory else self._decoded(split, worker, cached)
+        examples = self._examples(split, worker) if in_memory else {}
+
+        @not_converted
+        def one_epoch(number: tf.Tensor) -> tf.data.Dataset:
+            begin = tf.where(number == epoch, tf.constant(first, tf.int64), 0)
+            numbers = tf.data.Dataset.range(begin, batches)
+            read = numbers if in_memory else self._read(split, share, records, number)
+            # The batches come first, so that they are read to their end and the cache
+            # on disk is complete.
+            return tf.data.Dataset.zip(
+                (
+                    read if in_memory else read.skip(begin),
+                    numbers,
+                    tf.data.Dataset.from_tensors(number).repeat(),
+                )
+            )
+
+        def load(batch: Any, at: tf.Tensor, number: tf.Tensor) -> Any:
+            if in_memory:
+                indices = self._indices(split, share.count, at, number)
+                batch = {
+                    name: tf.gather(values, indices)
+                    for name, values in examples.items()
+                }
+            elif records is None:
+                batch = self._format.parse(batch)
+            return self._finish(split, share.count, [number, at, worker], batch)
+
+        epochs = tf.data.Dataset.counter(epoch)
+        epochs = epochs if training else epochs.take(1)
+        return _parallel(epochs.flat_map(one_epoch), load)
+
+    def _examples(self, split: Split, worker: int) -> Examples:
+        """Returns all examples of a worker, a variable per feature, in their order.
+
+        Unlike ``tf.data``'s cache, these give whole batches in any order: the shuffle
+        is complete, has no buffer, and a resumed epoch skips nothing. They are
+        variables, since tf.data copies constants when it optimizes a dataset.
+        """
+        if (split, worker) not in self._memory:
+            records = self._shares[split][worker].read()
+            with tf.device("CPU:0"), ThreadPoolExecutor() as threads:
+                # Not by tf.data, which takes more than half as much time again.
+                chunks = records.batch(self._format.chunk_size)
+                parsed = list(threads.map(self._format.parse_on_cpu, chunks))
+                self._memory[split, worker] = {
+                    name: tf.Variable(tf.concat([chunk[name] for chunk in parsed], 0))
+                    for name in self._format.parsed_spec
+                }
+        return self._memory[split, worker]
+
+    def _indices(
+        self, split: Split, count: int, at: tf.Tensor, number: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns which examples make a batch of an epoch."""
+        start = at * self._batch_size
+        end = start + self._batch_size
+        if not self._full_batches:
+            end = tf.minimum(end, count)
+        indices = tf.range(start, end) % count
+        if split == "eval":
+            return indices
+        return tf.random.experimental.index_shuffle(
+            indices, seed=[self._seed, number], max_index=count - 1
         )
 
-    def _batches_of(self, split: Split, worker: int) -> Batches:
-        if (split, worker) not in self._batches:
-            cache: str | Path = self.cache
-            if cache == "disk":
-                # Removed with this object, or when the process ends.
-                self._folder = self._folder or tempfile.TemporaryDirectory()
-                cache = Path(self._folder.name, f"{split}-{worker}")
-                cache.mkdir()
-            plan, settings = self._plans[split], self._settings
-            batch_settings = BatchSettings(
-                batch_size=plan.batch_size,
-                total=plan.total,
-                cache=cache,
-                seed=self._seed if split == "train" else None,
-                shuffle_bytes=settings.shuffle_mb * 1_000_000,
-            )
-            batches = Batches(plan.shares[worker], self._format, batch_settings)
-            self._batches[split, worker] = batches
-        return self._batches[split, worker]
+    def _decoded(
+        self, split: Split, worker: int, cached: bool
+    ) -> tf.data.Dataset | None:
+        """Returns the examples of a worker as they are cached on disk, else None."""
+        if self._folder is None:
+            return None
+        records = self._shares[split][worker].read().batch(self._format.chunk_size)
+        decoded = _parallel(records, self._format.parse).unbatch()
+        if not cached:
+            return decoded
+        return decoded.cache(str(Path(self._folder.name, f"{split}-{worker}")))
 
-    def _finish(
+    def _read(
         self,
         split: Split,
-        worker: int,
-        epoch: tf.Tensor,
-        step: tf.Tensor,
-        examples: Examples,
+        share: Records,
+        decoded: tf.data.Dataset | None,
+        number: tf.Tensor,
+    ) -> tf.data.Dataset:
+        """Returns the batches of an epoch, of decoded or serialized examples."""
+        if split == "train":
+            # Operations combine their seed with this one, whatever it is elsewhere.
+            # TensorFlow takes it modulo 2**31 - 1; 0 fails beside a tensor.
+            tf.random.set_seed(self._seed % (2**31 - 2) + 1)
+        examples, size = decoded, self._format.example_bytes()
+        if examples is None:
+            examples = share.read(number if split == "train" else None)
+            size = share.bytes
+        if split == "train":
+            buffer = min(share.count, self._settings.shuffle_mb * 1_000_000 // size)
+            examples = examples.shuffle(
+                max(1, buffer), seed=number, reshuffle_each_iteration=False
+            )
+        elif self._full_batches:
+            examples = examples.repeat()
+        return examples.batch(self._batch_size, drop_remainder=self._full_batches)
+
+    def _finish(
+        self, split: Split, count: int, position: Sequence[Any], examples: Examples
     ) -> tuple[Any, ...]:
-        """Makes a batch of decoded examples."""
-        plan = self._plans[split]
+        """Makes a batch of decoded examples.
+
+        Args:
+          split: of the batch.
+          count: number of its worker's examples.
+          position: epoch, number of the batch, worker.
+          examples: decoded.
+        """
+        if self._full_batches:
+            examples = {
+                name: tf.ensure_shape(value, [self._batch_size, *value.shape[1:]])
+                for name, value in examples.items()
+            }
         features, labels, weights = self._format.split(examples)
         factors = [] if weights is None else [weights]
         if split == "train":
-            features = self._augmented(features, [epoch, step, worker])
+            features = self._augmented(features, position)
             if self._class_weights is not None:
                 # Labels that belong to no class are -1.
                 ids = tf.maximum(labels[:, 0], 0)
                 factors.append(tf.gather(tf.constant(self._class_weights), ids))
-        if plan.is_padded:
-            first = step * plan.batch_size
-            numbers = first + tf.range(plan.batch_size, dtype=tf.int64)
-            real = numbers < plan.shares[worker].count
-            # Keras divides the loss of a step by its examples, padding included.
-            by_step = split == "train"
-            scale = plan.step_scale(step) if by_step else plan.epoch_scale
-            factors.append(scale * tf.cast(real, tf.float32))
+        elif self._full_batches:
+            numbers = position[1] * self._batch_size + tf.range(
+                self._batch_size, dtype=tf.int64
+            )
+            total = self.eval_steps * self._distribution.batch_size
+            share = tf.cast(numbers < count, tf.float32)
+            factors.append(share * (total / self.eval_examples))
         if not factors:
             return features, labels
         return features, labels, functools.reduce(tf.multiply, factors)
@@ -289,20 +383,23 @@ class TrainingInput:
             return "none"  # Its workers cannot reach what is in this process.
         if self._settings.cache != "auto":
             return self._settings.cache
-        spec = self._format.parsed_spec
+        worker = self._distribution.worker
         size = sum(
-            share.count * example_bytes(spec, share.record_bytes)
-            for plan in self._plans.values()
-            for share in (plan.shares[self._distribution.worker],)
+            shares[worker].count * self._format.example_bytes(shares[worker].bytes)
+            for shares in self._shares.values()
         )
         fits = size < _SHARE_OF_FREE_MEMORY * free_memory_bytes()
         return "memory" if fits else "none"
 
 
+def _parallel(dataset: tf.data.Dataset, function: Callable[..., Any]) -> Any:
+    return dataset.map(
+        not_converted(function), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+    )
+
+
 def _class_weights(
-    given: str | Mapping[str | int, float] | None,
-    label: Label,
-    counts: Sequence[int] | None,
+    given: str | Mapping[str | int, float] | None, label: Label, counts: Sequence[int]
 ) -> list[float] | None:
     """Returns the weight of each class by its id; None if all are 1.
 
@@ -315,6 +412,5 @@ def _class_weights(
         # Keys become strings in a node's parameters.
         by_name = {str(name): weight for name, weight in given.items()}
         return [by_name.get(name, 1.0) for name in label.class_names]
-    assert counts is not None
     present = sum(count > 0 for count in counts)
     return [sum(counts) / present / count if count else 1.0 for count in counts]

@@ -45,49 +45,6 @@ def test_keras_gives_tensors_to_a_step_callback():
     assert tf.is_tensor(logs.loss)
 
 
-def test_keras_asks_a_checkpoint_where_fit_begins(tmp_path):
-    import tensorflow as tf
-
-    from pipeline.training.checkpoint import Checkpoint, CheckpointSettings
-    from pipeline.training.training_state import TrainingState
-
-    class Batches(tf.keras.callbacks.Callback):
-        def __init__(self) -> None:
-            super().__init__()
-            self.seen: list[int] = []
-
-        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            self.seen.append(batch)
-
-    model, state, batches = _model(), TrainingState(), Batches()
-    state.batch = 2
-    tf.train.Checkpoint(state=state).save(f"{tmp_path}/ckpt")
-    history = tf.keras.callbacks.History()
-    settings = CheckpointSettings(str(tmp_path), epochs=1, steps_per_epoch=4)
-    checkpoint = Checkpoint(settings, model, [history])
-    assert checkpoint.find()
-    _fit(model, [batches, history, checkpoint])
-    assert batches.seen == [2, 3]
-
-
-@pytest.mark.parametrize("layer", ["Dropout", "GaussianNoise", "RandomFlip"])
-def test_a_checkpoint_has_the_generators_of_random_layers(layer):
-    import tensorflow as tf
-
-    from pipeline.training.checkpoint import Checkpoint, CheckpointSettings
-
-    tf.keras.backend.experimental.enable_tf_random_generator()
-    arguments = [] if layer == "RandomFlip" else [0.5]
-    random = getattr(tf.keras.layers, layer)(*arguments)
-    inputs = tf.keras.Input((4, 4, 1))
-    model = tf.keras.Model(inputs, random(inputs))
-    checkpoint = Checkpoint(CheckpointSettings(None, 1, 1), model, [])
-    (generator,) = checkpoint._random
-    before = generator.state.numpy().tolist()
-    model(tf.ones([2, 4, 4, 1]), training=True)
-    assert generator.state.numpy().tolist() != before
-
-
 def test_ops_in_functions_of_a_graph_are_found():
     import tensorflow as tf
 

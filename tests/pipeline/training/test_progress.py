@@ -27,16 +27,9 @@ class Input:
 
     steps_per_epoch, train_examples, eval_examples = STEPS, STEPS * BATCH, BATCH
 
-    def __init__(self) -> None:
-        self._waited_s = 0.0
-
     def wait(self, x: Any) -> Any:
         time.sleep(WAIT_S)
-        self._waited_s += WAIT_S
         return x
-
-    def waited_s(self) -> float:
-        return self._waited_s
 
 
 @pytest.fixture
@@ -188,9 +181,8 @@ def test_the_facts_of_a_training_are_written(model, training_input, tmp_path):
     assert sum(item["duration_s"] for item in epochs) < took_s
     for item in epochs:
         assert 0 < item["examples_per_second"] <= BATCH / WAIT_S
-        # Of the epoch without its validation.
-        waited = STEPS * WAIT_S / item["duration_s"]
-        assert 0.99 * waited <= item["input_bound"] <= 1.0
+        # Without its validation.
+        assert item["duration_s"] >= STEPS * WAIT_S
 
 
 def test_layers_of_a_nested_model_have_its_name():

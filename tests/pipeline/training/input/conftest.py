@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,9 @@ def input_of(numbers: Path) -> Callable[..., Any]:
     ) -> Any:
         import tensorflow as tf
 
-        from pipeline.training.input.training_input import make_input
+        from pipeline.training.input.examples import ExampleFormat
+        from pipeline.training.input.records import count_records
+        from pipeline.training.input.training_input import TrainingInput
         from pipeline.training.strategy.distribution import Distribution
 
         spec = {"a_xf": "float32", "y_xf": "int64"}
@@ -76,13 +79,17 @@ def input_of(numbers: Path) -> Callable[..., Any]:
         train = settings(
             seed=seed, class_weights=class_weights, input={"cache": "none", **given}
         )
-        about = {"strategy": tf.distribute.get_strategy(), "kind": "one_device"}
-        return make_input(
-            train,
-            files_in(folder),
-            FEATURES,
-            Output(spec),
-            Distribution(line="", batch_size=batch_size, **{**about, **(facts or {})}),
+        example_format = ExampleFormat(
+            Output(spec).transformed_feature_spec(), FEATURES
+        )
+        # Several workers count together, which takes several processes.
+        alone = Distribution(tf.distribute.get_strategy(), "one_device", "", batch_size)
+        records: Any = {
+            split: count_records(patterns, example_format, alone)
+            for split, patterns in files_in(folder).items()
+        }
+        return TrainingInput(
+            train, example_format, dataclasses.replace(alone, **(facts or {})), records
         )
 
     return input_of

@@ -94,13 +94,13 @@ def test_augmented_images_differ_by_epoch_and_repeat_by_position(images, cache):
     assert (pixels_in(again.train(1, 1).take(2)) == epochs[1][8:]).all()
 
 
-def test_auto_takes_memory_if_the_pixels_fill_less_than_half_of_what_is_free(
+def test_auto_takes_memory_if_the_pixels_fill_less_than_a_third_of_what_is_free(
     images, monkeypatch
 ):
     from pipeline.training.input import training_input
 
     needed = 2 * 20 * (6 * 5 * 3 + 8)
-    for free, cache in [(2 * needed + 2, "memory"), (2 * needed - 2, "none")]:
+    for free, cache in [(3 * needed + 3, "memory"), (3 * needed - 3, "none")]:
         monkeypatch.setattr(training_input, "free_memory_bytes", free.__int__)
         assert made_of(images, cache="auto").cache == cache
 
@@ -111,7 +111,7 @@ def test_the_cache_on_disk_is_complete_after_an_epoch_and_removed(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     made = made_of(images, cache="disk")
     list(made.train().take(4))
-    assert list(tmp_path.rglob("examples.index"))
+    assert list(tmp_path.rglob("train-0.index"))
     first = pixels_in(made.train().take(3))
     moved = images / "train-0.gz"
     content = moved.read_bytes()
@@ -122,16 +122,3 @@ def test_the_cache_on_disk_is_complete_after_an_epoch_and_removed(
         moved.write_bytes(content)
     del made
     assert not list(tmp_path.iterdir())
-
-
-def test_the_time_spent_on_waiting_is_measured(images):
-    import time
-
-    made = made_of(images, cache="memory")
-    begin = time.perf_counter()
-    list(made.train().take(30))
-    waited_s = made.waited_s()
-    assert 0 < waited_s < time.perf_counter() - begin
-    for _ in made.train().take(3):
-        time.sleep(0.05)  # Prefetched meanwhile: it is not waiting.
-    assert made.waited_s() - waited_s < 0.15

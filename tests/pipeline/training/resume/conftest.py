@@ -75,13 +75,6 @@ class Work:
         """Returns the numbers of the epochs that were reported."""
         return [line["epoch"] for line in self.events("epoch")]
 
-    @property
-    def newest_checkpoint(self) -> Path:
-        """Returns its path without the endings of its files."""
-        indexes = self.checkpoints.glob("ckpt-*.index")
-        newest = max(indexes, key=lambda path: int(path.stem.partition("-")[2]))
-        return newest.with_suffix("")
-
 
 class Trainings:
     """Trains in processes forked from one that has imported TensorFlow."""
@@ -117,8 +110,8 @@ class Trainings:
             "at_step": None,
             "at_eval_step": None,
             "export": "none",
-            "share_of_time": 1e9,  # each epoch is saved, however short it is
-            "long_epoch_s": 1e9,
+            # Of checkpoints within an epoch.
+            "save_every": 1000,
             **facts,
         }
         print(json.dumps(job), file=self._zygote.stdin, flush=True)

@@ -85,14 +85,17 @@ class Tripwire(tf.keras.layers.Layer):
         return tf.identity(x)
 
 
-def build_model(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
-    """Has all that a resumed training must restore: moving averages, random numbers."""
+def build_model(inputs: Any, params: dict[str, Any], units: int = 8) -> tf.keras.Model:
+    """Has moving averages beside its weights."""
     keras_inputs = inputs.keras_inputs()
     x = Tripwire()(keras_inputs["a_xf"])
-    x = tf.keras.layers.Dense(8, activation="relu")(x)
+    x = tf.keras.layers.Dense(units, activation="relu")(x)
     x = tf.keras.layers.BatchNormalization()(x)
-    x = tf.keras.layers.Dropout(0.5)(x)
     return tf.keras.Model(keras_inputs, inputs.output_layer()(x))
+
+
+def build_wider(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
+    return build_model(inputs, params, units=9)
 
 
 class Subclassed(tf.keras.Model):
@@ -118,8 +121,7 @@ def train(job: dict[str, Any]) -> None:
     os.environ[PROGRESS_FILE] = f"{JOB.work}/progress.jsonl"
     if JOB.checkpoints:
         os.environ[interrupt.CHECKPOINT_DIR] = f"{JOB.work}/checkpoints"
-    checkpoint.SHARE_OF_TIME = JOB.share_of_time
-    checkpoint.LONG_EPOCH_S = JOB.long_epoch_s
+    checkpoint.SAVE_EVERY = JOB.save_every
     training.tft = SimpleNamespace(  # type: ignore[assignment]
         TFTransformOutput=Output
     )

@@ -1,0 +1,173 @@
+"""TFRecord files of a split: how many records they hold, and which a worker reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipeline.config.features import SAMPLE_WEIGHT_KEY
+from pipeline.training.input.examples import ExampleFormat, not_converted
+from pipeline.training.strategy.distribution import Distribution
+from sluice.errors import NodeError
+
+# Files that are read at the same time; fixed, since it determines the order.
+_FILES_AT_A_TIME = 8
+# By how much sharding by file may lengthen an epoch; otherwise it is by record.
+_UNEVENNESS = 1.05
+
+
+@dataclass(frozen=True)
+class Records:
+    """Gzip TFRecord files, and what they hold.
+
+    Attributes:
+      files: paths, in the order of their names.
+      counts: number of records by file.
+      bytes: the mean size of a record, uncompressed.
+      class_counts: number of records by class id.
+      part: of all records, numbered in the order of the files, those whose number has
+        this remainder; the divisor and the remainder. ``(1, 0)``: all.
+    """
+
+    files: list[str]
+    counts: list[int]
+    bytes: int
+    class_counts: list[int]
+    part: tuple[int, int] = (1, 0)
+
+    @property
+    def count(self) -> int:
+        """The number of records."""
+        divisor, remainder = self.part
+        return len(range(remainder, sum(self.counts), divisor))
+
+    def shares(self, workers: int) -> list[Records]:
+        """Returns what each worker reads: files of its own, if they are even enough.
+
+        Otherwise every worker reads all files and takes every so-many-th record.
+        """
+        by_record = [replace(self, part=(workers, i)) for i in range(workers)]
+        by_file = [
+            replace(self, files=self.files[i::workers], counts=self.counts[i::workers])
+            for i in range(workers)
+        ]
+        longest = _UNEVENNESS * by_record[0].count
+        if all(0 < share.count <= longest for share in by_file):
+            return by_file
+        return by_record
+
+    def read(self, order: tf.Tensor | None = None) -> tf.data.Dataset:
+        """Returns the records, interleaved from several files at a time.
+
+        Args:
+          order: seed, int64 scalar, that shuffles the files; None keeps their order.
+        """
+        divisor, remainder = self.part
+
+        @not_converted
+        def read_file(file: Any, begin: Any) -> tf.data.Dataset:
+            records = tf.data.TFRecordDataset(file, compression_type="GZIP")
+            return records.shard(divisor, (remainder - begin) % divisor)
+
+        begins = [0, *accumulate(self.counts[:-1])]
+        files = tf.data.Dataset.from_tensor_slices(
+            (self.files, tf.constant(begins, tf.int64))
+        )
+        if order is not None:
+            files = files.shuffle(
+                len(self.files), seed=order, reshuffle_each_iteration=False
+            )
+        return files.interleave(
+            read_file,
+            cycle_length=_FILES_AT_A_TIME,
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        )
+
+
+def count_records(
+    patterns: Sequence[str], example_format: ExampleFormat, distribution: Distribution
+) -> Records:
+    """Returns the files that match, with their counts.
+
+    Reads every record once; of several workers each reads a part of the files.
+
+    Raises:
+      NodeError: no file matches, there are no records, or a weight is negative or not
+        finite.
+    """
+    files = sorted({file for item in patterns for file in tf.io.gfile.glob(item)})
+    label, spec = example_format.feature_set.label, example_format.spec
+    classes = len(label.class_names)
+    chunk_size = example_format.chunk_size
+    counted = {key: spec[key] for key in (label.key, SAMPLE_WEIGHT_KEY) if key in spec}
+
+    @not_converted
+    def facts_of(records: tf.Tensor) -> tf.Tensor:
+        """Returns numbers of records, bytes and bad weights, and of each class."""
+        parsed = tf.io.parse_example(records, counted)
+        weights = parsed.get(SAMPLE_WEIGHT_KEY, tf.zeros([0]))
+        bad = ~tf.math.is_finite(weights) | (weights < 0)
+        facts = [
+            tf.size(records, tf.int64),
+            tf.reduce_sum(tf.cast(tf.strings.length(records), tf.int64)),
+            tf.math.count_nonzero(bad),
+        ]
+        of_classes = tf.one_hot(parsed[label.key][:, 0], classes, dtype=tf.int64)
+        return tf.concat([facts, tf.reduce_sum(of_classes, axis=0)], 0)
+
+    @not_converted
+    def read_file(number: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
+        records = tf.data.TFRecordDataset(file, compression_type="GZIP")
+        return records.batch(chunk_size).map(
+            not_converted(lambda chunk: (number, facts_of(chunk)))
+        )
+
+    totals = np.zeros([len(files), 3 + classes], np.int64)
+    # One dataset for all, since making its iterator takes 20 ms of CPU.
+    numbered = tf.data.Dataset.from_tensor_slices(tf.constant(files, tf.string))
+    own = numbered.enumerate().shard(distribution.workers, distribution.worker)
+    chunks = own.interleave(
+        read_file, cycle_length=_FILES_AT_A_TIME, num_parallel_calls=tf.data.AUTOTUNE
+    )
+    for number, facts in chunks.as_numpy_iterator():
+        totals[number] += facts
+    totals = _sum_over_workers(totals, distribution)
+    counts, sizes, bad, *of_classes = totals.T
+    if not counts.sum():
+        raise NodeError(
+            f"there are no transformed examples in {len(files)} files",
+            where=", ".join(patterns),
+        )
+    if bad.any():
+        first = int(bad.argmax())
+        raise NodeError(
+            f"{bad[first]} of {counts[first]} sample weights are negative or not "
+            "finite: correct the feature that train.sample_weight names",
+            where=files[first],
+        )
+    return Records(
+        files,
+        counts.tolist(),
+        max(1, int(sizes.sum() // counts.sum())),
+        [int(item.sum()) for item in of_classes],
+    )
+
+
+def _sum_over_workers(values: np.ndarray, distribution: Distribution) -> np.ndarray:
+    strategy = distribution.strategy
+    if distribution.workers == 1:
+        return values
+
+    @tf.function(autograph=False)
+    def sum_over_replicas() -> tf.Tensor:
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
+
+    return sum_over_replicas().numpy() // (
+        distribution.replicas // distribution.workers
+    )

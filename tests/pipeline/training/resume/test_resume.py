@@ -1,0 +1,168 @@
+"""A training that is stopped and killed again and again ends as if it had not been."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.tf, pytest.mark.fault]
+
+DONE, STOPPED, KILLED = 0, 42, -signal.SIGKILL
+KILL = {"signal": int(signal.SIGKILL)}
+STEPS_PER_EPOCH, EVAL_STEPS = 10, 3
+PLATEAU = {"patience": 1, "factor": 0.5, "min_delta": 0.5}
+
+
+@pytest.fixture(scope="module")
+def interrupted(trainings: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Exit codes of a training that is resumed until it is done, and its folder."""
+    work = tmp_path_factory.mktemp("interrupted")
+    codes = [
+        # After the checkpoint of its sixth step.
+        trainings.run(work, **KILL, at_step=8, save_every=3),
+        # In the validation of the second epoch; the process has seen that of the first.
+        trainings.run(work, at_eval_step=EVAL_STEPS + 2),
+        trainings.run(work, **KILL, at_step=2 * STEPS_PER_EPOCH + 2),
+        trainings.run(work, **KILL, export="killed"),
+        trainings.run(work),
+    ]
+    return codes, trainings.folder(work)
+
+
+def test_training_resumes_from_its_last_checkpoint(interrupted):
+    codes, work = interrupted
+    assert codes == [KILLED, STOPPED, KILLED, KILLED, DONE], work.log
+    resumed = [
+        "training resumes with epoch 1 of 5, after batch 6",
+        "training resumes with epoch 2 of 5",
+        "training resumes with epoch 4 of 5",
+        "no epoch is left, only the export",
+    ]
+    assert work.lines("restored") == [f"restored: {line}" for line in resumed]
+    assert [line["epoch"] for line in work.events("restored")] == [0, 1, 3, 5]
+    assert all(line in work.log for line in work.lines("restored"))
+    assert work.epochs == [1, 2, 3, 4, 5]
+
+
+def test_weights_and_history_are_those_of_an_uninterrupted_training(interrupted, whole):
+    _, work = interrupted
+    assert work.weights == whole.weights
+    assert work.history.keys() == whole.history.keys()
+    for name, values in whole.history.items():
+        # The training metrics of the first epoch are of its last four batches.
+        first = 0 if name.startswith("val_") or name == "learning_rate" else 1
+        assert work.history[name][first:] == values[first:], name
+
+
+def test_the_facts_of_all_epochs_are_kept(interrupted):
+    """Though the last process had no step left to do."""
+    _, work = interrupted
+    facts = json.loads((work.path / "out/model_run/training.json").read_text())
+    assert [item["epoch"] for item in facts["epochs"]] == [1, 2, 3, 4, 5]
+    assert all(item["examples_per_second"] > 0 for item in facts["epochs"])
+    assert facts["time_to_first_step_s"] > 0
+
+
+@pytest.mark.parametrize("model", ["build_model", "build_subclassed"])
+def test_replicas_resume_together(trainings, tmp_path, model):
+    train, facts = {"replicas": 2, "epochs": 2}, {"model": model, "export": "real"}
+    whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))
+    assert trainings.run(whole.path, train, **facts) == DONE, whole.log
+    at_step = 2 * (STEPS_PER_EPOCH + 4)  # Each replica counts.
+    assert trainings.run(cut.path, train, **facts, at_step=at_step) == STOPPED
+    assert trainings.run(cut.path, train, **facts) == DONE, cut.log
+    assert cut.lines("restored") == ["restored: training resumes with epoch 2 of 2"]
+    assert cut.epochs == [1, 2]
+    for name in ("loss", "binary_accuracy", "auc"):
+        assert cut.history[name] == pytest.approx(whole.history[name], rel=1e-5), name
+    # Each replica validates with its own moving averages, whose mean is saved.
+    assert cut.history["val_loss"] == pytest.approx(whole.history["val_loss"], rel=1e-3)
+    assert (cut.path / "out/serving/saved_model.pb").is_file()
+
+
+def test_early_stopping_and_plateaus_are_restored(trainings, tmp_path):
+    train = {
+        "learning_rate": 0.3,
+        "epochs": 40,
+        "early_stopping": {"patience": 3},
+        "reduce_on_plateau": PLATEAU,
+    }
+    whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))
+    assert trainings.run(whole.path, train) == DONE
+    losses, rates = whole.history["val_loss"], whole.history["learning_rate"]
+    best = losses.index(min(losses))
+    assert len(losses) == best + 1 + 3, "stops 3 epochs after the best"
+    assert rates[-1] < 0.1, "the plateaus would be others after a reset"
+    # In the second epoch after the best one: what was best lies before the stop.
+    at_step = (best + 2) * STEPS_PER_EPOCH + 5
+    assert trainings.run(cut.path, train, at_step=at_step) == STOPPED
+    # Killed after training, which is then not done again.
+    assert trainings.run(cut.path, train, export="killed") == KILLED
+    assert trainings.run(cut.path, train) == DONE
+    assert cut.lines("restored")[1] == "restored: no epoch is left, only the export"
+    assert len(cut.epochs) == len(losses)
+    assert cut.history == whole.history
+    assert cut.weights == whole.weights
+
+
+def test_a_fine_tuning_resumes_in_each_of_its_phases(trainings, tmp_path):
+    train = {
+        "learning_rate": {"kind": "cosine", "initial": 0.1, "warmup_epochs": 1.0},
+        "fine_tune": {"freeze": ["dense", "batch_*"], "unfreeze_after": 2},
+        # In the first phase nothing gets better by so much, and training goes on.
+        "early_stopping": {"patience": 1, "min_delta": 100.0},
+        "steps_per_execution": 4,
+    }
+    whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))
+    assert trainings.run(whole.path, train, export="real") == DONE, whole.log
+    assert whole.epochs == [1, 2, 3, 4], "it stops early in the second phase only"
+    rates = whole.history["learning_rate"]
+    assert rates[1] > 0.01 and rates[2:] == pytest.approx([0.01, 0.01])
+    # 4 inputs, 8 units, 1 output; of the normalization 8 means and 8 variances.
+    assert whole.lines("fine_tune") == [
+        "fine-tuning: from epoch 1, 9 parameters are trained, 72 are frozen",
+        "fine-tuning: from epoch 3, 49 parameters are trained, 32 are frozen",
+    ]
+    codes = [
+        trainings.run(cut.path, train, at_step=STEPS_PER_EPOCH + 4),
+        # Within the second phase.
+        trainings.run(
+            cut.path, train, **KILL, at_step=STEPS_PER_EPOCH + 9, save_every=1
+        ),
+        trainings.run(cut.path, train, **KILL, at_step=STEPS_PER_EPOCH),
+        trainings.run(cut.path, train),
+    ]
+    assert codes == [STOPPED, KILLED, KILLED, DONE], cut.log
+    assert cut.lines("restored") == [
+        "restored: training resumes with epoch 2 of 5",
+        "restored: training resumes with epoch 3 of 5, after batch 8",
+        "restored: training resumes with epoch 4 of 5",
+    ]
+    assert cut.history["val_loss"] == whole.history["val_loss"]
+    assert cut.history["learning_rate"] == pytest.approx(rates)
+    assert cut.weights == whole.weights
+
+
+def test_a_wrong_layer_is_named(trainings, tmp_path):
+    work = trainings.folder(tmp_path / "wrong")
+    assert trainings.run(work.path, {"fine_tune": {"freeze": ["dens"]}}) == 1
+    assert "no layer is named 'dens'" in work.log
+    assert "did you mean 'dense'?" in work.log
+
+
+@pytest.mark.parametrize("damage", ["truncated", "of another model"])
+def test_a_checkpoint_that_cannot_be_restored_is_an_error(trainings, tmp_path, damage):
+    work = trainings.folder(tmp_path)
+    assert trainings.run(tmp_path, at_step=STEPS_PER_EPOCH + 4) == STOPPED
+    (path,) = work.checkpoints.rglob("*.data-*")
+    if damage == "truncated":
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        code = trainings.run(tmp_path)
+    else:
+        code = trainings.run(tmp_path, model="build_wider")
+    assert code == 1
+    assert "NodeError: the checkpoint cannot be restored: " in work.log
+    assert "--force Trainer trains from scratch" in work.log
