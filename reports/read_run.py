@@ -60,11 +60,7 @@ class EpochReports:
 def _as_artifact(node: str, reports: list[dict[str, Any]]) -> dict[str, Any]:
     values = [report.get("metrics", {}) for report in reports]
     names = dict.fromkeys(name for item in values for name in item)
-    speed = [
-        {"input_bound": None, **report}
-        for report in reports
-        if all(key in report for key in _SPEED)
-    ]
+    speed = [report for report in reports if all(key in report for key in _SPEED)]
     return {
         "node": node,
         "epochs": [report["epoch"] for report in reports],

@@ -185,7 +185,7 @@ class Input(Section):
 
     cache: Literal["auto", "memory", "disk", "none"] = "auto"
     """Where examples are kept after the first epoch, decoded but not augmented. auto:
-    memory if they fill less than half of what is free; else none."""
+    memory if they fill less than a third of what is free; else none."""
     shuffle_mb: Count = 256
     """Size of the shuffle buffer, in MB (1,000,000 bytes)."""
     augment: Augment = Augment.model_construct()

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline.training.callbacks.non_finite_loss import StopOnNonFiniteLoss
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.progress import ReportProgress
 from sluice.errors import NodeError
@@ -170,12 +169,6 @@ class Checkpoint(tf.keras.callbacks.BackupAndRestore):
         self._training_state._ckpt_saved_epoch.assign(last)
         super().on_train_batch_begin(self.params["steps"] - 1)
         self._backup(last)
-
-    def _backup(self, epoch: int, batch: int = 0) -> None:
-        for callback in self._callbacks:
-            if isinstance(callback, StopOnNonFiniteLoss):
-                callback.check()
-        super()._backup(epoch, batch)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         super().on_train_end(logs)

@@ -19,7 +19,6 @@ _EVAL = "val_"
 _RATES = ("learning_rate", "lr")
 # Above this ratio of largest to smallest, losses are on a logarithmic scale.
 _WIDE = 50.0
-_SHARE = Axis(low=0.0, percent=True)
 
 
 def build(run: RunData) -> dict[str, Any] | None:
@@ -80,7 +79,6 @@ def curves(artifact: Mapping[str, Any]) -> list[tuple[str, Markup]]:
             Axis(),
         ),
         ("examples per second", _by_epoch(epochs, speed, "examples_per_second"), more),
-        ("waiting for input", _by_epoch(epochs, speed, "input_bound"), _SHARE),
     ):
         if any(map(is_finite, values)):
             drawn.append((label, [Series(label, epochs, values)], axis))
@@ -124,8 +122,7 @@ def _epochs(index: int, artifact: Mapping[str, Any]) -> Table:
     if speed:
         columns.append(numbers("Duration in s"))
         columns.append(numbers("Examples per second", _rounded))
-        columns.append(numbers("Waiting for input", formats.percent))
-        for key in ("duration_s", "examples_per_second", "input_bound"):
+        for key in ("duration_s", "examples_per_second"):
             values.append(_by_epoch(epochs, speed, key))
     rows = list(zip(*values, strict=True))
     return Table(f"epochs-{index}", "Numbers by epoch", columns, rows)

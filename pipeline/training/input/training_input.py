@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import tensorflow as tf
 
 from pipeline.config.features import FeatureSet, Label
@@ -161,23 +159,11 @@ class TrainingInput:
 
         return self._distributed(make)
 
-    def read(self, split: Split, epoch: int = 0, step: int = 0) -> Iterator[Any]:
-        """Yields what this process' replicas take at each step, as NumPy arrays.
-
-        Other workers need not do the same. With parameter servers, the order is that of
-        worker 0.
-
-        Args:
-          split: ``train``, without end, or ``eval``.
-          epoch: number of completed epochs.
-          step: number of the first step.
-        """
-        worker = self._distribution.worker
+    def first_features(self) -> Examples:
+        """Returns the features of this process' first batch for training."""
         # Training may be filling the cache.
-        dataset = self._dataset(split, worker, epoch, step, cached=False)
-        batches = dataset.as_numpy_iterator()
-        while parts := list(itertools.islice(batches, self._batches_per_step)):
-            yield tf.nest.map_structure(lambda *each: np.concatenate(each), *parts)
+        dataset = self._dataset("train", self._distribution.worker, cached=False)
+        return next(iter(dataset))[0]
 
     def _distributed(self, make: Callable[[Any], tf.data.Dataset]) -> Any:
         """Returns what ``model.fit`` takes, from a function of the worker's number.
