@@ -21,7 +21,6 @@ from pipeline.config.features import FeatureSet
 from pipeline.config.train import Train
 from pipeline.training.build import build_model, copy_weights, model_inputs
 from pipeline.training.callbacks.make_callbacks import make_callbacks
-from pipeline.training.callbacks.non_finite_loss import explaining
 from pipeline.training.compile import compile_model
 from pipeline.training.export import export_model, write_model_run
 from pipeline.training.fine_tune import fine_tuning_phases
@@ -151,15 +150,14 @@ def _train_and_export(
     reported = ReportProgress(train.epochs, training_input, distribution)
     tensorboard_dir = unused or os.path.join(model_run_dir, "tensorboard")
     callbacks = make_callbacks(train, training_input, tensorboard_dir)
-    with explaining(callbacks):
-        history = fit_model(
-            model,
-            training_input,
-            train.epochs,
-            [*callbacks, reported],
-            phases,
-            checkpoint_dir=own_checkpoints or os.environ.get(interrupt.CHECKPOINT_DIR),
-        )
+    history = fit_model(
+        model,
+        training_input,
+        train.epochs,
+        [*callbacks, reported],
+        phases,
+        checkpoint_dir=own_checkpoints or os.environ.get(interrupt.CHECKPOINT_DIR),
+    )
     if distribution.is_chief:
         write_facts(
             model, reported, training_input, distribution, model_run_dir, callbacks

@@ -7,7 +7,6 @@ which stays NaN or infinite from the first such batch on, so it is read now and 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -74,7 +73,3 @@ class StopOnNonFiniteLoss(StepCallback):
                 "tf.debugging.enable_check_numerics() in the model's code finds the "
                 "operation",
             )
-
-
-# Goes with its last caller, ``run_fn``.
-explaining = contextlib.nullcontext

@@ -40,7 +40,7 @@ class ImageLog(tf.keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if epoch > 0:
             return
-        features = next(self._input.read("train"))[0]
+        features = self._input.first_features()
         writer = tf.summary.create_file_writer(os.path.join(self._directory, "images"))
         with writer.as_default(step=0):
             for name, value in features.items():

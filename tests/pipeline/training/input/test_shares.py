@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -113,21 +112,6 @@ def test_replicas_of_a_worker_take_batches_of_their_own(input_of):
     assert {len(batch[1]) for batch in batches} == {4}
     whole = list(input_of(batch_size=8, facts=facts).train().take(12))
     assert real_numbers(batches) == real_numbers(whole)[16:]
-
-
-@pytest.mark.parametrize("kind", ["multi_worker", "tpu"])
-def test_a_process_reads_its_part_of_a_step_without_the_others(input_of, kind):
-    workers = of_workers(2, replicas=4, kind=kind)
-    for facts in workers:
-        made = input_of(batch_size=8, facts=facts)
-        # Two replicas of two examples.
-        whole = list(made.train().take(2 * made.steps_per_epoch))
-        steps = made.steps_per_epoch - 2
-        read = list(itertools.islice(made.read("train", step=2), steps))
-        assert [len(labels) for _, labels, *_ in read] == [4] * steps
-        assert real_numbers(read) == real_numbers(whole)[8:]
-        if kind == "multi_worker":  # Else the last batch is padded.
-            assert real_numbers(made.read("eval")) == real_numbers(made.eval())
 
 
 @pytest.mark.parametrize("cache", ["none", "memory", "disk"])
