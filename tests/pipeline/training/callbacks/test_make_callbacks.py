@@ -197,8 +197,8 @@ def test_images_of_the_first_batch(tmp_path):
     class Input:
         """The part of TrainingInput that is used."""
 
-        def read(self, split: str) -> Any:
-            return iter([batch])
+        def first_features(self) -> Any:
+            return batch[0]
 
     images: Any = ImageLog(Input(), tmp_path, 3)  # type: ignore[arg-type]
     images.set_model(tf.keras.Sequential())
