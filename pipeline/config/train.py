@@ -381,7 +381,7 @@ class ApplicationParams(Section):
     """``model_params`` of a model of ``tf.keras.applications``."""
 
     weights: ProjectPath | None = None
-    """A `.h5` file of weights as Keras publishes them, with or without the top,
+    """A `.h5` file of weights as Keras publishes them without the top,
     relative to the project root. null: random weights."""
     pooling: Literal["avg", "max"] | None = "avg"
     """Global pooling of the last feature map. null: it is flattened."""

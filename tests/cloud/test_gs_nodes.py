@@ -35,8 +35,8 @@ class StopOnce:
         import tensorflow as tf
 
         class Callback(tf.keras.callbacks.Callback):
-            def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-                if epoch == 1 and not _stopped:
+            def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+                if epoch == 2 and not _stopped:
                     _stopped.append(epoch)
                     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -64,7 +64,7 @@ class Nodes:
         config = load_config(name, overrides=overrides, cwd=project)
         self.config = validate_config(config).config
         locations = cloud_locations(self.config)
-        pipeline = create_pipeline(config, locations)
+        pipeline = create_pipeline(self.config, locations)
         for item in locations.uploads.values():
             upload(item)
         self.beam_args = LOCAL_BEAM_ARGS
@@ -183,7 +183,7 @@ def test_digits(project, bucket, signals, tmp_path, monkeypatch, capfd):
     config["train"]["callbacks"] = [stop_once]
     properties["custom_config"] = json.dumps(config)
     _until_training(nodes)
-    # Without a progress file it is in the log, and a stop leaves a checkpoint.
+    # Without a progress file it is in the log.
     with pytest.raises(Interrupted):
         nodes.run("Trainer")
     assert '"event": "epoch", "epoch": 2' in capfd.readouterr().err
