@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
-from sluice.project import own_root
 from tests.kit.trainings import settings
 
 pytestmark = pytest.mark.tf
@@ -113,53 +110,3 @@ def test_what_is_no_model_of_the_labels_classes(function, what, found):
             choose_distribution(settings()),
         )
     assert found in str(caught.value)
-
-
-# Exported weights that training on parameter servers divides, and back.
-DIVIDED = """
-import json
-from sluice.compat import prepare_environment
-prepare_environment()
-import numpy as np
-import socket
-import tensorflow as tf
-from pipeline.training.build import copy_weights
-
-def address():
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return f"localhost:{probe.getsockname()[1]}"
-
-spec = tf.train.ClusterSpec({"worker": [address()], "ps": [address(), address()]})
-servers = [tf.distribute.Server(spec, job_name=job, task_index=index, protocol="grpc")
-           for job, index in (("worker", 0), ("ps", 0), ("ps", 1))]
-strategy = tf.distribute.ParameterServerStrategy(
-    tf.distribute.cluster_resolver.SimpleClusterResolver(spec, rpc_layer="grpc"),
-    tf.distribute.experimental.partitioners.FixedShardsPartitioner(2))
-
-def build():
-    inputs = tf.keras.Input((6,))
-    x = tf.keras.layers.BatchNormalization()(tf.keras.layers.Dense(3)(inputs))
-    return tf.keras.Model(inputs, x)
-
-first, last = build(), build()
-with strategy.scope():
-    divided = build()
-assert len(divided.weights) > len(first.weights)
-copy_weights(first, divided)
-copy_weights(divided, last)
-pairs = zip(first.get_weights(), last.get_weights(), strict=True)
-print(json.dumps([bool(np.array_equal(a, b)) for a, b in pairs]))
-"""
-
-
-def test_weights_are_copied_to_parameter_servers_and_back():
-    done = subprocess.run(
-        [sys.executable, "-c", DIVIDED],
-        cwd=own_root(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "[true, true, true, true, true, true]\n"

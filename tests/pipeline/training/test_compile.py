@@ -104,13 +104,7 @@ def as_in_a_training() -> None:
 def test_every_optimizer_trains(name):
     model = compiled(
         optimizer=spec(name),
-        learning_rate={
-            "kind": "cosine",
-            "initial": 0.1,
-            "warmup_epochs": 0.0,
-            "epochs": None,
-            "final_fraction": 0.0,
-        },
+        learning_rate={"kind": "cosine", "initial": 0.1},
     )
     before = [weight.copy() for weight in model.get_weights()]
     model.train_on_batch(*data())
@@ -167,8 +161,6 @@ def test_every_loss_that_fits(classes):
 
 
 def test_label_smoothing_for_class_ids():
-    import tensorflow as tf
-
     x, ids = data(4)
     predictions = small_model(4).predict(x, verbose=0)
     smooth = make_loss(spec("CategoricalCrossentropy", label_smoothing=0.2), 4)
@@ -176,11 +168,6 @@ def test_label_smoothing_for_class_ids():
     expected = -(targets * np.log(predictions)).sum(axis=1).mean()
 
     assert smooth(ids, predictions).numpy() == pytest.approx(expected, rel=1e-5)
-    plain = make_loss(None, 4)
-    keras = tf.keras.losses.SparseCategoricalCrossentropy()
-    assert plain(ids, predictions).numpy() == pytest.approx(
-        keras(ids, predictions).numpy()
-    )
 
 
 def step_of_gradients(model: Any, x: np.ndarray, ids: np.ndarray) -> list[np.ndarray]:
@@ -244,17 +231,6 @@ def test_weights_decay_but_not_biases_and_normalization():
         np.testing.assert_allclose(variable, expected, rtol=1e-4, atol=1e-6)
     assert sum("kernel" in name for name in names) == 2
     assert sum("gamma" in name or "beta" in name for name in names) == 2
-
-
-@pytest.mark.parametrize("decayed", ["unbiased/kernel:0", "betas/embeddings:0"])
-def test_names_of_weights_that_decay(decayed):
-    import re
-
-    from pipeline.training.compile import NOT_DECAYED
-
-    assert not re.search(NOT_DECAYED, decayed)
-    for name in ("d/bias:0", "n/gamma_1:0", "n/beta/replica_1:0", "d/bias/part_0:0"):
-        assert re.search(NOT_DECAYED, name)
 
 
 def test_weights_of_examples_count_in_metrics_without_a_warning():

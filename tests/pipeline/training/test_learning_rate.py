@@ -49,8 +49,6 @@ def test_constant_after_a_warm_up():
 
 @pytest.mark.parametrize("warmup", [0, 20])
 def test_cosine(warmup):
-    import tensorflow as tf
-
     schedule = Cosine(initial=0.2, warmup_epochs=warmup / STEPS, final_fraction=0.1)
     found = rates(schedule)
 
@@ -61,15 +59,6 @@ def test_cosine(warmup):
         return 0.2 * (0.9 * cosine + 0.1)
 
     np.testing.assert_allclose(found, expected(formula, warmup, 0.2), rtol=1e-5)
-    keras = tf.keras.optimizers.schedules.CosineDecay(
-        0.0 if warmup else 0.2,
-        rest,
-        alpha=0.1,
-        warmup_target=0.2 if warmup else None,
-        warmup_steps=warmup,
-    )
-    own = [keras(step).numpy() for step in range(EPOCHS * STEPS)]
-    np.testing.assert_allclose(found, own, rtol=1e-5)
 
 
 def test_cosine_that_ends_before_training():
@@ -122,15 +111,3 @@ def test_scales():
     assert scale_of("none", 8) == 1.0
     assert scale_of("linear", 8) == 8.0
     assert scale_of("sqrt", 8) == pytest.approx(8**0.5)
-
-
-def test_a_schedule_inside_a_tf_function():
-    import tensorflow as tf
-
-    from pipeline.training.learning_rate import make_learning_rate
-
-    schedule = Piecewise(initial=1.0, boundaries=(2,), values=(0.1,), warmup_epochs=1)
-    rate = make_learning_rate(schedule, epochs=EPOCHS, steps_per_epoch=STEPS)
-    traced = tf.function(rate).get_concrete_function(tf.TensorSpec([], tf.int64))
-    found = [traced(tf.constant(step, tf.int64)).numpy() for step in range(40)]
-    np.testing.assert_allclose(found, rates(schedule, count=40), rtol=1e-6)

@@ -77,16 +77,6 @@ class Raises(tf.keras.layers.Layer):
         return tf.matmul(x, tf.ones([5, 5]))
 
 
-class Weighted(tf.keras.Model):
-    def train_step(self, data):
-        _, _, _weights = data
-        return super().train_step(data)
-
-    def test_step(self, data):
-        _, _, _weights_of_padding = data
-        return super().test_step(data)
-
-
 class Trains(tf.keras.Model):
     def train_step(self, data):
         raise NotImplementedError("no training yet")
@@ -123,24 +113,6 @@ def half_output(inputs, params):
 def does_not_train(inputs, params):
     features = inputs.keras_inputs()
     return Trains(features, inputs.output_layer()(features["x_xf"]))
-
-
-def weighted(inputs, params):
-    features = inputs.keras_inputs()
-    return Weighted(features, inputs.output_layer()(features["x_xf"]))
-
-
-def no_such_feature(inputs, params):
-    return inputs.keras_inputs()["z_xf"]
-
-
-def words(inputs, custom_config):
-    """Preprocessing that returns strings."""
-    return {
-        "x_xf": inputs["x"],
-        "word_xf": tf.strings.as_string(inputs["x"]),
-        "y_xf": inputs["y"],
-    }
 
 
 def sparse(inputs, custom_config):

@@ -40,17 +40,6 @@ def own(name: str = "mine", values: tuple[float, ...] = ()) -> list[dict[str, An
     return [{"function": f"{__name__}:adds_a_metric", "params": params}]
 
 
-def test_the_learning_rate_of_each_epoch_is_in_the_history(trained):
-    schedule = Cosine(initial=0.1, warmup_epochs=1)
-    history, _ = trained(learning_rate=schedule)
-
-    from pipeline.training.learning_rate import make_learning_rate
-
-    rate: Any = make_learning_rate(schedule, epochs=4, steps_per_epoch=STEPS)
-    last_steps = [rate(STEPS * (epoch + 1) - 1).numpy() for epoch in range(4)]
-    np.testing.assert_allclose(history["learning_rate"], last_steps, rtol=1e-5)
-
-
 @pytest.mark.parametrize("warmup", [0.0, 1.0])
 def test_a_plateau_reduces_a_number_and_a_schedule(trained, warmup):
     plateau = ReduceOnPlateau(
@@ -103,16 +92,6 @@ def test_early_stopping_keeps_the_best_weights(trained):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_auto_takes_the_maximum_of_an_auc(trained):
-    plateau = ReduceOnPlateau(metric="val_auc", patience=1, factor=0.5)
-    history, _ = trained(
-        learning_rate=0.1,
-        reduce_on_plateau=plateau,
-        callbacks=own("val_auc", (0.5, 0.6, 0.7, 0.8)),
-    )
-    assert history["learning_rate"] == pytest.approx([0.1] * 4)
-
-
 def test_a_metric_that_does_not_exist_fails_after_the_first_epoch(trained):
     with pytest.raises(NodeError, match="no metric 'val_los'") as caught:
         trained(early_stopping=EarlyStopping(metric="val_los"))
@@ -127,13 +106,12 @@ def test_a_function_that_returns_no_callback(trained):
         trained(callbacks=[f"{__name__}:not_a_callback"])
 
 
-@pytest.mark.parametrize("value", ["high", [1.0, 2.0], None])
-def test_a_log_that_is_not_a_number_names_its_key(trained, value):
+def test_a_log_that_is_not_a_number_names_its_key(trained):
     with pytest.raises(NodeError, match="has logged 'mine', which is not a") as caught:
-        trained(callbacks=own(values=[value]))  # type: ignore[arg-type]
+        trained(callbacks=own(values=["high"]))  # type: ignore
 
     assert caught.value.where == f"train.callbacks: {__name__}:adds_a_metric"
-    assert repr(value) in str(caught.value)
+    assert "'high'" in str(caught.value)
 
 
 def stops_after(epoch: int) -> Any:
@@ -147,17 +125,16 @@ def stops_after(epoch: int) -> Any:
     return Stop()
 
 
-@pytest.mark.parametrize(("epoch", "notes"), [(2, 1), (4, 0)])
-def test_a_stop_by_a_callback_is_noted(trained, tmp_path, monkeypatch, epoch, notes):
+def test_a_stop_by_a_callback_is_noted(trained, tmp_path, monkeypatch):
     file = tmp_path / "progress"
     monkeypatch.setenv(progress.PROGRESS_FILE, str(file))
     function = f"{__name__}:stops_after"
-    history, _ = trained(callbacks=[{"function": function, "params": {"epoch": epoch}}])
+    history, _ = trained(callbacks=[{"function": function, "params": {"epoch": 2}}])
 
-    assert len(history["loss"]) == epoch
+    assert len(history["loss"]) == 2
     lines = [item["line"] for item in progress.read(file)[0] if item.get("note")]
-    line = f"training stopped by train.callbacks after epoch {epoch}: {function}"
-    assert lines == [line] * notes
+    line = f"training stopped by train.callbacks after epoch 2: {function}"
+    assert lines == [line]
 
 
 def test_tensorboard(trained, tmp_path):

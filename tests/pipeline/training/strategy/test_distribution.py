@@ -82,13 +82,7 @@ def run(server, tmp_path_factory):
             environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
             process = multiprocessing.get_context("forkserver").Process(
                 target=call_as_node,
-                args=(
-                    f"{__name__}:train",
-                    environment,
-                    log,
-                    CASES[name],
-                    str(result),
-                ),
+                args=(f"{__name__}:train", environment, log, CASES[name], str(result)),
             )
             process.start()
             process.join()
@@ -99,42 +93,21 @@ def run(server, tmp_path_factory):
     return run
 
 
+ONE = "one_device: 1 replica on the CPU, since no accelerator is visible"
+FOUR = "mirrored: 4 replicas on 4 CPUs, since train.replicas is 4"
+TWO = "mirrored: 2 replicas on 2 CPUs, since train.replicas is 2"
+CENTRAL = "central_storage: 2 replicas on 2 CPUs, as train.strategy says"
+acceptance = pytest.mark.acceptance
+
+
 @pytest.mark.parametrize(
     ("case", "line", "batch_per_replica", "tolerance"),
     [
-        (
-            "one_device",
-            "one_device: 1 replica on the CPU, since no accelerator is visible",
-            32,
-            0,
-        ),
-        (
-            "mirrored",
-            "mirrored: 4 replicas on 4 CPUs, since train.replicas is 4",
-            8,
-            1e-5,
-        ),
-        pytest.param(
-            "central_storage",
-            "central_storage: 2 replicas on 2 CPUs, as train.strategy says",
-            16,
-            1e-5,
-            marks=pytest.mark.acceptance,
-        ),
-        pytest.param(
-            "bfloat16",
-            "mirrored: 2 replicas on 2 CPUs, since train.replicas is 2",
-            16,
-            1e-2,
-            marks=pytest.mark.acceptance,
-        ),
-        pytest.param(
-            "float16",
-            "mirrored: 4 replicas on 4 CPUs, since train.replicas is 4",
-            8,
-            1e-2,
-            marks=pytest.mark.acceptance,
-        ),
+        ("one_device", ONE, 32, 0),
+        ("mirrored", FOUR, 8, 1e-5),
+        pytest.param("central_storage", CENTRAL, 16, 1e-5, marks=acceptance),
+        pytest.param("bfloat16", TWO, 16, 1e-2, marks=acceptance),
+        pytest.param("float16", FOUR, 8, 1e-2, marks=acceptance),
     ],
 )
 def test_replicas_share_the_batch_and_lose_as_one(
