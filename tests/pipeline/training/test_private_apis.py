@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.kit.trainings import feature_set
-
 pytestmark = pytest.mark.tf
 
 
