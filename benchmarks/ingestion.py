@@ -164,7 +164,9 @@ def _ours(data: str, out: str) -> None:
     from sluice.storage.storage import storage_for
 
     entries = storage_for(data).list(data)
-    files = tuple(SourceFile(entry.uri, "train") for entry in entries)
+    files = tuple(
+        SourceFile(entry.uri, "train", size_bytes=entry.size_bytes) for entry in entries
+    )
     settings = Ingestion(base=data, patterns={"train": "*"})
     window = Window(data, settings.patterns, files)
     out_dirs = {"train": f"{out}/Split-train"}

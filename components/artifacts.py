@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from tfx.types import artifact
 
-from sluice.record.verdict import VERDICT_FILE, Verdict, as_text
+from sluice.record.verdict import VERDICT_FILE, Verdict
 from sluice.storage.storage import storage_for
+
+# Inputs or outputs of an executor, by key.
+Artifacts: TypeAlias = dict[str, list[Any]]
 
 
 class DataVerdict(artifact.Artifact):
-    """What the data gate decided: ``verdict.json``, ``verdict.txt``, ``passed``.
+    """What the data gate decided: ``verdict.json``, ``passed``.
 
     ``distances.json`` has the distances of drift and skew.
     """
@@ -28,7 +30,7 @@ class DataVerdict(artifact.Artifact):
 
 
 class ModelVerdict(artifact.Artifact):
-    """What the model gate decided: ``verdict.json``, ``verdict.txt``, ``passed``."""
+    """What the model gate decided: ``verdict.json``, ``passed``."""
 
     TYPE_NAME = "components.ModelVerdict"
 
@@ -43,13 +45,12 @@ class Quarantine(artifact.Artifact):
     TYPE_NAME = "components.Quarantine"
 
 
-_TEXT_FILE = "verdict.txt"
 # Custom properties of a model that ``LatestBlessedModel`` publishes: that it stands for
 # none, and names and reasons of newer ones, in JSON.
 ABSENT, SKIPPED = "sluice_absent", "sluice_skipped"
 
 
-def without_absent(inputs: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+def without_absent(inputs: Artifacts) -> Artifacts:
     """Returns input artifacts by key without those that stand for none."""
     return {
         key: [one for one in items if not one.has_custom_property(ABSENT)]
@@ -58,7 +59,7 @@ def without_absent(inputs: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
 
 
 def publish_verdict(verdict: Verdict, artifact: Any) -> None:
-    """Writes both files below ``artifact.uri`` and sets its property ``passed``.
+    """Writes ``verdict.json`` below ``artifact.uri`` and sets its property ``passed``.
 
     Args:
       verdict: of a gate.
@@ -66,10 +67,6 @@ def publish_verdict(verdict: Verdict, artifact: Any) -> None:
     """
     storage = storage_for(artifact.uri)
     storage.make_folder(artifact.uri)
-    document = json.dumps(verdict.to_dict(), indent=2)
-    for name, text in (
-        (VERDICT_FILE, document),
-        (_TEXT_FILE, as_text(verdict.rows) + "\n"),
-    ):
-        storage.write_atomically(os.path.join(artifact.uri, name), text.encode())
+    document = json.dumps(verdict.to_dict(), indent=2).encode()
+    storage.write_atomically(os.path.join(artifact.uri, VERDICT_FILE), document)
     artifact.set_int_custom_property("passed", int(verdict.passed))

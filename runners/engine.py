@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from components.tfrecord_gen.span_choice import SpanChoice
+    from components.tfrecord_gen.input_files import SpanChoice
     from sluice.record.parts import NodeRecord
     from sluice.record.run_record import RunRecord
 

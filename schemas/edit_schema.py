@@ -19,7 +19,7 @@ from schemas.data_statistics import import_tfdv
 from schemas.loader import string_domain
 from sluice.errors import ConfigError
 
-# By kind of anomaly (``components.data_verdict.anomaly_kind``), the fields of a feature
+# By kind of anomaly (``components.data_verdict.policy``), the fields of a feature
 # that accepting it may change.
 FIELDS = {
     "missing": ("presence", "shape", "value_count", "lifecycle_stage"),

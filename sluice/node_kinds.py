@@ -18,6 +18,8 @@ BASELINE = "baseline_model"
 FIRST_WEIGHTS = "base_model"
 # The exec property in which ModelVerdict's driver describes the baseline.
 ABOUT_BASELINE = "compared_with"
+# Custom property of the examples of a scheduled run: whether its data is new, 1 or 0.
+NEW_DATA = "new_data"
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ _KINDS = {
         NodeKind("components.pusher.component.Pusher", pushes=True),
         NodeKind("components.tfrecord_gen.component.TFRecordGen", ingests=True),
         NodeKind("components.data_verdict.component.DataVerdict", judges_data=True),
-        NodeKind("components.data_gate.component.DataGate", gate=True),
-        NodeKind("components.accept_data.component.AcceptData", accepts_data=True),
+        NodeKind("components.data_gate.DataGate", gate=True),
+        NodeKind("components.accept_data.AcceptData", accepts_data=True),
     )
 }
 

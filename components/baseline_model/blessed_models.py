@@ -2,6 +2,9 @@
 
 TFX selects the latest blessed model, even if a person has retired it or its files are
 gone. Here such a model is skipped, and the next older one is selected.
+
+Where there is no ML Metadata, the model store tells: only blessed models are pushed,
+and a version's record has the address of the trained model that it was copied from.
 """
 
 from __future__ import annotations
@@ -9,11 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from serving.model_store import store_at
 from sluice.mlmd_items import Artifact
 from sluice.storage.storage import storage_for
 
 # Custom property of a Model artifact: a person's reason to retire it.
 RETIRED = "sluice_retired"
+
+LOOK_UP, NO_BASELINE = "", "none"
+"""Values of the runtime parameter ``baseline``, which otherwise is a version's number.
+
+A run that is pinned to a version does not see the versions of later pushes.
+"""
 
 
 @dataclass(frozen=True)
@@ -87,3 +97,43 @@ def name_of(
         and item.properties.get("model_uri") == model.model.uri
     }
     return f"version {versions[max(versions)]} ({artifact})" if versions else artifact
+
+
+def pin_baseline(serving_dir: str) -> str:
+    """Returns the parameter ``baseline`` of a run that is submitted now.
+
+    Raises:
+      ServingError: the model store cannot be read.
+    """
+    newest = store_at(serving_dir).newest()
+    return NO_BASELINE if newest is None else str(newest.version)
+
+
+def find_baseline(
+    serving_dir: str, pinned: str
+) -> tuple[str | None, list[tuple[str, str]]]:
+    """Finds the newest version whose trained model still exists.
+
+    Args:
+      serving_dir: of the model store.
+      pinned: the parameter ``baseline``.
+
+    Returns:
+      The URI of the trained model, None if there is none; and the names of newer
+      versions, each with the reason why it was skipped.
+
+    Raises:
+      ServingError: the model store cannot be read.
+    """
+    skipped: list[tuple[str, str]] = []
+    if pinned == NO_BASELINE:
+        return None, skipped
+    for version in reversed(store_at(serving_dir).versions()):
+        uri = version.facts.get("model_uri")
+        if not uri or (pinned != LOOK_UP and version.version > int(pinned)):
+            continue
+        if storage_for(uri).exists(uri):
+            return uri, skipped
+        name = f"version {version.version}"
+        skipped.append((name, f"missing: nothing is at {uri}"))
+    return None, skipped

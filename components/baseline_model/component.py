@@ -1,19 +1,29 @@
-"""The ``LatestBlessedModel`` node of cloud services: finds the baseline.
+"""The nodes that find the baseline and the model to start training from.
 
-Vertex AI has TFX's own resolvers only, which select a model whose files are
-gone; Kubeflow Pipelines has none.
+``LatestBlessedModel`` is the node of cloud services: Vertex AI has TFX's own resolvers
+only, which select a model whose files are gone; Kubeflow Pipelines has none. The
+strategies are for engines that run TFX's resolver.
 """
 
 # TFX reads the annotations of a component's function: they must be no strings.
 
 import json
+from typing import Any
 
 from tfx.dsl.component.experimental.annotations import OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
+from tfx.dsl.components.common import resolver
 from tfx.types.standard_artifacts import Model
 
-from components.artifacts import ABSENT, SKIPPED
-from components.baseline_model.pushed_models import find_baseline
+from components.artifacts import ABSENT, SKIPPED, Artifacts
+from components.baseline_model.blessed_models import (
+    blessed_models,
+    find_baseline,
+    search_baseline,
+)
+from serving.model_store import store_at
+from sluice.mlmd_items import Artifact
+from sluice.storage.storage import storage_for
 
 
 @component
@@ -32,3 +42,57 @@ def LatestBlessedModel(
         model.uri = uri
     if skipped:
         model.set_string_custom_property(SKIPPED, json.dumps(skipped))
+
+
+class LatestUsableBlessedModel(resolver.ResolverStrategy):
+    """The latest blessed model that is neither retired nor missing.
+
+    Of a ``Resolver`` with the channels ``model`` and ``model_blessing``.
+    """
+
+    def resolve_artifacts(self, store: Any, input_dict: Artifacts) -> Artifacts:
+        """Returns the model and its blessing, or neither."""
+        by_id = {
+            item.id: item
+            for key in ("model", "model_blessing")
+            for item in input_dict[key]
+        }
+        artifacts = [Artifact.of(item.mlmd_artifact) for item in by_id.values()]
+        for blessed, why_not in search_baseline(blessed_models(artifacts)):
+            if why_not is None:
+                return {
+                    "model": [by_id[blessed.model.id]],
+                    "model_blessing": [by_id[blessed.blessing_id]],
+                }
+        return {"model": [], "model_blessing": []}
+
+
+class TrainedModel(resolver.ResolverStrategy):
+    """The model trained last, or the one that is served now, for its weights.
+
+    Of a ``Resolver`` with the channel ``model``.
+    """
+
+    def __init__(self, served_in: str | None = None) -> None:
+        """Makes the strategy.
+
+        Args:
+          served_in: the serving directory, whose newest version is found among the
+            models by its address; None to find the model trained last.
+        """
+        self._served_in = served_in
+
+    def resolve_artifacts(self, store: Any, input_dict: Artifacts) -> Artifacts:
+        """Returns the model, or none."""
+        wanted = None
+        if self._served_in is not None:
+            newest = store_at(self._served_in).newest()
+            wanted = newest.facts.get("model_uri") if newest else None
+            if wanted is None:
+                return {"model": []}
+        for item in sorted(input_dict["model"], key=lambda model: -model.id):
+            is_live = item.mlmd_artifact.state == item.mlmd_artifact.LIVE
+            is_wanted = wanted in (None, item.uri)
+            if is_live and is_wanted and storage_for(item.uri).exists(item.uri):
+                return {"model": [item]}
+        return {"model": []}

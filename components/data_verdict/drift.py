@@ -17,9 +17,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
-from components.data_verdict.anomaly_kind import (
+from components.data_verdict.policy import (
     COMPARISON_NAMES,
     anomaly,
 )
@@ -39,8 +39,6 @@ _MEASURES = {
     _Measures.JENSEN_SHANNON_DIVERGENCE: "Jensen-Shannon",
     _Measures.NORMALIZED_ABSOLUTE_DIFFERENCE: "normalized absolute difference",
 }
-# What TFDV says of the value that differs most.
-_LARGEST = "maximum difference is: "
 _NOT_COMPARED = (
     "TFDV has measured no distance: one of both has no values of the feature that are "
     "finite numbers or text"
@@ -74,11 +72,6 @@ class Distance:
     measure: str
     distance: float
     limit: float
-
-    @property
-    def share(self) -> float:
-        """The distance relative to its limit; more than 1 is over the limit."""
-        return self.distance / self.limit if self.limit else self.distance
 
 
 @dataclass(frozen=True)
@@ -115,18 +108,17 @@ def compare(
     )
     against = "serving" if pair.kind == "skew" else "previous_span"
     anomalies = validate(pair.current, only, **{f"{against}_statistics": pair.control})
-    distances = sorted(_distances(pair.kind, anomalies), key=lambda item: -item.share)
+    found = _distances(pair.kind, anomalies)
+    distances = sorted(found, key=lambda x: x.distance / (x.limit or 1), reverse=True)
     rows = [*_rows(pair, features, anomalies, distances, sensitive)]
     if not rows:
-        plural = "feature" if len(features) == 1 else "features"
         passed = Check(
             check=COMPARISON_NAMES[pair.kind],
             slice=pair.split,
             limit="as in the schema",
             baseline=pair.against,
-            actual=f"{len(features)} {plural} compared",
+            actual=f"features compared: {len(features)}",
             passed=True,
-            why=_closest(distances),
         )
         rows = [passed]
     return Comparison(pair, tuple(rows), tuple(distances))
@@ -167,19 +159,16 @@ def _rows(
     sensitive: Collection[str],
 ) -> Iterator[Check]:
     """Yields a row for each distance over its limit, and for each that is unknown."""
-    current, control = features_of(pair.current), features_of(pair.control)
-    largest = {
-        feature_name(key, info): reason.description.partition(_LARGEST)[2]
+    known = {*features_of(pair.current), *features_of(pair.control)}
+    described = {
+        feature_name(key, info): " ".join(x.description.strip() for x in info.reason)
         for key, info in anomalies.anomaly_info.items()
-        for reason in info.reason
-        if _LARGEST in reason.description
     }
     measured = defaultdict(list)
     for item in distances:
         measured[item.feature].append(item)
-    for name in sorted(feature.name for feature in features):
-        if name not in current and name not in control:
-            continue  # It is missing, which has a row of its own.
+    # Features that neither has are missing, which has a row of its own.
+    for name in sorted(known.intersection(feature.name for feature in features)):
         row = anomaly(
             "not_compared",
             pair.split,
@@ -190,12 +179,11 @@ def _rows(
             baseline=pair.against,
             actual=None,
         )
-        if not (measured[name] and _has_text(current[name])):
+        if not measured[name]:
             yield row
-            continue
+        why = WITHHELD if name in sensitive else one_line(described.get(name, ""))
         for item in measured[name]:
             if item.distance > item.limit:
-                why = _why(item, largest.get(name), name in sensitive)
                 yield replace(
                     row,
                     kind=pair.kind,
@@ -205,30 +193,6 @@ def _rows(
                     measure=item.measure,
                     actual=item.distance,
                 )
-
-
-def _has_text(feature: statistics_pb2.FeatureNameStatistics) -> bool:
-    """Whether most values are text: TFDV counts all other bytes as one value."""
-    strings = feature.string_stats
-    values = strings.common_stats.tot_num_values or strings.common_stats.num_non_missing
-    return 2 * strings.invalid_utf8_count <= values
-
-
-def _why(item: Distance, largest: str | None, withheld: bool) -> str:
-    text = f"{item.measure} distance {item.distance:.4g}"
-    if withheld:
-        return f"{text}; {WITHHELD}"
-    return f"{text}, largest for the value {one_line(largest)!r}" if largest else text
-
-
-def _closest(distances: Sequence[Distance]) -> str:
-    if not distances:
-        return ""
-    item = distances[0]
-    return (
-        f"{item.feature!r} is closest to its limit: {item.measure} "
-        f"{item.distance:.4g} of {item.limit:g}"
-    )
 
 
 def validate(statistics: Statistics, schema: schema_pb2.Schema, **options: Any) -> Any:

@@ -13,17 +13,23 @@ from typing import Any
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
-from components.accept_data.data_baselines import Entry
+from components.data_baselines import Entry
 from components.data_verdict.drift import Comparison, Pair, compare
-from components.data_verdict.ingestion_rows import ingestion_rows
-from components.data_verdict.policy import Policy, Settings
+from components.data_verdict.policy import Policy, Settings, anomaly
 from components.data_verdict.schema_rows import Statistics, schema_rows
 from components.tfrecord_gen.report import Report
+from sluice.errors import MAX_EXAMPLES, bounded
 from sluice.record.verdict import Check
 from sluice.splits import SERVING, number_of_examples
+from sluice.tfrecords.frame_reader import RecordError
 
 _EXAMPLES = "number of examples"
 _ANOMALIES = "anomalies against the schema"
+_CHECKS = {
+    "duplicate_shard": "same file twice",
+    "missing_shard": "complete set of files",
+    "manifest": "files as in the manifest",
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Evidence:
 
     schema: schema_pb2.Schema
     statistics: Mapping[str, Statistics | None]
-    anomalies: Mapping[str, anomalies_pb2.Anomalies | None]
+    anomalies: Mapping[str, anomalies_pb2.Anomalies]
     reports: Mapping[str, Report] = field(default_factory=dict)
     baseline: Entry | None = None
     baseline_statistics: Mapping[str, Statistics] = field(default_factory=dict)
@@ -55,7 +61,7 @@ def judge(
     rows = [
         row
         for split, report in evidence.reports.items()
-        for row in ingestion_rows(report, policy.max_corrupt_fraction, split)
+        for row in _ingestion_rows(report, policy.max_corrupt_fraction, split)
     ]
     for split in settings.splits:
         rows += _split_rows(split, evidence, settings)
@@ -63,8 +69,7 @@ def judge(
         if number_of_examples(serving):
             rows += _schema_rows(SERVING, evidence, settings)
         else:
-            row = _count_row(SERVING, ">=", 1, 0)
-            rows.append(replace(row, why="the files of data.serving hold no examples"))
+            rows.append(_count_row(SERVING, ">=", 1, 0))
     rows += [row for comparison in comparisons for row in comparison.rows]
     return [policy.apply(row) for row in rows]
 
@@ -141,10 +146,7 @@ def _count_change(
 def _schema_rows(split: str, evidence: Evidence, settings: Settings) -> list[Check]:
     """Returns the rows of a split against the schema."""
     passed = Check(_ANOMALIES, split, "none", None, 0, True)
-    anomalies = evidence.anomalies.get(split)
-    if anomalies is None:
-        why = "ExampleValidator has left no report on this split"
-        return [_always(replace(passed, actual=None, why=why))]
+    anomalies = evidence.anomalies[split]
     statistics, sensitive = evidence.statistics.get(split), settings.sensitive
     rows = schema_rows(split, anomalies, statistics, evidence.schema, sensitive)
     return rows or [passed]
@@ -153,3 +155,60 @@ def _schema_rows(split: str, evidence: Evidence, settings: Settings) -> list[Che
 def _always(row: Check) -> Check:
     """Returns a row that fails whatever the policy says."""
     return replace(row, passed=False, kind=None, severity="fail", policy="always: fail")
+
+
+def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
+    """Returns a row on damaged records, and one for each kind of inconsistency.
+
+    Args:
+      report: of the ingestion.
+      limit: of damaged records, bytes or files, 0..1.
+      split: ``overall`` or ``serving``.
+    """
+    actual = report.corrupt_fraction or 0
+    damaged = Check(
+        check="damaged records",
+        slice=split,
+        limit=limit,
+        baseline=None,
+        actual=actual,
+        passed=actual <= limit,
+        why=_damage(report),
+        kind=None if actual <= limit else "corrupt",
+        examples=tuple(map(_place, report.first_errors[:MAX_EXAMPLES])),
+        comparison="<=",
+    )
+    rows = [damaged]
+    for kind in dict.fromkeys(problem.kind for problem in report.problems):
+        problems = [item for item in report.problems if item.kind == kind]
+        row = anomaly(
+            kind,
+            split,
+            _CHECKS.get(kind, kind),
+            f"{problems[0].path} {problems[0].what}",
+            limit="none",
+            actual=len(problems),
+            examples=tuple(bounded([f"{x.path} {x.what}" for x in problems])),
+        )
+        rows.append(row)
+    return rows
+
+
+def _damage(report: Report) -> str:
+    """Returns a description of the damaged records; empty if there are none."""
+    if not report.quarantined:
+        return ""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in report.errors.items())
+    total = report.records + report.quarantined
+    text = f"{report.quarantined:,} of {total:,} records quarantined ({kinds})"
+    if report.lost_bytes:
+        text += f", {report.lost_bytes:,} bytes cannot be read"
+    if report.quarantine_cut:
+        text += ", not all of them are kept"
+    return text
+
+
+def _place(error: RecordError) -> str:
+    where = f"record {error.number:,} at byte {error.offset:,}"
+    where = where if error.number else "whole file"
+    return f"{error.path}, {where}: {error.kind}: {error.reason}"

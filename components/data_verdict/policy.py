@@ -1,4 +1,4 @@
-"""Data gate policy per kind of anomaly, the config's ``validate``; the node's settings.
+"""Kinds of data anomalies, and the policy per kind, which the config's ``validate`` is.
 
 The policy decides whether an anomaly fails, warns or is ignored.
 """
@@ -6,12 +6,11 @@ The policy decides whether an anomaly fails, warns or is ignored.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import model_validator
 
-from components.data_verdict.anomaly_kind import KINDS, OF_NO_FEATURE, remedy
-from components.tfrecord_gen.hash_splits import HashSplits
+from components.tfrecord_gen.settings import HashSplits
 from sluice.config_section import (
     Count,
     Fraction,
@@ -22,6 +21,46 @@ from sluice.config_section import (
 )
 from sluice.errors import did_you_mean
 from sluice.record.verdict import Check
+
+KINDS = {
+    "new_value": "a value that the feature's domain does not list",
+    "out_of_range": "a number outside the bounds of the feature's domain",
+    "not_finite": "NaN or an infinity",
+    "invalid_text": "bytes that are not UTF-8, in a feature of text",
+    "missing": "a feature in fewer examples than the schema asks for, or in none",
+    "new_feature": "a feature that the schema does not know",
+    "wrong_type": "values of another type than the schema's",
+    "wrong_shape": "more or fewer values in an example than the schema says",
+    "not_unique": "more or fewer different values than the schema says",
+    "drift": "values distributed otherwise than in the data that was accepted last",
+    "split_drift": "values distributed otherwise in train than in eval",
+    "skew": "values distributed otherwise than in what clients have sent",
+    "not_compared": "a comparator or a limit of the schema that cannot be measured",
+    "count": "more or fewer examples in a split than the config allows",
+    "count_change": "a number of examples far from that of the data accepted last",
+    "corrupt": "more damaged records than the config allows",
+    "duplicate_shard": "the same file content more than once",
+    "missing_shard": "a file that its set's numbering announces, but is not there",
+    "manifest": "files that are not what their manifest says",
+    "other": "an anomaly of TFDV that has no name here",
+}
+_OF_FILES = ("duplicate_shard", "missing_shard", "manifest")
+OF_NO_FEATURE = ("count", "count_change", "corrupt", *_OF_FILES)
+COMPARISON_NAMES = {
+    "drift": "drift since the data accepted last",
+    "split_drift": "train against eval",
+    "skew": "training-serving skew",
+}
+# What `sluice schema diff` shows, and `accept` can write into the schema.
+SCHEMA_KINDS = (
+    "new_value",
+    "out_of_range",
+    "missing",
+    "new_feature",
+    "wrong_type",
+    "wrong_shape",
+    "invalid_text",
+)
 
 Action = Literal["fail", "warn", "ignore"]
 SplitName = Literal["train", "eval", "test"]
@@ -82,7 +121,7 @@ class Policy(DataPolicy):
         """Returns the action for an anomaly, and the line of the config that sets it.
 
         Args:
-          kind: one of ``anomaly_kind.KINDS``.
+          kind: one of ``KINDS``.
           feature: its name; None for an anomaly of no feature, to which rules that name
             a feature do not apply.
         """
@@ -108,6 +147,36 @@ class Policy(DataPolicy):
             remedy=text,
             command=command,
         )
+
+
+def anomaly(kind: str, split: str, check: str, why: str, **fields: Any) -> Check:
+    """Returns the row of an anomaly, to which the policy is not applied yet.
+
+    Args:
+      kind: one of ``KINDS``.
+      split: the split, ``serving``, or ``overall``.
+      check: what was checked.
+      why: one sentence, without values of sensitive features.
+      **fields: further fields of the row.
+    """
+    known: dict[str, Any] = {"limit": None, "baseline": None, "actual": "anomaly"}
+    return Check(check, split, passed=False, why=why, kind=kind, **known | fields)
+
+
+def remedy(kind: str) -> tuple[str, str | None]:
+    """Returns what a person can do about a kind, and the verb that helps."""
+    if kind == "corrupt":
+        text = "write or copy the files again, or raise examples.max_corrupt_fraction"
+        return text, None
+    if kind in _OF_FILES:
+        return "make the files and their manifest agree", None
+    if kind in SCHEMA_KINDS:
+        text = "correct the data; or, if the data is right, the schema"
+        return text, "schema diff"
+    if kind in COMPARISON_NAMES:
+        text = "correct the data, or raise the limit of the comparator in the schema"
+        return text, None
+    return "correct the data, or the limits in the config's `validate`", None
 
 
 class Settings(Section):

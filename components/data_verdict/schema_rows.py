@@ -1,5 +1,9 @@
 """Rows on a split against the schema: TFDV's anomalies, one per feature and kind.
 
+TFDV has nearly ninety anomaly types, many of them the same for different value types.
+Each is mapped to one of ``policy.KINDS``; a type that a newer TFDV adds is ``other``
+until it is listed here.
+
 TFDV's descriptions contain values of the data. Descriptions of sensitive features are
 replaced here, before anything can print, log or store them.
 """
@@ -9,11 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
-from components.data_verdict.anomaly_kind import KINDS, anomaly, anomaly_kind
+from components.data_baselines import Statistics
+from components.data_verdict.policy import KINDS, anomaly
 from schemas.loader import live_features, number_bounds, string_domain
 from sluice.printable import printable
 from sluice.record.verdict import Check
@@ -22,9 +26,42 @@ WITHHELD = "the values are not shown, because the feature is sensitive"
 _MAX_CHARACTERS = 300
 # A double represents every integer up to here.
 _EXACT = 2.0**53
-_INT64 = (-(2**63), 2**63 - 1)
-
-Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
+_TYPES = {
+    "new_value": """BOOL_TYPE_BIG_INT BOOL_TYPE_SMALL_INT BOOL_TYPE_UNEXPECTED_STRING
+        BOOL_TYPE_UNEXPECTED_FLOAT ENUM_TYPE_UNEXPECTED_STRING_VALUES""",
+    "out_of_range": """FLOAT_TYPE_BIG_FLOAT FLOAT_TYPE_SMALL_FLOAT INT_TYPE_BIG_INT
+        INT_TYPE_SMALL_INT""",
+    "not_finite": "FLOAT_TYPE_HAS_NAN FLOAT_TYPE_HAS_INF",
+    "invalid_text": "ENUM_TYPE_INVALID_UTF8",
+    "missing": """FEATURE_TYPE_LOW_FRACTION_PRESENT FEATURE_TYPE_LOW_NUMBER_PRESENT
+        FEATURE_TYPE_NOT_PRESENT FEATURE_TYPE_NO_VALUES SCHEMA_MISSING_COLUMN
+        SPARSE_FEATURE_MISSING_VALUE SPARSE_FEATURE_MISSING_INDEX
+        WEIGHTED_FEATURE_MISSING_VALUE WEIGHTED_FEATURE_MISSING_WEIGHT""",
+    "new_feature": "SCHEMA_NEW_COLUMN",
+    "wrong_type": """BOOL_TYPE_BYTES_NOT_INT BOOL_TYPE_BYTES_NOT_STRING
+        BOOL_TYPE_FLOAT_NOT_INT BOOL_TYPE_FLOAT_NOT_STRING BOOL_TYPE_INT_NOT_STRING
+        BOOL_TYPE_STRING_NOT_INT ENUM_TYPE_BYTES_NOT_STRING ENUM_TYPE_FLOAT_NOT_STRING
+        ENUM_TYPE_INT_NOT_STRING FLOAT_TYPE_NOT_FLOAT FLOAT_TYPE_STRING_NOT_FLOAT
+        FLOAT_TYPE_NON_STRING FLOAT_TYPE_UNKNOWN_TYPE_NUMBER INT_TYPE_INT_EXPECTED
+        INT_TYPE_NOT_INT_STRING INT_TYPE_NOT_STRING INT_TYPE_STRING_EXPECTED
+        INT_TYPE_UNKNOWN_TYPE_NUMBER STRING_TYPE_NOW_FLOAT STRING_TYPE_NOW_INT
+        SEMANTIC_DOMAIN_UPDATE UNEXPECTED_DATA_TYPE""",
+    "wrong_shape": """FEATURE_TYPE_HIGH_NUMBER_VALUES FEATURE_TYPE_LOW_NUMBER_VALUES
+        FEATURE_TYPE_UNEXPECTED_REPEATED SPARSE_FEATURE_LENGTH_MISMATCH
+        WEIGHTED_FEATURE_LENGTH_MISMATCH VALUE_NESTEDNESS_MISMATCH
+        EMBEDDING_SHAPE_INVALID INVALID_FEATURE_SHAPE""",
+    "not_unique": """FEATURE_TYPE_HIGH_UNIQUE FEATURE_TYPE_LOW_UNIQUE
+        FEATURE_TYPE_NO_UNIQUE""",
+    # Only the caller of TFDV knows which of the comparisons it was.
+    "drift": """COMPARATOR_L_INFTY_HIGH COMPARATOR_JENSEN_SHANNON_DIVERGENCE_HIGH
+        COMPARATOR_NORMALIZED_ABSOLUTE_DIFFERENCE_HIGH
+        COMPARATOR_TREATMENT_DATA_MISSING""",
+    "skew": "SCHEMA_TRAINING_SERVING_SKEW",
+    "not_compared": "COMPARATOR_CONTROL_DATA_MISSING STATS_NOT_AVAILABLE",
+    "count": "NO_DATA_IN_SPAN DATASET_LOW_NUM_EXAMPLES DATASET_HIGH_NUM_EXAMPLES",
+    "count_change": "COMPARATOR_LOW_NUM_EXAMPLES COMPARATOR_HIGH_NUM_EXAMPLES",
+}
+_KIND_OF = {name: kind for kind, names in _TYPES.items() for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -72,17 +109,14 @@ def schema_rows(
     features = _Features(split, schema, declared, features_of(statistics))
     large, not_finite = _large_integers(features), _not_finite(features)
     # TFDV's own findings about these are inexact or incomplete.
-    counted: dict[str, Collection[str]] = {
-        "out_of_range": large,
-        "not_finite": not_finite,
-    }
+    counted = {"out_of_range": large, "not_finite": not_finite}
     rows = [
         row
         for key, info in sorted(anomalies.anomaly_info.items())
         for row in _of_feature(features, feature_name(key, info), info)
         if row.feature not in counted.get(row.kind or "", ())
     ]
-    rows += [*filter(None, large.values()), *not_finite.values()]
+    rows += [*large.values(), *not_finite.values()]
     rows = [withhold_values(x) if x.feature in sensitive else x for x in rows]
     for reason in anomalies.dataset_anomaly_info.reason:
         kind, limit = anomaly_kind(reason.type), reason.short_description
@@ -133,6 +167,12 @@ def withhold_values(row: Check) -> Check:
     return replace(row, why=why)
 
 
+def anomaly_kind(reason_type: int) -> str:
+    """Returns the kind of one of TFDV's types (``AnomalyInfo.Type``)."""
+    known = anomalies_pb2.AnomalyInfo.Type.DESCRIPTOR.values_by_number.get(reason_type)
+    return _KIND_OF.get(known.name, "other") if known else "other"
+
+
 def _of_feature(
     features: _Features, name: str, info: anomalies_pb2.AnomalyInfo
 ) -> Iterator[Check]:
@@ -158,33 +198,24 @@ def _fits(features: _Features, name: str) -> bool:
     return (common.min_num_values, common.max_num_values) == number_of_values(declared)
 
 
-def _large_integers(features: _Features) -> dict[str, Check | None]:
-    """Returns the features with integers beyond 2^53, and an anomaly if there is one.
+def _large_integers(features: _Features) -> dict[str, Check]:
+    """Returns an anomaly for each feature with integers far outside its bounds.
 
     TFDV compares doubles, and converts 2^63, to which 2^63 - 1 is rounded, to a
     negative number: so 2^63 - 1, a common marker of missing values, passes every
-    domain. Where bound and statistic are the same double, the answer is not known.
+    domain. An integer between bound and 2^53 is TFDV's to find.
     """
-    found: dict[str, Check | None] = {}
+    found = {}
     for name, declared in features.declared.items():
         if declared.WhichOneof("domain_info") != "int_domain":
             continue
         numbers = features.measured.get(name, _NOTHING).num_stats
-        if max(-numbers.min, numbers.max) < _EXACT:
-            continue
-        low, high = number_bounds(declared) or (None, None)
-        pairs = [
-            (float(bound), value, sign)
-            for bound, value, sign in ((low, numbers.min, 1), (high, numbers.max, -1))
-            if bound is not None and bound not in _INT64
-        ]
-        found[name] = None
-        if any(sign * value < sign * bound for bound, value, sign in pairs):
+        least, most = number_bounds(declared) or (None, None)
+        too_low = least is not None and numbers.min < min(float(least), -_EXACT)
+        too_high = most is not None and numbers.max > max(float(most), _EXACT)
+        if too_low or too_high:
             why = "contains integers outside the schema's range"
             found[name] = features.row("out_of_range", name, why)
-        elif any(bound == value and abs(bound) >= _EXACT for bound, value, _ in pairs):
-            why = "the schema's bound is beyond 2^53, where statistics are not exact"
-            found[name] = replace(features.row("not_compared", name, why), actual=None)
     return found
 
 

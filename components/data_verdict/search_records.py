@@ -17,9 +17,9 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.schema_rows import number_of_values
-from components.tfrecord_gen.hash_splits import HashSplits
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.scan import valid_records
+from components.tfrecord_gen.settings import HashSplits
 from schemas.loader import number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
@@ -41,7 +41,6 @@ def add_examples(
     *,
     hash_splits: HashSplits | None = None,
     sensitive: Collection[str] = (),
-    max_seconds: float = MAX_SECONDS,
 ) -> list[Check]:
     """Returns the rows with example records, as far as any are found.
 
@@ -51,7 +50,6 @@ def add_examples(
       schema: to check records against.
       hash_splits: how records are divided into splits; None if files are.
       sensitive: features whose values are withheld.
-      max_seconds: limit of the search.
     """
     declared = {feature.name: feature for feature in schema.feature}
     checks = {
@@ -61,7 +59,7 @@ def add_examples(
         if (check := _record_check(row.kind, declared.get(row.feature), schema))
     }
     found: dict[int, list[str]] = defaultdict(list)
-    end = time.monotonic() + max_seconds
+    end = time.monotonic() + MAX_SECONDS
     for file, limit in [(x, y.max_record_bytes) for y in reports for x in y.files]:
         searched = [i for i in checks if _may_be_in(file.split, rows[i])]
         for record in valid_records(file.path, limit) if searched else ():
@@ -174,11 +172,8 @@ def _shown(values: Sequence[Any]) -> str:
         return "no values"
     more = f" and {len(values) - 1} more values" if len(values) > 1 else ""
     value = values[0]
-    if isinstance(value, float):
-        return f"{value:g}{more}"
-    if not isinstance(value, bytes):
-        return f"{value}{more}"
-    if (text := _as_text(value)) is None:
-        return f"{len(value):,} bytes that are not text{more}"
-    quoted = repr(text)
-    return (quoted if len(quoted) <= MAX_SHOWN else f"{quoted[:MAX_SHOWN]}...") + more
+    shown = f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bytes):
+        text, size = _as_text(value), len(value)
+        shown = repr(text) if text is not None else f"{size:,} bytes that are not text"
+    return (shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}...") + more

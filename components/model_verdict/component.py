@@ -1,39 +1,181 @@
-"""The ``ModelVerdict`` node: blesses a model or explains why not; always succeeds."""
+"""The ``ModelVerdict`` node: blesses a model or explains why not; always succeeds.
+
+Its driver summarizes the baseline before the cache lookup: skipped blessed models are
+no inputs of the node in the graph. Summarized there, they are part of the cache key.
+Cloud engines run no custom drivers: there the verdict names the baseline by its URI.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+from typing import Any
+
 from tfx import types
-from tfx.dsl.components.base import base_component, executor_spec
-from tfx.types import component_spec, standard_artifacts
+from tfx.components.evaluator import constants
+from tfx.components.evaluator import executor as evaluator_executor
+from tfx.dsl.components.base import base_component, base_driver, executor_spec
+from tfx.orchestration.portable import base_driver as portable_driver
+from tfx.proto.orchestration import driver_output_pb2
+from tfx.types import artifact_utils, standard_artifacts
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.utils import io_utils
 
 from components import artifacts
-from components.model_verdict import driver, executor
+from components.artifacts import SKIPPED, Artifacts, publish_verdict, without_absent
+from components.baseline_model.blessed_models import (
+    BlessedModel,
+    blessed_models,
+    name_of,
+    search_baseline,
+)
+from components.model_verdict.judge import BaselineSummary, SkippedModel, judge
+from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.threshold import Settings
+from sluice.mlmd_items import Artifact, maker_run
 from sluice.node_kinds import ABOUT_BASELINE
 
 
-class ModelVerdictSpec(component_spec.ComponentSpec):
+class Executor(evaluator_executor.Executor):
+    """Executor of ``ModelVerdict``; it succeeds whatever the verdict is.
+
+    It has nothing of its base class, TFX's Evaluator: on Vertex AI TFX writes resource
+    names of models into a blessing only for its subclasses, and the resolver of the
+    latest blessed model looks for such a name.
+    """
+
+    def Do(
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
+    ) -> None:
+        uri = artifact_utils.get_single_uri(input_dict["evaluation"])
+        model = artifact_utils.get_single_instance(input_dict["model"])
+        given = without_absent(input_dict).get("baseline_model", [])
+        # A model that was blessed before is its own baseline on the next run.
+        baselines = [item for item in given if item.uri != model.uri]
+        settings = Settings.model_validate_json(exec_properties["settings"])
+        about = exec_properties.get(ABOUT_BASELINE)
+        verdict = judge(
+            settings,
+            read_candidate(uri, settings.classes),
+            read_evaluation(uri, "baseline", settings.classes) if baselines else None,
+            BaselineSummary.model_validate_json(about)
+            if about
+            else _summarize(input_dict, baselines, is_candidate=given != baselines),
+        )
+        publish_verdict(
+            verdict, artifact_utils.get_single_instance(output_dict["verdict"])
+        )
+        blessing = artifact_utils.get_single_instance(output_dict["blessing"])
+        _bless(blessing, verdict.passed, model, baselines)
+
+
+def _summarize(
+    input_dict: Artifacts, baselines: list[Any], *, is_candidate: bool
+) -> BaselineSummary:
+    """Returns the summary that the artifacts give, where no driver made one."""
+    return BaselineSummary(
+        name=baselines[0].uri if baselines else None,
+        is_candidate=is_candidate,
+        skipped=tuple(
+            SkippedModel(name=name, why=why, retired=False)
+            for item in input_dict.get("baseline_model", ())
+            for name, why in json.loads(
+                item.get_string_custom_property(SKIPPED) or "[]"
+            )
+        ),
+    )
+
+
+def _bless(blessing: Any, passed: bool, model: Any, baselines: list[Any]) -> None:
+    """Writes the blessing in the form that TFX's own resolver and Pusher read."""
+    blessing.set_string_custom_property(
+        constants.ARTIFACT_PROPERTY_CURRENT_MODEL_URI_KEY, model.uri
+    )
+    blessing.set_int_custom_property(
+        constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY, model.id
+    )
+    for baseline in baselines:
+        blessing.set_string_custom_property(
+            constants.ARTIFACT_PROPERTY_BASELINE_MODEL_URI_KEY, baseline.uri
+        )
+        blessing.set_int_custom_property(
+            constants.ARTIFACT_PROPERTY_BASELINE_MODEL_ID_KEY, baseline.id
+        )
+    name = constants.BLESSED_FILE_NAME if passed else constants.NOT_BLESSED_FILE_NAME
+    io_utils.write_string_file(os.path.join(blessing.uri, name), "")
+    blessing.set_int_custom_property(
+        constants.ARTIFACT_PROPERTY_BLESSED_KEY,
+        constants.BLESSED_VALUE if passed else constants.NOT_BLESSED_VALUE,
+    )
+
+
+class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
+    """Driver of ``ModelVerdict``; sets the exec property ``compared_with``."""
+
+    def run(self, execution_info: Any) -> driver_output_pb2.DriverOutput:
+        pipeline = execution_info.pipeline_info.id
+        inputs = execution_info.input_dict
+        candidate = [item.id for item in inputs["model"]]
+        used = [item.id for item in inputs.get("baseline_model", ())]
+        with self._metadata_handle as handle:
+            found = summarize_baseline(handle.store, pipeline, candidate, used)
+        result = driver_output_pb2.DriverOutput()
+        summary = found.model_dump_json()
+        result.exec_properties[ABOUT_BASELINE].string_value = summary
+        return result
+
+
+def summarize_baseline(
+    store: Any, pipeline: str, candidate: list[int], used: list[int]
+) -> BaselineSummary:
+    """Returns the summary of the baseline that was resolved for a candidate.
+
+    Args:
+      store: an ML Metadata store.
+      pipeline: name of the pipeline.
+      candidate: id of the candidate.
+      used: id of the resolved baseline; empty if there is none.
+    """
+    context = store.get_context_by_type_and_name("pipeline", pipeline)
+    found = store.get_artifacts_by_context(context.id) if context else ()
+    artifacts = [Artifact.of(item) for item in found]
+
+    def name(model: BlessedModel) -> str:
+        return name_of(model, maker_run(store, model.model.id), artifacts)
+
+    searched = [*search_baseline(blessed_models(artifacts))]
+    names = [name(model) for model, _ in searched if model.model.id in used]
+    is_candidate = bool(used) and used == candidate
+    return BaselineSummary(
+        pipeline=pipeline,
+        name=names[0] if names and not is_candidate else None,
+        is_candidate=is_candidate,
+        skipped=tuple(
+            SkippedModel(name=name(model), why=why, retired=model.retired is not None)
+            for model, why in searched
+            if why
+        ),
+    )
+
+
+class ModelVerdictSpec(ComponentSpec):
     """An evaluation in; a verdict and a blessing out."""
 
     PARAMETERS = {
-        "settings": component_spec.ExecutionParameter(type=str),
+        "settings": ExecutionParameter(type=str),
         # Set by the driver; see there.
-        ABOUT_BASELINE: component_spec.ExecutionParameter(type=str, optional=True),
+        ABOUT_BASELINE: ExecutionParameter(type=str, optional=True),
     }
     INPUTS = {
-        "evaluation": component_spec.ChannelParameter(
-            type=standard_artifacts.ModelEvaluation
-        ),
-        "model": component_spec.ChannelParameter(type=standard_artifacts.Model),
-        "baseline_model": component_spec.ChannelParameter(
+        "evaluation": ChannelParameter(type=standard_artifacts.ModelEvaluation),
+        "model": ChannelParameter(type=standard_artifacts.Model),
+        "baseline_model": ChannelParameter(
             type=standard_artifacts.Model, optional=True
         ),
     }
     OUTPUTS = {
-        "verdict": component_spec.ChannelParameter(type=artifacts.ModelVerdict),
-        "blessing": component_spec.ChannelParameter(
-            type=standard_artifacts.ModelBlessing
-        ),
+        "verdict": ChannelParameter(type=artifacts.ModelVerdict),
+        "blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
     }
 
 
@@ -60,8 +202,8 @@ class ModelVerdict(base_component.BaseComponent):
 
     SPEC_CLASS = ModelVerdictSpec
     # It uses no Beam, but its base class wants the context of one that does.
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
-    DRIVER_CLASS = driver.Driver
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+    DRIVER_CLASS = Driver
 
     def __init__(self, *, settings: Settings, **inputs: types.BaseChannel) -> None:
         """Declares the node.

@@ -37,22 +37,13 @@ def check_files(files: Sequence[FileReport]) -> tuple[Problem, ...]:
 
 
 def _duplicates(files: Sequence[FileReport]) -> Iterator[Problem]:
-    seen: dict[object, FileReport] = {}
+    seen: dict[str, str] = {}
     for file in files:
+        same = seen.setdefault(file.sha256, file.path)
         # Shards without records are all the same, and no duplicates.
-        if not file.records and not file.quarantined:
-            continue
-        content = file.content_bytes, file.content_crc32c
-        other_way = "gzip" if file.compression == "none" else "none"
-        if same := seen.get(file.sha256):
-            actual = f"the bytes of {same.path}"
-        elif same := seen.get((*content, other_way)):
-            actual = f"the content of {same.path} with another compression"
-        else:
-            seen[file.sha256] = seen[(*content, file.compression)] = file
-            continue
-        what = "This file duplicates another one: its records would count twice."
-        yield Problem("duplicate_shard", file.path, what, "unique content", actual)
+        if same != file.path and (file.records or file.quarantined):
+            what = f"has the bytes of {same}: its records would count twice"
+            yield Problem("duplicate_shard", file.path, what)
 
 
 def _missing(
@@ -64,16 +55,11 @@ def _missing(
         count = int(total) - sum(index < int(total) for index in there[key])
         if count > 0:
             absent = (f"{n:05d}" for n in range(int(total)) if n not in there[key])
+            numbers = ", ".join(islice(absent, MAX_EXAMPLES))
             more = ", ..." if count > MAX_EXAMPLES else ""
-            yield Problem(
-                "missing_shard",
-                os.path.join(folder, f"{prefix}-*-of-{total}{suffix}"),
-                "Files of this set are missing.",
-                f"{int(total):,} files",
-                f"{int(total) - count:,} files, without "
-                + ", ".join(islice(absent, min(count, MAX_EXAMPLES)))
-                + more,
-            )
+            path = os.path.join(folder, f"{prefix}-*-of-{total}{suffix}")
+            what = f"lacks {count:,} of {int(total):,} files: {numbers}{more}"
+            yield Problem("missing_shard", path, what)
 
 
 def _shards_by_set(names: Iterable[str]) -> dict[tuple[str, str, str], set[int]]:
@@ -91,33 +77,26 @@ def _against_manifest(
 ) -> Iterator[Problem]:
     path = os.path.join(folder, MANIFEST_FILE)
     try:
-        fields = json.loads(storage_for(path).read(path))
-    except (OSError, ValueError, RecursionError) as error:
-        what = "The manifest cannot be read."
-        yield Problem("manifest", path, what, "JSON", str(error))
-        return
-    shards = fields.get("shards") if isinstance(fields, dict) else None
-    entries = shards if isinstance(shards, list) else []
-    listed = {str(x["name"]): x for x in entries if isinstance(x, dict) and "name" in x}
-    if not listed:
+        manifest = json.loads(storage_for(path).read(path))
+        listed = {entry["name"]: entry for entry in manifest["shards"]}
+    except (KeyError, TypeError):
         return  # Another format.
+    except (OSError, ValueError) as error:
+        yield Problem("manifest", path, f"cannot be read: {error}")
+        return
     for file in files:
         entry = listed.get(os.path.basename(file.path))
         if entry is None:
-            what, wanted = "This file is not in the manifest.", "a file that it lists"
-            yield Problem("manifest", file.path, what, wanted, "another one")
+            yield Problem("manifest", file.path, "is not in the manifest")
             continue
         # A file that was cut before it was digested has the digest, but not the count.
         counted = file.quarantined or entry.get("records") == file.records
         if entry.get("sha256") != file.sha256 or not counted:
-            yield Problem(
-                "manifest",
-                file.path,
-                "This file does not match the manifest.",
-                f"{entry.get('records')} records, SHA-256 {entry.get('sha256')}",
-                f"{file.records} records, SHA-256 {file.sha256}",
+            what = (
+                f"has {file.records} records and SHA-256 {file.sha256}; in the manifest"
+                f" {entry.get('records')} and {entry.get('sha256')}"
             )
+            yield Problem("manifest", file.path, what)
     for name in sorted(set(listed) - names):
-        what = "A file that the manifest lists is missing."
         path = os.path.join(folder, name)
-        yield Problem("manifest", path, what, "the file", "no such file")
+        yield Problem("manifest", path, "is in the manifest, but not there")

@@ -2,34 +2,178 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from tfx import types
-from tfx.components.example_gen import component
-from tfx.dsl.components.base import base_beam_component, executor_spec
+from tfx.components.example_gen import component, utils
+from tfx.components.example_gen import driver as example_gen_driver
+from tfx.components.util import examples_utils
+from tfx.dsl.components.base import (
+    base_beam_component,
+    base_beam_executor,
+    executor_spec,
+)
 from tfx.orchestration import data_types
 from tfx.proto import example_gen_pb2
-from tfx.types import component_spec, standard_artifacts, standard_component_specs
+from tfx.types import (
+    artifact_utils,
+    standard_artifacts,
+    standard_component_specs,
+)
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
-from components import artifacts
-from components.tfrecord_gen import driver, executor
-from components.tfrecord_gen.settings import SCHEDULE, SETTINGS, SPANS, Ingestion
+from components import artifacts, watermark
+from components.artifacts import Artifacts
+from components.tfrecord_gen.ingest import ingest
+from components.tfrecord_gen.input_files import Window, check_staleness, fingerprint
+from components.tfrecord_gen.newest_spans import window_of
+from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.settings import (
+    SCHEDULE,
+    SETTINGS,
+    SPANS,
+    Ingestion,
+    Schedule,
+)
+from sluice.machine_resources import usable_cores
+from sluice.node_kinds import NEW_DATA
+from sluice.storage import digest
+from sluice.storage.stat_cache import DIGESTS_FILE, FileDigests
 
 
-class TFRecordGenSpec(component_spec.ComponentSpec):
+class Executor(base_beam_executor.BaseBeamExecutor):
+    """Executor of ``TFRecordGen``; uses no Beam.
+
+    It ingests the files chosen for the run, or else those of the newest complete spans.
+    """
+
+    def Do(
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
+    ) -> None:
+        """Writes both outputs; TFX calls it.
+
+        Raises:
+          DataError: no span is complete, or a file has changed since it was chosen.
+          UsageError: a file cannot be read.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        settings = Ingestion.model_validate_json(exec_properties[SETTINGS])
+        window = window_of(exec_properties)
+        examples = artifact_utils.get_single_instance(output_dict["examples"])
+        quarantine = artifact_utils.get_single_instance(output_dict["quarantine"])
+        splits = settings.split_names
+        examples.split_names = artifact_utils.encode_split_names(splits)
+        schedule = exec_properties.get(SCHEDULE)
+        is_new = not schedule or _has_new_data(window, schedule, examples)
+        report = ingest(
+            settings,
+            window if is_new else replace(window, files=()),
+            {name: artifact_utils.get_split_uri([examples], name) for name in splits},
+            quarantine.uri,
+            usable_cores(),
+        )
+        if not is_new:
+            return
+        window.check_unchanged()
+        examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
+        examples_utils.set_file_format(examples, "tfrecords_gzip")
+        newest = window.spans[-1] if window.spans else None
+        examples.set_int_custom_property(
+            utils.SPAN_PROPERTY_NAME, newest.number if newest else 0
+        )
+        if newest and newest.version is not None:
+            name = utils.VERSION_PROPERTY_NAME
+            examples.set_int_custom_property(name, newest.version)
+        name = utils.FINGERPRINT_PROPERTY_NAME
+        examples.set_string_custom_property(name, fingerprint(report.contents))
+        quarantine.set_int_custom_property("records", report.records)
+        quarantine.set_int_custom_property("quarantined", report.quarantined)
+
+
+def _has_new_data(window: Window, schedule_json: str, examples: Any) -> bool:
+    """Sets the properties that the tasks after this one are skipped by.
+
+    Raises:
+      DataError: the newest span is too old.
+    """
+    schedule = Schedule.model_validate_json(schedule_json)
+    check_staleness(window, schedule.stale_after_h, time.time())
+    identity = fingerprint(window.contents())
+    is_new = watermark.read(schedule.watermark) != identity
+    examples.set_int_custom_property(NEW_DATA, int(is_new))
+    examples.set_string_custom_property(watermark.DATA, identity)
+    return is_new
+
+
+class Driver(example_gen_driver.FileBasedDriver):
+    """Driver of ``TFRecordGen`` in local runs.
+
+    TFX's driver resolves one span, and its fingerprint has counts, sizes and times in
+    seconds: a touched file is ingested and trained on again, one replaced by ``cp -p``
+    is not. Here the fingerprint is a digest of the files' contents; for files in a
+    bucket, of their sizes and generations.
+    """
+
+    def resolve_exec_properties(
+        self, exec_properties: dict[str, Any], *arguments: Any, **options: Any
+    ) -> dict[str, Any]:
+        """Returns the properties with ``span``, ``version`` and the fingerprint set.
+
+        Raises:
+          DataError: a chosen file has changed, or is gone.
+        """
+        window = window_of(exec_properties)
+        newest = window.spans[-1] if window.spans else None
+        return {
+            **exec_properties,
+            utils.SPAN_PROPERTY_NAME: newest.number if newest else 0,
+            utils.VERSION_PROPERTY_NAME: newest.version if newest else None,
+            utils.FINGERPRINT_PROPERTY_NAME: fingerprint(_contents(window)),
+        }
+
+
+def _contents(window: Window) -> dict[str, str]:
+    """Returns the contents of its files, by digests from a cache if the run has one."""
+    memory = os.environ.get(DIGESTS_FILE)
+    return window.contents(FileDigests(Path(memory)).of if memory else digest.of_file)
+
+
+def changed_files(properties: Mapping[str, Any], before: Report) -> list[str]:
+    """Returns a line for each file or manifest that is new, gone or changed.
+
+    Args:
+      properties: exec properties of the node, as set by its driver.
+      before: report of the ingestion.
+    """
+    old, new = before.contents, _contents(window_of(properties))
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return [
+        f"file {name} "
+        + ("is new" if name not in old else "changed" if name in new else "is gone")
+        for name in sorted(names)
+    ]
+
+
+class TFRecordGenSpec(ComponentSpec):
     """Interface of a file-based ExampleGen, with own properties and quarantine."""
 
     PARAMETERS = {
         **standard_component_specs.FileBasedExampleGenSpec.PARAMETERS,
-        SETTINGS: component_spec.ExecutionParameter(type=str),
-        SPANS: component_spec.ExecutionParameter(type=str),
+        SETTINGS: ExecutionParameter(type=str),
+        SPANS: ExecutionParameter(type=str),
         # Set in the specs of schedules only, see ``settings.Schedule``.
-        SCHEDULE: component_spec.ExecutionParameter(type=str, optional=True),
+        SCHEDULE: ExecutionParameter(type=str, optional=True),
     }
-    INPUTS: dict[str, component_spec.ChannelParameter] = {}
+    INPUTS: dict[str, ChannelParameter] = {}
     OUTPUTS = {
-        "examples": component_spec.ChannelParameter(type=standard_artifacts.Examples),
-        "quarantine": component_spec.ChannelParameter(type=artifacts.Quarantine),
+        "examples": ChannelParameter(type=standard_artifacts.Examples),
+        "quarantine": ChannelParameter(type=artifacts.Quarantine),
     }
 
 
@@ -63,8 +207,8 @@ class TFRecordGen(component.FileBasedExampleGen):
     """
 
     SPEC_CLASS = TFRecordGenSpec
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
-    DRIVER_CLASS = driver.Driver
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+    DRIVER_CLASS = Driver
 
     def __init__(
         self, settings: Ingestion, spans: str | data_types.RuntimeParameter = ""

@@ -13,21 +13,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from components.tfrecord_gen.check_files import check_files
-from components.tfrecord_gen.ingest_files import Group, Ingested, ingest_group
+from components.tfrecord_gen.ingest_files import Ingested, ingest_group
 from components.tfrecord_gen.input_files import SourceFile, Window
-from components.tfrecord_gen.quarantine import QuarantineLimit, write_quarantine
+from components.tfrecord_gen.quarantine import write_quarantine
 from components.tfrecord_gen.report import (
     REPORT_FILE,
     FileReport,
     Report,
-    SplitReport,
 )
 from components.tfrecord_gen.settings import Ingestion
-from components.tfrecord_gen.shard_writer import Part, name_shards
+from components.tfrecord_gen.shard_writer import name_shards
 from sluice.errors import MAX_EXAMPLES
 from sluice.run_forked import run_forked
+from sluice.storage import digest
 from sluice.storage.storage import is_remote, storage_for
-from sluice.storage.storage_errors import explain_unreadable
 
 # Files of a split from this size on are shards of their own: copied, if they are good.
 _SHARD_FROM_BYTES = 1 << 20
@@ -78,17 +77,17 @@ def ingest(
     beside = None if is_remote(quarantine_dir) else quarantine_dir
     with tempfile.TemporaryDirectory(prefix=".parts-", dir=beside) as folder:
         part_path = os.path.join(folder, "{}")
-        of_group = partial(
-            ingest_group, settings, split_dirs, part_path, QuarantineLimit()
-        )
-        done = run_forked(of_group, groups, workers)
+        of_group = partial(ingest_group, settings, split_dirs, part_path)
+        done = run_forked(of_group, [*enumerate(groups)], workers)
         kept = write_quarantine(
-            quarantine_dir, [part_path.format(group.index) for group in groups]
+            quarantine_dir, [part_path.format(index) for index in range(len(groups))]
         )
     parts = [part for group in done for part in group.parts]
-    splits = {
-        split: _name_split(split, folder, parts) for split, folder in split_dirs.items()
-    }
+    splits = {}
+    for split, folder in split_dirs.items():
+        own = [part for part in parts if part.split == split]
+        name_shards(split, folder, own)
+        splits[split] = sum(part.records for part in own)
     report = _report(settings, window, done, splits, kept)
     storage_for(quarantine_dir).write_atomically(
         os.path.join(quarantine_dir, REPORT_FILE), report.to_json()
@@ -96,33 +95,20 @@ def ingest(
     return report
 
 
-def _groups(files: Iterable[SourceFile]) -> list[Group]:
+def _groups(files: Iterable[SourceFile]) -> list[list[SourceFile]]:
     """Returns the files in order, small ones of the same split together."""
     groups: list[list[SourceFile]] = []
     room = 0
     for file in files:
-        size = file.size_bytes
-        if size is None:
-            with explain_unreadable(file.path):
-                size = storage_for(file.path).stat(file.path).size_bytes
-        large = file.split is not None and size >= _SHARD_FROM_BYTES
-        if not groups or size > room or large or groups[-1][-1].split != file.split:
+        large = file.split is not None and file.size_bytes >= _SHARD_FROM_BYTES
+        full = large or file.size_bytes > room
+        if not groups or full or groups[-1][-1].split != file.split:
             groups.append([])
             # Not even an empty file joins a large one.
             room = -1 if large else _GROUP_BYTES
         groups[-1].append(file)
-        room -= size
-    return [Group(index, tuple(files)) for index, files in enumerate(groups)]
-
-
-def _name_split(split: str, folder: str, written: Iterable[Part]) -> SplitReport:
-    parts = [part for part in written if part.split == split]
-    for part in parts:
-        if not part.records:
-            storage_for(part.path).delete(part.path)
-    parts = [part for part in parts if part.records]
-    shards = name_shards(split, folder, parts)
-    return SplitReport(sum(part.records for part in parts), shards)
+        room -= file.size_bytes
+    return groups
 
 
 def _is_lost(file: FileReport) -> bool:
@@ -133,12 +119,13 @@ def _report(
     settings: Ingestion,
     window: Window,
     groups: Sequence[Ingested],
-    splits: Mapping[str, SplitReport],
+    splits: dict[str, int],
     kept: int,
 ) -> Report:
     files = [file for group in groups for file in group.files]
     errors = sum((group.errors for group in groups), Counter[str]())
     found = [error for group in groups for error in group.first_errors]
+    digests = {file.path: file.sha256 for file in files}
     records = sum(file.records for file in files)
     quarantined = sum(file.quarantined for file in files)
     size = sum(group.bytes for group in groups)
@@ -152,7 +139,6 @@ def _report(
         records=records,
         quarantined=quarantined,
         lost_bytes=sum(file.lost_bytes for file in files),
-        bytes=size,
         corrupt_fraction=max(
             quarantined / max(1, records + quarantined),
             min(1.0, bad_bytes / max(1, size)),
@@ -169,4 +155,7 @@ def _report(
         skipped_spans=window.skipped,
         quarantine_cut=kept < quarantined,
         max_record_bytes=settings.max_record_bytes,
+        contents=window.contents(
+            lambda path: digests.get(str(path)) or digest.of_file(path)
+        ),
     )

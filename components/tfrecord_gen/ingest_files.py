@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 
 from components.tfrecord_gen.input_files import SourceFile
-from components.tfrecord_gen.quarantine import QuarantineLimit, QuarantinePart
-from components.tfrecord_gen.report import FileReport, FirstError
-from components.tfrecord_gen.scan import filter_records, scan_batches
+from components.tfrecord_gen.quarantine import QuarantineWriter, quarantined
+from components.tfrecord_gen.report import FileReport
+from components.tfrecord_gen.scan import scan_batches
 from components.tfrecord_gen.settings import Ingestion
 from components.tfrecord_gen.shard_writer import Part, ShardWriter
 from sluice.errors import MAX_EXAMPLES
@@ -25,19 +24,6 @@ from sluice.tfrecords.input_stream import InputStream
 # gzip levels of the output by compression of the input. Level 0 stores, and writes ten
 # times as many bytes a second as level 1.
 _LEVELS = {"none": 0, "gzip": 1}
-
-
-@dataclass(frozen=True)
-class Group:
-    """Files of one split, or to be hashed, that are written to shards of their own.
-
-    Attributes:
-        index: of the group.
-        files: in order; one, or several small ones.
-    """
-
-    index: int
-    files: tuple[SourceFile, ...]
 
 
 @dataclass
@@ -58,23 +44,21 @@ class Ingested:
     bytes: int = 0
     bad_bytes: int = 0
     errors: Counter[str] = field(default_factory=Counter)
-    first_errors: list[FirstError] = field(default_factory=list)
+    first_errors: list[RecordError] = field(default_factory=list)
 
     def note(self, error: RecordError) -> None:
         """Counts an error."""
         self.errors[error.kind] += 1
         self.bad_bytes += error.lost_bytes or len(error.data or b"") + FRAME_BYTES
         if self.errors[error.kind] <= MAX_EXAMPLES:
-            at = error.path, error.number, error.offset
-            self.first_errors.append(FirstError(*at, error.kind, error.reason))
+            self.first_errors.append(replace(error, data=None))
 
 
 def ingest_group(
     settings: Ingestion,
     split_dirs: Mapping[str, str],
     part_path: str,
-    limit: QuarantineLimit,
-    group: Group,
+    group: tuple[int, Sequence[SourceFile]],
 ) -> Ingested:
     """Reads a group's files and writes their good records.
 
@@ -82,19 +66,22 @@ def ingest_group(
       settings: the checks of the records.
       split_dirs: by split the folder of its shards.
       part_path: path of a group's part of the quarantine; ``{}`` is the group's index.
-      limit: of the quarantine, for all groups of this process.
-      group: the files.
+      group: its index, and its files: one, or several small ones, of one split or to
+        be hashed. They are written to shards of their own.
 
     Raises:
       UsageError: a file cannot be read.
       OSError: an output cannot be written.
     """
-    path = part_path.format(group.index)
-    with closing(QuarantinePart(path, limit)) as part:
-        work = _GroupIngestion(settings, split_dirs, group, part)
-        for file in group.files:
-            work.ingest(file)
-        return work.end()
+    index, files = group
+    with closing(QuarantineWriter(part_path.format(index), level=0)) as part:
+        work = _GroupIngestion(settings, split_dirs, index, part)
+        for file in files:
+            work.ingest(file, alone=len(files) == 1)
+        for writer in work.writers.values():
+            writer.close()
+            work.ingested.parts += writer.parts
+        return work.ingested
 
 
 @dataclass
@@ -103,30 +90,23 @@ class _GroupIngestion:
 
     settings: Ingestion
     split_dirs: Mapping[str, str]
-    group: Group
-    quarantine: QuarantinePart
+    index: int
+    quarantine: QuarantineWriter
     writers: dict[str, ShardWriter] = field(default_factory=dict)
     ingested: Ingested = field(default_factory=Ingested)
 
-    def end(self) -> Ingested:
-        """Ends the shards."""
-        for writer in self.writers.values():
-            writer.close()
-            self.ingested.parts += writer.parts
-        return self.ingested
-
-    def ingest(self, file: SourceFile) -> None:
+    def ingest(self, file: SourceFile, *, alone: bool) -> None:
         """Reads a file, and copies it or writes its good records."""
         digest = hashlib.sha256()
         tees: list[Callable[[bytes], object]] = [digest.update]
         with InputStream(file.path, tees, file.generation) as stream:
-            alone = len(self.group.files) == 1
             if alone and file.split and stream.compression == "gzip":
                 path = self._path(file.split, "copy")
                 with storage_for(path).open(path, "wb") as copy:
                     tees.append(copy.write)
                     report = self._read(file, stream, digest.hexdigest, write=False)
-                if stream.one_member and not report.quarantined:
+                is_good = report.records and not report.quarantined
+                if stream.one_member and is_good:
                     self.ingested.parts.append(Part(file.split, path, report.records))
                 else:
                     storage_for(path).delete(path)
@@ -144,18 +124,18 @@ class _GroupIngestion:
         write: bool,
     ) -> FileReport:
         """Reads a file, counts its errors, and optionally writes its good records."""
-        records = quarantined = lost_bytes = 0
-        for item in self._sound(stream):
+        records = bad = lost_bytes = 0
+        for item in scan_batches(stream, self.settings):
             errors = [item] if isinstance(item, RecordError) else []
             if isinstance(item, Batch):
                 if write:
                     errors = self._write(file, item, stream.compression)
                 records += len(item.records) - len(errors)
             for error in errors:
-                quarantined += 1
+                bad += 1
                 lost_bytes += error.lost_bytes
                 self.ingested.note(error)
-                self.quarantine.add(error)
+                self.quarantine.add(quarantined(error))
         self.ingested.bytes += stream.content_bytes + stream.lost_bytes
         return FileReport(
             path=file.path,
@@ -164,36 +144,17 @@ class _GroupIngestion:
             split=file.split,
             size_bytes=stream.size_bytes,
             sha256=sha256(),
-            compression=stream.compression,
             records=records,
-            quarantined=quarantined,
+            quarantined=bad,
             lost_bytes=lost_bytes,
-            content_bytes=stream.content_bytes,
-            content_crc32c=stream.content_crc32c,
         )
 
     def _rewrite(self, file: SourceFile) -> None:
         """Reads a file a second time, and writes its good records."""
         with InputStream(file.path, generation=file.generation) as stream:
-            for item in self._sound(stream):
+            for item in scan_batches(stream, self.settings):
                 if isinstance(item, Batch):
                     self._write(file, item, stream.compression)
-
-    def _sound(self, stream: InputStream) -> Iterator[Batch | RecordError]:
-        """Yields the records that pass every check, and an error for each other one."""
-        images, limit = self.settings.images, self.settings.max_record_bytes
-        if not images:
-            yield from scan_batches(stream, limit)
-            return
-        # Imports TensorFlow; only needed for images.
-        from components.tfrecord_gen.check_images import check_images
-
-        for item in scan_batches(stream, limit):
-            if isinstance(item, RecordError):
-                yield item
-            else:
-                check = partial(check_images, checks=images)
-                yield from filter_records(stream.path, item, "image", check)
 
     def _write(
         self, file: SourceFile, batch: Batch, compression: str
@@ -229,5 +190,5 @@ class _GroupIngestion:
         return self.writers[split]
 
     def _path(self, split: str, what: str) -> str:
-        name = f".part-{self.group.index:06d}-{what}"
+        name = f".part-{self.index:06d}-{what}"
         return os.path.join(self.split_dirs[split], name)

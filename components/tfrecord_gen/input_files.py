@@ -1,21 +1,31 @@
-"""A window of spans: the files that a run ingests, and their state when chosen."""
+"""The files that a run ingests, a window of spans, and their state when chosen.
+
+The operation chooses before the run starts, and stores the choice as JSON. Its nodes,
+and a resumed run, ingest these files and not those delivered later.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
 
-from components.tfrecord_gen.placeholders import span_date
+from pydantic import TypeAdapter
+
 from sluice.errors import DataError
+from sluice.splits import SERVING
 from sluice.storage import digest
 from sluice.storage.storage import is_remote, storage_for
 from sluice.storage.storage_errors import explain_unreadable
 
 MANIFEST_FILE = "manifest.json"
+SPANS_FILE = "spans.json"
+# The environment variable that tells the nodes of a run where its choice is stored.
+SPANS_PATH = "SLUICE_SPANS"
+EPOCH = date(1970, 1, 1)
 DigestOf = Callable[[Path], str]
 
 
@@ -28,7 +38,7 @@ class SourceFile:
         split: of its records; None if each record's hash decides.
         span: None where the data has no spans.
         version: of the span; None where spans have none.
-        size_bytes: when it was chosen; None if unknown.
+        size_bytes: when it was chosen.
         generation: of the storage, see ``Entry``; changes with every write.
         modified_s: time of modification in seconds since 1970.
     """
@@ -37,12 +47,12 @@ class SourceFile:
     split: str | None
     span: int | None = None
     version: int | None = None
-    size_bytes: int | None = None
+    size_bytes: int = 0
     generation: str | None = None
     modified_s: float = 0.0
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Span:
     """One span of the data.
 
@@ -90,14 +100,10 @@ class Window:
         is_date = any("{YYYY}" in pattern for pattern in self.patterns.values())
         keys = {(f.span, f.version): None for f in self.files}
         return [
-            Span(number, version, span_date(number) if is_date else None)
+            Span(number, version, EPOCH + timedelta(days=number) if is_date else None)
             for number, version in keys
             if number is not None
         ]
-
-    def relative(self, file: SourceFile) -> str:
-        """Returns a file's path below the base."""
-        return file.path[len(self.base.rstrip("/")) + 1 :]
 
     def contents(self, digest_of: DigestOf | None = None) -> dict[str, str]:
         """Returns the content of each file and manifest, by split and relative path.
@@ -109,19 +115,14 @@ class Window:
         Raises:
           UsageError: a file cannot be read.
         """
-        found = {}
+        found, start = {}, len(self.base.rstrip("/")) + 1
         for file in (*self.files, *self.manifests):
             content = f"{file.size_bytes} {file.generation}"
             if digest_of and not is_remote(self.base):
                 with explain_unreadable(file.path):
                     content = digest_of(Path(file.path))
-            found[f"{file.split or 'all'}: {self.relative(file)}"] = content
+            found[f"{file.split or 'all'}: {file.path[start:]}"] = content
         return found
-
-    def fingerprint(self, digest_of: DigestOf | None = None) -> str:
-        """Returns a digest of relative paths, splits and contents."""
-        lines = json.dumps(self.contents(digest_of))
-        return "sha256:" + digest.of_bytes(lines.encode())
 
     def check_unchanged(self) -> None:
         """Raises if a file, or a manifest beside one, has changed since it was chosen.
@@ -141,17 +142,51 @@ class Window:
             for file in files
             if now.get(file.path) != (file.size_bytes, file.generation)
         ]:
-            raise changed(self, lines)
+            raise DataError(
+                "data files have changed since the run chose them",
+                where=self.base,
+                examples=lines,
+                hint="run again; set examples.complete_when if spans are still being "
+                "written",
+            )
 
 
-def changed(window: Window, lines: list[str]) -> DataError:
-    """Returns the error for files that have changed since they were chosen."""
-    return DataError(
-        "data files have changed since the run chose them",
-        where=window.base,
-        examples=lines,
-        hint="run again; set examples.complete_when if spans are still being written",
-    )
+def fingerprint(contents: Mapping[str, str]) -> str:
+    """Returns a digest of what ``Window.contents`` returns."""
+    return "sha256:" + digest.of_bytes(json.dumps(contents).encode())
+
+
+@dataclass(frozen=True)
+class SpanChoice:
+    """The files of one run.
+
+    Attributes:
+      data: to train and evaluate on.
+      serving: serving requests to compare with; None where the config has none.
+    """
+
+    data: Window
+    serving: Window | None = None
+
+    @property
+    def windows(self) -> dict[str, Window]:
+        """The windows by input, as a run's record names them."""
+        serving = {} if self.serving is None else {SERVING: self.serving}
+        return {"data": self.data, **serving}
+
+    def to_json(self) -> bytes:
+        """Returns what ``load`` reads."""
+        return TypeAdapter(SpanChoice).dump_json(self, indent=2)
+
+    @classmethod
+    def load(cls, uri: str | Path) -> SpanChoice:
+        """Reads a stored choice.
+
+        Raises:
+          FileNotFoundError: there is none.
+        """
+        content = storage_for(uri).read(str(uri))
+        return TypeAdapter(SpanChoice).validate_json(content)
 
 
 def check_staleness(window: Window, stale_after_h: float | None, now_s: float) -> None:
@@ -164,22 +199,21 @@ def check_staleness(window: Window, stale_after_h: float | None, now_s: float) -
     Raises:
       DataError: the newest span is older.
     """
+    if stale_after_h is None:
+        return
     newest = window.spans[-1] if window.spans else None
     if newest and newest.date:
-        end = datetime.combine(newest.date, datetime.min.time(), timezone.utc)
-        made_s, what = (end + timedelta(days=1)).timestamp(), "its day ended at"
+        end = datetime.combine(newest.date, time.min, timezone.utc) + timedelta(days=1)
     else:
         number = newest.number if newest else None
         made_s = max(f.modified_s for f in window.files if f.span == number)
-        what = "its newest file was written at"
-    age_h = (now_s - made_s) / 3600
-    if stale_after_h is not None and age_h > stale_after_h:
-        age = f"{age_h:.0f} h" if age_h < 96 else f"{age_h / 24:.0f} days"
-        made = datetime.fromtimestamp(made_s, timezone.utc)
+        end = datetime.fromtimestamp(made_s, timezone.utc)
+    age_h = (now_s - end.timestamp()) / 3600
+    if age_h > stale_after_h:
         raise DataError(
-            f"the newest {'span' if newest else 'file'} of the data is too old",
+            f"the newest data is too old: {newest or 'its newest file'} is of "
+            f"{end:%Y-%m-%d %H:%M} UTC, {age_h:,.0f} h ago",
             where=window.base,
             expected=f"at most {stale_after_h:g} h (validate.stale_after_h)",
-            actual=f"{newest or 'it'} is {age} old: {what} {made:%Y-%m-%d %H:%M} UTC",
             examples=window.skipped,
         )

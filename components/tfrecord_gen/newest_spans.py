@@ -3,26 +3,82 @@
 A span is the files of one number, or of one day, in all splits; of its versions the
 newest complete one is used. A span without files of a split, or that is not complete,
 is skipped. TFX supports a window of one span only, and fails if the newest span is not
-yet there in every split. No file is opened or written here.
+yet there in every split. No data file is opened here.
+
+The placeholders ``{SPAN}``, of a date and ``{VERSION}`` are those of TFX's ExampleGen;
+``sluice.storage.file_pattern`` defines what each matches.
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import chain
+from typing import Any
 
-from components.tfrecord_gen.input_files import MANIFEST_FILE, SourceFile, Span, Window
-from components.tfrecord_gen.placeholders import SpanPattern, span_date, span_number
-from components.tfrecord_gen.settings import Ingestion
+from components.tfrecord_gen.input_files import (
+    EPOCH,
+    MANIFEST_FILE,
+    SPANS_PATH,
+    SourceFile,
+    Span,
+    SpanChoice,
+    Window,
+)
+from components.tfrecord_gen.settings import SETTINGS, SPANS, Ingestion
 from sluice.errors import DataError, UsageError
-from sluice.storage.file_pattern import Segment
+from sluice.storage.file_pattern import FilePattern, PatternError, Segment
 from sluice.storage.storage import Entry, storage_for
 from sluice.storage.storage_errors import explain_unreadable
 
-# Paths, relative to the base, by split.
+# Paths of files or folders by split.
 _Paths = Mapping[str, Sequence[str]]
+_DATE = ("YYYY", "MM", "DD")
+_TOGETHER = "{SPAN}, or {YYYY}, {MM} and {DD}; each once; {VERSION} only with them"
+
+
+class SpanPattern(FilePattern):
+    """A file pattern with a valid combination of placeholders."""
+
+    @classmethod
+    def parse(cls, text: str) -> SpanPattern:
+        """Reads a pattern.
+
+        Raises:
+          PatternError: a placeholder is unknown, repeated, or lacks others that it
+            needs; or the pattern names no file.
+        """
+        found = super().parse(text)
+        names = sorted(name for name in found.placeholders if name != "VERSION")
+        if names not in (["SPAN"], sorted(_DATE), []) or (
+            not names and found.placeholders
+        ):
+            raise PatternError(text, _TOGETHER)
+        return cls(found.text, found.segments)
+
+    @property
+    def parts(self) -> tuple[tuple[Segment, ...], tuple[Segment, ...]]:
+        """The leading segments that contain all placeholders, and the others.
+
+        Without placeholders, the leading literal directories and the others.
+        """
+        marked = [segment.has_placeholder for segment in self.segments]
+        literal = [segment.regex is None for segment in self.segments[:-1]]
+        at = [*literal, False].index(False)
+        if any(marked):
+            at = len(marked) - marked[::-1].index(True)
+        return self.segments[:at], self.segments[at:]
+
+    def digits(self, path: str) -> dict[str, str]:
+        """Returns the digits of the placeholders in the beginning of a path."""
+        found: dict[str, str] = {}
+        for segment, name in zip(self.segments, path.split("/"), strict=False):
+            found |= segment.match(name) or {}
+        return found
 
 
 class NoFilesError(UsageError):
@@ -57,8 +113,8 @@ class _Search:
     _listed: dict[str, dict[str, Entry]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._base = self.settings.base.rstrip("/") or "/"
-        self._storage = storage_for(self._base)
+        self._base = self.settings.base.rstrip("/")
+        self._storage = storage_for(self.settings.base)
 
     def window(self) -> Window:
         """Returns the newest complete spans."""
@@ -85,13 +141,13 @@ class _Search:
         paths_of = (chain(*paths.values()) for paths in chosen.values())
         folders = {path.rpartition("/")[0] for path in chain(*paths_of)}
         manifests = [
-            self._source(_join(folder, MANIFEST_FILE), "")
+            self._source(f"{folder}/{MANIFEST_FILE}", "")
             for folder in sorted(folders)
             if MANIFEST_FILE in self._list(folder)
         ]
         skipped = tuple(dict.fromkeys(self.skipped))
         listed = tuple(files), tuple(manifests), skipped
-        return Window(self._base, self.settings.patterns, *listed)
+        return Window(self._base or "/", self.settings.patterns, *listed)
 
     @property
     def _has_spans(self) -> bool:
@@ -102,9 +158,9 @@ class _Search:
         found: dict[Span, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for split, pattern in self.patterns.items():
             first, rest = pattern.parts
-            for path in self._walk([""], first, to_files=not rest):
+            for path in self._walk([self._base], first, to_files=not rest):
                 try:
-                    span = _span(pattern.digits(path))
+                    span = _span(pattern.digits(path[len(self._base) + 1 :]))
                 except ValueError:
                     self.skipped.append(f"{path} was not taken: not a date")
                 else:
@@ -120,10 +176,10 @@ class _Search:
         if when.marker:
             # Before the files are listed: it is written last.
             for folder in dict.fromkeys(chain(*places.values())):
-                marker = self._path(_join(folder, when.marker))
+                marker = f"{folder}/{when.marker}"
                 with explain_unreadable(marker):
                     if not self._storage.is_file(marker):
-                        return f"no {when.marker} in {self._path(folder)}"
+                        return f"no {when.marker} in {folder}"
         files = {}
         for split, pattern in self.patterns.items():
             _, rest = pattern.parts
@@ -142,11 +198,11 @@ class _Search:
     def _nothing(self) -> DataError | UsageError:
         """Returns the error for data with no complete span, or without a file."""
         for pattern in self.patterns.values():
-            if not self._walk([""], pattern.segments, to_files=True):
+            if not self._walk([self._base], pattern.segments, to_files=True):
                 return NoFilesError(
                     f"no file matches the pattern {pattern.text!r}",
                     where=self._base,
-                    examples=[*self._list("")],
+                    examples=[*self._list(self._base)],
                     hint="correct data.dir or the pattern",
                 )
         return DataError(
@@ -157,41 +213,34 @@ class _Search:
         )
 
     def _source(self, path: str, split: str, span: Span | None = None) -> SourceFile:
-        entry, whole = self._entry(path), self._path(path)
-        if entry.kind != "file":
-            # Opening a pipe would block until there is a writer.
-            raise UsageError("what matches a pattern is no regular file", where=whole)
-        if not entry.generation:
-            with explain_unreadable(whole):  # A link that leads nowhere.
-                self._storage.stat(whole)
+        entry = self._entry(path)
         number = span.number if span and self._has_spans else None
         version = span.version if span else None
         state = entry.size_bytes, entry.generation, entry.modified_s
-        return SourceFile(whole, split or None, number, version, *state)
+        return SourceFile(path, split or None, number, version, *state)
 
     def _walk(
         self, paths: Sequence[str], segments: Sequence[Segment], *, to_files: bool
     ) -> Sequence[str]:
         """Returns the paths below some folders that match, one segment per name."""
         for index, segment in enumerate(segments):
-            is_file = to_files and index == len(segments) - 1
-            if segment.regex is None and not is_file:
-                paths = [_join(path, segment.text) for path in paths]
+            last = to_files and index == len(segments) - 1
+            kind = "file" if last else "folder"
+            if segment.regex is None and not last:
+                paths = [f"{path}/{segment.text}" for path in paths]
             else:
                 paths = [
-                    _join(path, entry.name)
+                    f"{path}/{entry.name}"
                     for path in paths
                     for entry in self._list(path).values()
-                    if (entry.kind != "folder") == is_file
-                    and segment.match(entry.name) is not None
+                    if entry.kind == kind and segment.match(entry.name) is not None
                 ]
         return paths
 
     def _list(self, folder: str) -> dict[str, Entry]:
         if folder not in self._listed:
-            path = self._path(folder)
-            with explain_unreadable(path, "a directory of the data cannot be read"):
-                entries = self._storage.list(path)
+            with explain_unreadable(folder, "a directory of the data cannot be read"):
+                entries = self._storage.list(folder or "/")
             self._listed[folder] = {entry.name: entry for entry in entries}
         return self._listed[folder]
 
@@ -199,17 +248,35 @@ class _Search:
         folder, _, name = path.rpartition("/")
         return self._list(folder)[name]
 
-    def _path(self, relative: str) -> str:
-        return f"{self._base.rstrip('/')}/{relative}" if relative else self._base
-
-
-def _join(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
-
 
 def _span(digits: dict[str, str]) -> Span:
+    """Returns the span of a path; the number of a date is that of days since 1970.
+
+    Raises:
+      ValueError: the date is not in the calendar.
+    """
     if not digits:
         return Span(0)
-    number = span_number(digits)
     version = int(digits["VERSION"]) if "VERSION" in digits else None
-    return Span(number, version, span_date(number) if "YYYY" in digits else None)
+    if "SPAN" in digits:
+        return Span(int(digits["SPAN"]), version)
+    day = date(*(int(digits[name]) for name in _DATE))
+    return Span((day - EPOCH).days, version, day)
+
+
+def window_of(properties: Mapping[str, Any]) -> Window:
+    """Returns the files that a node ingests, according to its exec properties.
+
+    They are those chosen for its run, or else the newest complete spans.
+
+    Raises:
+      ConfigError, DataError, UsageError: as ``select_spans`` does.
+      DataError: a chosen file has changed, or is gone.
+    """
+    settings = Ingestion.model_validate_json(properties[SETTINGS])
+    if uri := properties.get(SPANS) or os.environ.get(SPANS_PATH):
+        for window in SpanChoice.load(uri).windows.values():
+            if window.patterns == settings.patterns:
+                window.check_unchanged()
+                return window
+    return select_spans(settings, time.time())

@@ -1,16 +1,29 @@
 """Scans a TFRecord file into checked records and record errors.
 
-Bad bytes never raise, and TensorFlow is not imported for a local file.
+Bad bytes never raise, and TensorFlow is imported only to decode images.
+
+Of an image the size in the header is compared with the limits first, so a small file
+that declares a huge image is not decoded. Images within the limits are decoded by
+TensorFlow, as in training. Beyond what TensorFlow rejects, images over the limits or
+without a size in the header are rejected.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
+from components.tfrecord_gen.settings import ImageCheck, Ingestion
 from sluice.errors import SluiceError
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 from sluice.tfrecords.frame_reader import Batch, Record, RecordError, read_frames
+from sluice.tfrecords.images import (
+    ImageHeader,
+    image_format,
+    image_header,
+    why_undecodable,
+)
 from sluice.tfrecords.input_stream import InputStream
 from sluice.tfrecords.parse_tf_example import parse
 
@@ -31,7 +44,7 @@ def scan(
       UsageError: the file cannot be read.
     """
     with InputStream(path) as stream:
-        for item in scan_batches(stream, max_record_bytes):
+        for item in _examples(stream, max_record_bytes):
             if isinstance(item, RecordError):
                 yield item
             else:
@@ -39,14 +52,23 @@ def scan(
 
 
 def scan_batches(
-    stream: InputStream, max_record_bytes: int
+    stream: InputStream, settings: Ingestion
 ) -> Iterator[Batch | RecordError]:
-    """Yields the good records of a stream in batches, and its errors, in order.
+    """Yields the records that pass every check, in batches, and errors, in order.
 
     Raises:
       UsageError: the file cannot be read.
     """
-    for item in read_frames(stream, max_record_bytes):
+    for item in _examples(stream, settings.max_record_bytes):
+        if settings.images and isinstance(item, Batch):
+            check = partial(check_images, checks=settings.images)
+            yield from _filter(stream.path, item, "image", check)
+        else:
+            yield item
+
+
+def _examples(stream: InputStream, max_bytes: int) -> Iterator[Batch | RecordError]:
+    for item in read_frames(stream, max_bytes):
         if isinstance(item, RecordError):
             yield item
             continue
@@ -54,7 +76,7 @@ def scan_batches(
             for data in item.records:
                 parse(data)
         except ValueError:
-            yield from filter_records(stream.path, item, "not_example", _why_bad)
+            yield from _filter(stream.path, item, "not_example", _why_bad)
         else:
             yield item
 
@@ -67,7 +89,7 @@ def _why_bad(data: bytes) -> str | None:
     return None
 
 
-def filter_records(
+def _filter(
     path: str, batch: Batch, kind: str, reason: Callable[[bytes], str | None]
 ) -> Iterator[Batch | RecordError]:
     """Yields the good records of a batch, and an error for each bad one, in order.
@@ -102,3 +124,56 @@ def valid_records(
         for record in scan(path, max_record_bytes):
             if isinstance(record, Record):
                 yield record
+
+
+def check_images(record: bytes, checks: tuple[ImageCheck, ...]) -> str | None:
+    """Returns what is wrong with the images of a tf.Example; None if nothing is.
+
+    Missing features are not errors here: the schema decides about them.
+    """
+    features = parse(record).features.feature
+    for check in checks:
+        if check.feature not in features:
+            continue
+        feature = features[check.feature]
+        if feature.WhichOneof("kind") not in ("bytes_list", None):
+            return f"feature {check.feature!r} contains numbers, not encoded images"
+        for data in feature.bytes_list.value:
+            if reason := check_image(data, check):
+                return f"feature {check.feature!r}: {reason}"
+    return None
+
+
+def check_image(data: bytes, check: ImageCheck) -> str | None:
+    """Returns what is wrong with an encoded image, None if nothing is."""
+    name, header = image_format(data), image_header(data)
+    if name is None or name not in check.formats:
+        allowed = " or ".join(item.upper() for item in check.formats)
+        if name is not None:
+            return f"a {name.upper()} image, where {allowed} is allowed"
+        first = data[:8].hex(" ") or "none, it is empty"
+        shown = "" if check.is_sensitive else f"; its first bytes: {first}"
+        return f"not a {allowed} image{shown}"
+    kind = f"a {name.upper()} image"
+    if header is None or not header.channels:
+        return f"{kind} that does not decode: its header cannot be read"
+    if reason := _beyond_limits(header, check):
+        return f"{kind} {reason}"
+    if why := why_undecodable(data, check.decoded_channels):
+        what = f"{kind} that does not decode with channels={check.decoded_channels}"
+        return what if check.is_sensitive else f"{what}: {why}"
+    return None
+
+
+def _beyond_limits(header: ImageHeader, check: ImageCheck) -> str | None:
+    width, height = header.width, header.height
+    size = f"of {width:,} x {height:,} pixels"
+    if min(width, height) < check.min_side:
+        return f"{size}; the shortest side allowed is {check.min_side:,}"
+    if max(width, height) > check.max_side:
+        return f"{size}; the longest side allowed is {check.max_side:,}"
+    if width * height > check.max_pixels:
+        return f"{size}; at most {check.max_pixels:,} are allowed"
+    if check.channels not in (None, header.channels):
+        return f"with {header.channels} channels, not {check.channels}"
+    return None

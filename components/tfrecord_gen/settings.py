@@ -1,12 +1,13 @@
-"""Settings of an ingestion: its files, and the limits of records and images."""
+"""Settings of an ingestion: its files, their splits, limits of records and images."""
 
 from __future__ import annotations
 
+import hashlib
+from functools import cached_property
 from typing import Literal
 
 from pydantic import model_validator
 
-from components.tfrecord_gen.hash_splits import HashSplits
 from sluice.config_section import (
     Channels,
     Count,
@@ -23,6 +24,54 @@ SETTINGS, SPANS, SCHEDULE = "settings", "spans", "schedule"
 
 # Those that training decodes, as ``image_format`` names them.
 ImageFormat = Literal["png", "jpeg", "bmp", "gif"]
+_HASHED_KINDS = ("bytes_list", "int64_list")
+
+
+class HashSplits(Section):
+    """How many of the buckets that records are hashed into make up each split."""
+
+    train: Count
+    """Buckets of the split `train`."""
+    eval: Count
+    """Buckets of the split `eval`."""
+    test: Count | None = None
+    """Buckets of the split `test`. null: no test split."""
+    by: Text | None = None
+    """The feature whose values are hashed, so that records of the same patient or user
+    are never in two splits. null: the whole record is hashed."""
+
+    @cached_property
+    def buckets(self) -> dict[str, int]:
+        """The number of buckets of each split that there is."""
+        counts = {"train": self.train, "eval": self.eval, "test": self.test}
+        return {name: count for name, count in counts.items() if count}
+
+    def split_of(self, data: bytes) -> str:
+        """Returns the split of a record, a serialized tf.Example.
+
+        The hash is TFX's (tfx/components/example_gen/base_example_gen_executor.py), so
+        the splits are the same as ImportExampleGen's.
+
+        Raises:
+          LookupError: the feature ``by`` is missing, empty or of floats.
+        """
+        key = data if self.by is None else self._key(data)
+        bucket = int.from_bytes(hashlib.sha256(key).digest(), "big")
+        bucket %= sum(self.buckets.values())
+        for split, share in self.buckets.items():
+            if bucket < share:
+                return split
+            bucket -= share
+        raise AssertionError("buckets do not add up")
+
+    def _key(self, data: bytes) -> bytes:
+        feature = parse(data).features.feature.get(self.by)
+        kind = feature.WhichOneof("kind") if feature is not None else None
+        if kind not in _HASHED_KINDS or not getattr(feature, kind).value:
+            raise LookupError(
+                f"the record has no bytes and no int64 in the feature {self.by!r}"
+            )
+        return feature.SerializeToString(deterministic=True)
 
 
 class CompleteWhen(Section):
@@ -93,12 +142,6 @@ class Ingestion(Section):
     max_record_bytes: int = MAX_RECORD_BYTES
     window: int = 1
     complete_when: CompleteWhen = CompleteWhen.model_construct()
-
-    @model_validator(mode="after")
-    def _has_splits(self) -> Ingestion:
-        if not self.patterns or (self.hash_splits is None) == ("" in self.patterns):
-            raise ValueError('patterns by split, or one under "" and hash_splits')
-        return self
 
     @property
     def split_names(self) -> list[str]:

@@ -83,8 +83,8 @@ class ShardWriter:
         self._file, self._records, self._bytes = None, 0, 0
 
 
-def name_shards(split: str, folder: str, parts: Iterable[Part]) -> int:
-    """Renames the parts of a split to their final names; returns the number of shards.
+def name_shards(split: str, folder: str, parts: Iterable[Part]) -> None:
+    """Renames the parts of a split to their final names.
 
     A split without records gets one empty shard, as in TFX.
     """
@@ -97,4 +97,3 @@ def name_shards(split: str, folder: str, parts: Iterable[Part]) -> int:
     for index, path in enumerate(paths):
         name = f"data_tfrecord-{index:05d}-of-{len(paths):05d}.gz"
         storage_for(folder).rename(path, os.path.join(folder, name))
-    return len(paths)

@@ -8,9 +8,8 @@ from annotated_types import Ge, Le
 from pydantic import AfterValidator, BeforeValidator, StrictInt, model_validator
 
 from components.data_verdict.policy import SPLITS, DataPolicy
-from components.tfrecord_gen.hash_splits import HashSplits
-from components.tfrecord_gen.placeholders import SpanPattern
-from components.tfrecord_gen.settings import CompleteWhen, ImageLimits
+from components.tfrecord_gen.newest_spans import SpanPattern
+from components.tfrecord_gen.settings import CompleteWhen, HashSplits, ImageLimits
 from sluice.config_section import (
     Count,
     Directory,

@@ -253,7 +253,7 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
     from tfx.dsl.input_resolution.strategies import latest_artifact_strategy
     from tfx.types import Channel, standard_artifacts
 
-    from components.baseline_model.resolver_strategies import TrainedModel
+    from components.baseline_model.component import TrainedModel
 
     source = context.config.train.warm_start
     if source == "latest_blessed":
@@ -287,7 +287,7 @@ def _blessed_model(context: GraphContext) -> Arguments:
     from tfx.dsl.input_resolution.strategies import latest_blessed_model_strategy
     from tfx.types import Channel, standard_artifacts
 
-    from components.baseline_model.resolver_strategies import LatestUsableBlessedModel
+    from components.baseline_model.component import LatestUsableBlessedModel
 
     of_tfx = latest_blessed_model_strategy.LatestBlessedModelStrategy
     is_service = context.locations.is_service
@@ -340,7 +340,7 @@ def eval_config(evaluate: Evaluate, label: Label) -> Any:
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2
 
-    from components.evaluator.count_metrics import metric_configs
+    from components.evaluator import metric_configs
 
     classes, key = len(label.class_names), "probabilities"
     drawn, confusion = metric_configs(classes, key), "MultiClassConfusionMatrixPlot"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from components.tfrecord_gen.input_files import Window
+from components.tfrecord_gen.input_files import SpanChoice, Window
 from components.tfrecord_gen.newest_spans import NoFilesError, select_spans
-from components.tfrecord_gen.span_choice import SpanChoice
 from pipeline.config.config import Config
 from pipeline.graph.arguments import ingestion_of
 from sample_data import catalog

@@ -127,12 +127,12 @@ NODES = (
     ),
     Node(
         "DataGate",
-        "components.data_gate.component:DataGate",
+        "components.data_gate:DataGate",
         {"verdict": "DataVerdict.verdict"},
     ),
     Node(
         "AcceptData",
-        "components.accept_data.component:AcceptData",
+        "components.accept_data:AcceptData",
         {
             "statistics": "StatisticsGen.statistics",
             "quarantine": "TFRecordGen.quarantine",
@@ -176,7 +176,7 @@ NODES = (
     ),
     Node(
         "Evaluator",
-        "components.evaluator.component:Evaluator",
+        "components.evaluator:Evaluator",
         {
             "examples": "TFRecordGen.examples",
             "model": "Trainer.model",
@@ -184,7 +184,6 @@ NODES = (
             "schema": "ImportSchemaGen.schema",
         },
         arguments.of_evaluator,
-        code=lambda config: ("components.evaluator.count_metrics",),
     ),
     Node(
         "ModelVerdict",

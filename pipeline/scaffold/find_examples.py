@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.errors import UsageError, did_you_mean
-from sluice.storage.file_pattern import FilePattern, PatternError
+from sluice.storage.file_pattern import FilePattern
 from sluice.storage.storage import is_remote
 
 _SPECIAL = re.compile(r"[*?\[{]")
@@ -70,11 +70,7 @@ def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFile
         start = "" if folder == "." else f"{folder}/"
         matching = [path for path in everything if path.startswith(start)]
     else:
-        try:
-            asked, parsed = below, FilePattern.parse(below)
-        except PatternError as error:
-            what = f"the pattern {pattern!r} is invalid: {error}"
-            raise UsageError(what) from error
+        asked, parsed = below, FilePattern.parse(below)
         matching = [path for path in everything if parsed.takes(path)]
     files = [path for path in matching if _may_hold_records(path)]
     if not files:

@@ -142,14 +142,12 @@ def _reasons(found: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
 
 def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:
     rows = [
-        [item["kind"], item["path"], item["record"], item["offset"], item["reason"]]
+        [item["kind"], item["path"], item["number"], item["offset"], item["reason"]]
         for artifact in ingestion
         for item in artifact["first_errors"]
     ]
     for item in (item for artifact in ingestion for item in artifact["problems"]):
-        expected = f"expected {item['expected']}, found {item['actual']}"
-        reason = f"{item['what'].rstrip('.')}: {expected}"
-        rows.append([item["kind"], item["path"], None, None, reason])
+        rows.append([item["kind"], item["path"], None, None, item["what"]])
     if not rows:
         return None
     place = Column("File", code=True), numbers("Record"), numbers("Offset in bytes")

@@ -218,7 +218,7 @@ def still_accepted(
     """
     if not kind_of(kind).accepts_data:
         return True
-    from components.accept_data.data_baselines import holds
+    from components.data_baselines import holds
     from components.tfrecord_gen.report import Report
 
     try:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.span_choice import SpanChoice
+from components.tfrecord_gen.input_files import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config
 from pipeline.graph.custom_nodes import files_of, modules_of, reads_outside

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from components.tfrecord_gen.span_choice import SPANS_FILE, SPANS_PATH
+from components.tfrecord_gen.input_files import SPANS_FILE, SPANS_PATH
 from pipeline.config.config import Config
 from pipeline.config.serialize import write_stored_config
 from pipeline.graph.choose_spans import choose_spans

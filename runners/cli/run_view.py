@@ -130,7 +130,7 @@ def _predict_command(record: RunRecord) -> str | None:
     run_dir = Path(record.report_uri or "").parent
     if not any(push.uri for push in record.pushes):
         return None
-    from components.tfrecord_gen.span_choice import SPANS_FILE, SpanChoice
+    from components.tfrecord_gen.input_files import SPANS_FILE, SpanChoice
     from pipeline.config.serialize import read_stored_config
     from runners.cli.predict import predict_command
 

@@ -14,10 +14,9 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
 from tfx.orchestration.kubeflow.v2.pipeline_builder import DEFAULT_IMAGE_PATH_KEY
 
-from components.baseline_model.pushed_models import LOOK_UP
+from components.baseline_model.blessed_models import LOOK_UP
 from components.tfrecord_gen.settings import SCHEDULE, SPANS, Schedule
-from components.watermark.component import MARK, AdvanceWatermark
-from components.watermark.watermark import NEW_DATA
+from components.watermark import MARK, AdvanceWatermark
 from pipeline.config.cloud import Cloud
 from pipeline.config.config import Config
 from pipeline.graph.create_pipeline import create_pipeline
@@ -39,7 +38,7 @@ from runners.cloud.trainer_job import (
 )
 from runners.vertex.exit_handler import make_exit_handler
 from sluice.errors import ConfigError
-from sluice.node_kinds import NodeKind, kind_of
+from sluice.node_kinds import NEW_DATA, NodeKind, kind_of
 from sluice.storage import digest
 
 _KEY_LENGTH = 32

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from components.baseline_model.pushed_models import pin_baseline
-from components.tfrecord_gen.input_files import Window
-from components.tfrecord_gen.span_choice import SPANS_FILE, SpanChoice
+from components.baseline_model.blessed_models import pin_baseline
+from components.tfrecord_gen.input_files import SPANS_FILE, SpanChoice, Window
 from pipeline.config.config import Config
 from pipeline.graph.arguments import Locations
 from pipeline.graph.node_registry import INGESTION, SERVING_INGESTION

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from components.watermark.watermark import NEW_DATA
 from runners.cloud.spec import Task, read_spec
 from runners.local.node_end import add_results
 from sluice import errors
 from sluice.errors import ExitCode, GateError, SluiceError
 from sluice.mlmd_items import Artifact
+from sluice.node_kinds import NEW_DATA
 from sluice.record.parts import (
     FINISHED,
     Artifacts,

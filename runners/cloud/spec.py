@@ -70,8 +70,8 @@ class Task:
         name = "tfx.dsl.components.common.resolver"
         if self.executor.WhichOneof("spec") != "resolver":
             flags = dict(pairwise(self.executor.container.args))
-            path = flags.get("--executor_class_path", "")
-            name = re.split(r"\.(?:executor|component)\.", path)[0] + ".component"
+            module = flags.get("--executor_class_path", "").rpartition(".")[0]
+            name = re.sub(r"\.executor$", ".component", module)
         return find_kind(name) or NodeKind(self.id)
 
     @property

@@ -27,7 +27,7 @@ class LocalEngine:
 
     def run(self, plan: Plan, record: RunRecord, observer: Observer) -> None:
         """Runs the nodes and ends the record; see ``Engine.run``."""
-        from components.tfrecord_gen.span_choice import SPANS_FILE, SPANS_PATH
+        from components.tfrecord_gen.input_files import SPANS_FILE, SPANS_PATH
         from sluice import secrets
         from sluice.storage import atomic, stat_cache
         from sluice.workspace import Workspace

@@ -20,7 +20,7 @@ from sluice.errors import (
 from sluice.project import own_root
 from sluice.record.parts import ErrorRecord
 from sluice.storage.storage_errors import FULL, FULL_TEXTS
-from sluice.tfrecords.image_decoder import reason_in
+from sluice.tfrecords.images import reason_in
 
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"

@@ -19,7 +19,7 @@ from tfx.components.example_gen.utils import (
 from tfx.dsl.compiler import compiler
 from tfx.orchestration import data_types_utils, metadata
 
-from components.tfrecord_gen.driver import changed_files
+from components.tfrecord_gen.component import changed_files
 from components.tfrecord_gen.report import Report
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.arguments import local_locations
@@ -157,12 +157,7 @@ def _changes(store: Any, last: Any, cache: NodeCache, ingests: bool) -> Iterator
     inputs, before = what_counts(read, plain_properties(_that_ran(store, last)))
     report = _report_in(outputs) if ingests else None
     if report is not None:
-        files = changed_files(cache.properties, report)
-        yield from files
-        key = FINGERPRINT_PROPERTY_NAME
-        if before.get(key) != now.get(key) and not files:
-            # Neither is in the report.
-            yield "data: a manifest has changed, or times of files in a bucket"
+        yield from changed_files(cache.properties, report)
         for properties in (before, now):
             for name in _DATA_PROPERTIES:
                 properties.pop(name, None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.span_choice import SPANS_FILE, SpanChoice
+from components.tfrecord_gen.input_files import SPANS_FILE, SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import (
     plain_config,

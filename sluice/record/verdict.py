@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -36,7 +35,7 @@ class Check:
         gates without a policy.
       policy: the line of the config that says so, such as ``validate.rules[2]: warn``.
       kind: what is missed, such as ``new_value``; see
-        ``components.data_verdict.anomaly_kind``.
+        ``components.data_verdict.policy``.
       feature: the feature that it is about.
       examples: where it was seen, such as a file and a record's number; at most five.
       comparison: ``>=`` or ``<=``, of a number as limit; None for a limit in words.
@@ -159,38 +158,6 @@ class Verdict:
         """
         content = storage_for(directory).read(os.path.join(directory, VERDICT_FILE))
         return cls.from_dict(json.loads(content))
-
-
-def as_text(rows: Sequence[Check]) -> str:
-    """Returns the rows as a plain table, for logs and text files.
-
-    The examples of a row stand below the table, under its first two columns.
-    """
-    header = ("check", "slice", "limit", "baseline", "actual", "result", "why")
-    table = [header] + [
-        (
-            row.check,
-            row.slice,
-            cell(row.limit_text),
-            cell(row.baseline),
-            cell(row.actual),
-            row.result,
-            f"{row.why} ({row.policy})" if row.policy else row.why,
-        )
-        for row in rows
-    ]
-    widths = [max(len(line[i]) for line in table) for i in range(len(header))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
-        ).rstrip()
-        for line in table
-    ]
-    for row in rows:
-        if row.examples:
-            lines += ["", f"{row.check}, {row.slice}:"]
-            lines += [f"  {example}" for example in row.examples]
-    return "\n".join(lines)
 
 
 def cell(value: float | str | None) -> str:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from sluice.errors import ConfigError
+
 _PLACEHOLDER = re.compile(r"\{([A-Z]+)(?::([1-9][0-9]*))?\}", re.ASCII)
 _ANY_DIGITS = "1,18"  # ML Metadata has 64-bit integers.
 _DATE_DIGITS = {"YYYY": 4, "MM": 2, "DD": 2}
@@ -22,18 +24,11 @@ _NO_MANIFEST = r"(?!manifest\.json\Z)"
 _NOT_HIDDEN = r"(?![._])"
 
 
-class PatternError(ValueError):
-    """A pattern is invalid.
+class PatternError(ConfigError):
+    """A pattern, or a part of one, is invalid."""
 
-    Attributes:
-      expected: the expected form.
-      actual: the wrong part; None for the whole pattern.
-    """
-
-    def __init__(self, expected: str, actual: str | None = None) -> None:
-        self.expected = expected
-        self.actual = actual
-        super().__init__(f"expected {expected}")
+    def __init__(self, part: str, expected: str) -> None:
+        super().__init__(f"the pattern {part!r} is invalid", expected=expected)
 
 
 @dataclass(frozen=True)
@@ -95,7 +90,7 @@ class FilePattern:
         """
         names = [name for name in text.split("/") if name not in ("", ".")]
         if text.startswith("/") or "://" in text or text.endswith("/") or not names:
-            raise PatternError("a path of files, relative to the data's directory")
+            raise PatternError(text, "a path of files, relative to data.dir")
         return cls(text, tuple(Segment(name, _regex(name)) for name in names))
 
     @property
@@ -120,7 +115,7 @@ class FilePattern:
 def _regex(name: str) -> re.Pattern[str] | None:
     """Returns the regex of one name of a pattern; None for a literal name."""
     if "**" in name:
-        raise PatternError("* for the names in one folder", "**")
+        raise PatternError(name, "* for the names in one folder")
     parts = [_part(token) for token in _TOKEN.findall(name)]
     literal = "".join(re.escape(token) for token in name)
     if "".join(parts) == literal:
@@ -130,8 +125,8 @@ def _regex(name: str) -> re.Pattern[str] | None:
         return re.compile(guard + "".join(parts), re.ASCII | re.DOTALL)
     except re.error as error:
         if "redefinition" in str(error):
-            raise PatternError("each placeholder once") from error
-        raise PatternError("a set of characters such as [0-9]") from error
+            raise PatternError(name, "each placeholder once") from error
+        raise PatternError(name, "a set of characters such as [0-9]") from error
 
 
 def _part(token: str) -> str:
@@ -154,6 +149,5 @@ def _placeholder(token: str) -> str:
         return f"(?P<{name}>[0-9]{{{_DATE_DIGITS[name]}}})"
     if name in ("SPAN", "VERSION"):
         return f"(?P<{name}>[0-9]{{{digits or _ANY_DIGITS}}})"
-    raise PatternError(
-        "{SPAN}, {SPAN:2}, {YYYY}, {MM}, {DD}, {VERSION} or {VERSION:2}", token
-    )
+    expected = "{SPAN}, {SPAN:2}, {YYYY}, {MM}, {DD}, {VERSION} or {VERSION:2}"
+    raise PatternError(token, expected)

@@ -9,8 +9,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
-import google_crc32c
-
 from sluice.storage.storage import storage_for
 from sluice.storage.storage_errors import explain_unreadable
 from sluice.tfrecords.frame_encoding import HEADER, length_of
@@ -37,7 +35,6 @@ class InputStream:
       lost_bytes: decompressed size of what was not read, estimated by the ratio so far.
       size_bytes: the file's bytes so far.
       content_bytes: decompressed bytes so far.
-      content_crc32c: their CRC-32C.
     """
 
     def __init__(
@@ -49,7 +46,7 @@ class InputStream:
         self.path = path
         self.damage: str | None = None
         self.lost_bytes = self.size_bytes = 0
-        self.content_bytes = self.content_crc32c = 0
+        self.content_bytes = 0
         self._tees = tees
         with explain_unreadable(path):
             self._file: IO[bytes] = storage_for(path).open(
@@ -77,7 +74,6 @@ class InputStream:
         chunks = self._chunks()
         for block in self._inflate(chunks) if self.compression == "gzip" else chunks:
             self.content_bytes += len(block)
-            self.content_crc32c = google_crc32c.extend(self.content_crc32c, block)
             yield block
 
     def _chunks(self) -> Iterator[bytes]:

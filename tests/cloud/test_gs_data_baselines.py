@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.accept_data.data_baselines import (
+from components.data_baselines import (
     Entry,
     Identity,
     find_data_baseline,

@@ -6,7 +6,7 @@ import time
 import pytest
 from fake_vertex import CUT, LOST
 
-from components.tfrecord_gen.span_choice import SpanChoice
+from components.tfrecord_gen.input_files import SpanChoice
 from pipeline.config.load import load_config
 from runners.cli import submit as operations
 from runners.cli.lineage import find_lineage

@@ -100,7 +100,7 @@ class Evaluations:
         from tfx.dsl.components.base import base_beam_executor
         from tfx.types import standard_artifacts
 
-        from components.evaluator.component import Executor
+        from components.evaluator import Executor
         from pipeline.graph.arguments import LOCAL_BEAM_ARGS
 
         number = next(self._numbers)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from components.data_gate.executor import stop_unless_passed
+from components.data_gate import stop_unless_passed
 from sluice.errors import DataError, ExitCode
 from sluice.record.verdict import Check, Verdict
 

@@ -247,9 +247,9 @@ def test_the_cloud_ingests_the_files_chosen_at_submission(tmp_path, patterns):
     """Found: only spans were pinned; of other data the newest was trained on."""
     from tfx.orchestration import data_types
 
+    from components.tfrecord_gen.input_files import SpanChoice
     from components.tfrecord_gen.newest_spans import select_spans
     from components.tfrecord_gen.settings import Ingestion
-    from components.tfrecord_gen.span_choice import SpanChoice
 
     base, stored = tmp_path / "trips", tmp_path / "spans.json"
     folder = "span-1/" if patterns == SPLITS else ""
@@ -273,8 +273,8 @@ def test_the_cloud_ingests_the_files_chosen_at_submission(tmp_path, patterns):
 
 
 def test_a_scheduled_run_marks_data_that_is_not_new(tmp_path):
+    from components import watermark
     from components.tfrecord_gen.settings import Schedule
-    from components.watermark import watermark
 
     base, mark = tmp_path / "trips", str(tmp_path / "state" / "mark.json")
     (tmp_path / "state").mkdir()

@@ -11,8 +11,8 @@ def test_the_data_of_a_complete_run_is_recorded(tmp_path):
     from kfp.pipeline_spec import pipeline_spec_pb2
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils
 
-    from components.watermark import watermark
-    from components.watermark.component import Executor
+    from components import watermark
+    from components.watermark import Executor
 
     mark = str(tmp_path / "mark.json")
     given = pipeline_spec_pb2.ExecutorInput()

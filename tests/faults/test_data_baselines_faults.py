@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from components.accept_data.data_baselines import (
+from components.data_baselines import (
     RECORD_FILE,
 )
 

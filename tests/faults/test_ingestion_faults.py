@@ -23,7 +23,7 @@ FILES = 4
 RECORDS = 20_000
 # As in a node's process: SIGTERM stops it, and images are checked.
 NODE = """
-import sys
+import os, sys
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.settings import ImageCheck, Ingestion
 from components.tfrecord_gen.input_files import SourceFile, Window
@@ -31,7 +31,9 @@ from sluice import interrupt
 
 interrupt.listen()
 out, *paths = sys.argv[1:]
-files = tuple(SourceFile(path, "train") for path in paths)
+files = tuple(
+    SourceFile(path, "train", size_bytes=os.path.getsize(path)) for path in paths
+)
 folders = {"train": f"{out}/Split-train"}
 images = (ImageCheck(feature="image"),)
 settings = Ingestion(base="", patterns={"train": "*"}, images=images)

@@ -6,7 +6,7 @@ import gzip
 import os
 import struct
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from components.tfrecord_gen.ingest import ingest
@@ -73,7 +73,8 @@ class Room:
         hashed = "hash_splits" in settings
         patterns = {"": "*"} if hashed else dict.fromkeys(splits, "*")
         asked = Ingestion(base=self.base, patterns=patterns, **settings)
-        window = Window(self.base, patterns, tuple(files), skipped=skipped)
+        sized = [replace(f, size_bytes=_size(f.path)) for f in files]
+        window = Window(self.base, patterns, tuple(sized), skipped=skipped)
         folders = {split: f"{self.out}/Split-{split}" for split in splits}
         report = ingest(asked, window, folders, f"{self.out}/quarantine", workers)
         assert Report.load(f"{self.out}/quarantine") == report
@@ -90,6 +91,11 @@ class Room:
 
     def quarantine(self):
         return _read(f"{self.out}/quarantine/quarantine.tfrecord.gz")
+
+
+def _size(path):
+    storage = storage_for(path)
+    return storage.stat(path).size_bytes if storage.exists(path) else 0
 
 
 def _read(path):
@@ -201,7 +207,7 @@ def check_damage(room, damage, content):
     assert damage.lost in (None, report.lost_bytes)
     (error,) = report.first_errors
     place = path, damage.record, damage.offset
-    assert (error.path, error.record, error.offset) == place
+    assert (error.path, error.number, error.offset) == place
     (aside,) = room.quarantine()
     features = parse(aside).features.feature
     texts = [

@@ -25,7 +25,6 @@ def a_file(
         split=split,
         size_bytes=path.stat().st_size,
         sha256=digest.of_file(path),
-        compression="none",
         records=len(records),
         quarantined=0,
         lost_bytes=0,
@@ -39,7 +38,6 @@ def a_report(*files: FileReport, **fields: Any) -> Report:
         "records": 100,
         "quarantined": 0,
         "lost_bytes": 0,
-        "bytes": 1000,
         "corrupt_fraction": 0.0,
     }
     return Report(files, **(known | fields))

@@ -126,7 +126,7 @@ def _documents(taxi, features, slices):
 
 def _ingestion(taxi):
     file = {"span": 1, "version": None, "size_bytes": 1000, "records": 100}
-    error = {"record": 3, "offset": 70, "kind": "checksum", "reason": "it is wrong"}
+    error = {"number": 3, "offset": 70, "kind": "checksum", "reason": "it is wrong"}
     files = [
         {"path": f"/data/{name}-0", "split": name, "quarantined": 1, **file}
         for name in SPLITS

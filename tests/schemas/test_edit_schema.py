@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.anomaly_kind import anomaly_kind
+from components.data_verdict.schema_rows import anomaly_kind
 from sample_data.tf_example import encode
 from schemas.data_statistics import compute_statistics, import_tfdv
 from schemas.edit_schema import ACCEPTABLE, accept_change, edit_text, schema_text

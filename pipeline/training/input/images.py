@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from pipeline.config.features import Image
-from sluice.tfrecords.image_decoder import decode_image
+from sluice.tfrecords.images import decode_image
 
 
 def decode_images(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
-from components.accept_data.data_baselines import (
+from components.data_baselines import (
     RECORD_FILE,
     Entry,
     Identity,
@@ -18,7 +18,7 @@ from components.accept_data.data_baselines import (
     read_entry,
     write_entry,
 )
-from components.tfrecord_gen.report import Report, SplitReport
+from components.tfrecord_gen.report import Report
 from sluice.errors import DataError
 from sluice.storage.storage import Storage
 from tests.kit.ingestion_reports import a_file, a_report
@@ -113,7 +113,7 @@ def test_a_damaged_entry_is_named(tmp_path, damaged):
 
 def _report(folder: Path, *names: str, train: int = 12, **fields: Any) -> Report:
     files = [a_file(folder / name, [{"x": [name.encode()]}]) for name in names]
-    return a_report(*files, splits={"train": SplitReport(train, 1)}, **fields)
+    return a_report(*files, splits={"train": train}, **fields)
 
 
 def test_the_identity_is_the_content(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from components.baseline_model.pushed_models import (
+from components.baseline_model.blessed_models import (
     LOOK_UP,
     NO_BASELINE,
     find_baseline,
@@ -132,7 +132,7 @@ def test_a_change_against_a_lost_baseline_fails_the_gate(evaluations, tmp_path):
     values = {"settings": settings.model_dump_json()}
     titles = {"verdict": "components.ModelVerdict", "blessing": "tfx.ModelBlessing"}
     inputs = {"artifacts": artifacts, "parameterValues": values}
-    executor = "components.model_verdict.executor.Executor"
+    executor = "components.model_verdict.component.Executor"
     blessing = _run(tmp_path, executor, inputs, titles)["blessing"]
     assert blessing["metadata"]["blessed"] == 0
     # Found: a hashed number, so that round two said "no baseline yet". The resolver's

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.tf
 def test_the_served_model_or_the_one_trained_last_is_found(tmp_path):
     from tfx.types import standard_artifacts
 
-    from components.baseline_model.resolver_strategies import TrainedModel
+    from components.baseline_model.component import TrainedModel
 
     serving, models = tmp_path / "serving", []
     for number in (1, 2, 3):

@@ -11,7 +11,6 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from components.data_verdict.policy import Policy, Settings
-from components.tfrecord_gen.report import SplitReport
 from sample_data.tf_example import encode
 from sluice.record.verdict import Verdict
 from tests.kit.ingestion_reports import a_file, a_report
@@ -113,8 +112,7 @@ class Workbench:
         """Returns the verdict; a split that is not given is good."""
         from tfx.orchestration.portable import data_types
 
-        from components.data_verdict.driver import Driver
-        from components.data_verdict.executor import Executor
+        from components.data_verdict.component import Driver, Executor
 
         self.count += 1
         self.folder = self.root / f"run-{self.count}"
@@ -150,7 +148,7 @@ class Workbench:
 
     def accept(self) -> None:
         """Accepts what was judged last."""
-        from components.accept_data.executor import Executor
+        from components.accept_data import Executor
 
         Executor().Do(self.inputs, {}, self.properties)
 
@@ -175,7 +173,7 @@ class Workbench:
             a_file(folder / f"{split} 0.tfrecord", given, split)
             for split, given in records.items()
         ]
-        splits = {split: SplitReport(len(given), 1) for split, given in records.items()}
+        splits = {split: len(given) for split, given in records.items()}
         report = a_report(*files, splits=splits, spans=spans)
         _write(folder / "q" / "report.json", report.to_json())
         _write(folder / "schema" / "schema.pbtxt", str(schema).encode())

@@ -10,9 +10,10 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from components.data_verdict import search_records
 from components.data_verdict.search_records import add_examples
-from components.tfrecord_gen.hash_splits import HashSplits
 from components.tfrecord_gen.report import FileReport
+from components.tfrecord_gen.settings import HashSplits
 from sample_data.tf_example import encode
 from sluice.record.verdict import Check
 from tests.kit.ingestion_reports import a_file, a_report
@@ -84,7 +85,7 @@ def test_a_record_that_breaks_the_schema_is_found(
     assert _find([file], _row(kind, feature)) == [[f"{file.path}, record 2: {shown}"]]
 
 
-def test_the_search_ends_after_five_examples_of_the_split(tmp_path):
+def test_the_search_ends_after_five_examples_of_the_split(tmp_path, monkeypatch):
     files = [
         a_file(tmp_path / "eval", [BAD] * 3, "eval"),
         a_file(tmp_path / "train-0", [GOOD, *[BAD] * 4]),
@@ -95,7 +96,8 @@ def test_the_search_ends_after_five_examples_of_the_split(tmp_path):
         *(f"{files[1].path}, record {number}" for number in (2, 3, 4, 5)),
         f"{files[2].path}, record 1",
     ]
-    assert _find(files, _row(), max_seconds=-1) == [[]]
+    monkeypatch.setattr(search_records, "MAX_SECONDS", -1)
+    assert _find(files, _row()) == [[]]
 
 
 def test_values_of_a_sensitive_feature_are_withheld(tmp_path):

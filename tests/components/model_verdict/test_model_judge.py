@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from components.model_verdict.baseline_summary import BaselineSummary, SkippedModel
-from components.model_verdict.judge import judge, slice_name
+from components.model_verdict.judge import (
+    BaselineSummary,
+    SkippedModel,
+    judge,
+    slice_name,
+)
 from components.model_verdict.read_evaluation import Evaluation
 from components.model_verdict.threshold import Change, Settings, Threshold
 from sluice.record.verdict import Check, Verdict

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.tfrecord_gen.check_images import check_image, check_images
+from components.tfrecord_gen.scan import check_image, check_images
 from components.tfrecord_gen.settings import ImageCheck
 from sample_data.tf_example import encode
 

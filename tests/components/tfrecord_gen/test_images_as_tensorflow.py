@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from components.tfrecord_gen.check_images import check_image
+from components.tfrecord_gen.scan import check_image
 from components.tfrecord_gen.settings import ImageCheck, ImageFormat
 from pipeline.config import features
-from sluice.tfrecords.image_decoder import CHANNELS
+from sluice.tfrecords.images import CHANNELS
 
 pytestmark = pytest.mark.tf
 

@@ -10,12 +10,15 @@ from threading import Event
 
 import pytest
 
-from components.tfrecord_gen.input_files import check_staleness
-from components.tfrecord_gen.newest_spans import NoFilesError, select_spans
-from components.tfrecord_gen.placeholders import SpanPattern
+from components.tfrecord_gen.input_files import SPANS_PATH, SpanChoice, check_staleness
+from components.tfrecord_gen.newest_spans import (
+    NoFilesError,
+    SpanPattern,
+    select_spans,
+    window_of,
+)
 from components.tfrecord_gen.settings import CompleteWhen, Ingestion
-from components.tfrecord_gen.span_choice import SPANS_PATH, SpanChoice, window_of
-from sluice.errors import ConfigError, DataError, UsageError, WorkspaceError
+from sluice.errors import ConfigError, DataError
 
 pytestmark = pytest.mark.unit
 
@@ -167,17 +170,11 @@ def test_why_nothing_is_selected(tmp_path, names, patterns, error, says):
         select(tmp_path, patterns, complete_when=MARKED)
 
 
-def test_a_pipe_and_a_broken_link_are_rejected(tmp_path):
+def test_a_pipe_is_no_file(tmp_path):
+    """Opening it would block until there is a writer."""
     touch(tmp_path, "1/a")
-    os.mkfifo(tmp_path / "1" / "_pipe")
-    assert chosen(select(tmp_path, "{SPAN}/*")) == ["train 1/a"]
-    os.symlink("nowhere", tmp_path / "1" / "b")
-    with pytest.raises(UsageError, match="No such file"):
-        select(tmp_path, "{SPAN}/*")
-    os.unlink(tmp_path / "1" / "b")
     os.mkfifo(tmp_path / "1" / "pipe")
-    with pytest.raises(UsageError, match="no regular file"):
-        select(tmp_path, "{SPAN}/*")
+    assert chosen(select(tmp_path, "{SPAN}/*")) == ["train 1/a"]
 
 
 def test_a_window_never_contains_part_of_a_span(tmp_path):
@@ -265,9 +262,6 @@ def test_a_node_takes_the_files_chosen_for_its_run(tmp_path, stored, monkeypatch
     assert [f.span for f in window_for(data, f"{DAY}/part-0").files] == [19_725, 19_726]
     monkeypatch.delenv(SPANS_PATH)
     assert len(window_for(data).files) == 3
-    with pytest.raises(WorkspaceError, match="spans of the run are damaged"):
-        (tmp_path / "spans.json").write_text("{")
-        window_for(data, spans=str(tmp_path / "spans.json"))
 
 
 @pytest.mark.parametrize(
@@ -315,7 +309,7 @@ def test_a_segment_matches(pattern, name, digits):
         ("{YYYY}/{MM}/x", "{YYYY}, {MM} and {DD}"),
         (f"{DAY}/{{SPAN}}", "{SPAN}, or"),
         ("v{VERSION}/x", "{VERSION} only with them"),
-        ("{HH}/x", r"{SPAN}, {SPAN:2}.*\n.*{HH}"),
+        ("{HH}/x", "'{HH}' is invalid"),
         ("[z-a]", "a set of characters"),
         ("**/train-*", r"\* for the names in one folder"),
         ("span-{SPAN}/", "a path of files"),

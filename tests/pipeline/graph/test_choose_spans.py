@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pipeline.config.config import Config
@@ -31,7 +33,7 @@ def test_the_files_of_each_split_and_of_serving(tmp_path):
     (tmp_path / "train-2").symlink_to(tmp_path / "train-0")
     windows = choose_spans(_config(tmp_path, serving="requests-*")).windows
     assert {
-        name: [(file.split, window.relative(file)) for file in window.files]
+        name: [(file.split, Path(file.path).name) for file in window.files]
         for name, window in windows.items()
     } == {
         "data": [

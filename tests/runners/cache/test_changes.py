@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from components.model_verdict.baseline_summary import BaselineSummary, SkippedModel
+from components.model_verdict.judge import BaselineSummary, SkippedModel
 from runners.cache.changes import input_changes, package_changes, property_changes
 from sluice.mlmd_items import Artifact
 from sluice.node_kinds import ABOUT_BASELINE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 EXECUTORS = {
-    "DataVerdict": "components.data_verdict.executor.Executor",
-    "DataGate": "components.data_gate.executor.Executor",
+    "DataVerdict": "components.data_verdict.component.Executor",
+    "DataGate": "components.data_gate.Executor",
     "Trainer": "tfx.components.trainer.executor.GenericExecutor",
     "Pusher": "components.pusher.executor.Executor",
     "Report": "runners.cloud.exit_handler.report_Executor",

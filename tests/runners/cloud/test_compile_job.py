@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from components.tfrecord_gen.input_files import SourceFile, Window
-from components.tfrecord_gen.span_choice import SpanChoice
+from components.tfrecord_gen.input_files import SourceFile, SpanChoice, Window
 from runners.cloud.job_inputs import job_parameters
 from runners.cloud.spec import read_spec
 from sluice.errors import ConfigError

@@ -39,7 +39,7 @@ def job():
     }
     schema = {"instanceSchema": "title: tfx.Examples\ntype: object\n"}
     made = {"artifacts": {"examples": {"artifactType": schema}}}
-    gate_path = "components.data_gate.executor.Executor"
+    gate_path = "components.data_gate.Executor"
     executors = {
         "Read": {"importer": {"artifactUri": {"runtimeParameter": "spans"}}},
         "Train": {"container": {"image": "image", "args": ["{{$}}"]}},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from components.baseline_model.blessed_models import RETIRED
-from components.model_verdict.baseline_summary import BaselineSummary
+from components.model_verdict.judge import BaselineSummary
 
 pytestmark = pytest.mark.tf
 
@@ -61,7 +61,7 @@ class History:
         from tfx.dsl.components.common.resolver import Resolver
         from tfx.types import Channel, standard_artifacts
 
-        from components.baseline_model.resolver_strategies import (
+        from components.baseline_model.component import (
             LatestUsableBlessedModel,
         )
 
@@ -85,7 +85,7 @@ class History:
 
     def told(self, used: str | None) -> BaselineSummary:
         """Returns what the model verdict says where a model is the baseline."""
-        from components.model_verdict.driver import summarize_baseline
+        from components.model_verdict.component import summarize_baseline
 
         ids = [self.models[used]["id"]] if used else []
         return summarize_baseline(self.foreign.store(), "foreign", [999], ids)

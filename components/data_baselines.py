@@ -116,10 +116,9 @@ def holds(store: str, report: Report) -> bool:
     Raises:
       OSError, ValueError: the store or an entry of the data cannot be read.
     """
-    counts = {split: item.records for split, item in report.splits.items()}
     own, storage = identify(report), storage_for(store)
     return any(
-        Entry.model_validate_json(storage.read(record)).splits == counts
+        Entry.model_validate_json(storage.read(record)).splits == report.splits
         for identity, record in _newest_first(store)
         if identity == own and storage.is_file(record)
     )

@@ -1,4 +1,6 @@
-"""TensorFlow's image decoder, as used in training, serving and ingestion.
+"""Headers of encoded images, and TensorFlow's decoder as training and serving use it.
+
+Format, size and channels are read from the header by Pillow, without decoding.
 
 Only TensorFlow's decoder tells whether an image can be trained on: Pillow reads BMPs
 that TensorFlow rejects, and fills in missing rows of a PNG.
@@ -7,10 +9,11 @@ that TensorFlow rejects, and fills in missing rows of a PNG.
 from __future__ import annotations
 
 import functools
+import io
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 # Channels that each format decodes to. Exceptions: a BMP of 1, 4 or 16 bits per pixel
 # does not decode, a CMYK JPEG decodes to 3 only.
@@ -21,7 +24,58 @@ CHANNELS: Mapping[str, tuple[int, ...]] = {
     "gif": (3,),
 }
 
+_MAGIC = {
+    b"\x89PNG\r\n\x1a\n": "png",
+    b"\xff\xd8\xff": "jpeg",
+    b"BM": "bmp",
+    b"GIF8": "gif",
+}
+# Modes that decode to another number of channels than they have bands.
+_CHANNELS = {"P": 3, "CMYK": 3}
+
 _PLACE = re.compile(r"\{\{.*?\}\}\s*")
+
+
+class ImageHeader(NamedTuple):
+    """Header of an encoded image; numbers are 0 if it cannot be read.
+
+    Attributes:
+      format: ``png``, ``jpeg``, ``gif``, ``bmp`` or ``webp``.
+      channels: 1 gray, 2 gray and alpha, 3 RGB, palette or CMYK, 4 RGBA.
+    """
+
+    format: str
+    width: int
+    height: int
+    channels: int
+
+
+def image_format(data: bytes) -> str | None:
+    """Returns ``png``, ``jpeg``, ``bmp``, ``gif`` or ``webp``; None for any other.
+
+    ``bmp`` may be wrong: its magic number is only "BM".
+    """
+    for magic, name in _MAGIC.items():
+        if data.startswith(magic):
+            return name
+    return "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+
+
+def image_header(data: bytes) -> ImageHeader | None:
+    """Returns the header; None if the bytes are no image of a known format."""
+    name = image_format(data)
+    if name is None:
+        return None
+    from PIL import Image
+
+    # Pillow would refuse to open a large image; what is read goes through limits.
+    Image.MAX_IMAGE_PIXELS = None
+    try:
+        image = Image.open(io.BytesIO(data), formats=[name])
+    except Exception:  # Pillow raises nearly anything for a damaged image.
+        return None if name == "bmp" else ImageHeader(name, 0, 0, 0)
+    channels = _CHANNELS.get(image.mode, len(image.getbands()))
+    return ImageHeader(name, *image.size, 3 if name == "gif" else channels)
 
 
 def decode_image(data: Any, channels: int) -> Any:

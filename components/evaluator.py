@@ -1,4 +1,6 @@
-"""TFMA metrics that count: examples per class, and predictions by probability.
+"""The ``Evaluator`` node: TFX's component, and two metrics of our own that count.
+
+The metrics count examples per class, and predictions by probability.
 
 TFMA's own metrics count one class against the rest, with a pass over the predictions
 per class; its plots fail for two classes on an example without a label, and their
@@ -17,11 +19,39 @@ import apache_beam as beam
 import numpy as np
 from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.metrics import metric_types
+from tfx.components.evaluator import component, executor
+from tfx.dsl.components.base import executor_spec
 
+from components.artifacts import Artifacts, without_absent
 from components.model_verdict.threshold import EXAMPLES_PER_CLASS
 
 PREDICTION_HISTOGRAM = "prediction_histogram"
 BUCKETS = 100
+
+
+class Executor(executor.Executor):
+    """TFX's executor, for which a baseline that stands for none is left out."""
+
+    def Do(
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
+    ) -> None:
+        super().Do(without_absent(input_dict), output_dict, exec_properties)
+
+
+class Evaluator(component.Evaluator):
+    """TFX's Evaluator; inputs, outputs and parameters are TFX's own.
+
+    Example::
+
+        evaluator = Evaluator(
+            examples=example_gen.outputs["examples"],
+            model=trainer.outputs["model"],
+            baseline_model=resolver.outputs["model"],
+            eval_config=eval_config,
+        )
+    """
+
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
 
 class _CountMetric(metric_types.Metric):
@@ -77,53 +107,39 @@ def metric_configs(classes: int, prediction_key: str) -> list[dict[str, str]]:
 
 
 # TFMA passes only the parameters that a function names.
-_Names = Sequence[str] | None
-
-
 def _count_classes(
-    classes: int, name: str, model_names: _Names = None, output_names: _Names = None
+    classes: int, name: str, model_names: Sequence[str] = ("",)
 ) -> list[metric_types.MetricComputation]:
     combiner = functools.partial(_CountClasses, shape=classes)
-    return _computations(name, combiner, model_names, output_names)
+    return _computations(name, combiner, model_names)
 
 
 def _count_predictions(
-    prediction_key: str,
-    name: str,
-    model_names: _Names = None,
-    output_names: _Names = None,
+    prediction_key: str, name: str, model_names: Sequence[str] = ("",)
 ) -> list[metric_types.MetricComputation]:
     combiner = functools.partial(_CountPredictions, prediction_key=prediction_key)
-    return _computations(name, combiner, model_names, output_names)
+    return _computations(name, combiner, model_names)
 
 
 def _computations(
-    name: str, combiner: Any, model_names: _Names, output_names: _Names
+    name: str, combiner: Any, model_names: Sequence[str]
 ) -> list[metric_types.MetricComputation]:
-    """Returns one computation per model and output."""
+    """Returns one computation per model."""
     wanted: Any = {constants.LABELS_KEY: {}, constants.PREDICTIONS_KEY: {}}
+    inputs = metric_types.StandardMetricInputsPreprocessor(
+        include_filter=wanted, include_default_inputs=False
+    )
     return [
-        metric_types.MetricComputation(
-            keys=[key],
-            preprocessors=[
-                metric_types.StandardMetricInputsPreprocessor(
-                    include_filter=wanted, include_default_inputs=False
-                )
-            ],
-            combiner=combiner(key),
-        )
-        for model_name in model_names or [""]
-        for output_name in output_names or [""]
-        for key in [metric_types.MetricKey(name, model_name, output_name)]
+        metric_types.MetricComputation([key], [inputs], combiner(key))
+        for key in (metric_types.MetricKey(name, model) for model in model_names)
     ]
 
 
 class _Count(beam.CombineFn):
-    """Counts examples of one model and output in an array."""
+    """Counts examples of one model in an array."""
 
     def __init__(self, key: metric_types.MetricKey, shape: Any) -> None:
         self._key = key
-        self._names = key.model_name, key.output_name
         self._shape = shape
 
     def create_accumulator(self) -> np.ndarray:
@@ -142,7 +158,7 @@ class _CountClasses(_Count):
     def add_input(
         self, mutable_accumulator: np.ndarray, element: Any, *_: Any, **__: Any
     ) -> np.ndarray:
-        labels = np.ravel(element.get_labels(*self._names))
+        labels = np.ravel(element.get_labels(self._key.model_name))
         known = labels[(labels >= 0) & (labels < self._shape)]
         np.add.at(mutable_accumulator, known.astype(np.int64), 1)
         return mutable_accumulator
@@ -156,10 +172,10 @@ class _CountPredictions(_Count):
     def add_input(
         self, mutable_accumulator: np.ndarray, element: Any, *_: Any, **__: Any
     ) -> np.ndarray:
-        predictions = element.get_predictions(*self._names)
+        predictions = element.get_predictions(self._key.model_name)
         if isinstance(predictions, Mapping):
             predictions = predictions.get(self._prediction_key)
-        (label, *_) = np.ravel(element.get_labels(*self._names)).tolist()
+        (label, *_) = np.ravel(element.get_labels(self._key.model_name)).tolist()
         values = np.ravel(predictions)
         if label < 0 or not np.isfinite(values).all():
             return mutable_accumulator

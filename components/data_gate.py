@@ -1,12 +1,16 @@
-"""Executor of ``DataGate``: raises an error with the failed rows of the verdict."""
+"""The ``DataGate`` node: fails if the data verdict has not passed; no outputs."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tfx.dsl.components.base import base_executor
+from tfx import types
+from tfx.dsl.components.base import base_component, base_executor, executor_spec
 from tfx.types import artifact_utils
+from tfx.types.component_spec import ChannelParameter, ComponentSpec
 
+from components import artifacts
+from components.artifacts import Artifacts
 from sluice.errors import GateError
 from sluice.record.verdict import Check, Verdict, cell
 from sluice.splits import SERVING
@@ -17,13 +21,10 @@ _TRIVIAL_LIMITS = ("none", "measured", "present")
 
 
 class Executor(base_executor.BaseExecutor):
-    """Executor of ``DataGate``."""
+    """Raises an error with the failed rows of the verdict."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Any]],
-        output_dict: dict[str, list[Any]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
         verdict = Verdict.load(artifact_utils.get_single_uri(input_dict["verdict"]))
         pipeline = self._context.pipeline_info if self._context else None
@@ -63,3 +64,36 @@ def _describe(row: Check) -> str:
     policy = f" ({row.policy})" if row.policy else ""
     example = f"; {row.examples[0]}" if row.examples else ""
     return f"{row.check}, {place}: {reason}{policy}{example}"
+
+
+class DataGateSpec(ComponentSpec):
+    """A verdict in, nothing out."""
+
+    PARAMETERS: dict = {}
+    INPUTS = {
+        "verdict": ChannelParameter(type=artifacts.DataVerdict),
+    }
+    OUTPUTS: dict = {}
+
+
+class DataGate(base_component.BaseComponent):
+    """Fails if the data verdict has not passed, so that nodes behind it do not run.
+
+    It has no outputs: nodes depend on it by ``add_upstream_node``.
+
+    Example::
+
+        gate = DataGate(verdict=verdict.outputs["verdict"])
+        transform.add_upstream_node(gate)
+    """
+
+    SPEC_CLASS = DataGateSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+
+    def __init__(self, verdict: types.BaseChannel) -> None:
+        """Declares the node.
+
+        Args:
+          verdict: output of DataVerdict.
+        """
+        super().__init__(DataGateSpec(verdict=verdict))

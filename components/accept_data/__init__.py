@@ -1,1 +1,0 @@
-"""Records accepted data in the baseline store, for comparison with later data."""

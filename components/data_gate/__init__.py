@@ -1,1 +1,0 @@
-"""Blocks the pipeline when the data verdict has not passed."""

@@ -1,1 +1,0 @@
-"""Evaluates models with TFMA, with two metrics of our own."""
