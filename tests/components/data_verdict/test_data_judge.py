@@ -132,7 +132,7 @@ def test_inconsistent_files_fail_by_kind():
     assert (first.kind, first.actual, first.why) == (
         "duplicate_shard",
         7,
-        "Twice, and 6 more",
+        "b-0 has the bytes of a",
     )
     assert first.examples[-1] == "and 2 more"
-    assert second.examples == ("c: expected 9 records, found 8",)
+    assert second.examples == ("c has 8 records",)

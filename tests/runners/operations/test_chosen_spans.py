@@ -92,7 +92,7 @@ def files_of(span):
 
 
 def names(window):
-    return [window.relative(file) for file in window.files]
+    return [file.path[len(window.base) + 1 :] for file in window.files]
 
 
 def run_with(engine, *, wait=False, observer=None, **options):
