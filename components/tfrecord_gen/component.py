@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,6 @@ from components.artifacts import Artifacts
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.input_files import Window, check_staleness, fingerprint
 from components.tfrecord_gen.newest_spans import window_of
-from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.settings import (
     SCHEDULE,
     SETTINGS,
@@ -134,30 +132,14 @@ class Driver(example_gen_driver.FileBasedDriver):
             **exec_properties,
             utils.SPAN_PROPERTY_NAME: newest.number if newest else 0,
             utils.VERSION_PROPERTY_NAME: newest.version if newest else None,
-            utils.FINGERPRINT_PROPERTY_NAME: fingerprint(_contents(window)),
+            utils.FINGERPRINT_PROPERTY_NAME: fingerprint(contents_of(window)),
         }
 
 
-def _contents(window: Window) -> dict[str, str]:
-    """Returns the contents of its files, by digests from a cache if the run has one."""
+def contents_of(window: Window) -> dict[str, str]:
+    """Returns a window's contents, with digests from a cache if the run has one."""
     memory = os.environ.get(DIGESTS_FILE)
     return window.contents(FileDigests(Path(memory)).of if memory else digest.of_file)
-
-
-def changed_files(properties: Mapping[str, Any], before: Report) -> list[str]:
-    """Returns a line for each file or manifest that is new, gone or changed.
-
-    Args:
-      properties: exec properties of the node, as set by its driver.
-      before: report of the ingestion.
-    """
-    old, new = before.contents, _contents(window_of(properties))
-    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    return [
-        f"file {name} "
-        + ("is new" if name not in old else "changed" if name in new else "is gone")
-        for name in sorted(names)
-    ]
 
 
 class TFRecordGenSpec(ComponentSpec):

@@ -65,6 +65,9 @@ class HashSplits(Section):
         raise AssertionError("buckets do not add up")
 
     def _key(self, data: bytes) -> bytes:
+        # Not above: a config needs no protobuf, 0.01 s of every command.
+        from sluice.tfrecords.parse_tf_example import parse
+
         feature = parse(data).features.feature.get(self.by)
         kind = feature.WhichOneof("kind") if feature is not None else None
         if kind not in _HASHED_KINDS or not getattr(feature, kind).value:

@@ -30,10 +30,17 @@ def property_changes(
     was, now_is = old.pop(PROPERTY, None), new.pop(PROPERTY, None)
     if isinstance(was, Mapping) and isinstance(now_is, Mapping):
         for key, kind in (("code", "code"), ("files", "file")):
-            for name, *values in _differences(was.get(key, {}), now_is.get(key, {})):
-                yield f"{kind} {name}: {_existence(*values)}"
+            yield from content_changes(kind, was.get(key, {}), now_is.get(key, {}))
     for name, was, now_is in _differences(flatten(old), flatten(new)):
         yield f"property {name.removeprefix('custom_config.')}: {_change(was, now_is)}"
+
+
+def content_changes(
+    kind: str, before: Mapping[str, str], now: Mapping[str, str]
+) -> Iterator[str]:
+    """Yields a line per file of other content; both sides are digests by name."""
+    for name, *values in _differences(before, now):
+        yield f"{kind} {name}: {_existence(*values)}"
 
 
 def package_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -19,12 +19,18 @@ from tfx.components.example_gen.utils import (
 from tfx.dsl.compiler import compiler
 from tfx.orchestration import data_types_utils, metadata
 
-from components.tfrecord_gen.component import changed_files
+from components.tfrecord_gen.component import contents_of
+from components.tfrecord_gen.newest_spans import window_of
 from components.tfrecord_gen.report import Report
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.arguments import local_locations
 from pipeline.graph.create_pipeline import create_pipeline
-from runners.cache.changes import input_changes, package_changes, property_changes
+from runners.cache.changes import (
+    content_changes,
+    input_changes,
+    package_changes,
+    property_changes,
+)
 from runners.cache.node_cache import NodeCache, WouldRun, what_counts
 from runners.local.explain_failure import as_error, explain_failure
 from runners.local.graph import Graph
@@ -157,7 +163,8 @@ def _changes(store: Any, last: Any, cache: NodeCache, ingests: bool) -> Iterator
     inputs, before = what_counts(read, plain_properties(_that_ran(store, last)))
     report = _report_in(outputs) if ingests else None
     if report is not None:
-        yield from changed_files(cache.properties, report)
+        now_there = contents_of(window_of(cache.properties))
+        yield from content_changes("file", report.contents, now_there)
         for properties in (before, now):
             for name in _DATA_PROPERTIES:
                 properties.pop(name, None)
