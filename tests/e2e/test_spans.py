@@ -127,12 +127,12 @@ def test_stale_data_is_rejected_before_any_node_runs(empty_trips, sluice):
     splits = f"data.splits={{train: {day}/train*', eval: {day}/eval*'}}"
     done = sluice(trips, "--set", splits, "--set", "validate.stale_after_h=48")
     assert done.returncode == 3, done.stderr
-    assert "the newest span of the data is too old" in done.stderr
+    assert "the newest data is too old" in done.stderr
     assert "expected: at most 48 h (validate.stale_after_h)" in done.stderr
     assert "span 2020-02-29 is " in done.stderr
     assert "its day ended at 2020-03-01 00:00 UTC" in done.stderr
     assert "Traceback" not in done.stderr
     document = json.loads(done.stdout)
     assert (document["status"], document["exit_code"]) == ("failed", 3)
-    assert "the newest span of the data is too old" in document["error"]["message"]
+    assert "the newest data is too old" in document["error"]["message"]
     assert not trips.workspace.root.exists()
