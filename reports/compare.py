@@ -17,7 +17,7 @@ from reports import formats
 from reports.evaluation import OVERALL
 from reports.feature_statistics import FeatureStatistics, statistics
 from reports.read_run import RunData
-from reports.run_values import Better, better, examples, metrics, run_facts
+from reports.run_table import Better, better, examples, metrics, run_facts
 from sluice.errors import bounded
 from sluice.json_paths import flatten
 from sluice.record.json_number import json_number
@@ -25,6 +25,8 @@ from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Verdict
 
 _MAX_NAMED = 3
+# The kinds of values that explain another digest.
+_DIGESTS = {"code": "code", "schema": "schema", "data": "spans examples"}
 _MAX_CHARS = 60
 
 
@@ -141,11 +143,7 @@ def compare(before: RunData, after: RunData) -> Comparison:
     found = {x: changes(old[x], new[x]) for x in old if old[x] and new[x]}
     found["code"] = _code(before, after)
     found["gates"] = _gates(before.record, after.record)
-    for name, kinds in (
-        ("code", "code"),
-        ("schema", "schema"),
-        ("data", "spans examples"),
-    ):
+    for name, kinds in _DIGESTS.items():
         digests = [run.record.digests.get(name) for run in (before, after)]
         is_known = any(found.get(kind) for kind in kinds.split())
         if all(digests) and digests[0] != digests[1] and not is_known:

@@ -34,14 +34,6 @@ class Metric(NamedTuple):
     text: str
 
 
-class Plot(NamedTuple):
-    """A plot of all examples: the model, its title, and TFMA's tables by kind."""
-
-    model: str
-    title: str
-    tables: Mapping[str, Any]
-
-
 def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
     """Yields the metrics of a document, all examples first, without differences."""
     for item in document["metrics"]:
@@ -75,14 +67,13 @@ def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
             )
 
 
-def read_plots(document: Mapping[str, Any]) -> Iterator[Plot]:
-    """Yields the plots of a document."""
+def read_plots(
+    document: Mapping[str, Any],
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields the model and TFMA's tables by kind, of each plot of a document."""
     for item in document["plots"]:
         for found in item.get("plot_keys_and_values", ()):
-            key = found["key"]
-            title = " ".join(filter(None, [key.get("name"), _about(key)]))
-            model = key.get("model_name") or "candidate"
-            yield Plot(model, title, found.get("value", {}))
+            yield found["key"].get("model_name") or "candidate", found.get("value", {})
 
 
 def slice_name(key: Mapping[str, Any]) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import formats
-from reports.charts.axes import Axis
 from reports.charts.lines import Series, line_chart
+from reports.charts.svg import Axis
 from reports.environment import render_page
 from reports.read_run import REPORT_FILE, RunData
 from reports.run_table import RunTable, make_run_table

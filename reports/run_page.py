@@ -29,7 +29,7 @@ from markupsafe import Markup
 
 from reports.environment import environment, render_page
 from reports.read_run import REPORT_FILE, RunData, read_run
-from reports.sections import data, model, provenance, training, verdict
+from reports.sections import data, model, training, verdict
 from reports.sections import run as run_section
 from sluice.errors import SluiceError
 from sluice.storage.storage import storage_for
@@ -40,8 +40,8 @@ SECTIONS = {
     "data": data.build,
     "training": training.build,
     "model": model.build,
-    "serving": provenance.serving,
-    "provenance": provenance.build,
+    "serving": run_section.serving,
+    "provenance": run_section.provenance,
 }
 
 

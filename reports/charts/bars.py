@@ -15,12 +15,17 @@ import numpy as np
 from markupsafe import Markup
 
 from reports import formats
-from reports.charts.axes import BOTTOM, Axis, Scale, draw_axes, left_margin, make_scale
 from reports.charts.svg import (
+    BOTTOM,
     CHAR_WIDTH,
     WIDTH,
+    Axis,
+    Scale,
+    draw_axes,
     image,
     key,
+    left_margin,
+    make_scale,
     number,
     path,
     tag,

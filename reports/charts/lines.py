@@ -9,8 +9,20 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from reports import formats
-from reports.charts.axes import BOTTOM, Axis, Scale, draw_axes, left_margin, make_scale
-from reports.charts.svg import WIDTH, image, is_finite, key, path, tag
+from reports.charts.svg import (
+    BOTTOM,
+    WIDTH,
+    Axis,
+    Scale,
+    draw_axes,
+    image,
+    is_finite,
+    key,
+    left_margin,
+    make_scale,
+    path,
+    tag,
+)
 
 _HEIGHT = 198.0
 _TOP = 22.0

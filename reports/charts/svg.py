@@ -1,14 +1,19 @@
-"""SVG elements as markup; every text and attribute is escaped.
+"""SVG elements as markup, and the axes of charts.
 
-Charts have no ids, scripts, styles or colours of their own: a page may hold thousands
-of them, its content-security policy forbids inline styles, and ``charts.css`` colours
-classes by custom properties, in light and dark.
+Every text and attribute is escaped. Charts have no ids, scripts, styles or colours of
+their own: a page may hold thousands of them, its content-security policy forbids inline
+styles, and ``charts.css`` colours classes by custom properties, in light and dark.
+
+Scales are linear or logarithmic, with round ticks. The steps are those of Heckbert,
+"Nice Numbers for Graph Labels", Graphics Gems (1990): 1, 2 or 5 times a power of ten.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from markupsafe import Markup, escape
 
@@ -22,6 +27,10 @@ CHAR_WIDTH = 7.2
 _LARGEST = 1e300
 _KEY_HEIGHT = 18.0
 _KEY_CHARS = 18
+BOTTOM = 36.0
+_MIN_LEFT = 30.0
+_SMALLEST = 1e-300
+_TICKS = 5
 
 
 def tag(name: str, *children: str | float | None, **attributes: object) -> Markup:
@@ -114,3 +123,133 @@ def is_finite(value: object) -> bool:
 def clamp(value: float) -> float:
     """Returns a number so close to zero that differences of such are finite."""
     return min(max(value, -_LARGEST), _LARGEST)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis shows.
+
+    Attributes:
+      label: the quantity, with its unit.
+      low: where it begins; None for the smallest value, rounded down.
+      high: where it ends, likewise.
+      log: whether it is logarithmic; without any positive value it is not.
+      whole: whether all ticks are whole numbers, such as epochs.
+      percent: whether values are fractions, shown in percent.
+    """
+
+    label: str = ""
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    whole: bool = False
+    percent: bool = False
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A mapping from the values ``low`` to ``high`` to ``start`` to ``end``."""
+
+    axis: Axis
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool
+    places: tuple[float, ...]
+
+    def at(self, value: float) -> float:
+        """Returns the coordinate of a value; values outside are at the ends."""
+        value = min(max(value, self.low), self.high)
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = (math.log10(item) for item in (low, high, value))
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the ticks; of a linear scale all have as many decimals."""
+        factor, unit = (100.0, " %") if self.axis.percent else (1.0, "")
+        places = [value * factor for value in self.places]
+        largest = max(map(abs, places), default=0.0)
+        step = min((b - a for a, b in pairwise(places)), default=1.0)
+        if not self.axis.whole and (largest >= 1e6 or (largest and step < 1e-4)):
+            texts = [f"{value:.5g}" if value else "0" for value in places]
+        elif self.log:
+            texts = [f"{value:,g}" for value in places]
+        else:
+            decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+            texts = [f"{value + 0.0:,.{decimals}f}" for value in places]
+        return [f"{text}{unit}" for text in texts]
+
+
+def make_scale(axis: Axis, values: Iterable[object], start: float, end: float) -> Scale:
+    """Returns a scale from the coordinate ``start`` of the lowest value to ``end``.
+
+    NaN and infinities do not count; without any value it goes from 0 to 1.
+    """
+    kept = [clamp(float(x)) for x in values if is_finite(x)]  # type: ignore[arg-type]
+    if axis.log and (positive := [x for x in kept if x >= _SMALLEST]):
+        first = math.floor(math.log10(min(positive)) + 1e-9)
+        last = max(math.ceil(math.log10(max(positive)) - 1e-9), first + 1)
+        exponents = range(first, last + 1, math.ceil((last - first) / _TICKS))
+        places = tuple(10.0**exponent for exponent in exponents)
+        return Scale(axis, 10.0**first, 10.0**last, start, end, True, places)
+    low = clamp(min(kept, default=0.0) if axis.low is None else axis.low)
+    high = clamp(max(kept, default=max(low, 1.0)) if axis.high is None else axis.high)
+    if not high - low > max(abs(low), abs(high), _SMALLEST) * 1e-9:
+        pad = max(abs(low) * 0.1, _SMALLEST) if low else 1.0
+        low = low if axis.low is not None or not low else low - pad
+        high = max(low, high) + pad
+    step = _step((high - low) / (_TICKS - 1))
+    step = max(step, 1.0) if axis.whole else step
+    first, last = math.ceil(low / step - 1e-6), math.floor(high / step + 1e-6)
+    if not axis.whole and axis.low is None:
+        first = math.floor(low / step + 1e-6)
+        low = min(low, first * step)
+    if not axis.whole and axis.high is None:
+        last = math.ceil(high / step - 1e-6)
+        high = max(high, last * step)
+    places = tuple(i * step for i in range(first, last + 1))
+    return Scale(axis, low, high, start, end, False, places)
+
+
+def _step(rough: float) -> float:
+    power = 10.0 ** math.floor(math.log10(rough))
+    steps = (factor * power for factor in (1.0, 2.0, 5.0, 10.0))
+    return next(step for step in steps if step >= rough)
+
+
+def left_margin(y: Scale) -> float:
+    """Returns the room that the tick labels of a vertical axis need."""
+    return max([_MIN_LEFT, *(len(label) * CHAR_WIDTH + 8 for label in y.labels)])
+
+
+def draw_axes(x: Scale, y: Scale) -> Markup:
+    """Returns the grid, the ticks and the labels; labels that overlap are left out."""
+    parts, free = [], 0.0
+    left, right, bottom, top = x.start, x.end, y.start, y.end
+    for value, label in zip(y.places, y.labels, strict=True):
+        at = y.at(value)
+        parts.append(tag("line", class_="grid", x1=left, x2=right, y1=at, y2=at))
+        parts.append(_text(label, left - 5, at + 4, "end"))
+    for value, label in zip(x.places, x.labels, strict=True):
+        at, half = x.at(value), len(label) * CHAR_WIDTH / 2
+        tick = {"y1": bottom, "y2": bottom + 4}
+        parts.append(tag("line", class_="tick", x1=at, x2=at, **tick))
+        if at - half >= free:
+            parts.append(_text(label, at, bottom + 16, "middle"))
+            free = at + half + 4
+    line = {"x1": left, "x2": right, "y1": bottom, "y2": bottom}
+    parts.append(tag("line", class_="axis", **line))
+    parts.append(_text(x.axis.label, (left + right) / 2, bottom + 31, "middle", "name"))
+    y_label = ", ".join(filter(None, (y.axis.label, "log scale" if y.log else "")))
+    parts.append(_text(y_label, 2.0, top - 10, "start", "name"))
+    return Markup("").join(parts)
+
+
+def _text(
+    label: str, x: float, y: float, anchor: str, class_: str | None = None
+) -> Markup:
+    text = formats.shorten(label, 50)
+    return tag("text", text, class_=class_, x=x, y=y, text_anchor=anchor)

@@ -30,18 +30,16 @@ def build(
       histograms: of predictions, by model.
       classes: names of the classes, in the order of their ids; empty if unknown.
     """
-    plots = [*read_plots(evaluation)]
     is_binary = len(classes) == 2
     binary = histograms if is_binary else {}
     counts = {model: curves.from_histogram(x) for model, x in binary.items()}
     confusions = {
-        plot.model: _from_plot(plot.tables[MATRIX], len(classes))
-        for plot in reversed(plots)
-        if MATRIX in plot.tables
+        model: _from_plot(tables[MATRIX], len(classes))
+        for model, tables in reversed([*read_plots(evaluation)])
+        if MATRIX in tables
     }
     confusions = confusions or {model: _at_half(x) for model, x in counts.items()}
     charts = curves.curves(counts) + curves.calibration(histograms, is_binary)
-    charts += curves.plotted(plots)
     confusion = confusions.get("candidate")
     if confusion is None and not charts:
         return None
@@ -92,13 +90,9 @@ def _pairs(confusion: np.ndarray, names: Sequence[str]) -> Table:
     wrong = np.where(np.eye(len(names)), 0.0, confusion)
     worst = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_PAIRS]
     share = numbers("Share of the true class", formats.percent)
+    totals = confusion.sum(axis=1)
     rows = [
-        (
-            names[i],
-            names[j],
-            wrong[i, j].item(),
-            (wrong[i, j] / confusion[i].sum()).item(),
-        )
+        (names[i], names[j], wrong[i, j].item(), (wrong[i, j] / totals[i]).item())
         for i, j in zip(*np.unravel_index(worst, wrong.shape), strict=True)
         if wrong[i, j]
     ]

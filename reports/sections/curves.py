@@ -1,7 +1,7 @@
 """Curves of a classifier: ROC, precision-recall and calibration; thresholds.
 
 They are computed from the histogram of predictions, see
-``components.evaluator``, and from TFMA's plots.
+``components.evaluator``.
 """
 
 from __future__ import annotations
@@ -13,20 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from reports.charts.axes import Axis
 from reports.charts.lines import Series, line_chart
-from reports.evaluation import Plot
+from reports.charts.svg import Axis
 from reports.tables import Table, decimals, numbers
 
 _STYLES = {"candidate": 0, "baseline": 3}
 # Points of a calibration curve, and the examples that each has at least.
 _CALIBRATION_POINTS = 20
 _MIN_GROUP = 10
-# Columns of TFMA's plot, in the order of the fields of ``Counts``.
-_COUNTS = (
-    "threshold",
-    *("true_positives", "false_positives", "true_negatives", "false_negatives"),
-)
 Charts = list[tuple[str, Markup]]
 
 
@@ -51,7 +45,7 @@ def from_histogram(values: Sequence[float]) -> Counts:
     return Counts(thresholds, fn[-1] - fn, tn[-1] - tn, tn, fn)
 
 
-def curves(counts: Mapping[str, Counts], suffix: str = "") -> Charts:
+def curves(counts: Mapping[str, Counts]) -> Charts:
     """Returns the ROC and the precision-recall curve of all models."""
     roc, recalls = [], []
     for model, (_, tp, fp, tn, fn) in counts.items():
@@ -64,8 +58,8 @@ def curves(counts: Mapping[str, Counts], suffix: str = "") -> Charts:
     axes = Axis("recall", 0.0, 1.0), Axis("precision", 0.0, 1.0)
     chart = line_chart("Precision-recall curve", recalls, *axes)
     return [
-        (f"ROC{suffix}", line_chart("ROC curve", roc, *rates, diagonal=True)),
-        (f"Precision and recall{suffix}", chart),
+        ("ROC", line_chart("ROC curve", roc, *rates, diagonal=True)),
+        ("Precision and recall", chart),
     ]
 
 
@@ -112,35 +106,6 @@ def calibration(histograms: Mapping[str, Sequence[float]], is_binary: bool) -> C
     axes = Axis(f"probability of the {of} class", 0.0, 1.0), Axis(what, 0.0, 1.0)
     chart = line_chart("Calibration", series, *axes, diagonal=True)
     return [("Calibration; the area of a point is its number of predictions", chart)]
-
-
-def plotted(plots: Sequence[Plot]) -> Charts:
-    """Returns the charts of TFMA's plots, which a config or a foreign pipeline has."""
-    charts: Charts = []
-    titles: dict[str, dict[str, Counts]] = {}
-    for plot in plots:
-        if matrices := plot.tables.get("confusion_matrix_at_thresholds"):
-            rows = [
-                [row.get(name, 0) for name in _COUNTS] for row in matrices["matrices"]
-            ]
-            counts = Counts(*np.array(rows, float).T)
-            titles.setdefault(plot.title, {})[plot.model] = counts
-    for title, found in titles.items():
-        charts += curves(found, f", {title}" if title else "")
-    names = ("num_weighted_examples", "total_weighted_refined_prediction")
-    for plot in plots:
-        if histogram := plot.tables.get("calibration_histogram_buckets"):
-            keys = (*names, "total_weighted_label")
-            rows = [[x.get(key, 0) for key in keys] for x in histogram["buckets"]]
-            count, predicted, label = np.array(rows, float).T
-            used = count > 0
-            points = predicted[used] / count[used], label[used] / count[used]
-            line = _series(plot.model, *points, 0)
-            suffix = ", ".join(filter(None, [plot.title, plot.model]))
-            axes = Axis("mean prediction", 0.0, 1.0), Axis("mean label", 0.0, 1.0)
-            chart = line_chart("Calibration", [line], *axes, diagonal=True)
-            charts.append((f"Calibration, {suffix}", chart))
-    return charts
 
 
 def threshold_table(counts: Counts) -> Table:

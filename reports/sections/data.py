@@ -94,12 +94,9 @@ def _spans(ingestion: Sequence[dict[str, Any]]) -> Table | None:
     columns = [numbers("Span"), numbers("Version")]
     columns += [numbers(name.removeprefix("records of ")) for name in splits]
     columns += [numbers("Files"), numbers("Size", formats.size), numbers("Bad records")]
+    keys = (*splits, "files", "bytes", "bad")
     rows = [
-        [
-            span,
-            version,
-            *(counts[span, key] for key in (*splits, "files", "bytes", "bad")),
-        ]
+        [span, version, *(counts[span, key] for key in keys)]
         for span, version in sorted(versions.items(), reverse=True)
     ]
     return Table("spans", caption, columns, rows)

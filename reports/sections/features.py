@@ -13,11 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import formats
-from reports.charts.bars import (
-    Distribution,
-    histogram_chart,
-    top_values_chart,
-)
+from reports.charts.bars import Distribution, histogram_chart, top_values_chart
 from reports.charts.svg import is_finite
 from reports.feature_statistics import FeatureStatistics, kind_of, statistics
 from reports.read_run import RunData
@@ -134,12 +130,8 @@ def _distance(comparison: dict[str, Any], moved: dict[str, Any]) -> dict[str, An
 
 
 def _table(features: Sequence[Feature]) -> Table:
-    header: Header = [
-        "Feature",
-        "Type",
-        "Data set",
-        numbers("Missing", formats.percent),
-    ]
+    header: Header = ["Feature", "Type", "Data set"]
+    header.append(numbers("Missing", formats.percent))
     header += [numbers("Distinct values"), "Median, or most frequent"]
     header += [numbers("Distance"), numbers("Limit"), "Data gate"]
     rows = []

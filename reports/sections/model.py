@@ -10,7 +10,7 @@ from reports import formats
 from reports.charts.svg import is_finite
 from reports.evaluation import OVERALL, PER_CLASS, Metric, read_metrics
 from reports.read_run import RunData
-from reports.run_values import Better, better, is_measured
+from reports.run_table import Better, better, is_measured
 from reports.sections import classification
 from reports.tables import Column, Header, Mark, Table, decimals, numbers
 from sluice.record.verdict import Check
@@ -135,13 +135,10 @@ def _read(
 
 
 def _interval(metric: Metric | None) -> str | None:
-    if (
-        metric is None
-        or metric.bounds is None
-        or not all(map(is_finite, metric.bounds))
-    ):
+    bounds = metric.bounds if metric else None
+    if not bounds or not all(map(is_finite, bounds)):
         return None
-    return " to ".join(map(formats.number, metric.bounds))
+    return " to ".join(map(formats.number, bounds))
 
 
 def _overall(index: int, overall: Slice, checks: Sequence[Check], split: str) -> Table:

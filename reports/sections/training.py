@@ -9,9 +9,8 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import formats
-from reports.charts.axes import Axis
 from reports.charts.lines import Series, line_chart
-from reports.charts.svg import is_finite
+from reports.charts.svg import Axis, is_finite
 from reports.read_run import RunData
 from reports.tables import Header, Table, numbers
 
@@ -72,12 +71,9 @@ def curves(artifact: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         ]
         drawn.append((name, lines, Axis(log="loss" in name and _is_wide(lines))))
     speed, more = _speed(artifact), Axis(low=0.0)
+    rate: list[Any] = next((metrics[x] for x in _RATES if x in metrics), [])
     for label, values, axis in (
-        (
-            "learning rate",
-            next((metrics[x] for x in _RATES if x in metrics), []),
-            Axis(),
-        ),
+        ("learning rate", rate, Axis()),
         ("examples per second", _by_epoch(epochs, speed, "examples_per_second"), more),
     ):
         if any(map(is_finite, values)):

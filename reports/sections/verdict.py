@@ -9,7 +9,7 @@ from typing import Any
 from reports import formats
 from reports.compare import Comparison, compare, summarize_changes
 from reports.read_run import RunData
-from reports.run_values import duration_s
+from reports.run_table import duration_s
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
 from sluice.record.verdict import Check, Verdict

@@ -20,7 +20,7 @@ import click
 
 from reports.evaluation import OVERALL
 from reports.read_run import RunData
-from reports.run_values import (
+from reports.run_table import (
     duration_s,
     examples,
     metrics,

@@ -1,4 +1,4 @@
-"""``sluice graph NAME``: the pipeline's graph as text, Mermaid or SVG."""
+"""``sluice graph NAME``: the pipeline's graph as text or SVG."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import click
 
 from pipeline.config.config import Config
 from pipeline.graph.arguments import local_locations
-from reports.graph import GraphNode, as_mermaid, as_text
-from reports.graph_svg import as_svg
+from reports.graph import GraphNode, as_svg, as_text
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, verb
 from runners.operations.pipeline_request import validated, workspace_of
@@ -19,25 +18,22 @@ from sluice.compat import hidden_native_logs
 from sluice.node_kinds import GATES
 from sluice.storage.output_path import resolve_output_path, write_output
 
-_FORMATS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
-
 
 @verb()
 @config_argument
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "mermaid", "svg"]),
-    help="Default: by the extension of the output file, else text.",
+    type=click.Choice(["text", "svg"]),
+    help="Default: svg for a file with this extension, else text.",
 )
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
 def graph(config: Config, form: str | None, output: str | None) -> Result:
     """Draw the graph of the pipeline NAME, or with --json list its nodes."""
     file = resolve_output_path(output, Path.cwd(), "--output") if output else None
-    form = form or _FORMATS.get(file.suffix if file else ".txt", "text")
     nodes = compile_graph(config)
-    draw = as_svg if form == "svg" else as_mermaid if form == "mermaid" else as_text
-    text = draw(nodes)
+    is_svg = form == "svg" or (form is None and file and file.suffix == ".svg")
+    text = as_svg(nodes) if is_svg else as_text(nodes)
     show = partial(echo, *text.split("\n"))
     if file is not None:
         write_output(file, f"{text}\n", "graph")

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from reports import formats
 from reports.read_run import EpochReports, RunData, last_pushed
 from reports.run_page import render_section
-from reports.run_values import duration_s
+from reports.run_table import duration_s
 from reports.sections.run import build
 from reports.sections.training import curves
 from runners.operations.find_run import FoundRun

@@ -12,8 +12,7 @@ from markupsafe import Markup
 from reports.formats import seconds, shorten, time, visible
 from reports.index_page import make_index
 from reports.read_run import RunData
-from reports.run_table import make_run_table
-from reports.run_values import duration_s, outcome, version
+from reports.run_table import duration_s, make_run_table, outcome, version
 from reports.tables import Column, Header, Mark, Table, numbers
 from runners.operations.find_run import FoundRun
 from runners.operations.models import ListedModel

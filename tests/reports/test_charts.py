@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reports.charts.axes import Axis, make_scale
 from reports.charts.bars import (
     Distribution,
     common_edges,
@@ -16,8 +15,8 @@ from reports.charts.bars import (
     top_values_chart,
 )
 from reports.charts.lines import Series, line_chart
-from reports.charts.svg import clamp, is_finite
-from reports.charts.timeline import Bar, timeline
+from reports.charts.svg import Axis, clamp, is_finite, make_scale
+from reports.sections.run import Bar, timeline
 
 pytestmark = pytest.mark.unit
 

@@ -9,13 +9,12 @@ import pytest
 
 from reports.graph import (
     GraphNode,
-    as_mermaid,
+    as_svg,
     as_text,
     direct_upstream,
     layers,
     topological_order,
 )
-from reports.graph_svg import as_svg
 from sluice.record.states import NODE_STATES
 
 pytestmark = pytest.mark.unit
@@ -200,18 +199,3 @@ def test_a_graph_as_text():
         "Evaluator            after Schema, Trainer",
     ]
     assert as_text([]) == ""
-
-
-def test_a_graph_in_mermaid():
-    assert as_mermaid(PIPELINE[:1] + PIPELINE[2:4]).splitlines() == [
-        "flowchart TD",
-        '    n0["Gen<br/>CsvExampleGen"]',
-        '    n1{{"my.gate"}}',
-        '    n2["Trainer"]',
-        "    n0 --> n1",
-        "    n1 --> n2",
-    ]
-    hostile = [GraphNode("end", "end", ()), GraphNode('a"]; x', "<b>\n", ("end",))]
-    assert as_mermaid(hostile).splitlines()[2] == (
-        '    n1["a#34;#93;#59; x<br/>#60;b#62;#10;"]'
-    )

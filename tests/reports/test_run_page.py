@@ -145,25 +145,6 @@ def test_classes_that_are_confused(run_with, page_of):
     assert (pair["True class"], pair["Predicted"], pair["Examples"]) == ("0", "1", "4")
 
 
-def test_plots_of_a_config_are_drawn(run_with):
-    matrices = [
-        {"threshold": i / 4, "true_positives": 4.0 - i, "false_positives": 4.0 - i}
-        | {"true_negatives": float(i), "false_negatives": float(i)}
-        for i in range(5)
-    ]
-    buckets = [{"num_weighted_examples": 4.0, "total_weighted_label": 2.0}]
-    value = {
-        "confusion_matrix_at_thresholds": {"matrices": matrices},
-        "calibration_histogram_buckets": {"buckets": buckets},
-    }
-    plot = {"plot_keys_and_values": [{"key": {"name": "mine"}, "value": value}]}
-    found = protos.evaluation(protos.slice_metrics({"auc": 1.0}), plots=[plot])
-    html = render_run(run_with({"metrics": found}))
-    for title in ("ROC, mine", "Precision and recall, mine"):
-        assert f'<strong class="value">{title}</strong>' in html
-    assert "Calibration, mine, candidate" in html
-
-
 def test_bad_records_spans_anomalies_and_images(write_run, tmp_path, page_of):
     with read_run(write_run(tmp_path)) as run:
         page = page_of(run)

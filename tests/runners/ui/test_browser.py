@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from reports import formats
-from reports.run_values import duration_s
+from reports.run_table import duration_s
 from sluice import progress
 from sluice.project import own_root
 from sluice.record.run_record import RunRecord
