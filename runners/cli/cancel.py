@@ -63,9 +63,7 @@ def cancel(name: str, run_id: str | None = None) -> dict[str, Any]:
     if not owner.is_here:
         raise UsageError(
             f"the run of {name} has no process on this machine to stop",
-            where=workspace.lock_file,
-            actual=str(owner),
-            hint=f"the same command on {owner.host}",
+            where=owner.host,
         )
     os.kill(owner.pid, signal.SIGINT)
     return _cancelled(owner.command, pid=owner.pid)

@@ -40,11 +40,7 @@ def compile_(config: Config, output: str, scheduled: bool) -> Result:
     """
     file = resolve_output_path(output, Path.cwd(), "--output")
     if file.suffix not in (".json", ".yaml", ".yml"):
-        raise UsageError(
-            "--output has no known format",
-            expected="a file that ends in .json, .yaml or .yml",
-            actual=output,
-        )
+        raise UsageError(f"--output {output} does not end in .json, .yaml or .yml")
     compiled = compile_checked(validated(config), scheduled=scheduled)
     for warning in compiled.warnings:
         echo_warning(warning)

@@ -83,7 +83,6 @@ def compare_runs(
         if old is None:
             raise UsageError(
                 f"no run before {new.record.run_id} has pushed a model",
-                expected="a run to compare with",
                 hint=next_command("runs", name),
             )
         found = compare(old, new)

@@ -98,9 +98,8 @@ def mlflow(name: str, run_id: str | None, to: str | None) -> Result:
                 echo_warning(f"run {record.run_id}: {notice}")
     except (tracking.MlflowException, OSError) as error:
         raise UsageError(
-            "MLflow cannot write the runs",
+            f"MLflow cannot write the runs: {error}",
             where=uri,
-            actual=str(error),
             hint="give another directory or a tracking server: --to URI",
         ) from error
     facts = {"uri": uri, "experiment": experiment, **done}
@@ -127,8 +126,7 @@ def _import_mlflow() -> Any:
             import mlflow
     except ImportError as error:
         raise UsageError(
-            "MLflow's client is not installed",
-            actual=str(error),
+            f"MLflow's client is not installed: {error}",
             hint=f"{sys.executable} -m pip install mlflow-skinny",
         ) from error
     return mlflow

@@ -52,8 +52,7 @@ def image(
         raise click.UsageError("give one of build, push, --print and --cloud-build")
     if repository is None and (action == "push" or cloud_build is not None):
         raise UsageError(
-            "an image is pushed to a repository",
-            expected="--repository, such as HOST/PROJECT/REPOSITORY/sluice",
+            "an image is pushed to --repository, HOST/PROJECT/REPOSITORY/sluice"
         )
     found = image_of(current_project(Path.cwd()), tfx, gpu)
     name = found.name(repository or REPOSITORY)
@@ -98,5 +97,4 @@ def _docker(*arguments: str) -> None:
     if done.returncode:
         raise RemoteError(
             f"docker {arguments[0]} failed, with exit status {done.returncode}",
-            hint="see its messages above",
         )

@@ -19,11 +19,11 @@ from runners.metadata.graph import Execution, MetadataGraph
 from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import find_artifact, served_models
 from runners.metadata.trace_lineage import trace_lineage
-from runners.operations.find_run import not_run_yet, readable_runs
+from runners.operations.find_run import not_run_yet, read_record
 from runners.operations.pipeline_request import serving_dir_of, workspace_of
-from sluice.errors import UsageError, bounded
+from sluice.errors import bounded
 from sluice.mlmd_items import Artifact
-from sluice.record.run_record import REHEARSAL, RunRecord
+from sluice.record.run_record import RunRecord
 
 Lineage = dict[str, Any]
 _DIGEST_CHARACTERS = 12
@@ -167,19 +167,15 @@ def find_lineage(config: Config, reference: str) -> dict[str, Any]:
       ServingError: a serving directory cannot be read.
     """
     workspace = workspace_of(config)
-    records = list(readable_runs(workspace))[::-1]
-    in_service = [x for x in records if is_service_run(workspace.run_dir(x.run_id))]
-    rehearsed = [x for x in records if REHEARSAL in x.tags]
-    graph = _with_runs(read_metadata(workspace.metadata_db), in_service)
-    if not (graph.artifacts or rehearsed):
+    in_service = [
+        x for x in workspace.run_ids() if is_service_run(workspace.run_dir(x))
+    ]
+    records = [read_record(workspace, run_id) for run_id in in_service]
+    graph = _with_runs(read_metadata(workspace.metadata_db), records)
+    if not graph.artifacts:
         raise not_run_yet(config.name, workspace)
     served = served_models(graph, [serving_dir_of(config), workspace.serving])
-    try:
-        artifact_id, read_as = find_artifact(graph, served, reference)
-    except UsageError:
-        # Last: the newest output of a name is never one that was rehearsed.
-        graph = _with_runs(graph, rehearsed)
-        artifact_id, read_as = find_artifact(graph, served, reference)
+    artifact_id, read_as = find_artifact(graph, served, reference)
     return {"read_as": read_as, **trace_lineage(graph, artifact_id, served)}
 
 

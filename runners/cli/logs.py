@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -24,37 +23,6 @@ _POLL_S = 0.3
 START = "start"
 
 
-@dataclass(frozen=True)
-class Log:
-    """The log of one node in one run; the file may not exist yet."""
-
-    run: FoundRun
-    node: str
-
-    @property
-    def path(self) -> Path:
-        return self.run.run_dir / "logs" / f"{self.node}.log"
-
-    def read(self, position: int = 0) -> bytes:
-        """Returns the log so far, from a position."""
-        if not self.path.exists():
-            return b""
-        with open(self.path, "rb") as file:
-            file.seek(position)
-            return file.read()
-
-    def follow(self) -> Iterator[bytes]:
-        """Yields whole lines as they are written, until the run ends."""
-        position = 0
-        while is_running(self.run):
-            data = self.read(position)
-            data = data[: data.rfind(b"\n") + 1]
-            position += len(data)
-            yield data
-            time.sleep(_POLL_S)
-        yield self.read(position)
-
-
 @verb()
 @click.argument("name")
 @click.argument("node", default=START)
@@ -72,15 +40,17 @@ def logs(name: str, node: str, run_id: str | None, follow: bool) -> Result:
 
     With --json, one object with the log's path and its lines.
     """
-    log = find_log(name, node, run_id, follow=follow)
-    text = log.read()
+    found, log = find_log(name, node, run_id, follow=follow)
+    text = _read(log)
     facts = {
-        "run_id": log.run.record.run_id,
+        "run_id": found.record.run_id,
         "node": node,
-        "log": str(log.path),
+        "log": str(log),
         "lines": text.decode(errors="replace").splitlines(),
     }
-    return Result(facts, partial(_print_log, log.follow() if follow else [text]))
+    return Result(
+        facts, partial(_print_log, follow_log(found, log) if follow else [text])
+    )
 
 
 def _print_log(parts: Iterable[bytes]) -> None:
@@ -90,8 +60,8 @@ def _print_log(parts: Iterable[bytes]) -> None:
 
 def find_log(
     name: str, node: str = START, run_id: str | None = None, *, follow: bool = False
-) -> Log:
-    """Finds the log of a node.
+) -> tuple[FoundRun, Path]:
+    """Finds the log of a node; with ``follow``, its file may not exist yet.
 
     Args:
       name: a config's name or path.
@@ -105,26 +75,50 @@ def find_log(
       RemoteError: the run's service refuses or does not answer.
     """
     found = find_run(name, run_id)
-    log, states = Log(found, node), _states(found.record)
+    log, states = _log_of(found, node), _states(found.record)
     if is_service_run(found.run_dir):
-        _fetch(log, follow)
+        _fetch(found.run_dir, node, follow)
     elif run_id is None and node != START and not is_running(found):
         # The newest run in which the node was not cached.
         for record in readable_runs(found.workspace):
-            older = Log(FoundRun(found.workspace, record), node)
+            older = FoundRun(found.workspace, record)
             state = _states(record).get(node, "cached")
-            if state != "cached" and older.path.exists():
-                return older
+            if state != "cached" and _log_of(older, node).exists():
+                return older, _log_of(older, node)
     if node not in states:
         raise unknown_node(node, list(states), found.run_dir)
-    if log.path.exists() or (follow and is_running(found)):
-        return log
+    if log.exists() or (follow and is_running(found)):
+        return found, log
     state = states[node].replace("_", " ")
     raise UsageError(
         f"{node} has no log in run {found.record.run_id}: {state}",
-        where=log.path,
+        where=log,
         hint=next_command("runs", found.record.pipeline),
     )
+
+
+def _log_of(found: FoundRun, node: str) -> Path:
+    return found.run_dir / "logs" / f"{node}.log"
+
+
+def _read(log: Path, position: int = 0) -> bytes:
+    if not log.exists():
+        return b""
+    with open(log, "rb") as file:
+        file.seek(position)
+        return file.read()
+
+
+def follow_log(found: FoundRun, log: Path) -> Iterator[bytes]:
+    """Yields whole lines of a log as they are written, until the run ends."""
+    position = 0
+    while is_running(found):
+        data = _read(log, position)
+        data = data[: data.rfind(b"\n") + 1]
+        position += len(data)
+        yield data
+        time.sleep(_POLL_S)
+    yield _read(log, position)
 
 
 def is_running(found: FoundRun) -> bool:
@@ -137,12 +131,11 @@ def _states(record: RunRecord) -> dict[str, str]:
     return {START: record.status, **{item.id: item.state for item in record.nodes}}
 
 
-def _fetch(log: Log, follow: bool) -> None:
+def _fetch(run_dir: Path, node: str, follow: bool) -> None:
     """Stores the last lines of a task's log in the run's folder."""
     from runners.cloud.refresh import fetch_log
     from runners.vertex.client import service_of
 
-    run_dir = log.run.run_dir
     service = service_of(read_stored_config(run_dir / "config.json"))
     name = job_of(run_dir)
     if follow:
@@ -150,4 +143,4 @@ def _fetch(log: Log, follow: bool) -> None:
         raise UsageError(
             "the log of a run in a service is followed on its page", where=page
         )
-    fetch_log(run_dir, service, name, log.node)
+    fetch_log(run_dir, service, name, node)

@@ -110,9 +110,8 @@ def predict(
     chosen = versions.get(max(versions) if version is None else version)
     if chosen is None:
         raise UsageError(
-            f"there is no version {version}",
+            f"there is no version {version}, but {', '.join(map(str, versions))}",
             where=store.uri,
-            expected=", ".join(map(str, sorted(versions))),
         )
     with ExitStack() as stack:
         local_dir = stack.enter_context(local_copy(chosen.uri))
@@ -135,12 +134,9 @@ def _check_pushed(chosen: ModelVersion, uri: str) -> None:
     """Refuses a version that was not recorded by a push, or has changed since."""
     if difference := chosen.difference():
         raise ServingError(
-            f"version {chosen.version} differs from what was pushed: it was not loaded",
+            f"version {chosen.version} is not what was pushed, and was not loaded: "
+            f"{difference}",
             where=uri,
-            expected=f"files with the digest {chosen.digest}"
-            if chosen.digest
-            else "a version that Sluice has pushed",
-            actual=difference,
             hint="choose another with --version, or push again; --trust loads it all "
             "the same, and runs the code in it",
         )

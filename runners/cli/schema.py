@@ -73,14 +73,11 @@ def infer(config: Config, examples: str | None, output: str | None) -> Result:
     """
     path = resolve_output_path(output, Path.cwd(), "--output") if output else None
     if path is not None and path.exists():
-        hint = "to change a reviewed schema, use sluice schema accept"
-        raise UsageError("the file exists", where=path, hint=hint)
+        raise UsageError("the file exists", where=path)
     source = from_data(config, examples, as_one=True)
     records = sum(source.splits.values())
     if not records:
-        raise DataError(
-            "there are no records to infer a schema from", actual=source.text
-        )
+        raise DataError(f"there are no records to infer a schema from: {source.text}")
     (statistics,) = source.statistics.values()
     found = infer_schema(statistics, config.label.feature, config.sensitive)
     if config.label.feature not in feature_names(found):
@@ -239,7 +236,6 @@ def _find(changes: Sequence[Change], wanted: str) -> tuple[Change, Sequence[str]
     known = [change.id for change in changes]
     raise UsageError(
         f"there is no difference {wanted!r}",
-        expected="one of these" if known else "nothing: schema and data do not differ",
         examples=difflib.get_close_matches(wanted, known, n=1) or known,
     )
 

@@ -224,6 +224,5 @@ def prepare_store(
             raise UsageError(
                 "push.serving_dir is inside a folder that runs of this pipeline use",
                 where=serving_dir,
-                expected=f"a directory outside of {own}",
             )
     store_at(serving_dir).prepare(Owner(config.name, workspace.id))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runners.cli.logs import find_log
+from runners.cli.logs import find_log, follow_log
 from sluice.errors import UsageError
 
 pytestmark = pytest.mark.unit
@@ -48,7 +48,7 @@ def test_following_yields_whole_lines_until_the_run_ends(written):
 
     write("first\n")
     with written.workspace.exclusive("sluice run digits"):
-        lines = find_log("digits", "Trainer", follow=True).follow()
+        lines = follow_log(*find_log("digits", "Trainer", follow=True))
         assert next(lines) == b"first\n"
         write("half of the ")
         assert next(lines) == b""
