@@ -27,7 +27,7 @@ try:
     import click
 
     from runners.cli.echo import echo_error, echo_json, echoed_warnings
-    from runners.cli.options import CliState, exit_on_sigint, typed_command
+    from runners.cli.options import exit_on_sigint, typed_command
     from sluice.errors import ExitCode, SluiceError
     from sluice.network import begin_command
     from sluice.printable import printable
@@ -112,9 +112,7 @@ def main(arguments: list[str] | None = None, *, engine: Engine | None = None) ->
     arguments = sys.argv[1:] if arguments is None else arguments
     begin_command()
     try:
-        result = cli.main(
-            arguments, "sluice", standalone_mode=False, obj=CliState(engine)
-        )
+        result = cli.main(arguments, "sluice", standalone_mode=False, obj=engine)
         code = result if isinstance(result, int) else ExitCode.DONE
     except BrokenPipeError:
         # The reader, such as `head`, has enough.

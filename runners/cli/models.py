@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import click
 
@@ -32,7 +30,6 @@ from runners.operations.pipeline_request import (
     workspace_of,
 )
 from sluice.errors import UsageError
-from sluice.workspace import Workspace
 
 
 @click.group()
@@ -89,65 +86,38 @@ def retire_(name: str, reference: str, reason: str) -> Result:
     The baseline is the latest blessed model that is neither missing nor retired. A
     retired model that is served stays served.
     """
-    config = load_config(name)
-    workspace = workspace_of(config)
-    done = retire(
-        workspace,
-        [serving_dir_of(config), workspace.serving],
-        reference,
-        reason=reason,
-        command=typed_command(),
-    )
-    model = done.model.model
-    facts = {
-        "pipeline": config.name,
-        "reason": reason,
-        "retired": [{"artifact": model.id, "uri": model.uri, "name": done.name}],
-        "baseline": done.baseline,
-    }
-    baseline = f"the next baseline: {done.baseline or 'none'}"
-    return Result(facts, partial(echo, f"retired: {done.name}", baseline))
+    facts = retire(load_config(name), reference, reason, typed_command())
+    (retired,) = facts["retired"]
+    baseline = f"the next baseline: {facts['baseline'] or 'none'}"
+    return Result(facts, partial(echo, f"retired: {retired['name']}", baseline))
 
 
-class Retired(NamedTuple):
-    """A retired model, its name, and the name of the next baseline."""
-
-    model: BlessedModel
-    name: str
-    baseline: str | None
-
-
-def retire(
-    workspace: Workspace,
-    serving_dirs: Sequence[str | Path],
-    reference: str,
-    *,
-    reason: str,
-    command: str,
-) -> Retired:
+def retire(config: Config, reference: str, reason: str, command: str) -> dict[str, Any]:
     """Retires a blessed model, so that it is no baseline any more.
 
     Args:
-      workspace: of the pipeline.
-      serving_dirs: the current serving directories; those of earlier runs are added.
+      config: of the pipeline.
       reference: the model, see ``find_artifact``.
       reason: recorded, and shown in the verdict on the next model.
       command: shown to other commands while this holds the lock.
+
+    Returns:
+      What ``--json`` prints, with the name of the next baseline.
 
     Raises:
       UsageError: the reference is not a blessed model.
       LockedError: a run of the pipeline is in progress.
       WorkspaceError: the metadata cannot be written.
     """
+    workspace = workspace_of(config)
     graph = read_metadata(workspace.metadata_db)
     blessed = {item.model.id: item for item in blessed_models(graph.artifacts.values())}
-    served = served_models(graph, serving_dirs)
+    served = served_models(graph, [serving_dir_of(config), workspace.serving])
     artifact_id, read_as = find_artifact(graph, served, reference)
     if artifact_id not in blessed:
         raise UsageError(
             f"{read_as} is not a blessed model, so it cannot be a baseline",
             where=graph.artifacts[artifact_id].uri,
-            expected="one of the blessed models",
             examples=[_name(graph, item) for item in blessed.values()] or ["none yet"],
         )
     with (
@@ -158,11 +128,15 @@ def retire(
         artifact.custom_properties[RETIRED].string_value = reason
         store.put_artifacts([artifact])
     retired = blessed.pop(artifact_id)
-    usable = (x for x, reason in search_baseline(blessed.values()) if reason is None)
+    usable = (x for x, why in search_baseline(blessed.values()) if why is None)
     baseline = next(usable, None)
-    return Retired(
-        retired, _name(graph, retired), _name(graph, baseline) if baseline else None
-    )
+    model = {"artifact": artifact_id, "uri": retired.model.uri}
+    return {
+        "pipeline": config.name,
+        "reason": reason,
+        "retired": [{**model, "name": _name(graph, retired)}],
+        "baseline": _name(graph, baseline) if baseline else None,
+    }
 
 
 def _name(graph: MetadataGraph, model: BlessedModel) -> str:

@@ -14,7 +14,7 @@ import click
 from runners.cli.echo import echo_json
 
 if TYPE_CHECKING:
-    from runners.engine import Engine
+    pass
 
 
 import os
@@ -25,13 +25,6 @@ from contextlib import contextmanager
 from sluice.errors import ExitCode
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
-
-
-@dataclass
-class CliState:
-    """Click's context object: what executes runs; None for processes of here."""
-
-    engine: Engine | None = None
 
 
 def config_options(function: _Verb) -> _Verb:

@@ -18,7 +18,6 @@ from reports.compare import Comparison, compare
 from reports.read_run import read_run
 from runners.cli.diff import print_comparison
 from runners.cli.options import (
-    CliState,
     Result,
     config_options,
     typed_command,
@@ -67,7 +66,7 @@ from sluice.workspace import Workspace, private_umask, workspaces_in
 @click.option("--no-compare", is_flag=True, help="Do not run the pipeline locally too.")
 @click.pass_obj
 def rehearse_(
-    state: CliState,
+    engine: Engine | None,
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],
@@ -93,7 +92,7 @@ def rehearse_(
             fresh=fresh,
             tolerance=None if no_compare else tolerance,
             observer=view,
-            engine=state.engine,
+            engine=engine,
         )
     ignore_broken_pipe(console, partial(_print, console, found))
     facts = {

@@ -7,7 +7,6 @@ from functools import partial
 import click
 
 from runners.cli.options import (
-    CliState,
     Result,
     run_option,
     typed_command,
@@ -55,7 +54,7 @@ _ENDED = {
 @wait_option
 @click.pass_obj
 def resume_(
-    state: CliState,
+    engine: Engine | None,
     name: str | None,
     run_id: str | None,
     workers: int | None,
@@ -73,7 +72,7 @@ def resume_(
         command=typed_command(),
         workers=workers,
         wait=wait,
-        engine=state.engine,
+        engine=engine,
     )
     return run_with_view(operate)
 

@@ -10,7 +10,6 @@ import click
 from pipeline.config.find import find_config
 from runners.cache.up_to_date import is_probably_up_to_date
 from runners.cli.options import (
-    CliState,
     Result,
     config_options,
     exit_on_sigint,
@@ -19,6 +18,7 @@ from runners.cli.options import (
     wait_option,
     workers_option,
 )
+from runners.engine import Engine
 from runners.local.engine import LocalEngine
 from sluice.errors import UsageError
 from sluice.project import find_root
@@ -77,7 +77,7 @@ no_cache_option = click.option(
 @tags_option
 @click.pass_obj
 def run(
-    state: CliState,
+    engine: Engine | None,
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],
@@ -94,7 +94,7 @@ def run(
 
     With --to a part of the graph runs.
     """
-    command, engine = typed_command(), state.engine or LocalEngine()
+    command, engine = typed_command(), engine or LocalEngine()
     if not _is_probably_up_to_date(name, command):
         # Most of what a small run takes; it has a core of its own meanwhile.
         engine.prewarm()

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pipeline.config.config import Config
-from runners.cli.options import Result, config_options, typed_command, verb
+from runners.cli.options import Result, config_argument, typed_command, verb
 from runners.cli.run import accept_data_option, no_cache_option, tags_option
 from runners.cli.run_view import run_with_view
 from runners.cloud.check_cloud import check_cloud
@@ -32,15 +32,13 @@ from sluice.workspace import private_umask
 
 
 @verb()
-@config_options
+@config_argument
 @click.option("--wait", is_flag=True, help="Wait for the end of the run.")
 @no_cache_option
 @accept_data_option
 @tags_option
 def submit_(
-    name: str,
-    profile: str | None,
-    overrides: tuple[str, ...],
+    config: Config,
     wait: bool,
     no_cache: bool,
     accept_data: str | None,
@@ -52,9 +50,6 @@ def submit_(
     logs, report and cancel work as for a run of this machine. Submit again to continue
     one that failed: the service has its finished nodes in its cache.
     """
-    from pipeline.config.load import load_config
-
-    config = load_config(name, profile=profile, overrides=overrides)
     options = RunOptions(use_cache=not no_cache, accept_data=accept_data)
     operate = partial(
         submit, config, options, command=typed_command(), tags=tags, wait=wait

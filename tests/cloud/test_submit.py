@@ -249,8 +249,8 @@ def test_a_failed_task_is_explained_by_its_log(submit, vertex):
     record = status()
     assert (record.status, record.exit_code) == ("failed", 3)
     assert record.error.message == "the data is damaged"
-    log = find_log("digits", "DataVerdict")
-    assert log.read().decode().splitlines() == lines
+    _, log = find_log("digits", "DataVerdict")
+    assert log.read_text().splitlines() == lines
 
 
 def test_a_secret_is_in_nothing_that_is_written(
