@@ -19,7 +19,7 @@ from runners.metadata.graph import Execution, MetadataGraph
 from runners.metadata.read_metadata import read_metadata
 from runners.metadata.served_models import find_artifact, served_models
 from runners.metadata.trace_lineage import trace_lineage
-from runners.operations.find_run import not_run_yet, read_record
+from runners.operations.find_run import not_run_yet, readable_runs
 from runners.operations.pipeline_request import serving_dir_of, workspace_of
 from sluice.errors import bounded
 from sluice.mlmd_items import Artifact
@@ -168,10 +168,11 @@ def find_lineage(config: Config, reference: str) -> dict[str, Any]:
     """
     workspace = workspace_of(config)
     in_service = [
-        x for x in workspace.run_ids() if is_service_run(workspace.run_dir(x))
+        record
+        for record in list(readable_runs(workspace))[::-1]
+        if is_service_run(workspace.run_dir(record.run_id))
     ]
-    records = [read_record(workspace, run_id) for run_id in in_service]
-    graph = _with_runs(read_metadata(workspace.metadata_db), records)
+    graph = _with_runs(read_metadata(workspace.metadata_db), in_service)
     if not graph.artifacts:
         raise not_run_yet(config.name, workspace)
     served = served_models(graph, [serving_dir_of(config), workspace.serving])

@@ -1,27 +1,20 @@
-"""Options shared by several verbs, and the state of one call of the command line."""
+"""Options shared by several verbs, and how a verb is called."""
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from runners.cli.echo import echo_json
-
-if TYPE_CHECKING:
-    pass
-
-
-import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from sluice.errors import ExitCode
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])

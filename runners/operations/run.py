@@ -20,6 +20,7 @@ from pipeline.graph.custom_nodes import (
 )
 from pipeline.graph.node_registry import INGESTION, PUSHER
 from pipeline.training.strategy.choice import (
+    LOCAL_TPU,
     choose,
     find_tpu,
     read_cluster,
@@ -86,7 +87,7 @@ def run(
     tag_values = parse_tags(tags)
     config = check_run(config, options, observer)
     if "Trainer" in selected_nodes(config, options.to_nodes):
-        check_strategy(config)
+        _check_devices(config)
     prepared = prepare_run(config, serving_dir_of(config))
     locking = lock_workspace(prepared.workspace, command, wait, observer)
     with private_umask(config.private), locking:
@@ -152,6 +153,20 @@ def check_strategy(config: Config) -> None:
         problems = Problems(config.origin)
         problems.add_error(("train", "strategy"), error)
         problems.raise_if_any()
+
+
+def _check_devices(config: Config) -> None:
+    """Checks the strategy of the training, and that a TPU can reach all paths."""
+    check_strategy(config)
+    may_be_tpu = config.train.strategy in ("auto", "tpu")
+    tpu = find_tpu() if may_be_tpu and not config.train.replicas else None
+    if tpu is not None and tpu[0] != LOCAL_TPU:
+        raise UsageError(
+            f"the TPU {tpu[0]!r} is on another machine and reads no local files",
+            where=workspace_of(config).root,
+            hint="run Sluice on the TPU VM itself, with TPU_NAME=local; or train on "
+            "this machine, with train.strategy=one_device",
+        )
 
 
 def prepare_run(config: Config, serving_dir: str) -> PreparedRun:

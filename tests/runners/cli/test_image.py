@@ -50,8 +50,8 @@ def test_cloud_build(docker, sluice):
     ("arguments", "says"),
     [
         (["build", "--print"], "give one of build, push, --print and --cloud-build"),
-        (["push"], "pushed to a repository"),
-        (["--cloud-build", "c"], "pushed to a repository"),
+        (["push"], "pushed to --repository"),
+        (["--cloud-build", "c"], "pushed to --repository"),
     ],
 )
 def test_what_is_refused(docker, sluice, arguments, says):
