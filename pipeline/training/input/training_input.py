@@ -93,9 +93,8 @@ class TrainingInput:
         workers = distribution.workers
         self._shares = {split: item.shares(workers) for split, item in records.items()}
         self._full_batches = distribution.kind in _BY_REPLICA
-        self._batches_per_step = (
-            distribution.replicas // workers if self._full_batches else 1
-        )
+        replicas = distribution.replicas // workers
+        self._batches_per_step = replicas if self._full_batches else 1
         each = distribution.batch_size // workers
         self._batch_size = each // self._batches_per_step
         counts = {
@@ -234,10 +233,7 @@ class TrainingInput:
         def load(batch: Any, at: tf.Tensor, number: tf.Tensor) -> Any:
             if in_memory:
                 indices = self._indices(split, share.count, at, number)
-                batch = {
-                    name: tf.gather(values, indices)
-                    for name, values in examples.items()
-                }
+                batch = {key: tf.gather(x, indices) for key, x in examples.items()}
             elif records is None:
                 batch = self._format.parse(batch)
             return self._finish(split, share.count, [number, at, worker], batch)
