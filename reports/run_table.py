@@ -90,8 +90,8 @@ def examples(run: RunData) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for artifact in run.documents("ingestion"):
-        for name, split in artifact["splits"].items():
-            found.setdefault(name, split["records"])
+        for name, records in artifact["splits"].items():
+            found.setdefault(name, records)
     if not found:
         for node, name, count, _ in statistics(run):
             found[f"{node}: {name}" if name in found else name] = count

@@ -50,8 +50,8 @@ def _examples(run: RunData, ingestion: Sequence[dict[str, Any]]) -> Table:
     for found in statistics(run):
         counts.setdefault(found.split, found.examples)
     for artifact in ingestion:
-        for name, split in artifact["splits"].items():
-            counts.setdefault(name, split["records"])
+        for name, records in artifact["splits"].items():
+            counts.setdefault(name, records)
     accepted = statistics(run, "baseline_statistics")
     before = {split.split: split.examples for split in accepted}
     total = sum(count for name, count in counts.items() if name != "serving")

@@ -66,7 +66,7 @@ def test_a_version_is_copied_checked_and_loaded(bucket, store, config, tmp_path)
     assert [item.label for item in predict(config, files)] == ["x"]
 
     bucket.put("serving/digits/1/variables/more", b"planted")
-    with pytest.raises(ServingError, match="differs from what was pushed") as refused:
+    with pytest.raises(ServingError, match="is not what was pushed") as refused:
         list(predict(config, files))
     assert refused.value.where == f"{store.uri}/1"
 

@@ -49,7 +49,7 @@ def test_damaged_records_block_the_run_above_the_limit(trips):
         offset = sum(map(len, map(frame, trips.examples(2, start=1000))))
         assert aside[name]["offset"] == offset
     # Nothing is lost that is not named.
-    assert ingestion["splits"]["train"]["records"] == 20 + 2 + 19
+    assert ingestion["splits"]["train"] == 20 + 2 + 19
     assert "bytes cannot be read" in record.error.message
 
     fraction = ingestion["corrupt_fraction"]

@@ -275,6 +275,6 @@ def test_durations_are_without_pauses_and_nodes_have_their_state():
 
 
 def test_examples_are_those_that_were_ingested_else_those_of_the_statistics():
-    splits = {"train": {"records": 7, "shards": 1}}
+    splits = {"train": 7}
     for content in (_statistics(examples=7), {"ingestion": {"splits": splits}}):
         assert examples(_run(content)) == {"train": 7}

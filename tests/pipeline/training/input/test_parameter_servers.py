@@ -28,8 +28,8 @@ servers = []
 
 def cluster():
     # All are open at once, so that no port is given twice.
-    probes = [socket.create_server(("localhost", 0)) for _ in range(WORKERS + 1)]
-    names = [f"localhost:{probe.getsockname()[1]}" for probe in probes]
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(WORKERS + 1)]
+    names = [f"127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
     for probe in probes:
         probe.close()
     jobs = {"worker": names[1:], "ps": names[:1]}
