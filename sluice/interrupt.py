@@ -1,9 +1,8 @@
 """Stops a running node cleanly on SIGTERM.
 
 The scheduler sends SIGTERM to a node's process; Ctrl-C in the terminal reaches only the
-scheduler. Code inside ``cooperative()`` polls ``requested()`` or calls ``check()`` and
-chooses where to stop. In any other code ``Interrupted`` is raised in the main thread,
-between two bytecodes, so native code may delay it by seconds.
+scheduler. ``Interrupted`` is raised in the main thread, between two bytecodes, so
+native code may delay it by seconds. Code inside ``deferred()`` is not interrupted.
 
 Before ``listen()`` (in the cloud, in a test) nothing here has any effect.
 """
@@ -37,7 +36,7 @@ class Interrupted(BaseException):
 @dataclass
 class _State:
     requested: bool = False
-    cooperating: int = 0
+    deferring: bool = False
 
 
 _state = _State()
@@ -46,13 +45,13 @@ _state = _State()
 def listen() -> None:
     """Handles SIGTERM as a request to stop, and ignores SIGINT, in this process.
 
-    An earlier request and a ``cooperative`` block, as inherited by a fork, are reset.
+    An earlier request and a ``deferred`` block, as inherited by a fork, are reset.
 
     Raises:
       ValueError: called in another thread than the main one.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _state.requested, _state.cooperating = False, 0
+    _state.requested, _state.deferring = False, False
     signal.signal(signal.SIGTERM, _on_signal)
 
 
@@ -61,27 +60,17 @@ def requested() -> bool:
     return _state.requested
 
 
-def check() -> None:
-    """Raises ``Interrupted`` if a stop was requested."""
-    if _state.requested:
-        raise Interrupted
-
-
 @contextlib.contextmanager
-def cooperative() -> Iterator[None]:
-    """Marks code of the main thread that polls for requests to stop.
+def deferred() -> Iterator[None]:
+    """Marks code of the main thread that a request to stop must not interrupt.
 
-    Raises:
-      Interrupted: at the end of the outermost block, if a stop was requested and the
-        block raised no exception.
+    ``requested()`` tells of it afterwards.
     """
-    _state.cooperating += 1
+    _state.deferring = True
     try:
         yield
     finally:
-        _state.cooperating -= 1
-    if not _state.cooperating:
-        check()
+        _state.deferring = False
 
 
 def _on_signal(number: int, frame: Any) -> None:
@@ -89,5 +78,5 @@ def _on_signal(number: int, frame: Any) -> None:
     if _state.requested:
         return
     _state.requested = True
-    if not _state.cooperating:
+    if not _state.deferring:
         raise Interrupted

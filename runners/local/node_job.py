@@ -9,7 +9,6 @@ import shutil
 import time
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,7 @@ def run_node(
             exception = None if graph.project_root else picklable(raised)
     end.duration_s = time.monotonic() - started
     # A request to stop must no longer interrupt the report.
-    with suppress(interrupt.Interrupted), interrupt.cooperative():
+    with interrupt.deferred():
         end = describe_end(graph, ir, end, stopped)
         if cache.key and end.state in ("ran", "cached"):
             shutil.rmtree(checkpoints / cache.key, ignore_errors=True)

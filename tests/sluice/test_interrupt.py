@@ -40,9 +40,8 @@ def run(code, timeout_s=20.0):
 @pytest.mark.unit
 def test_without_listen_nothing_happens():
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with interrupt.cooperative():
+    with interrupt.deferred():
         assert not interrupt.requested()
-        interrupt.check()
     after = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     assert after == before
 
@@ -60,28 +59,20 @@ CODE = {
             term()  # a second one must not disturb this
             print("cleaned up")
         """,
-    "cooperative code runs until it polls": """
+    "deferred code runs to its end": """
         interrupt.listen()
-        with interrupt.cooperative():
-            for step in range(5):
-                if step == 2:
+        with interrupt.deferred():
+            for step in range(2):
+                if step == 1:
                     term()
                 print(step, interrupt.requested())
-                if step == 3:
-                    interrupt.check()
-        """,
-    "without a poll the outermost block ends": """
-        interrupt.listen()
-        with interrupt.cooperative():
-            with interrupt.cooperative():
-                term()
-            print("inner left")
-        print("outer left")
+        if interrupt.requested():
+            raise interrupt.Interrupted
         """,
     "ctrl-c is ignored and a fork's old request is reset": """
         interrupt.listen()
         os.kill(os.getpid(), signal.SIGINT)
-        with interrupt.cooperative():
+        with interrupt.deferred():
             term()
             if os.fork() == 0:
                 interrupt.listen()
@@ -92,6 +83,7 @@ CODE = {
                     print("stopped", flush=True)
                 os._exit(0)
             os.wait()
+        raise interrupt.Interrupted
         """,
 }
 
@@ -103,8 +95,7 @@ CODE = {
         CODE,
         [
             ["cleaned up"],
-            ["0 False", "1 False", "2 True", "3 True"],
-            ["inner left"],
+            ["0 False", "1 True"],
             ["child False", "stopped"],
         ],
         strict=True,
@@ -122,7 +113,7 @@ def test_an_exception_in_the_block_is_not_replaced():
         """
         interrupt.listen()
         try:
-            with interrupt.cooperative():
+            with interrupt.deferred():
                 term()
                 raise OSError("disk full")
         except OSError as error:
