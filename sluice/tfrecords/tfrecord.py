@@ -80,15 +80,6 @@ def shards(folder: Path, name: str) -> list[Path]:
     return [path for path in paths if path.stat().st_size]
 
 
-def verify(path: str | Path) -> int:
-    """Reads a whole file and returns the number of records, at least one.
-
-    Raises:
-      DataError, UsageError: as ``read`` does.
-    """
-    return sum(1 for _ in read(path))
-
-
 def too_large(where: object, actual: str, max_bytes: int) -> DataError:
     """Returns the error for a record, an image or a line over the limit."""
     return DataError(

@@ -29,7 +29,6 @@ def test_what_is_written_is_read(tmp_path, name):
 
     assert tfrecord.write(path, iter(RECORDS)) == 4
     assert list(tfrecord.read(path)) == RECORDS
-    assert tfrecord.verify(path) == 4
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
 
 
@@ -119,13 +118,13 @@ def test_a_record_may_look_like_gzip(tmp_path):
     tfrecord.write(path, [bytes(int.from_bytes(b"\x1f\x8b\x08", "little"))])
 
     assert path.read_bytes().startswith(b"\x1f\x8b\x08")
-    assert tfrecord.verify(path) == 1
+    assert len(list(tfrecord.read(path))) == 1
 
 
 def test_a_file_that_cannot_be_opened(tmp_path):
     for path, reason in ((tmp_path / "gone", "No such file"), (tmp_path, "directory")):
         with pytest.raises(UsageError, match=reason):
-            tfrecord.verify(path)
+            list(tfrecord.read(path))
 
 
 @given(
