@@ -157,11 +157,11 @@ def _steps(
         distribution=distribution,
     )
     model.optimizer.build(model.trainable_variables)
-    # As the input makes them: an evaluation with static shapes is padded.
+    # As the input makes them: an evaluation in full batches is padded.
     own = train.sample_weight is not None
     weighted = {
         "train": own or train.class_weights is not None,
-        "eval": own or distribution.static_shapes,
+        "eval": own or distribution.full_batches,
     }
     for name in ("train", "eval"):
         yield f"the {name} step cannot be traced"

@@ -87,7 +87,7 @@ def build_model(
       NodeError: the function returns no model of the label's classes.
     """
     exclude_keras_from_autograph()
-    # Their state is then in variables, which checkpoints save.
+    # Layers then draw from a tf.random.Generator of their own, with a seed from here.
     tf.keras.backend.experimental.enable_tf_random_generator()
     # Names such as dense_1 count on in a process: a warm start compares them.
     tf.keras.backend.reset_uids()

@@ -66,6 +66,7 @@ def fit_model(
             epoch=found.epoch,
             epochs=epochs,
         )
+    evaluation = training_input.eval()
     for number, phase in enumerate(phases or [Phase(epochs)]):
         phase.prepare()
         if number < begin.phase:
@@ -79,7 +80,7 @@ def fit_model(
             steps_per_epoch=training_input.steps_per_epoch,
             initial_epoch=begin.epoch,
             epochs=phase.until_epoch,
-            validation_data=training_input.eval(),
+            validation_data=evaluation,
             validation_steps=training_input.eval_steps,
             callbacks=[*callbacks, *checkpoints],
             verbose=0,

@@ -29,7 +29,7 @@ class Records:
       files: paths, in the order of their names.
       counts: number of records by file.
       bytes: the mean size of a record, uncompressed.
-      class_counts: number of records by class id.
+      class_counts: number of records by class id; empty where it was not asked for.
       part: of all records, numbered in the order of the files, those whose number has
         this remainder; the divisor and the remainder. ``(1, 0)``: all.
     """
@@ -91,7 +91,11 @@ class Records:
 
 
 def count_records(
-    patterns: Sequence[str], example_format: ExampleFormat, distribution: Distribution
+    patterns: Sequence[str],
+    example_format: ExampleFormat,
+    distribution: Distribution,
+    *,
+    by_class: bool = False,
 ) -> Records:
     """Returns the files that match, with their counts.
 
@@ -103,14 +107,15 @@ def count_records(
     """
     files = sorted({file for item in patterns for file in tf.io.gfile.glob(item)})
     label, spec = example_format.feature_set.label, example_format.spec
-    classes = len(label.class_names)
+    classes = len(label.class_names) if by_class else 0
     chunk_size = example_format.chunk_size
-    counted = {key: spec[key] for key in (label.key, SAMPLE_WEIGHT_KEY) if key in spec}
+    keys = [label.key] * by_class + [SAMPLE_WEIGHT_KEY] * (SAMPLE_WEIGHT_KEY in spec)
+    counted = {key: spec[key] for key in keys}
 
     @not_converted
     def facts_of(records: tf.Tensor) -> tf.Tensor:
         """Returns numbers of records, bytes and bad weights, and of each class."""
-        parsed = tf.io.parse_example(records, counted)
+        parsed = tf.io.parse_example(records, counted) if counted else {}
         weights = parsed.get(SAMPLE_WEIGHT_KEY, tf.zeros([0]))
         bad = ~tf.math.is_finite(weights) | (weights < 0)
         facts = [
@@ -118,8 +123,10 @@ def count_records(
             tf.reduce_sum(tf.cast(tf.strings.length(records), tf.int64)),
             tf.math.count_nonzero(bad),
         ]
-        of_classes = tf.one_hot(parsed[label.key][:, 0], classes, dtype=tf.int64)
-        return tf.concat([facts, tf.reduce_sum(of_classes, axis=0)], 0)
+        if by_class:
+            ids = tf.one_hot(parsed[label.key][:, 0], classes, dtype=tf.int64)
+            facts += tf.unstack(tf.reduce_sum(ids, axis=0))
+        return tf.stack(facts)
 
     @not_converted
     def read_file(number: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:

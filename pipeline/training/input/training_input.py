@@ -25,8 +25,6 @@ from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError
 from sluice.machine_resources import free_memory_bytes
 
-# Kinds whose replicas each take a batch of their own from their worker's dataset.
-_BY_REPLICA = ("multi_worker", "tpu")
 # Between those of two workers of parameter servers; more than any training has.
 _EPOCHS = 2**20
 # Of decoded examples, which are copied once while they are read.
@@ -59,7 +57,12 @@ def make_input(
     spec = tf_transform_output.transformed_feature_spec()
     example_format = ExampleFormat(spec, feature_set)
     records = {
-        split: count_records(patterns, example_format, distribution)
+        split: count_records(
+            patterns,
+            example_format,
+            distribution,
+            by_class=split == "train" and train.class_weights == "balanced",
+        )
         for split, patterns in files.items()
     }
     return TrainingInput(train, example_format, distribution, records)
@@ -92,7 +95,7 @@ class TrainingInput:
         self.eval_examples = records["eval"].count
         workers = distribution.workers
         self._shares = {split: item.shares(workers) for split, item in records.items()}
-        self._full_batches = distribution.kind in _BY_REPLICA
+        self._full_batches = distribution.full_batches
         replicas = distribution.replicas // workers
         self._batches_per_step = replicas if self._full_batches else 1
         each = distribution.batch_size // workers
@@ -183,7 +186,7 @@ class TrainingInput:
             options.autotune.enabled = False
             return dataset.prefetch(_PREFETCHED).with_options(options)
 
-        if kind in _BY_REPLICA:
+        if self._full_batches:
             strategy = self._distribution.strategy
             return strategy.distribute_datasets_from_function(make_prefetched)
         if kind == "parameter_server":

@@ -62,9 +62,9 @@ class Distribution:
         return self.batch_size // self.replicas
 
     @property
-    def static_shapes(self) -> bool:
-        """Whether all batches must have the same shape."""
-        return self.kind == "tpu"
+    def full_batches(self) -> bool:
+        """Whether each replica takes full batches of its own from its worker's data."""
+        return self.kind in ("multi_worker", "tpu")
 
     @property
     def is_chief(self) -> bool:

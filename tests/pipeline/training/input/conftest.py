@@ -85,7 +85,9 @@ def input_of(numbers: Path) -> Callable[..., Any]:
         # Several workers count together, which takes several processes.
         alone = Distribution(tf.distribute.get_strategy(), "one_device", "", batch_size)
         records: Any = {
-            split: count_records(patterns, example_format, alone)
+            split: count_records(
+                patterns, example_format, alone, by_class=class_weights == "balanced"
+            )
             for split, patterns in files_in(folder).items()
         }
         return TrainingInput(
