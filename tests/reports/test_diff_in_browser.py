@@ -34,7 +34,7 @@ def _other_values(value, key=""):
         return {name: _other_values(item, name) for name, item in value.items()}
     if isinstance(value, list):
         return [_other_values(item) for item in value]
-    if key == "records":
+    if key == "train" and isinstance(value, int):
         return value + 1
     if key == "tfx":
         return "1.21.0"

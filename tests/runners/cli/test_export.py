@@ -45,7 +45,7 @@ def test_values_of_a_run(write_run, sluice, stored):
     run_dir = write_run(
         FIRST,
         {"auc": 0.9, "lost": "NaN", "matrix": {"shape": [1], "values": [1]}},
-        {"epochs": EPOCHS, "ingestion": {"splits": {"train": {"records": 70}}}},
+        {"epochs": EPOCHS, "ingestion": {"splits": {"train": 70}}},
         config={"train": {"epochs": 2}, "slices": [{"of": "x"}], "text": "x" * 9000},
         digests={"code": "abc"},
         tags={"night": "", "team": "a"},
