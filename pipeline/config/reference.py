@@ -84,15 +84,19 @@ def json_schema() -> _Json:
 
 
 def reference_page() -> str:
-    """Returns the text of ``docs/config.md``: a list of keys for each section."""
+    """Returns the text of ``docs/config.md``: plain keys, then a list per section."""
     schema = json_schema()
-    lines = [_INTRO]
+    plain: list[str] = []
+    sections: list[str] = []
     for key, value in schema["properties"].items():
         alone = {"properties": {key: value}, "required": schema["required"]}
         first, *below = _keys(alone, schema["$defs"])
-        lines += [f"## {key}", "", first.removeprefix("- "), ""]
-        lines += [*(line[2:] for line in below), ""] if below else []
-    return "\n".join(lines)
+        if below:
+            sections += ["", f"## {key}", "", first.removeprefix("- "), ""]
+            sections += [line.removeprefix("  ") for line in below]
+        else:
+            plain.append(first)
+    return "\n".join([_INTRO, *plain, *sections, ""])
 
 
 def _keys(section: _Json, defs: _Json, indent: str = "") -> Iterator[str]:

@@ -37,12 +37,12 @@ TPU_MULTIPLE = 8
 
 
 class KerasObject(Section):
-    """A class of Keras with its arguments. `Adam` is short for `{class: Adam}`."""
+    """A class of Keras with its arguments; `NAME` is short for `{class: NAME}`."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     class_name: Text = Field(alias="class")
-    """A class of Keras, such as `Adam`."""
+    """Name of the class, such as `Adam` or `AUC`."""
     params: Params = {}
     """Arguments of the class."""
 
