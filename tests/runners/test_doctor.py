@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
@@ -39,45 +40,29 @@ def tensorflow_that(tmp_path, monkeypatch):
             "no-such is not installed, locked is 2",
         ),
         ("\n".join(f"no-such-{i}==1" for i in range(8)), "warning", "; and 3 more"),
-        (None, "warning", "for which there is no "),
     ],
 )
 def test_packages(tmp_path, lock, state, found):
-    if lock is not None:
-        (tmp_path / "requirements").mkdir()
-        minor = ".".join(version("tfx").split(".")[:2])
-        (tmp_path / "requirements" / f"tfx-{minor}.txt").write_text(lock)
+    (tmp_path / "requirements").mkdir()
+    minor = ".".join(version("tfx").split(".")[:2])
+    (tmp_path / "requirements" / f"tfx-{minor}.txt").write_text(lock)
     check = checks.check_packages(tmp_path)
     assert (check.state, found in check.found) == (state, True), check
 
 
 def test_missing_packages_are_a_problem(monkeypatch, tmp_path):
     monkeypatch.setattr(checks, "installed_version", lambda name: None)
-    for check in (checks.check_packages(tmp_path), checks.check_keras()):
-        assert (check.state, check.hint) == ("problem", "make setup")
-
-
-def test_an_environment_with_keras_3_is_a_warning(monkeypatch):
-    assert checks.check_keras().state == "ok"
-    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "0")
-    assert checks.check_keras().state == "warning"
+    check = checks.check_packages(tmp_path)
+    assert (check.state, check.hint) == ("problem", "make setup")
 
 
 @pytest.mark.parametrize(
-    ("free", "files", "state"),
-    [
-        (3 * GIB, 0, "ok"),
-        (GIB, 10**6, "warning"),
-        (2**20, 10**6, "problem"),
-        (3 * GIB, 49, "problem"),
-    ],
+    ("free", "state"), [(3 * GIB, "ok"), (GIB, "warning"), (2**20, "problem")]
 )
-def test_space_on_a_disk(tmp_path, monkeypatch, free, files, state):
-    stat = SimpleNamespace(f_frsize=1, f_bavail=free, f_blocks=4 * GIB)
-    stat.f_files, stat.f_favail = files and 10**7, files
-    monkeypatch.setattr(os, "statvfs", lambda path: stat)
-    check = checks.check_disk("disk_temp", tmp_path / "not" / "there")
-    assert (check.state, check.hint is None) == (state, state == "ok")
+def test_space_on_a_disk(tmp_path, monkeypatch, free, state):
+    usage = SimpleNamespace(free=free, total=4 * GIB)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    assert checks.check_disk("disk_temp", tmp_path / "not" / "there").state == state
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,20 +79,6 @@ def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path, monkeypatch):
 def test_memory(monkeypatch, free, state):
     monkeypatch.setattr(checks, "free_memory_bytes", lambda: int(free))
     assert checks.check_memory().state == state
-
-
-def test_credentials_are_found_and_not_shown(tmp_path, monkeypatch):
-    variable = "GOOGLE_APPLICATION_CREDENTIALS"
-    monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
-    assert checks.check_credentials().found.startswith("no credentials")
-    default = tmp_path / "application_default_credentials.json"
-    default.write_text('{"private": "do-not-show"}')
-    assert checks.check_credentials().found == f"gcloud's, {default}"
-    monkeypatch.setenv(variable, str(default))
-    assert checks.check_credentials().found == f"{variable} names {default}"
-    monkeypatch.setenv(variable, str(tmp_path / "key"))
-    assert checks.check_credentials().state == "warning"
 
 
 TWO_GPUS = """
@@ -138,7 +109,7 @@ NO_GPU = "class config: list_physical_devices = lambda: []"
             "problem",
             "ended its process with status 1: ImportError: libcudart.so.12: cannot",
         ),
-        ("import time; time.sleep(60)", "problem", "did not answer within 5 s"),
+        ("import time; time.sleep(60)", "problem", "timed out after 5 seconds"),
         (NO_GPU, "warning", "an NVIDIA driver is there, but no GPU is visible"),
         (
             TWO_GPUS,
@@ -147,9 +118,11 @@ NO_GPU = "class config: list_physical_devices = lambda: []"
         ),
     ],
 )
-def test_devices(tensorflow_that, code, state, found):
+def test_devices(tensorflow_that, tmp_path, monkeypatch, code, state, found):
     tensorflow_that(code)
-    check = checks.check_devices(time_limit_s=5, driver=(Path("/dev/null"),))
+    monkeypatch.setattr(checks, "_TIME_LIMIT_S", 5)
+    monkeypatch.setattr(checks, "_DRIVER", Path("/dev/null"))
+    check = list(checks.run_checks(tmp_path))[-1]
     assert (check.state, found in check.found) == (state, True), check
 
 
@@ -167,19 +140,17 @@ def test_a_problem_exits_with_2_and_json_has_every_check(tmp_path, monkeypatch, 
     assert (report["schema_version"], report["ok"]) == (1, False)
     rows = {row["check"]: row for row in report["checks"]}
     assert list(rows) == [
-        *("packages", "keras", "disk_workspace", "disk_temp"),
-        *("serving", "memory", "cloud", "devices"),
+        *("packages", "disk_workspace", "disk_temp", "memory", "devices")
     ]
-    assert set(rows["serving"]) == {"check", "state", "found", "hint"}
+    assert set(rows["memory"]) == {"check", "state", "found", "hint"}
     assert rows["disk_temp"]["found"] == "the check itself failed: OSError: no disk"
 
 
 def test_warnings_exit_with_0(tmp_path, monkeypatch, tensorflow_that, capsys):
     tensorflow_that(TWO_GPUS)
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "none")
-    assert (
-        checks.doctor.main(["--workspace", str(tmp_path)], standalone_mode=False) == 0
-    )
+    monkeypatch.setattr(checks, "free_memory_bytes", lambda: 1_500_000_000)
+    arguments = ["--workspace", str(tmp_path)]
+    assert checks.doctor.main(arguments, standalone_mode=False) == 0
     out = capsys.readouterr().out
-    assert "warning  cloud           GOOGLE_APPLICATION_CREDENTIALS names none" in out
+    assert "warning  memory          1.5 GB available of" in out
     assert "1 warning" in out.splitlines()[-1] and "problem" not in out

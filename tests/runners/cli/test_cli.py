@@ -87,7 +87,6 @@ def test_an_unwritable_workspace(root, sluice):
         "cancel nothing",
         "config nothing",
         "data make nothing",
-        "doctor nothing",
         "explain nothing Trainer",
         "gc nothing",
         "graph nothing",
