@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from components.tfrecord_gen.input_files import Window
 from pipeline.config.config import Config
 from runners.cli.echo import echo_json
 from runners.cli.options import config_argument, verb
@@ -23,7 +22,6 @@ from runners.operations.pipeline_request import (
 from serving.model_store import ModelVersion, store_at
 from sluice.errors import ServingError, UsageError
 from sluice.storage.local_copy import local_copy
-from sluice.storage.storage import is_remote
 
 if TYPE_CHECKING:
     from serving.predictor import Prediction, Predictor
@@ -56,25 +54,6 @@ def predict_(
     """
     for prediction in predict(config, files, limit=limit, version=version, trust=trust):
         echo_json(asdict(prediction))
-
-
-def predict_command(config: Config, name: str, window: Window) -> str | None:
-    """Returns a command to predict with the pushed model; None without local data."""
-    if is_remote(window.base):
-        return None
-    # A file of the split that is evaluated, if files have splits.
-    judged = "test" if "test" in config.data.split_names else "eval"
-    of_split = [file for file in window.files if file.split in (judged, None)]
-    example = Path(of_split[-1].path if of_split[-1].span else of_split[0].path)
-    if not example.exists():
-        return None
-    if Path.cwd() in example.parents:
-        example = example.relative_to(Path.cwd())
-    words = ["predict", name, str(example), "--limit", "5"]
-    for override in config.origin.overrides:
-        if override.startswith("push."):
-            words += ["--set", override]
-    return next_command(*words)
 
 
 def predict(

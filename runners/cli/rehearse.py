@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import click
@@ -25,7 +24,7 @@ from runners.cli.options import (
     wants_json,
 )
 from runners.cli.render_run import print_outcome
-from runners.cli.rich_console import ignore_broken_pipe, make_console, say
+from runners.cli.rich_console import make_console, say
 from runners.cli.run_view import RunView
 from runners.cli.validate import validate
 from runners.cloud.check_cloud import cloud_of
@@ -94,7 +93,7 @@ def rehearse_(
             observer=view,
             engine=engine,
         )
-    ignore_broken_pipe(console, partial(_print, console, found))
+    _print(console, found)
     facts = {
         "exit_code": found.exit_code,
         "record": found.record.to_dict(),

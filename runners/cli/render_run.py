@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from reports.formats import progress, seconds, tags_text
-from runners.cli.rich_console import make_table, plain, plain_lines, say
+from runners.cli.rich_console import make_table, plain, say
 from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_STATES, RUN_STYLES
@@ -40,9 +40,7 @@ def print_run(console: Console, record: RunRecord) -> None:
     print_outcome(console, record)
 
 
-def print_outcome(
-    console: Console, record: RunRecord, *, predict: str | None = None
-) -> None:
+def print_outcome(console: Console, record: RunRecord) -> None:
     """Prints gates, error, push, report and the next command of a run."""
     for gate in record.gates:
         say(console)
@@ -63,8 +61,6 @@ def print_outcome(
         if record.status == "failed":
             kept += "; once config or code is corrected: run, which keeps them too"
         say(console, f"resume:  {record.resume_command}   ({kept})")
-    if predict and any(push.uri for push in record.pushes):
-        say(console, f"predict: {predict}")
 
 
 def _print_error(console: Console, error: ErrorRecord, *, is_blocked: bool) -> None:
@@ -72,7 +68,8 @@ def _print_error(console: Console, error: ErrorRecord, *, is_blocked: bool) -> N
     if is_blocked:
         # The failed checks and their examples are printed above.
         lines = [line for line in lines if not line.startswith("  - ")]
-    console.print(plain_lines(lines, "red"), soft_wrap=True)
+    for line in lines:
+        say(console, line, "red")
     for line in error.log_tail:
         say(console, f"  | {line}", "dim")
     if error.log:
@@ -103,28 +100,19 @@ def make_node_table(
     Args:
       nodes: of the record.
       notes: by node id, the latest progress of a node without a reason.
-      is_live: leaves out the header, peak memory and the number of tries.
+      is_live: leaves out the header, and the peak memory is not known yet.
     """
-    ended = () if is_live else ("peak memory", "tries")
-    columns = ("node", "state", "time", *ended, "why")
+    columns = ("node", "state", "time", "peak memory", "why")
     table = make_table(*columns, folded=("why",), show_header=not is_live)
     for node in nodes:
-        look = NODE_STATES[node.state]
-        memory = node.peak_memory_bytes
+        look, memory = NODE_STATES[node.state], node.peak_memory_bytes
         why = node.reason or notes.get(node.id)
-        facts = (
-            f"{memory / 1e9:.1f} GB" if memory else "",
-            str(node.attempts) if node.attempts > 1 else "",
-        )
         table.add_row(
             node.id,
             plain(look.label, look.style),
             seconds(_elapsed_s(node), ""),
-            *(() if is_live else facts),
-            plain(
-                why or "  ".join(progress(node.progress or {})),
-                "dim" if is_live else "",
-            ),
+            f"{memory / 1e9:.1f} GB" if memory else "",
+            why or "  ".join(progress(node.progress or {})),
         )
     return table
 
@@ -141,8 +129,8 @@ MAX_DETAILS = 10
 _COLUMNS = ("check", "slice", "limit", "baseline", "actual", "result", "why")
 # Wrapped in a narrow terminal; numbers and results never are.
 _FOLDED = ("check", "limit", "baseline", "why")
-_STYLES = {"pass": "green", "FAIL": "bold red", "warn": "yellow", "ignored": "dim"}
-_ORDER = ("FAIL", "warn", "ignored", "pass")
+# The worst first.
+_STYLES = {"FAIL": "bold red", "warn": "yellow", "ignored": "dim", "pass": "green"}
 
 
 def print_verdict(console: Console, gate: dict[str, Any]) -> None:
@@ -152,44 +140,28 @@ def print_verdict(console: Console, gate: dict[str, Any]) -> None:
     failed ones first.
     """
     verdict = Verdict.from_dict(gate)
-    rows, hidden = _first(verdict.rows, MAX_ROWS)
+    rows = sorted(verdict.rows, key=lambda row: list(_STYLES).index(row.result))
     result = "passed" if verdict.passed else "not passed"
     if verdict.override is not None:
         result = f"accepted by hand: {verdict.override}"
     say(console, f"{verdict.gate} gate: {result}", "bold")
     table = make_table(*_COLUMNS, folded=_FOLDED)
-    for row in rows:
+    for row in rows[:MAX_ROWS]:
         numbers = (cell(value) for value in (row.limit_text, row.baseline, row.actual))
         outcome = plain(row.result, _STYLES[row.result])
         # With examples, the policy is printed beside them.
         why = row.why if row.examples else f"{row.why}{_policy(row)}"
         table.add_row(row.check, row.slice, *numbers, outcome, why)
     console.print(table)
-    if hidden:
-        say(console, f"and {_described(hidden)} more: see run.json", "dim")
-    shown, hidden = _first([row for row in rows if row.examples], MAX_DETAILS)
-    for row in shown:
+    detailed = [row for row in rows if row.examples]
+    for row in detailed[:MAX_DETAILS]:
         head = f"{row.result}: {row.check}, {row.slice}{_policy(row)}"
         say(console, head, _STYLES[row.result])
         for example in row.examples:
             say(console, f"  - {example}")
+    hidden = len(rows[MAX_ROWS:]) or len(detailed[MAX_DETAILS:])
     if hidden:
-        say(console, f"likewise {_described(hidden)}: see run.json", "dim")
-    if verdict.override is not None:
-        say(console, f"the reason: {verdict.override}", "bold yellow")
-
-
-def _first(rows: Sequence[Check], limit: int) -> tuple[list[Check], list[Check]]:
-    """Returns the worst rows in their original order, and the other rows."""
-    ranked = sorted(range(len(rows)), key=lambda i: _ORDER.index(rows[i].result))
-    kept, hidden = sorted(ranked[:limit]), sorted(ranked[limit:])
-    return [rows[i] for i in kept], [rows[i] for i in hidden]
-
-
-def _described(rows: Sequence[Check]) -> str:
-    """Returns ``12 FAIL, 3 pass``."""
-    counts = {name: sum(row.result == name for row in rows) for name in _ORDER}
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        say(console, f"and {hidden} more: see run.json", "dim")
 
 
 def _policy(row: Check) -> str:

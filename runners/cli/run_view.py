@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -15,23 +13,15 @@ from rich.table import Table
 
 from reports.formats import progress, seconds
 from runners.cli.options import Result, wants_json
-from runners.cli.render_run import (
-    make_node_table,
-    print_outcome,
-)
-from runners.cli.rich_console import (
-    ignore_broken_pipe,
-    make_console,
-    plain,
-    plain_lines,
-)
+from runners.cli.render_run import make_node_table, print_outcome
+from runners.cli.rich_console import make_console, plain, say
 from runners.engine import Observer
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_STATES
 
-# Minimum time between two lines of progress in a pipe, by kind of report.
-_PLAIN_PROGRESS_S = {"epoch": 10.0, "step": 30.0}
+# Minimum time between two lines of a training's progress in a pipe.
+_PLAIN_PROGRESS_S = 10.0
 
 
 class RunView(Observer):
@@ -52,8 +42,8 @@ class RunView(Observer):
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        if self._live and self._live.is_started:
-            self._show(self._live.stop)
+        if self._live:
+            self._live.stop()
 
     def on_begin(self, record: RunRecord) -> None:
         if self._record is None:
@@ -73,18 +63,17 @@ class RunView(Observer):
         if not note:
             return
         self._notes[node] = note
-        now = time.monotonic()
-        kind = facts.get("event")
+        now, kind = time.monotonic(), facts.get("event")
         last = kind == "epoch" and facts["epoch"] == facts["epochs"]
-        due = now - self._last_plain_note >= _PLAIN_PROGRESS_S.get(str(kind), 0.0)
-        if self._live is None and (last or due):
+        due = now - self._last_plain_note >= _PLAIN_PROGRESS_S
+        if self._live is None and (last or due or "line" in facts):
             self._last_plain_note = now
             self._line(f"{node:<20} {note}")
 
     def on_tick(self) -> None:
         if self._live:
             # Not earlier: lines printed so far must not be drawn over.
-            self._show(self._live.start)
+            self._live.start()
         self._refresh()
 
     def on_warning(self, text: str) -> None:
@@ -95,14 +84,11 @@ class RunView(Observer):
 
     def _refresh(self) -> None:
         if self._live and self._live.is_started:
-            self._show(self._live.refresh)
+            self._live.refresh()
 
     def _line(self, text: str, style: str = "") -> None:
-        line = plain_lines(text.rstrip().split("\n"), style)
-        self._show(partial(self._console.print, line, soft_wrap=True))
-
-    def _show(self, show: Callable[[], None]) -> None:
-        ignore_broken_pipe(self._console, show)
+        for line in text.rstrip().split("\n"):
+            say(self._console, line, style)
 
     def _table(self) -> Table:
         nodes = self._record.nodes if self._record else []
@@ -120,23 +106,5 @@ def run_with_view(operate: Callable[..., RunRecord]) -> Result:
     console = make_console(to_stderr=wants_json())
     with RunView(console) as view:
         record = operate(observer=view)
-    show = partial(print_outcome, console, record, predict=_predict_command(record))
-    ignore_broken_pipe(console, show)
+    print_outcome(console, record)
     return Result(record.to_dict(), exit_code=record.exit_code or 0)
-
-
-def _predict_command(record: RunRecord) -> str | None:
-    """Returns the command that predicts with the model of a run, if it is served."""
-    run_dir = Path(record.report_uri or "").parent
-    if not any(push.uri for push in record.pushes):
-        return None
-    from components.tfrecord_gen.input_files import SPANS_FILE, SpanChoice
-    from pipeline.config.serialize import read_stored_config
-    from runners.cli.predict import predict_command
-
-    # A rehearsal has no stored spans; `sluice gc` deletes the config.
-    if not all((run_dir / name).exists() for name in ("config.json", SPANS_FILE)):
-        return None
-    config = read_stored_config(run_dir / "config.json")
-    choice = SpanChoice.load(run_dir / SPANS_FILE)
-    return predict_command(config, config.name, choice.data)

@@ -195,12 +195,11 @@ class Trips:
 
     def shown(self, record: RunRecord) -> str:
         """Returns what the command line prints at the end of a run."""
-        from rich.console import Console
-
         from runners.cli.render_run import print_outcome
+        from runners.cli.rich_console import PlainConsole
 
         stream = io.StringIO()
-        print_outcome(Console(file=stream, width=400), record)
+        print_outcome(PlainConsole(file=stream, width=400), record)
         return stream.getvalue()
 
     def quarantine(self, record: RunRecord) -> list[dict[str, Any]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 
 import pytest
-from rich.console import Console
 
 from runners.cli.render_run import MAX_DETAILS, MAX_ROWS, print_verdict
+from runners.cli.rich_console import PlainConsole
 from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
@@ -38,7 +38,7 @@ HOLDS = Check("number of examples", "train", ">= 1", None, 10_502, True)
 
 def _shown(rows: tuple[Check, ...], width: int) -> list[str]:
     text = io.StringIO()
-    console = Console(file=text, width=width, color_system=None)
+    console = PlainConsole(file=text, width=width, color_system=None)
     print_verdict(console, Verdict("data", rows).to_dict())
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
@@ -58,6 +58,5 @@ def test_many_failures_are_bounded():
     lines = _shown(rows, 250)
     assert len(lines) < MAX_ROWS + 2 * MAX_DETAILS + 6
     assert sum(" FAIL " in line for line in lines) == MAX_ROWS
-    assert "and 10 FAIL, 90 pass more: see run.json" in lines
     assert sum(line.startswith("  - ") for line in lines) == MAX_DETAILS
-    assert lines[-1] == "likewise 30 FAIL: see run.json"
+    assert lines[-1] == "and 100 more: see run.json"

@@ -13,11 +13,10 @@ pytestmark = pytest.mark.unit
 SCRIPT = """
 import sys, time
 from runners.cli.rich_console import make_console
-from runners.cli.rich_console import ignore_broken_pipe
 console = make_console()
 sys.stdin.readline()
 for number in range(3):
-    ignore_broken_pipe(console, console.print, "x" * 100_000)
+    console.print("x" * 100_000)
 print("still here", file=sys.stderr)
 """
 

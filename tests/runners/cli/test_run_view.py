@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 
-import click
 import pytest
-from rich.console import Console
 
-from runners.cli.run_view import RunView, run_with_view
-from sluice.record.parts import NodeRecord, PushRecord
+from runners.cli.rich_console import PlainConsole
+from runners.cli.run_view import RunView
+from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 
 pytestmark = pytest.mark.unit
@@ -27,7 +26,9 @@ EPOCH = {
 
 def _view(*, terminal: bool) -> tuple[RunView, RunRecord, io.StringIO]:
     text = io.StringIO()
-    console = Console(file=text, force_terminal=terminal, width=100, color_system=None)
+    console = PlainConsole(
+        file=text, force_terminal=terminal, width=100, color_system=None
+    )
     record = RunRecord("r", "p")
     record.nodes = [NodeRecord("Trainer", "Trainer"), NodeRecord("Pusher", "Pusher")]
     view = RunView(console)
@@ -65,16 +66,3 @@ def test_a_terminal_gets_one_live_row_per_node():
     assert "running" in shown
     assert "epoch 2/5" in shown
     assert "Pusher" in shown
-
-
-def test_a_rehearsal_that_has_pushed_has_no_command_to_predict(tmp_path, capsys):
-    """It has a config but no stored spans."""
-    (tmp_path / "config.json").write_text("{}")
-    record = RunRecord("r", "p", report_uri=str(tmp_path / "report.html"))
-    record.pushes = [PushRecord("serving", "pushed", 1, "serving/1")]
-    record.end()
-    context = click.Context(click.Command("run"))
-    context.params["as_json"] = False
-    with context:
-        assert run_with_view(lambda observer: record).exit_code == 0
-    assert "predict" not in capsys.readouterr().err

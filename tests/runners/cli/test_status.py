@@ -23,7 +23,7 @@ def test_the_screen_of_a_failed_run(written, sluice):
     assert lines[0] == f"digits  run {written.FIRST}"
     assert lines[1] == "status    failed"
     nodes = lines[lines.index("") + 1 :]
-    assert nodes[0].split() == "node state time peak memory tries why".split()
+    assert nodes[0].split() == "node state time peak memory why".split()
     assert (
         nodes[1].split()
         == "Examples failed 1 min 01 s 3.1 GB Examples failed: boom".split()
