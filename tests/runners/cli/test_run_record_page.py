@@ -6,7 +6,6 @@ from typing import get_args
 
 import pytest
 
-from sluice.node_kinds import DOCUMENTS
 from sluice.project import own_root
 from sluice.record import parts, run_record, verdict
 
@@ -29,7 +28,6 @@ TABLES = {
     "### pushes": _keys(parts.PushRecord),
     "### artifacts": _keys(parts.ArtifactRecord),
     "### documents": _keys(parts.DocumentRecord),
-    "| kind | of": {kind for kinds in DOCUMENTS.values() for kind in kinds},
 }
 
 
