@@ -122,6 +122,7 @@ def test_mnist_reaches_its_floor(make, run):
     assert accuracy(run("mnist")) >= 0.97
 
 
+@pytest.mark.acceptance
 def test_cifar10(make, run):
     make("cifar10")
     brief = ["train.epochs=1", NO_FLOOR]

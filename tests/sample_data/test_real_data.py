@@ -173,6 +173,7 @@ def published(name, header_bytes):
     )
 
 
+@pytest.mark.acceptance
 @pytest.mark.real_data
 @pytest.mark.skipif(
     not FASHION.is_dir(), reason="apt-get install dataset-fashion-mnist"
