@@ -6,12 +6,11 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from google.protobuf.message import DecodeError
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from sluice.compat import hidden_native_logs
-from sluice.errors import DataError, WorkspaceError
-from sluice.splits import SPLIT_PREFIX, over_all_examples, split_statistics_path
+from sluice.errors import DataError
+from sluice.splits import SPLIT_PREFIX, split_statistics_path
 from sluice.storage.storage import storage_for
 
 if TYPE_CHECKING:
@@ -68,37 +67,16 @@ def compute_statistics(records: Iterable[bytes]) -> _Statistics:
     return stats_impl.extract_statistics_output(states, generators)
 
 
-def read_statistics(uri: str) -> dict[str, _Statistics] | None:
-    """Returns the statistics of each split, by its name.
-
-    None where there is nothing at the address.
+def read_statistics(uri: str) -> dict[str, _Statistics]:
+    """Returns the statistics of each split, by its name; none if they are deleted.
 
     Args:
       uri: of an ExampleStatistics artifact, local or remote.
-
-    Raises:
-      WorkspaceError: a file is missing or damaged, or no split has one.
     """
-    where = uri
-    try:
-        if not storage_for(uri).exists(uri):
-            return None
-        names = storage_for(uri).names(uri)
-        splits = {}
-        for name in names:
-            if name.startswith(SPLIT_PREFIX):
-                split = name.removeprefix(SPLIT_PREFIX)
-                where = split_statistics_path(uri, split)
-                splits[split] = _Statistics.FromString(storage_for(where).read(where))
-                if over_all_examples(splits[split]) is None:
-                    raise DecodeError("no data set in it")
-        if not splits:
-            raise DecodeError("no split in it")
-        return splits
-    except (OSError, DecodeError) as error:
-        raise WorkspaceError(
-            f"the statistics cannot be read: {error}",
-            where=where,
-            hint="run the node again: sluice run NAME --force StatisticsGen; or read "
-            "the records: --data",
-        ) from error
+    storage = storage_for(uri)
+    names = storage.names(uri) if storage.exists(uri) else []
+    splits = [x.removeprefix(SPLIT_PREFIX) for x in names if x.startswith(SPLIT_PREFIX)]
+    return {
+        split: _Statistics.FromString(storage.read(split_statistics_path(uri, split)))
+        for split in splits
+    }

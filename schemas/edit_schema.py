@@ -8,7 +8,7 @@ domain is replaced. It is returned only if it parses to the edited schema.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from google.protobuf import text_format
@@ -21,15 +21,13 @@ from sluice.errors import ConfigError
 
 # By kind of anomaly (``components.data_verdict.policy``), the fields of a feature
 # that accepting it may change.
-FIELDS = {
+_FIELDS: dict[str, tuple[str, ...]] = {
     "missing": ("presence", "shape", "value_count", "lifecycle_stage"),
     "wrong_shape": ("shape", "value_count"),
-    "out_of_range": (
-        *("int_domain.min", "int_domain.max"),
-        *("float_domain.min", "float_domain.max"),
-    ),
+    "out_of_range": ("int_domain", "float_domain"),
+    "new_value": (),  # Its domain may be shared.
 }
-ACCEPTABLE = (*FIELDS, "new_value", "new_feature")
+ACCEPTABLE = (*_FIELDS, "new_feature")
 
 _ANY_SIZE = 1_000_000
 _FIRST = ("name", "type", "presence", "shape", "value_count")
@@ -44,7 +42,6 @@ def accept_change(
     kind: str,
     name: str,
     statistics: Iterable[statistics_pb2.DatasetFeatureStatisticsList],
-    values: Sequence[str] = (),
 ) -> schema_pb2.Schema:
     """Returns the schema with one feature changed so that the data fits.
 
@@ -53,34 +50,37 @@ def accept_change(
       kind: one of ``ACCEPTABLE``.
       name: of the feature.
       statistics: of each split.
-      values: of ``new_value``, to add to the domain.
     """
     edited = schema_pb2.Schema()
     edited.CopyFrom(schema)
+    part = schema_pb2.Schema()
     feature = next((item for item in edited.feature if item.name == name), None)
     if feature is None:
-        part = schema_pb2.Schema()
         for found in statistics:
             part = _updated(part, found, name, max_string_domain_size=100)
         edited.MergeFrom(part)
-    elif kind == "new_value":
-        domain = string_domain(feature, edited)
-        if domain is not None:
-            domain.value.extend(x for x in values if x not in domain.value)
-    else:
-        part = schema_pb2.Schema(feature=[feature], string_domain=schema.string_domain)
-        fewest, most = 1, 1
-        for found in statistics:
-            part = _updated(part, found, name, max_string_domain_size=_ANY_SIZE)
-            for common in _common_stats(found, name):
-                fewest = min(fewest, common.min_num_values or fewest)
-                most = max(most, common.max_num_values)
-        new = part.feature[0]
-        if feature.HasField("shape") and new.WhichOneof("shape_type") is None:
-            # TensorFlow rejects records without a feature that has a shape.
-            new.value_count.min, new.value_count.max = fewest, most
-        for path in FIELDS[kind]:
-            _copy(new, feature, path)
+        return edited
+    part.feature.append(feature)
+    part.string_domain.extend(schema.string_domain)
+    fewest, most = 1, 1
+    for found in statistics:
+        part = _updated(part, found, name, max_string_domain_size=_ANY_SIZE)
+        for common in _common_stats(found, name):
+            fewest = min(fewest, common.min_num_values or fewest)
+            most = max(most, common.max_num_values)
+    new = part.feature[0]
+    if feature.HasField("shape") and new.WhichOneof("shape_type") is None:
+        # TensorFlow rejects records without a feature that has a shape.
+        new.value_count.min, new.value_count.max = fewest, most
+    old_domain, domain = string_domain(feature, edited), string_domain(new, part)
+    if kind == "new_value" and old_domain and domain:
+        old_domain.CopyFrom(domain)
+    for descriptor, _ in new.ListFields():
+        if descriptor.name not in _FIELDS[kind]:
+            new.ClearField(descriptor.name)
+    for field in _FIELDS[kind]:
+        feature.ClearField(field)
+    feature.MergeFrom(new)
     return edited
 
 
@@ -109,20 +109,6 @@ def _common_stats(
         for item in dataset.features:
             if list(item.path.step) == [name] and item.WhichOneof("stats"):
                 yield getattr(item, item.WhichOneof("stats")).common_stats
-
-
-def _copy(source: Any, target: Any, path: str) -> None:
-    """Makes a field of one message what it is in another."""
-    head, _, rest = path.partition(".")
-    if rest:
-        if source.HasField(head):
-            _copy(getattr(source, head), getattr(target, head), rest)
-    elif not source.HasField(head):
-        target.ClearField(head)
-    elif source.DESCRIPTOR.fields_by_name[head].message_type is None:
-        setattr(target, head, getattr(source, head))
-    else:
-        getattr(target, head).CopyFrom(getattr(source, head))
 
 
 def edit_text(

@@ -125,7 +125,9 @@ class Sample:
     text: str
 
 
-def read_sample(files: Sequence[Path], per_file: int = RECORDS_PER_FILE) -> Sample:
+def read_sample(
+    files: Sequence[Path | str], per_file: int = RECORDS_PER_FILE
+) -> Sample:
     """Returns the first records of files, at most 40 of them spread evenly over all.
 
     Args:
@@ -164,7 +166,7 @@ def read_sample(files: Sequence[Path], per_file: int = RECORDS_PER_FILE) -> Samp
 
 
 def _first(
-    records: Iterator[bytes], path: Path, most: int, max_bytes: int
+    records: Iterator[bytes], path: Path | str, most: int, max_bytes: int
 ) -> Iterator[bytes]:
     for number, record in enumerate(itertools.islice(records, most), 1):
         try:

@@ -7,7 +7,7 @@ import pytest
 from sample_data.tf_example import encode
 from schemas import data_statistics
 from schemas.data_statistics import compute_statistics, read_statistics
-from sluice.errors import DataError, WorkspaceError
+from sluice.errors import DataError
 
 pytestmark = pytest.mark.tf
 
@@ -30,18 +30,11 @@ def test_batches_are_one_data_set(monkeypatch):
         compute_statistics([*records, encode({"a": [b"x"]})])
 
 
-def test_files_are_read_by_split_and_damage_is_named(tmp_path):
+def test_files_are_read_by_split(tmp_path):
     content = compute_statistics([encode({"a": [1]})]).SerializeToString()
     for split in ("train", "eval"):
         path = tmp_path / f"Split-{split}" / "FeatureStats.pb"
         path.parent.mkdir()
         path.write_bytes(content)
-    assert set(read_statistics(str(tmp_path)) or {}) == {"train", "eval"}
-    assert read_statistics(str(tmp_path / "none")) is None
-    for damage in (b"\xff\xff", b""):
-        path.write_bytes(damage)
-        with pytest.raises(WorkspaceError, match="cannot be read") as damaged:
-            read_statistics(str(tmp_path))
-        assert damaged.value.where == str(path)
-    with pytest.raises(WorkspaceError, match="no split"):
-        read_statistics(str(tmp_path / "Split-train"))
+    assert set(read_statistics(str(tmp_path))) == {"train", "eval"}
+    assert read_statistics(str(tmp_path / "none")) == {}

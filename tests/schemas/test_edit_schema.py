@@ -88,8 +88,7 @@ def test_what_is_accepted_is_no_anomaly_any_more():
     }
     for name, _, kind in sorted(change.partition(".") for change in found):
         if kind in ACCEPTABLE:
-            values = {"kind": ["ü"], "inline": ["b"]}.get(name, [])
-            schema = accept_change(schema, kind, name, statistics, values)
+            schema = accept_change(schema, kind, name, statistics)
     assert anomalies(schema) == {"type.wrong_type"}
     features = {feature.name: feature for feature in schema.feature}
     assert features["fits"] == before.feature[-1]
@@ -99,6 +98,17 @@ def test_what_is_accepted_is_no_anomaly_any_more():
     assert features["one"].value_count.max == 2
     assert features["kind"].value_count.max == 1
     assert parse(edit_text(SCHEMA, before, schema, "x")) == schema
+
+
+@pytest.mark.tf
+def test_new_values_are_appended_to_a_domain_whose_order_stays():
+    """The order of the label's domain is that of the classes."""
+    text = 'feature { name: "x" type: BYTES string_domain { value: "%s" } }'
+    schema = parse(text % 'z" value: "a" value: "m')
+    statistics = [compute_statistics([encode({"x": [x]})]) for x in (b"b", b"y")]
+    for found in statistics:
+        schema = accept_change(schema, "new_value", "x", [found])
+    assert list(schema.feature[0].string_domain.value) == ["z", "a", "m", "b", "y"]
 
 
 @pytest.mark.tf
