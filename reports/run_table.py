@@ -217,7 +217,6 @@ def make_run_table(
     runs: Iterable[RunData],
     *,
     sort: str | None = None,
-    reverse: bool = False,
     limit: int | None = None,
 ) -> RunTable:
     """Returns the table of some runs.
@@ -227,7 +226,6 @@ def make_run_table(
       sort: ``started``, ``duration``, ``version``, ``examples``, a metric, or a
         parameter; metrics have the best first, all else the largest. Runs without a
         value are last.
-      reverse: turns the order around.
       limit: the number of rows; None for all.
 
     Raises:
@@ -237,9 +235,7 @@ def make_run_table(
     rows = [_row(run) for run in found]
     if sort is not None:
         config = next((run.record.config for run in found if run.record.config), {})
-        rows = _sorted(rows, sort, reverse is (better(sort, config) == "lower"))
-    elif reverse:
-        rows.reverse()
+        rows = _sorted(rows, sort, better(sort, config) != "lower")
     shown = rows[:limit]
     _keep_what_differs(shown)
     return RunTable(shown)

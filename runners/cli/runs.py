@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from functools import partial
 from itertools import islice
@@ -14,17 +12,15 @@ import click
 from reports.formats import seconds, tags_text
 from reports.read_run import RunData
 from reports.run_table import RunTable, make_run_table
-from runners.cli.echo import echo, echo_output, echo_warning
+from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, config_options, verb, wants_json
 from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.operations.find_run import readable_runs, updated_workspace
-from runners.operations.pipeline_request import next_command
-from sluice.errors import WorkspaceError
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_STYLES
 from sluice.record.verdict import cell
 
-_SHOWN_RUNS, _MAX_CELL = 30, 30
+_SHOWN_RUNS = 30
 _SHOWN_METRICS, _SHOWN_PARAMETERS = 4, 6
 # What counts examples is no metric that one compares.
 _COUNTS = ("example_count", "weighted_example_count")
@@ -39,22 +35,18 @@ _COUNTS = ("example_count", "weighted_example_count")
     "examples.",
 )
 @click.option("--tag", metavar="KEY[=VALUE]", help="Only runs with this tag.")
-@click.option("--reverse", is_flag=True, help="Reverse the order.")
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
-    help=f"Number of runs; default: {_SHOWN_RUNS}, or all with --csv and --json.",
+    help=f"Number of runs; default: {_SHOWN_RUNS}, or all with --json.",
 )
-@click.option("--csv", "as_csv", is_flag=True, help="CSV on stdout.")
 def runs(
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],
     sort: str | None,
     tag: str | None,
-    reverse: bool,
     limit: int | None,
-    as_csv: bool,
 ) -> Result:
     """List the runs of the pipeline NAME, newest first.
 
@@ -62,36 +54,23 @@ def runs(
     between the runs of the table. With --profile, runs of its service that schedules
     or other machines have submitted are added to the workspace.
     """
-    if not (as_csv or wants_json()):
+    if not wants_json():
         limit = limit or _SHOWN_RUNS
     workspace = updated_workspace(name, profile, overrides)
     records = readable_runs(workspace)
     if tag is not None:
         records = (record for record in records if _has_tag(record, tag))
-    if not (sort or reverse or tag):
+    if sort is None:
         # Only those that are listed are read.
         records = islice(records, limit)
     found = [RunData(workspace.run_dir(item.run_id), item) for item in records]
-    if not found and not tag and workspace.run_ids():
-        raise WorkspaceError(
-            f"{name} has run, but none of its records can be read",
-            where=workspace.runs,
-            hint=next_command("run", name),
-        )
-    table = make_run_table(found, sort=sort, reverse=reverse, limit=limit)
+    table = make_run_table(found, sort=sort, limit=limit)
     for notice in (notice for run in found for notice in run.notices):
         echo_warning(notice)
-    is_cut = len(found) == limit and not (sort or reverse or tag)
-    total = len(workspace.run_ids()) if is_cut else len(found)
-    if as_csv:
-        show = partial(echo_output, _as_csv(table))
-    elif table.rows:
-        show = partial(_print_table, table, total)
-    elif tag:
-        show = partial(echo, f"no run of {name} has the tag {tag}")
-    else:
-        command = next_command("run", name)
-        show = partial(echo, f"{name} has not run yet; try: {command}")
+    show = partial(_print_table, table, limit)
+    if not table.rows:
+        wanted = f" with the tag {tag}" if tag else ""
+        show = partial(echo, f"{name} has no run{wanted}")
     return Result([row.to_dict() for row in table.rows], show)
 
 
@@ -100,27 +79,7 @@ def _has_tag(record: RunRecord, tag: str) -> bool:
     return key in record.tags and (not separator or record.tags[key] == value)
 
 
-def _as_csv(table: RunTable) -> str:
-    own = ("run_id", "started_at", "duration_s", "status", "outcome", "version")
-    rows = [
-        {
-            **{name: row.facts[name] for name in own},
-            "tags": tags_text(row.facts["tags"]),
-            **{f"examples.{name}": count for name, count in row.examples.items()},
-            **{f"metrics.{name}": value for name, value in row.metrics.items()},
-            **{f"parameters.{name}": _text(x) for name, x in row.parameters.items()},
-        }
-        for row in table.rows
-    ]
-    text = io.StringIO()
-    columns = dict.fromkeys(name for row in rows for name in row)
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def _print_table(table: RunTable, total: int) -> None:
+def _print_table(table: RunTable, limit: int) -> None:
     metrics = [name for name in table.metrics if name not in _COUNTS]
     parameters = table.parameters
     more = len(metrics[_SHOWN_METRICS:]) + len(parameters[_SHOWN_PARAMETERS:])
@@ -133,23 +92,24 @@ def _print_table(table: RunTable, total: int) -> None:
             "time": seconds(row.facts["duration_s"], ""),
             "examples": f"{sum(row.examples.values()):,}" if row.examples else "",
             **{name: cell(row.metrics.get(name)) for name in metrics},
-            **{_short(x): _cut(_text(row.parameters.get(x))) for x in parameters},
+            **{_short(x): _text(row.parameters.get(x)) for x in parameters},
             "tags": tags_text(row.facts["tags"]),
             "started": row.facts["started_at"][:16].replace("T", " "),
         }
         for row in table.rows
     ]
     titles = [title for title in rows[0] if any(row[title] for row in rows)]
-    numbers = {"version", "time", "examples", *metrics, *map(_short, parameters)}
-    out = make_table(*titles, right=numbers)
+    values = list(map(_short, parameters))
+    numbers = {"version", "time", "examples", *metrics, *values}
+    out = make_table(*titles, right=numbers, folded=values)
     for cells in rows:
         out.add_row(*(cells[title] for title in titles))
     console = make_console()
     console.print(out)
     if more:
-        say(console, f"and {more} more metrics and parameters: see --csv", "dim")
-    if total > len(rows):
-        say(console, f"and {total - len(rows)} more runs: --limit {total}", "dim")
+        say(console, f"and {more} more metrics and parameters: see --json", "dim")
+    if len(rows) == limit:
+        say(console, f"at most {limit} runs are listed: see --limit", "dim")
 
 
 def _short(path: str) -> str:
@@ -160,7 +120,3 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_CELL else text[: _MAX_CELL - 3] + "..."
