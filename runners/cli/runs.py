@@ -79,7 +79,7 @@ def _has_tag(record: RunRecord, tag: str) -> bool:
     return key in record.tags and (not separator or record.tags[key] == value)
 
 
-def _print_table(table: RunTable, limit: int) -> None:
+def _print_table(table: RunTable, limit: int | None) -> None:
     metrics = [name for name in table.metrics if name not in _COUNTS]
     parameters = table.parameters
     more = len(metrics[_SHOWN_METRICS:]) + len(parameters[_SHOWN_PARAMETERS:])

@@ -63,7 +63,7 @@ def test_values_of_a_run(write_run, sluice, stored):
     )
     assert run.data.params["train.epochs"] == "2"
     assert run.data.params["slices.0.of"] == "x"
-    assert len(run.data.params["text"]) == 500
+    assert 500 <= len(run.data.params["text"]) < 9000
     metrics = run.data.metrics
     assert (metrics["auc"], metrics["examples/train"]) == (0.9, 70)
     assert (metrics["duration_s/run"], metrics["duration_s/Node"]) == (60, 3.5)
