@@ -13,7 +13,7 @@ from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from reports import formats
 from runners.cli.options import Result, verb
-from runners.cli.rich_console import make_console, plain, say
+from runners.cli.rich_console import make_console, say
 from runners.cloud.submitted_job import is_service_run
 from runners.metadata.graph import Execution, MetadataGraph
 from runners.metadata.read_metadata import read_metadata
@@ -51,25 +51,24 @@ def _print_lineage(traced: Lineage) -> None:
     say(console, artifact["uri"])
     say(console)
     for what, text in [("asked for", traced["read_as"]), *_summary_rows(traced)]:
-        say(console, f"{what:<10} {text}")
+        say(console, f"{what:<18} {text}")
     say(console)
     say(console, "made from", "bold")
     console.print(_make_tree(traced))
-    if traced["uses"]:
-        say(console)
-        say(console, "used by", "bold")
-        for line in bounded(list(map(_format_use, traced["uses"])), _SHOWN_USES):
-            say(console, line)
+    say(console)
+    say(console, "used by", "bold")
+    uses = [
+        f"{use['node']}: {', '.join(map(_label, use['outputs'])) or 'no output'}"
+        for use in traced["uses"]
+    ]
+    for line in bounded(uses, _SHOWN_USES):
+        say(console, line)
 
 
-def _summary_rows(traced: Lineage) -> list[tuple[str, str]]:
-    origin, artifact = traced["origin"], traced["artifact"]
-    rows = [("result", result)] if (result := _outcome(artifact)) else []
-    rows.append(("run", origin["run_id"] or "none"))
-    for maker in traced["executions"]:
-        if maker["id"] == artifact["producer"]:
-            ended = _time(maker["ended_at"])
-            rows.append(("made by", f"{maker['node']}, {maker['state']} at {ended}"))
+def _summary_rows(traced: Lineage) -> list[tuple[str, Any]]:
+    origin = traced["origin"]
+    rows = [*traced["artifact"]["properties"].items()]
+    rows.append(("run", origin["run_id"]))
     others = [run_id for run_id in origin["run_ids"] if run_id != origin["run_id"]]
     if others:
         rows.append(("from runs", ", ".join(bounded(others))))
@@ -78,19 +77,9 @@ def _summary_rows(traced: Lineage) -> list[tuple[str, str]]:
         rows.append(("data", f"{data['path']}{span}  {_digest(data['fingerprint'])}"))
     for schema in origin["schemas"]:
         rows.append(("schema", f"{schema['name']}  {_digest(schema['digest'])}"))
-    code = [
-        f"{item['node']} {formats.plural(len(item['code']), 'module')}"
-        for item in traced["executions"]
-        if item["code"]
-    ]
-    if code:
-        rows.append(("code", ", ".join(dict.fromkeys(code))))
     for item in traced["served"]:
-        at = item["published_at"]
-        by = f", by run {item['run_id']}" if item["run_id"] else ""
-        since = f", since {_time(at)}" if at else ""
-        rows.append(("served", f"version {item['version']}{since}{by}"))
-        rows.append(("", item["uri"]))
+        since = f"since {formats.time(item['published_at'])}, by run {item['run_id']}"
+        rows.append(("served", f"version {item['version']}, {since}: {item['uri']}"))
     return rows
 
 
@@ -113,9 +102,9 @@ def _make_tree(traced: Lineage) -> Tree:
                     text += f"  run {maker['run_id']}"
                 if item in drawn and maker and maker["inputs"]:
                     text += "  (above)"
-                add(branch.add(plain(text)), child)
+                add(branch.add(text), child)
 
-    root = Tree(plain(_label(traced["artifact"])))
+    root = Tree(_label(traced["artifact"]))
     add(root, traced["artifact"])
     return root
 
@@ -123,31 +112,6 @@ def _make_tree(traced: Lineage) -> Tree:
 def _label(artifact: dict[str, Any]) -> str:
     state = "" if artifact["state"] == "live" else f"  ({artifact['state']})"
     return f"{artifact['name']}  artifact:{artifact['id']}{state}"
-
-
-def _format_use(use: dict[str, Any]) -> str:
-    made = [
-        f"{_label(item).removeprefix(use['node'] + '.')}  {_outcome(item)}".rstrip()
-        for item in use["outputs"]
-    ]
-    return f"{use['node']}, {use['input']}: {', '.join(made) or 'no output'}"
-
-
-def _outcome(artifact: dict[str, Any]) -> str:
-    """Returns what a verdict, blessing or push decided; empty for other artifacts."""
-    properties = artifact["properties"]
-    if artifact["type"] == "ModelBlessing" and "blessed" in properties:
-        return "blessed" if properties["blessed"] == 1 else "not blessed"
-    if "passed" in properties:
-        return "passed" if properties["passed"] == 1 else "not passed"
-    if artifact["type"] == "PushedModel":
-        version = properties.get("pushed_version")
-        return f"pushed as version {version}" if version else "not pushed"
-    return ""
-
-
-def _time(time: str) -> str:
-    return f"{time[:19].replace('T', ' ')} UTC"
 
 
 def _digest(digest: str | None) -> str:
