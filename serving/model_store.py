@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from serving.store_owner import Owner
-from sluice.errors import ServingError, SluiceError
+from sluice.errors import RemoteError, ServingError, SluiceError
 from sluice.storage import digest
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote, storage_for
@@ -154,7 +154,7 @@ class ModelStore(ABC):
         """Returns all versions, oldest first, without waiting for publishers.
 
         Raises:
-          ServingError: the root cannot be read.
+          ServingError: the root cannot be read; RemoteError if it is in a bucket.
         """
         return [*self._newest_first()][::-1]
 
@@ -163,7 +163,8 @@ class ModelStore(ABC):
         return next(self._newest_first(), None)
 
     def _newest_first(self) -> Iterator[ModelVersion]:
-        with self._os_errors_as("the serving directory cannot be read"):
+        kind = RemoteError if is_remote(self.uri) else ServingError
+        with self._os_errors_as("the serving directory cannot be read", kind):
             entries = self._storage.list(self.uri)
             folders = [entry.name for entry in entries if entry.kind == "folder"]
             numbers = sorted(filter(None, map(number_of, folders)), reverse=True)

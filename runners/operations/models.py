@@ -48,7 +48,8 @@ def list_models(config: Config) -> list[ListedModel]:
     """Returns the pushed versions of a pipeline, newest first; reads all their bytes.
 
     Raises:
-      ServingError: the serving directory cannot be read.
+      ServingError: the serving directory cannot be read; RemoteError if it is in a
+        bucket.
     """
     serving_dir = published_in(config)
     versions = store_at(serving_dir).versions()[::-1]
