@@ -25,7 +25,7 @@ from typing import Any
 from tfx.orchestration.portable import cache_utils
 
 from sluice import code_fingerprint
-from sluice.errors import ServingError, UsageError
+from sluice.errors import SluiceError, UsageError
 from sluice.node_kinds import (
     ABOUT_BASELINE,
     BASELINE,
@@ -250,5 +250,5 @@ def still_served(pushed_model: Any) -> bool:
         if not pushed and newest.digest is None:
             return True  # By another Pusher, which keeps no record.
         return pushed in ("", newest.digest) and newest.is_intact()
-    except (ServingError, OSError):
+    except (SluiceError, OSError):
         return False  # Pusher reports the error.

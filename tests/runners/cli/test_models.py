@@ -7,6 +7,8 @@ import shutil
 
 import pytest
 
+from sluice.storage import gcs_storage
+
 pytestmark = pytest.mark.unit
 
 
@@ -47,3 +49,12 @@ def test_versions_are_listed_despite_damaged_metadata(past, sluice):
     code, out, err = sluice("models", "list", "digits")
     assert code == 0 and len(out.splitlines()) == 2
     assert "cannot tell which models are retired" in err
+
+
+def test_a_bucket_that_does_not_answer_is_exit_code_8(root, sluice, monkeypatch):
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
+    monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.RETRY.with_timeout(0.5))
+    served = ("--set", "push.serving_dir=gs://bucket/served")
+    for arguments in (("models", "list", "digits"), ("predict", "digits", "x.png")):
+        code, _, err = sluice(*arguments, *served)
+        assert code == 8 and "no connection to the storage service" in err
