@@ -31,7 +31,7 @@ from sluice.config_section import (
 from sluice.errors import NodeError
 
 DEFAULT_BATCH_SIZE = 128
-# A TPU pads the batch of each core to a multiple of 8, and its matrix unit is 128 wide
+# A TPU pads the batch of each core to a multiple of 8
 # (cloud.google.com/tpu/docs/performance-guide).
 TPU_MULTIPLE = 8
 
@@ -183,9 +183,9 @@ class Augment(Section):
 class Input(Section):
     """How examples reach the model."""
 
-    cache: Literal["auto", "memory", "disk", "none"] = "auto"
-    """Where examples are kept after the first epoch, decoded but not augmented. auto:
-    memory if they fill less than a third of what is free; else none."""
+    cache: Literal["auto", "memory", "none"] = "auto"
+    """Whether examples are kept in memory, decoded but not augmented. auto: if they
+    fill less than a third of what is free."""
     shuffle_mb: Count = 256
     """Size of the shuffle buffer, in MB (1,000,000 bytes)."""
     augment: Augment = Augment.model_construct()
@@ -200,10 +200,6 @@ class Devices(Section):
     """Whether GPU memory is taken as needed instead of all at once."""
     memory_limit_mb: Count | None = None
     """Memory of each GPU to use, in MB. null: all."""
-    logical: Count | None = None
-    """Logical devices to divide each physical one into. null: 1."""
-    log_placement: Flag = False
-    """Whether the node's log says which device runs each operation."""
 
     @model_validator(mode="after")
     def _memory(self) -> Devices:
@@ -284,8 +280,8 @@ class Train(Section):
     steps_per_execution: Count | None = None
     """Steps that the device runs at a time. null: 1, on a TPU 50."""
     replicas: Annotated[int, Field(strict=True, ge=2)] | None = None
-    """Mirrored training over so many logical devices of one physical device. null: one
-    replica per device."""
+    """Training over so many logical devices of one physical device, mirrored or with
+    central storage. null: one replica per device."""
     processes: Annotated[int, Field(strict=True, ge=2)] | None = None
     """Workers, each a process on this machine. null: one process."""
     parameter_servers: Count | None = None
@@ -300,13 +296,11 @@ class Train(Section):
             what = f"of {self.epochs} epochs none is left after the layers are unfrozen"
             refuse(what, "fine_tune", "unfreeze_after")
         strategy, has_servers = self.strategy, self.strategy == "parameter_server"
-        if self.replicas and strategy not in ("auto", "mirrored"):
+        takes_replicas = ("auto", "mirrored", "central_storage")
+        if self.replicas and strategy not in takes_replicas:
             refuse(f"the strategy {strategy} takes no number of replicas", "replicas")
         if self.replicas and self.processes:
             refuse("processes and replicas exclude each other", "processes")
-        if self.replicas and self.devices.logical:
-            what = "the number of logical devices is given twice: see train.replicas"
-            refuse(what, "devices", "logical")
         several = ("auto", "multi_worker", "parameter_server")
         if self.processes and strategy not in several:
             refuse(f"the strategy {strategy} trains in one process", "processes")
@@ -319,6 +313,13 @@ class Train(Section):
         if (strategy, self.precision) == ("central_storage", "mixed_float16"):
             what = "Keras cannot scale the loss of mixed_float16 with central storage"
             refuse(what, "precision")
+        rate = self.learning_rate
+        is_schedule = not isinstance(rate, float) and (
+            rate.kind != "constant" or rate.warmup_epochs
+        )
+        if self.reduce_on_plateau and is_schedule:
+            what = "Keras cannot reduce a learning rate that a schedule sets"
+            refuse(what, "reduce_on_plateau")
         return self
 
     @model_validator(mode="after")
@@ -389,11 +390,3 @@ class ApplicationParams(Section):
     """Units of dense layers between pooling and output."""
     dropout: _Dropout = 0.0
     """Fraction dropped before the output layer."""
-
-
-def batch_note(batch_per_replica: int) -> str | None:
-    """Returns a note for a batch that a TPU takes but pads, or None."""
-    if batch_per_replica % 128 == 0:
-        return None
-    size = f"{batch_per_replica} examples per replica"
-    return f"{size}; a multiple of 128 would use the TPU better"

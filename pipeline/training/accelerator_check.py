@@ -26,7 +26,7 @@ from pipeline.config.features import (
     identifier,
     transformed_name,
 )
-from pipeline.config.train import TPU_MULTIPLE, Train, batch_note
+from pipeline.config.train import TPU_MULTIPLE, Train
 from pipeline.training.build import build_model, load_function, model_inputs
 from pipeline.training.compile import compile_model
 from pipeline.training.fine_tune import freeze, unfreeze
@@ -35,7 +35,7 @@ from pipeline.training.strategy.distribution import (
     TPU_STEPS_PER_EXECUTION,
     Distribution,
 )
-from sluice.errors import NodeError, SluiceError
+from sluice.errors import SluiceError, bounded
 from sluice.secrets import resolve
 
 PREPROCESSING = "pipeline.training.preprocessing:preprocessing_fn"
@@ -45,19 +45,6 @@ REPLICAS = 8
 VOCABULARY_SIZE = 1000
 _STEPS_PER_EPOCH = 1000
 
-UNCHECKED = {
-    "tpu": (
-        "ops and dtypes that XLA takes on the CPU but not on a TPU",
-        "the TPU's memory, speed and numerical differences",
-        "the connection to the TPU, its replicas' communication, and the input",
-    ),
-    "gpu": (
-        "the GPU's memory, speed and numerical differences",
-        "its driver and CUDA libraries (see sluice doctor)",
-        "communication between replicas, and the input",
-    ),
-}
-
 _HOST_CALLS = {
     "EagerPyFunc": "tf.py_function",
     "PyFunc": "tf.numpy_function",
@@ -65,7 +52,7 @@ _HOST_CALLS = {
     "PrintV2": "tf.print",
     "StringFormat": "tf.print",
 }
-_WIDE = (tf.float64, tf.complex128)
+_WIDE = (tf.float64.as_datatype_enum, tf.complex128.as_datatype_enum)
 # Those with a kernel of XLA whose outputs have a size that depends on values.
 _DYNAMIC = ("DynamicPartition", "NonMaxSuppressionV3", "Unique", "UniqueV2", "Where")
 _NODE = re.compile(r"\{\{node ([^}]+)\}\}")
@@ -80,11 +67,9 @@ class AcceleratorCheck:
       refused: with which training would fail.
       warnings: with which it may fail, or be slow.
       assumptions: what only the data or the accelerator would tell.
-      unchecked: what cannot be checked on this machine.
     """
 
     accelerator: str
-    unchecked: tuple[str, ...]
     checked: str = ""
     refused: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -99,11 +84,10 @@ def check_accelerator(
     Everything runs on the CPU. A process that has used a GPU before cannot do this.
     """
     tf.config.set_visible_devices([], "GPU")
-    check = AcceleratorCheck(accelerator, UNCHECKED[accelerator])
-    distribution = _one_replica(config.train, check)
+    check = AcceleratorCheck(accelerator)
     doing = ""
     try:
-        for step in _steps(config, schema, distribution, check):
+        for step in _steps(config, schema, check):
             doing = step
     except Exception as error:  # The user's code may raise anything.
         kind = "" if isinstance(error, SluiceError) else f"{type(error).__name__}: "
@@ -112,13 +96,12 @@ def check_accelerator(
 
 
 def _steps(
-    config: Config,
-    schema: schema_pb2.Schema,
-    distribution: Distribution,
-    check: AcceleratorCheck,
+    config: Config, schema: schema_pb2.Schema, check: AcceleratorCheck
 ) -> Iterator[str]:
     """Checks step by step, and yields before each what its exception would mean."""
     train, features = config.train, config.feature_set
+    yield "the batch cannot be divided"
+    distribution = _one_replica(train, check)
     function = config.preprocessing or PREPROCESSING
     yield f"{function} does not give the model's inputs"
     transformed = TracedPreprocessing(function, schema, features)
@@ -172,31 +155,20 @@ def _steps(
 
 
 def _one_replica(train: Train, check: AcceleratorCheck) -> Distribution:
-    """Returns the distribution of one replica, as on the accelerator."""
+    """Returns the distribution of one replica, as on the accelerator.
+
+    Raises:
+      NodeError: the batch cannot be divided over the replicas of a TPU.
+    """
     tpu = check.accelerator == "tpu"
-    if train.strategy != "auto" and tpu != (train.strategy == "tpu"):
-        name = check.accelerator.upper()
-        what = f"with train.strategy {train.strategy} no {name} would be used"
-        check.warnings.append(what)
-    replicas = REPLICAS if tpu else 1
-    try:
-        size = train.global_batch_size(replicas, TPU_MULTIPLE if tpu else 1)
-        size //= replicas
-    except NodeError as error:
-        # On fewer replicas it may be divisible.
-        replicas, size = 1, train.global_batch_size(1)
-        found = check.refused if size % TPU_MULTIPLE else check.warnings
-        found.append(f"{error.what}; try {error.hint}")
-    if train.batch_per_replica is None:
-        check.assumptions.append(f"{replicas} replica{'s' * (replicas > 1)}")
+    size = train.global_batch_size(1)
+    if tpu:
+        size = train.global_batch_size(REPLICAS, TPU_MULTIPLE) // REPLICAS
+        check.assumptions.append(f"{REPLICAS} replicas")
     steps = train.steps_per_execution or (TPU_STEPS_PER_EXECUTION if tpu else 1)
-    execution = f"executions of {steps} steps" if steps > 1 else "train and eval step"
-    check.checked = ", ".join(
-        [
-            f"{execution} traced{' and the step compiled by XLA' * tpu}: "
-            f"{train.precision}",
-            (batch_note(size) if tpu else None) or f"{size} examples per replica",
-        ]
+    check.checked = (
+        f"executions of {steps} steps traced{' and the step compiled by XLA' * tpu}: "
+        f"{train.precision}, {size} examples per replica"
     )
     kind = "tpu" if tpu else "one_device"
     return Distribution(tf.distribute.get_strategy(), kind, "", size, steps)
@@ -208,16 +180,16 @@ def _check_step(
     tpu = check.accelerator == "tpu"
     layers = {module.name for module in model.submodules}
     called, wide, dynamic = [], [], []
-    for op in ops_of(_trace_execution(model, name, batch)):
-        if op.type in _HOST_CALLS:
-            called.append(f"{_HOST_CALLS[op.type]} in {op.name}")
+    for node in _nodes_of(_trace_execution(model, name, batch)):
+        if node.op in _HOST_CALLS:
+            called.append(f"{_HOST_CALLS[node.op]} in {node.name}")
         # Keras' own ops, such as Unique for the gradient of a lookup, run on TPUs.
-        if not tpu or not layers.intersection(op.name.split("/")[:-1]):
+        if not tpu or not layers.intersection(node.name.split("/")[:-1]):
             continue
-        if any(tensor.dtype in _WIDE for tensor in op.outputs):
-            wide.append(op.name)
-        if op.type in _DYNAMIC:
-            dynamic.append(op.name)
+        if any(attribute.type in _WIDE for attribute in node.attr.values()):
+            wide.append(node.name)
+        if node.op in _DYNAMIC:
+            dynamic.append(node.name)
     on_host = "the host would be called within the step"
     by_value = "a TPU may refuse outputs whose size depends on values"
     for what, ops, found in (
@@ -226,8 +198,8 @@ def _check_step(
         (by_value, dynamic, check.warnings),
     ):
         if ops:
-            more = f" and {len(ops) - 5} more" if len(ops) > 5 else ""
-            found.append(f"{name} step: {what}: {', '.join(ops[:5])}{more}")
+            listed = ", ".join(bounded(list(dict.fromkeys(ops))))
+            found.append(f"{name} step: {what}: {listed}")
     if tpu and not called and (error := _compile_step(model, name, batch)):
         check.refused.append(f"{name} step: XLA cannot compile it: {error}")
 
@@ -279,20 +251,12 @@ def _zeros(specs: Any) -> Any:
     return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
 
 
-def ops_of(graph: Any) -> Iterator[tf.Operation]:
-    """Yields the ops of a function, and those of its loops and functions."""
-    for op in graph.get_operations():
-        yield op
-        for definition in op.op_def.attr:
-            if definition.type not in ("func", "list(func)"):
-                continue
-            value = op.get_attr(definition.name)
-            for function in value if isinstance(value, list) else [value]:
-                # There is no public way from a function's name to its graph
-                # (TensorFlow 2.16 and 2.21).
-                known = graph._get_function(function.name)
-                if known is not None:
-                    yield from ops_of(known.graph)
+def _nodes_of(graph: Any) -> Iterator[Any]:
+    """Yields the operations of a function, and of the functions that it calls."""
+    definition = graph.as_graph_def()
+    yield from definition.node
+    for function in definition.library.function:
+        yield from function.node_def
 
 
 class TracedPreprocessing:

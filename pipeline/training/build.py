@@ -116,15 +116,11 @@ def _check_model(model: Any, function: str, inputs: ModelInputs) -> None:
     classes = len(inputs.feature_set.label.class_names)
     units = 1 if classes == 2 else classes
     if [shape[1:] for shape in shapes] != [(units,)]:
-        found = ", ".join(
-            str([size or "batch" for size in shape]).replace("'", "")
-            for shape in shapes
-        )
         raise NodeError(
             f"the model's output does not fit the label, which has {classes} classes",
             where=function,
-            expected=f"[batch, {units}]",
-            actual=found,
+            expected=f"(None, {units})",
+            actual=", ".join(map(str, shapes)),
             hint="end the model with inputs.output_layer()",
         )
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from pipeline.config.features import Label
 from pipeline.config.train import ClipGradients, KerasObject, Train
-from pipeline.training.learning_rate import Schedule, make_learning_rate, scale_of
+from pipeline.training.learning_rate import make_learning_rate, scale_of
 from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError
 from sluice.metric_names import result_name
@@ -52,9 +52,7 @@ def compile_model(
         )
 
 
-def make_optimizer(
-    train: Train, learning_rate: float | Schedule
-) -> tf.keras.optimizers.Optimizer:
+def make_optimizer(train: Train, learning_rate: Any) -> tf.keras.optimizers.Optimizer:
     """Returns the optimizer; it decays neither biases nor normalization.
 
     Raises:
@@ -71,8 +69,6 @@ def make_optimizer(
         params["weight_decay"] = train.weight_decay
     optimizer = _create(tf.keras.optimizers, train.optimizer, params, "train.optimizer")
     optimizer.exclude_from_weight_decay(var_names=[NOT_DECAYED])
-    if isinstance(learning_rate, Schedule):
-        optimizer.schedule = learning_rate  # For ``ReduceOnPlateau``.
     return optimizer
 
 

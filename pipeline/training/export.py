@@ -22,9 +22,6 @@ model: Keras would serialize it by tracing every layer again, which fails for a 
 
 from __future__ import annotations
 
-import csv
-import io
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -39,7 +36,6 @@ from sluice.storage.local_copy import local_output
 
 CLASSES_FILE = "assets.extra/classes.json"
 HISTORY_FILE = "history.json"
-CSV_FILE = "history.csv"
 WEIGHTS_FILE = "model.weights.h5"
 MISSING_INT = tf.int64.min
 
@@ -73,23 +69,14 @@ def export_model(
 def write_model_run(
     model: tf.keras.Model, history: Mapping[str, Sequence[float]], directory: str
 ) -> None:
-    """Writes the weights, and each metric by epoch: as JSON and as CSV.
-
-    A value that is not finite is null, or empty.
-    """
+    """Writes the weights, and each metric by epoch: null where it is not finite."""
     epochs = {
         name: [float(value) if math.isfinite(value) else None for value in values]
         for name, values in history.items()
     }
-    rows = enumerate(itertools.zip_longest(*epochs.values()), start=1)
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(["epoch", *epochs])
-    lines.writerows([epoch, *values] for epoch, values in rows)
     with local_output(directory) as folder:
         model.save_weights(str(folder / WEIGHTS_FILE))
         atomic.write_json(folder / HISTORY_FILE, epochs)
-        atomic.write_text(folder / CSV_FILE, text.getvalue())
 
 
 class ServableModel(tf.Module):

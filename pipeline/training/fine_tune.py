@@ -15,14 +15,10 @@ import tensorflow as tf
 
 from pipeline.config.train import FineTune, Train
 from pipeline.training.fit import Phase
-from pipeline.training.progress import parameter_counts
-from sluice import progress
 from sluice.errors import NodeError, did_you_mean
 
 # Stands for all layers of the models that a model contains, such as a pretrained one.
 BACKBONE = "backbone"
-
-
 # Of the first learning rate, if no other is given for the second phase.
 _LEARNING_RATE_FACTOR = 0.1
 
@@ -42,7 +38,6 @@ def fine_tuning_phases(
       NodeError: see ``freeze``.
     """
     freeze(model, settings.freeze)
-    _note_counts(model, 1)
     after = settings.unfreeze_after
     if after is None:
         return [Phase(train.epochs)]
@@ -55,7 +50,6 @@ def fine_tuning_phases(
     def prepare() -> None:
         unfreeze(model, settings.freeze)
         compile_with(train.model_copy(update={"learning_rate": learning_rate}))
-        _note_counts(model, after + 1)
 
     return [Phase(after), Phase(train.epochs, prepare)]
 
@@ -91,25 +85,8 @@ def unfreeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:
         layer.trainable = True
     parts: list[Any] = [part for layer in matching for part in layer.submodules]
     for part in (*matching, *parts):
-        if isinstance(part, _batch_normalization()):
+        if isinstance(part, tf.keras.layers.BatchNormalization):
             part.trainable = False
-
-
-def _note_counts(model: tf.keras.Model, epoch: int) -> None:
-    counts = parameter_counts(model)
-    trained, frozen = f"{counts['trainable']:,}", f"{counts['frozen']:,}"
-    progress.note(
-        f"fine-tuning: from epoch {epoch}, {trained} parameters are trained, {frozen} "
-        "are frozen",
-        event="fine_tune",
-        epoch=epoch,
-        **counts,
-    )
-
-
-def _batch_normalization() -> Any:
-    layers = tf.keras.layers
-    return (layers.BatchNormalization, layers.experimental.SyncBatchNormalization)
 
 
 def _matching(model: tf.keras.Model, patterns: Sequence[str]) -> list[Any]:
@@ -127,11 +104,9 @@ def _matching(model: tf.keras.Model, patterns: Sequence[str]) -> list[Any]:
         if not matching:
             names = [layer.name for layer in layers if layer.weights]
             raise NodeError(
-                "the model contains no other model"
-                if pattern == BACKBONE
-                else f"no layer is named {pattern!r}",
+                f"no layer is named {pattern!r}",
                 where="train.fine_tune.freeze",
-                expected="names of layers, * and ? as in file names",
+                expected="names of layers, * and ? as in file names, or backbone",
                 examples=names,
                 hint=did_you_mean(pattern, names),
             )

@@ -19,7 +19,7 @@ def make_learning_rate(
     epochs: int,
     steps_per_epoch: int,
     scale: float = 1.0,
-) -> float | Schedule:
+) -> Any:
     """Returns what an optimizer takes as its learning rate.
 
     Args:
@@ -29,7 +29,8 @@ def make_learning_rate(
       scale: factor of all learning rates; see ``scale_of``.
 
     Returns:
-      A number if it is constant, so that a callback may set it; else a schedule.
+      A number if it is constant, so that a callback may set it; else a schedule of
+      Keras.
     """
     if isinstance(given, float):
         return given * scale
@@ -39,7 +40,7 @@ def make_learning_rate(
         return initial
     rest = epochs - given.warmup_epochs
     after = _after_warmup(given, scale, rest, steps_per_epoch)
-    return Schedule(initial, warmup_steps, after)
+    return WarmUp(initial, warmup_steps, after) if warmup_steps else after
 
 
 def scale_of(scaling: str, replicas: int) -> float:
@@ -49,35 +50,18 @@ def scale_of(scaling: str, replicas: int) -> float:
     ]
 
 
-class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule, tf.Module):
-    """Linear warm-up from 0, then another schedule, both times a factor.
-
-    Attributes:
-      factor: a variable, 1 at first, which ``ReduceOnPlateau`` reduces. As the
-        optimizer tracks it, checkpoints contain it.
-    """
+class WarmUp(tf.keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up from 0 to ``initial``, then another schedule."""
 
     def __init__(
         self, initial: float, warmup_steps: float, after: Callable[[Any], Any]
     ) -> None:
-        super().__init__()
-        self.initial, self.warmup_steps, self.after = initial, warmup_steps, after
-        self.factor = tf.Variable(1.0, trainable=False, name="learning_rate_factor")
+        self._initial, self._steps, self._after = initial, warmup_steps, after
 
     def __call__(self, step: Any) -> tf.Tensor:
         step = tf.cast(step, tf.float32)
-        value = self.after(tf.maximum(step - self.warmup_steps, 0.0))
-        if self.warmup_steps:
-            rising = self.initial * step / self.warmup_steps
-            value = tf.where(step < self.warmup_steps, rising, value)
-        return self.factor * value
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            "initial": self.initial,
-            "warmup_steps": self.warmup_steps,
-            "after": self.after,
-        }
+        after = self._after(tf.maximum(step - self._steps, 0.0))
+        return tf.where(step < self._steps, self._initial * step / self._steps, after)
 
 
 def _after_warmup(

@@ -44,7 +44,7 @@ def preprocessing_fn(
     """
     feature_set = FeatureSet.model_validate(custom_config["feature_set"])
     outputs = {
-        transformed_name(name): _TRANSFORMS[spec.kind](inputs[name], spec, name)
+        transformed_name(name): _transformed(name, spec, inputs[name])
         for name, spec in feature_set.features.items()
     }
     label = feature_set.label
@@ -75,25 +75,25 @@ def class_ids(value: Any, label: Label) -> tf.Tensor:
     return tf.where(found > 0, position, tf.constant(NO_LABEL, tf.int64))
 
 
-def _numeric(value: Any, spec: Any, name: str) -> tf.Tensor:
-    as_float = _map_values(value, lambda x: tf.cast(x, tf.float32))
-    return _dense(tft.scale_to_z_score(as_float), 0.0)
-
-
-def _bucketized(value: Any, spec: Any, name: str) -> tf.Tensor:
-    as_float = _map_values(value, lambda x: tf.cast(x, tf.float32))
-    return _ids(tft.bucketize(as_float, spec.buckets))
-
-
-def _vocabulary(value: Any, spec: Any, name: str) -> tf.Tensor:
-    return _ids(
-        tft.compute_and_apply_vocabulary(
-            value,
-            top_k=spec.top_k,
-            num_oov_buckets=spec.oov_buckets,
-            vocab_filename=_vocabulary_name(name),
-        )
-    )
+def _transformed(name: str, spec: Any, value: Any) -> tf.Tensor:
+    match spec.kind:
+        case "image":
+            return _dense(value, "")
+        case "numeric":
+            return _dense(tft.scale_to_z_score(_map_values(value, _as_float)), 0.0)
+        case "bucketized":
+            ids = tft.bucketize(_map_values(value, _as_float), spec.buckets)
+        case "vocabulary":
+            ids = tft.compute_and_apply_vocabulary(
+                value,
+                top_k=spec.top_k,
+                num_oov_buckets=spec.oov_buckets,
+                vocab_filename=_vocabulary_name(name),
+            )
+        case "hashed":
+            ids = _map_values(value, lambda x: _hashed(x, spec.buckets))
+    shifted = _map_values(ids, lambda x: tf.cast(x, tf.int64) + MISSING_ID + 1)
+    return _dense(shifted, tf.constant(MISSING_ID, tf.int64))
 
 
 def _vocabulary_name(name: str) -> str:
@@ -101,30 +101,13 @@ def _vocabulary_name(name: str) -> str:
     return identifier(transformed_name(name))
 
 
-def _hashed(value: Any, spec: Any, name: str) -> tf.Tensor:
-    def bucket(x: tf.Tensor) -> tf.Tensor:
-        text = x if x.dtype == tf.string else tf.strings.as_string(x)
-        return tf.strings.to_hash_bucket_fast(text, spec.buckets)
-
-    return _ids(_map_values(value, bucket))
+def _as_float(value: tf.Tensor) -> tf.Tensor:
+    return tf.cast(value, tf.float32)
 
 
-def _image(value: Any, spec: Any, name: str) -> tf.Tensor:
-    return _dense(value, "")
-
-
-_TRANSFORMS = {
-    "numeric": _numeric,
-    "bucketized": _bucketized,
-    "vocabulary": _vocabulary,
-    "hashed": _hashed,
-    "image": _image,
-}
-
-
-def _ids(value: Any) -> tf.Tensor:
-    shifted = _map_values(value, lambda x: tf.cast(x, tf.int64) + MISSING_ID + 1)
-    return _dense(shifted, tf.constant(MISSING_ID, tf.int64))
+def _hashed(value: tf.Tensor, buckets: int) -> tf.Tensor:
+    text = value if value.dtype == tf.string else tf.strings.as_string(value)
+    return tf.strings.to_hash_bucket_fast(text, buckets)
 
 
 def _map_values(value: Any, function: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.training.callbacks.step_callback import StepCallback
+from pipeline.training.callbacks.non_finite_loss import StepCallback
 from pipeline.training.input.training_input import TrainingInput
 from pipeline.training.strategy.distribution import Distribution
 from sluice import progress
@@ -48,85 +48,72 @@ class ReportProgress(StepCallback):
         self._distribution = distribution
         self.epoch_facts: list[dict[str, Any]] = []
         self.time_to_first_step_s: float | None = None
-        self._validation_s = 0.0
-        self._reported_at_s = 0.0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._train_began_s = time.monotonic()
-        self._is_traced = False
+        # Steps of all epochs, and the time, after the first execution.
+        self._traced: tuple[int, float] | None = None
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch = int(epoch)  # NumPy's, after a restore.
-        self._began_s = self._rate_began_s = time.monotonic()
-        self._ended_s: float | None = None
-        # The step is known after the first batch: an epoch may be resumed within.
-        self._first_step: int | None = None
-        self._step = 0
+        self._began_s = self._reported_s = time.monotonic()
+        # Where the rate is measured from: a resumed epoch begins with a later step.
+        self._rated: tuple[int, float] | None = None
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        if self._first_step is None:
-            self._first_step = batch
+        self._rated = self._rated or (batch, time.monotonic())
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         now_s = time.monotonic()
         self._step = int(batch) + 1
-        if not self._is_traced:
-            self._is_traced = True
+        if self._traced is None:
             self.time_to_first_step_s = now_s - self._train_began_s
+            self._traced = self._epoch * self._steps + self._step, now_s
             if self._step < self._steps:
-                self._rate_began_s, self._first_step = now_s, self._step
-            return
-        since_s = max(self._reported_at_s, self._began_s)
-        if now_s - since_s >= self._interval_s and self._step < self._steps:
-            self._reported_at_s = now_s
-            rate = self._steps_per_second(now_s)
+                self._rated = self._step, now_s
+        elif now_s - self._reported_s >= self._interval_s and self._step < self._steps:
+            self._reported_s = now_s
+            rate = self._examples_per_second(now_s)
             self._report("step", rate, step=self._step, steps=self._steps)
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        self._ended_s = time.monotonic()
-
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         now_s = time.monotonic()
-        ended_s = self._ended_s or now_s
-        self._validation_s = now_s - ended_s
-        rate, duration_s = self._steps_per_second(ended_s), ended_s - self._began_s
         self.epoch_facts.append(
             {
                 "epoch": self._epoch + 1,
-                "duration_s": duration_s,
-                "examples_per_second": self._examples(rate),
+                "duration_s": now_s - self._began_s,
+                "examples_per_second": self._examples_per_second(now_s),
             }
         )
-        self._step, self._reported_at_s = self._steps, now_s
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._step = self._steps
         self._report(
             "epoch",
-            rate,
-            duration_s=now_s - self._began_s,
+            self.epoch_facts[-1]["examples_per_second"],
+            duration_s=time.monotonic() - self._began_s,
             metrics={name: float(value) for name, value in (logs or {}).items()},
         )
 
-    def _steps_per_second(self, now_s: float) -> float:
-        steps = self._step - (self._first_step or 0)
-        return steps / max(now_s - self._rate_began_s, 1e-9)
+    def _examples_per_second(self, now_s: float) -> float:
+        step, since_s = self._rated or (0, self._began_s)
+        rate = (self._step - step) / max(now_s - since_s, 1e-9)
+        return rate * self._input.train_examples / self._steps
 
-    def _examples(self, steps_per_second: float) -> float:
-        return steps_per_second * self._input.train_examples / self._steps
-
-    def _report(self, event: str, steps_per_second: float, **facts: Any) -> None:
+    def _report(self, event: str, examples_per_second: float, **facts: Any) -> None:
         if not self._distribution.is_chief:
             return
-        epochs_left = self._epochs - self._epoch - 1
-        steps_left = epochs_left * self._steps + self._steps - self._step
-        validations_left = epochs_left + (self._step < self._steps)
-        eta_s = validations_left * self._validation_s
-        if steps_per_second:
-            eta_s += steps_left / steps_per_second
+        done = self._epoch * self._steps + self._step
+        first, first_s = self._traced or (done, self._began_s)
+        left = self._epochs * self._steps - done
+        passed_s = time.monotonic() - first_s
         progress.report(
             event=event,
             epoch=self._epoch + 1,
             epochs=self._epochs,
-            examples_per_second=self._examples(steps_per_second),
-            eta_s=eta_s,
+            examples_per_second=examples_per_second,
+            # With the time of validations.
+            eta_s=passed_s / (done - first) * left if done > first else None,
             **facts,
         )
 
@@ -140,7 +127,6 @@ def write_facts(
     callbacks: Sequence[tf.keras.callbacks.Callback] = (),
 ) -> None:
     """Writes ``training.json``: what the record keeps of a training."""
-    counts = parameter_counts(model)
     facts = {
         "strategy": distribution.line,
         "replicas": distribution.replicas,
@@ -149,8 +135,8 @@ def write_facts(
         "precision": model.dtype_policy.name,
         "train_examples": training_input.train_examples,
         "eval_examples": training_input.eval_examples,
-        "trainable_parameters": counts["trainable"],
-        "non_trainable_parameters": counts["frozen"],
+        "trainable_parameters": _count(model.trainable_weights),
+        "non_trainable_parameters": _count(model.non_trainable_weights),
         "time_to_first_step_s": reported.time_to_first_step_s,
         "device_memory_peak_bytes": _device_memory_peak_bytes(),
         "chosen_epoch": _chosen_epoch(callbacks),
@@ -171,17 +157,6 @@ def _chosen_epoch(callbacks: Sequence[tf.keras.callbacks.Callback]) -> int | Non
         ):
             return callback.best_epoch + 1
     return None
-
-
-def parameter_counts(model: tf.keras.Model) -> dict[str, int]:
-    """Returns the numbers of ``trainable`` and ``frozen`` parameters.
-
-    As in Keras' summary, the statistics of batch normalization are never trainable.
-    """
-    return {
-        "trainable": _count(model.trainable_weights),
-        "frozen": _count(model.non_trainable_weights),
-    }
 
 
 def _layers(model: tf.keras.Model, prefix: str = "") -> Iterator[dict[str, Any]]:

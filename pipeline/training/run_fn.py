@@ -9,7 +9,6 @@ import contextlib
 import functools
 import json
 import os
-import tempfile
 import time
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ import tensorflow_transform as tft
 from pipeline.config.features import FeatureSet
 from pipeline.config.train import Train
 from pipeline.training.build import build_model, copy_weights, model_inputs
-from pipeline.training.callbacks.make_callbacks import make_callbacks
+from pipeline.training.callbacks.make_callbacks import log_images, make_callbacks
 from pipeline.training.compile import compile_model
 from pipeline.training.export import export_model, write_model_run
 from pipeline.training.fine_tune import fine_tuning_phases
@@ -33,7 +32,6 @@ from pipeline.training.strategy.workers import distribute
 from pipeline.training.warm_start import warm_start
 from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
-from sluice.errors import NodeError
 from sluice.secrets import resolve
 from sluice.storage import digest
 from sluice.storage.storage import storage_for
@@ -55,56 +53,24 @@ def run_fn(fn_args: Any) -> None:
     if _own_checkpoints(fn_args):
         # A service ends a container with SIGTERM, half a minute before it kills it.
         interrupt.listen()
-    distribute(train, functools.partial(_train, fn_args, train))
+    distribute(train, functools.partial(_train_and_export, fn_args, train))
     if os.environ.get(TF_CONFIG):
         wait_for_model(fn_args.serving_model_dir)
 
 
-def wait_for_model(directory: str, timeout_s: float = 1800.0) -> None:
+def wait_for_model(directory: str) -> None:
     """Waits until the chief has exported the model, in a worker of another machine.
 
     TFX's executor runs in each of them, and fails where there is no model at its end.
-
-    Raises:
-      NodeError: it is not there in time.
+    Whatever has started the workers ends them if the chief fails.
     """
-    deadline = time.monotonic() + timeout_s
     while not tf.io.gfile.exists(directory):
-        if time.monotonic() > deadline:
-            raise NodeError(
-                "the chief of the training has not exported the model",
-                where=directory,
-                expected=f"within {timeout_s:g} s after the last step",
-                hint="see the chief's log",
-            )
-        time.sleep(min(2.0, timeout_s))
+        time.sleep(1.0)
 
 
-def _train(fn_args: Any, train: Train, distribution: Distribution) -> None:
+def _train_and_export(fn_args: Any, train: Train, distribution: Distribution) -> None:
     if distribution.is_chief:
         progress.report(event="strategy", line=distribution.line)
-        _note_slow_precision(train)
-        _train_and_export(fn_args, train, distribution)
-        return
-    # It must write with the chief, as weights are gathered from all workers, but what
-    # it writes is of no use.
-    with tempfile.TemporaryDirectory() as folder:
-        _train_and_export(fn_args, train, distribution, folder)
-
-
-def _note_slow_precision(train: Train) -> None:
-    if train.precision == "mixed_float16" and not tf.config.list_logical_devices("GPU"):
-        progress.note(
-            "train.precision is mixed_float16, and there is no GPU: on a CPU this is "
-            "many times slower than float32",
-            event="slow_precision",
-        )
-
-
-def _train_and_export(
-    fn_args: Any, train: Train, distribution: Distribution, unused: str | None = None
-) -> None:
-    """Trains and exports; ``unused`` is where others than the chief write."""
     config, model_run_dir = fn_args.custom_config, fn_args.model_run_dir
     own_checkpoints = _own_checkpoints(fn_args)
     features = FeatureSet.model_validate(config["feature_set"])
@@ -148,8 +114,10 @@ def _train_and_export(
         phases = fine_tuning_phases(model, train.fine_tune, train, compile_with)
     compile_with(train)
     reported = ReportProgress(train.epochs, training_input, distribution)
-    tensorboard_dir = unused or os.path.join(model_run_dir, "tensorboard")
-    callbacks = make_callbacks(train, training_input, tensorboard_dir)
+    tensorboard_dir = os.path.join(model_run_dir, "tensorboard")
+    if train.tensorboard.images and distribution.is_chief:
+        log_images(training_input, tensorboard_dir, train.tensorboard.images)
+    callbacks = make_callbacks(train, tensorboard_dir)
     history = fit_model(
         model,
         training_input,

@@ -57,20 +57,12 @@ def _load_saved_model(model: tf.keras.Model, path: Path) -> None:
     # Not by position: the order depends on which layers are frozen.
     own = _by_name(model.variables)
     base = _by_name(tf.saved_model.load(str(path)).variables_of_model)
-    differing = [
-        f"{name} {shape}: only in {owner}"
-        for owner, here, there in (
-            ("the model", own, base),
-            ("the one to start from", base, own),
-        )
-        for name, shape in here
-        if (name, shape) not in there
-    ]
-    if differing:
+    if differing := sorted(own.keys() ^ base.keys()):
         raise NodeError(
             "the model to start from has another architecture",
             where=path,
-            examples=differing,
+            expected="the same weights; these are in one of the models only",
+            examples=[f"{name} {shape}" for name, shape in differing],
             hint="undo the change of the model, or set train.warm_start to null to "
             "train it from random weights",
         )

@@ -54,7 +54,6 @@ def validate_(config: Config, accelerator: Literal["tpu", "gpu"] | None) -> Resu
         lines.append(f"{check.accelerator}: {check.checked}")
         if check.assumptions:
             lines.append(f"assumed: {'; '.join(check.assumptions)}")
-        lines.append(f"not checked: {'; '.join(check.unchecked)}")
     return Result(asdict(found), partial(echo, *lines))
 
 

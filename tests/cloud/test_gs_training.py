@@ -41,7 +41,7 @@ def test_a_model_run_is_written_and_its_weights_are_started_from(bucket):
         ),
         run,
     )
-    files = ["history.csv", "history.json", "model.weights.h5", "training.json"]
+    files = ["history.json", "model.weights.h5", "training.json"]
     assert bucket.names() == [f"model_run/7/{name}" for name in files]
     assert json.loads(bucket.get("model_run/7/history.json")) == {"loss": [1.0, 0.5]}
     assert json.loads(bucket.get("model_run/7/training.json"))["train_examples"] == 4

@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from pipeline.training.callbacks.step_callback import StepCallback
+from pipeline.training.callbacks.non_finite_loss import StepCallback
 from pipeline.training.run_fn import run_fn
 from sluice import interrupt
 from tests.kit.transform_output import FEATURES, Output

@@ -1,4 +1,4 @@
-"""What Transform gives to a training of one number ``a`` and a label of two classes."""
+"""What Transform gives to a training; by default one number ``a`` and two classes."""
 
 from __future__ import annotations
 
@@ -8,33 +8,49 @@ from typing import Any
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from pipeline.config.features import SAMPLE_WEIGHT_KEY, transformed_name
 from tests.kit.trainings import feature_set
 
 FEATURES = feature_set({"a": "numeric"})
 
 
 class Output:
-    """The parts of TFTransformOutput that training uses; a becomes a_xf as it is."""
+    """The parts of TFTransformOutput that training uses; ``a`` becomes ``a_xf``.
+
+    Args:
+      width: number of values of each number.
+      dtypes: of each feature.
+    """
+
+    def __init__(self, width: int = 1, **dtypes: str) -> None:
+        self._dtypes = dtypes or {"a": "float32", "y": "int64"}
+        self._width = width
 
     def transformed_feature_spec(self) -> dict[str, Any]:
-        return self._spec("_xf")
+        return {
+            name if name == SAMPLE_WEIGHT_KEY else transformed_name(name): item
+            for name, item in self.raw_feature_spec().items()
+        }
 
     def raw_feature_spec(self) -> dict[str, Any]:
-        return self._spec("")
+        import tensorflow as tf
+
+        return {
+            name: tf.io.FixedLenFeature([self._width_of(dtype)], dtype)
+            for name, dtype in self._dtypes.items()
+        }
 
     @property
     def raw_metadata(self) -> Any:
-        one = "shape { dim { size: 1 } }"
-        text = "".join(f"feature {{ name: '{name}' {one} }}" for name in "ay")
+        text = "".join(
+            f"feature {{ name: '{name}' "
+            f"shape {{ dim {{ size: {self._width_of(dtype)} }} }} }}"
+            for name, dtype in self._dtypes.items()
+        )
         return SimpleNamespace(schema=text_format.Parse(text, schema_pb2.Schema()))
 
     def transform_features_layer(self) -> Any:
         return lambda raw: {"a_xf": raw["a"]}
 
-    def _spec(self, suffix: str) -> dict[str, Any]:
-        import tensorflow as tf
-
-        return {
-            f"a{suffix}": tf.io.FixedLenFeature([1], tf.float32),
-            f"y{suffix}": tf.io.FixedLenFeature([1], tf.int64),
-        }
+    def _width_of(self, dtype: str) -> int:
+        return self._width if dtype == "float32" else 1

@@ -2,7 +2,7 @@
 
 1. ``StopOnNonFiniteLoss``, before anything is saved.
 2. ``LearningRateLog``, and the user's own, which may add metrics.
-3. ``CheckLogs``, early stopping and reduce-on-plateau, which watch metrics.
+3. ``CheckWatched``, early stopping and reduce-on-plateau, which watch metrics.
 4. TensorBoard.
 
 After them come the progress, and those of ``fit_model``: the history and the
@@ -11,6 +11,7 @@ checkpoint.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import tensorflow as tf
@@ -18,36 +19,40 @@ import tensorflow as tf
 from pipeline.config.train import Callback, Train, Watching
 from pipeline.training.build import load_function
 from pipeline.training.callbacks.metrics import (
-    CheckLogs,
+    CheckWatched,
     LearningRateLog,
     ReduceOnPlateau,
 )
 from pipeline.training.callbacks.non_finite_loss import StopOnNonFiniteLoss
-from pipeline.training.callbacks.tensorboard import ImageLog, make_tensorboard
 from pipeline.training.input.training_input import TrainingInput
 from sluice.errors import NodeError
 from sluice.metric_names import direction_of
 
+# The first steps are slower, as they trace and compile.
+_FIRST_PROFILED_STEP = 10
+
 
 def make_callbacks(
-    train: Train, training_input: TrainingInput, tensorboard_dir: str | None = None
+    train: Train, tensorboard_dir: str
 ) -> list[tf.keras.callbacks.Callback]:
     """Returns the callbacks, in order.
 
     Args:
       train: the section of the config.
-      training_input: what is trained on.
-      tensorboard_dir: path or address of TensorBoard's logs; None: no logs.
+      tensorboard_dir: path or address of TensorBoard's logs, which has the metrics of
+        each epoch. Of several workers Keras keeps those of the first.
 
     Raises:
       NodeError: a function of the user returns no callback.
     """
     early_stopping, plateau = train.early_stopping, train.reduce_on_plateau
+    tensorboard = train.tensorboard
+    last_profiled_step = _FIRST_PROFILED_STEP + tensorboard.profile - 1
     callbacks = [
         StopOnNonFiniteLoss(),
         LearningRateLog(),
         *map(_own, train.callbacks),
-        CheckLogs(train),
+        CheckWatched(train),
     ]
     if early_stopping:
         unfrozen = train.fine_tune and train.fine_tune.unfreeze_after
@@ -71,11 +76,27 @@ def make_callbacks(
                 min_lr=plateau.min_learning_rate,
             )
         )
-    if tensorboard_dir is not None:
-        callbacks.append(make_tensorboard(train.tensorboard, tensorboard_dir))
-        if count := train.tensorboard.images:
-            callbacks.append(ImageLog(training_input, tensorboard_dir, count))
+    callbacks.append(
+        tf.keras.callbacks.TensorBoard(
+            tensorboard_dir,
+            histogram_freq=tensorboard.histograms,
+            write_graph=tensorboard.graph,
+            profile_batch=(_FIRST_PROFILED_STEP, last_profiled_step)
+            if tensorboard.profile
+            else 0,
+        )
+    )
     return callbacks
+
+
+def log_images(training_input: TrainingInput, tensorboard_dir: str, count: int) -> None:
+    """Writes images of the first batch, as the model sees them: augmented."""
+    writer = tf.summary.create_file_writer(os.path.join(tensorboard_dir, "images"))
+    with writer.as_default(step=0):
+        for name, value in training_input.first_features().items():
+            if value.ndim == 4:
+                tf.summary.image(name, value, max_outputs=count)
+    writer.close()
 
 
 def _watch(watching: Watching) -> dict[str, Any]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -121,8 +119,6 @@ class TrainingInput:
         )
         self.cache = self._choose_cache()
         self._memory: dict[tuple[Split, int], Examples] = {}
-        # Removed with this object, or when the process ends.
-        self._folder = tempfile.TemporaryDirectory() if self.cache == "disk" else None
 
     def train(self, epoch: int = 0, batch: int = 0) -> Any:
         """Returns the batches of all epochs from a position on, without end.
@@ -163,9 +159,7 @@ class TrainingInput:
 
     def first_features(self) -> Examples:
         """Returns the features of this process' first batch for training."""
-        # Training may be filling the cache.
-        dataset = self._dataset("train", self._distribution.worker, cached=False)
-        return next(iter(dataset))[0]
+        return next(iter(self._dataset("train", self._distribution.worker)))[0]
 
     def _distributed(self, make: Callable[[Any], tf.data.Dataset]) -> Any:
         """Returns what ``model.fit`` takes, from a function of the worker's number.
@@ -194,13 +188,7 @@ class TrainingInput:
         return make_prefetched()
 
     def _dataset(
-        self,
-        split: Split,
-        worker: int,
-        epoch: int = 0,
-        step: int = 0,
-        *,
-        cached: bool = True,
+        self, split: Split, worker: int, epoch: int = 0, step: int = 0
     ) -> tf.data.Dataset:
         """Returns the batches of a worker from a position on, not distributed.
 
@@ -209,41 +197,36 @@ class TrainingInput:
           worker: number of the worker.
           epoch: number of the first epoch.
           step: number of its first step.
-          cached: whether to use the cache on disk, which only one iterator can fill.
         """
         share, training = self._shares[split][worker], split == "train"
         steps = self.steps_per_epoch if training else self.eval_steps
         batches, first = steps * self._batches_per_step, step * self._batches_per_step
         in_memory = self.cache == "memory"
-        records = None if in_memory else self._decoded(split, worker, cached)
         examples = self._examples(split, worker) if in_memory else {}
 
         @not_converted
         def one_epoch(number: tf.Tensor) -> tf.data.Dataset:
             begin = tf.where(number == epoch, tf.constant(first, tf.int64), 0)
             numbers = tf.data.Dataset.range(begin, batches)
-            read = numbers if in_memory else self._read(split, share, records, number)
-            # The batches come first, so that they are read to their end and the cache
-            # on disk is complete.
-            return tf.data.Dataset.zip(
-                (
-                    read if in_memory else read.skip(begin),
-                    numbers,
-                    tf.data.Dataset.from_tensors(number).repeat(),
-                )
-            )
+            of_epoch = tf.data.Dataset.from_tensors(number).repeat()
+            if in_memory:
+                return tf.data.Dataset.zip((numbers, of_epoch))
+            read = self._read(split, share, number).skip(begin)
+            return tf.data.Dataset.zip((numbers, of_epoch, read))
 
-        def load(batch: Any, at: tf.Tensor, number: tf.Tensor) -> Any:
+        def load(at: tf.Tensor, number: tf.Tensor, *read: tf.Tensor) -> Any:
             if in_memory:
                 indices = self._indices(split, share.count, at, number)
                 batch = {key: tf.gather(x, indices) for key, x in examples.items()}
-            elif records is None:
-                batch = self._format.parse(batch)
+            else:
+                batch = self._format.parse(*read)
             return self._finish(split, share.count, [number, at, worker], batch)
 
         epochs = tf.data.Dataset.counter(epoch)
         epochs = epochs if training else epochs.take(1)
-        return _parallel(epochs.flat_map(one_epoch), load)
+        return epochs.flat_map(one_epoch).map(
+            not_converted(load), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        )
 
     def _examples(self, split: Split, worker: int) -> Examples:
         """Returns all examples of a worker, a variable per feature, in their order.
@@ -279,42 +262,22 @@ class TrainingInput:
             indices, seed=[self._seed, number], max_index=count - 1
         )
 
-    def _decoded(
-        self, split: Split, worker: int, cached: bool
-    ) -> tf.data.Dataset | None:
-        """Returns the examples of a worker as they are cached on disk, else None."""
-        if self._folder is None:
-            return None
-        records = self._shares[split][worker].read().batch(self._format.chunk_size)
-        decoded = _parallel(records, self._format.parse).unbatch()
-        if not cached:
-            return decoded
-        return decoded.cache(str(Path(self._folder.name, f"{split}-{worker}")))
-
-    def _read(
-        self,
-        split: Split,
-        share: Records,
-        decoded: tf.data.Dataset | None,
-        number: tf.Tensor,
-    ) -> tf.data.Dataset:
-        """Returns the batches of an epoch, of decoded or serialized examples."""
+    def _read(self, split: Split, share: Records, number: tf.Tensor) -> tf.data.Dataset:
+        """Returns the batches of an epoch, of serialized examples."""
         if split == "train":
             # Operations combine their seed with this one, whatever it is elsewhere.
             # TensorFlow takes it modulo 2**31 - 1; 0 fails beside a tensor.
             tf.random.set_seed(self._seed % (2**31 - 2) + 1)
-        examples, size = decoded, self._format.example_bytes()
-        if examples is None:
-            examples = share.read(number if split == "train" else None)
-            size = share.bytes
-        if split == "train":
-            buffer = min(share.count, self._settings.shuffle_mb * 1_000_000 // size)
-            examples = examples.shuffle(
-                max(1, buffer), seed=number, reshuffle_each_iteration=False
+            size = self._settings.shuffle_mb * 1_000_000 // share.bytes
+            buffer = min(share.count, max(1, size))
+            records = share.read(number).shuffle(
+                buffer, seed=number, reshuffle_each_iteration=False
             )
-        elif self._full_batches:
-            examples = examples.repeat()
-        return examples.batch(self._batch_size, drop_remainder=self._full_batches)
+        else:
+            records = share.read()
+            if self._full_batches:
+                records = records.repeat()
+        return records.batch(self._batch_size, drop_remainder=self._full_batches)
 
     def _finish(
         self, split: Split, count: int, position: Sequence[Any], examples: Examples
@@ -375,12 +338,6 @@ class TrainingInput:
         )
         fits = size < _SHARE_OF_FREE_MEMORY * free_memory_bytes()
         return "memory" if fits else "none"
-
-
-def _parallel(dataset: tf.data.Dataset, function: Callable[..., Any]) -> Any:
-    return dataset.map(
-        not_converted(function), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-    )
 
 
 def _class_weights(

@@ -6,14 +6,13 @@ only add overhead.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.train import TPU_MULTIPLE, Devices, Train, batch_note
+from pipeline.config.train import TPU_MULTIPLE, Devices, Train
 from pipeline.training.strategy.choice import (
     LOCAL_TPU,
     choose,
@@ -55,11 +54,6 @@ class Distribution:
     def replicas(self) -> int:
         """Number of replicas, those of other workers included."""
         return self.strategy.num_replicas_in_sync
-
-    @property
-    def batch_per_replica(self) -> int:
-        """Examples per step and replica."""
-        return self.batch_size // self.replicas
 
     @property
     def full_batches(self) -> bool:
@@ -106,8 +100,7 @@ def choose_distribution(train: Train) -> Distribution:
         served = cluster["worker"]
         place = f"each of {served} workers"
     elif is_tpu:
-        note = batch_note(size // replicas)
-        place, why = "the TPU", f"{why}; {note}" if note else why
+        place = "the TPU"
     line = f"{kind}: {replicas} replica{'s' * (replicas > 1)} on {place}, {why}"
     default_steps = TPU_STEPS_PER_EXECUTION if is_tpu else 1
     steps = train.steps_per_execution or default_steps
@@ -155,16 +148,9 @@ def _configure_devices(settings: Devices, replicas: int | None = None) -> list[A
     Raises:
       NodeError: TensorFlow refuses a setting, or has used the devices already.
     """
-    tf.debugging.set_log_device_placement(settings.log_placement)
-    if settings.log_placement:
-        # TensorFlow prints placements to C's stdout, and a node's process ends without
-        # flushing it.
-        libc = ctypes.CDLL(None)
-        libc.setlinebuf(ctypes.c_void_p.in_dll(libc, "stdout"))
     gpus = choose_gpus(settings.visible)
     if replicas is not None:
         gpus = gpus[:1]
-    parts, limit_mb = replicas or settings.logical or 1, settings.memory_limit_mb
     try:
         if settings.visible is not None or replicas is not None:
             tf.config.set_visible_devices(gpus, "GPU")
@@ -172,10 +158,11 @@ def _configure_devices(settings: Devices, replicas: int | None = None) -> list[A
             tf.config.experimental.set_memory_growth(gpu, True)
         devices = gpus or tf.config.list_physical_devices("CPU")
         for device in devices:
-            limit = limit_mb if gpus else None
-            if parts > 1 or limit is not None:
-                part = tf.config.LogicalDeviceConfiguration(limit)
-                tf.config.set_logical_device_configuration(device, [part] * parts)
+            limit_mb = settings.memory_limit_mb if gpus else None
+            if replicas or limit_mb:
+                part = tf.config.LogicalDeviceConfiguration(limit_mb)
+                parts = [part] * (replicas or 1)
+                tf.config.set_logical_device_configuration(device, parts)
     except (RuntimeError, ValueError) as error:
         raise NodeError(str(error), where="train.devices") from error
     return devices

@@ -8,7 +8,6 @@ ignores SIGTERM meanwhile: when one dies, or has not started in time, all are ki
 
 from __future__ import annotations
 
-import contextlib
 import json
 import multiprocessing
 import os
@@ -18,7 +17,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -27,7 +26,6 @@ import tensorflow as tf
 from pipeline.config.train import Train
 from pipeline.training.strategy.choice import TF_CONFIG
 from pipeline.training.strategy.distribution import Distribution, choose_distribution
-from sluice.compat import tensorflow_has_started
 from sluice.errors import NodeError, SluiceError
 from sluice.process_tree import describe_end, die_with, name_process
 from sluice.progress import PROGRESS_FILE
@@ -79,13 +77,11 @@ def run_tasks(task: Task, workers: int, parameter_servers: int = 0) -> None:
       NodeError: a process has died, failed or not started in time.
       SluiceError: as a task has raised it.
     """
-    if tensorflow_has_started():
-        # Its threads would be missing in a fork, which then waits for them.
-        raise NodeError("train.processes: TensorFlow is in use in the node's process")
     jobs = {"worker": workers}
     if parameter_servers:
         jobs = {"chief": 1, "worker": workers, "ps": parameter_servers}
-    cluster = _free_addresses(jobs)
+    tasks = [(job, index) for job, count in jobs.items() for index in range(count)]
+    cluster = _free_addresses(tasks)
     context = multiprocessing.get_context("fork")
     messages: Any = context.SimpleQueue()
 
@@ -112,8 +108,7 @@ def run_tasks(task: Task, workers: int, parameter_servers: int = 0) -> None:
     deadline = time.monotonic() + START_S
     processes = [
         context.Process(target=run, args=(job, i, os.getpid()), name=f"{job} {i}")
-        for job, count in jobs.items()
-        for i in range(count)
+        for job, i in tasks
     ]
     counts: Counter[str] = Counter()
     try:
@@ -138,17 +133,13 @@ def run_tasks(task: Task, workers: int, parameter_servers: int = 0) -> None:
                 process.join()
 
 
-def _free_addresses(jobs: dict[str, int]) -> dict[str, list[str]]:
-    """Returns addresses of this machine for each task of some jobs."""
-    with contextlib.ExitStack() as stack:  # All are open at once: no port comes twice.
-        probes = {
-            job: [
-                stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-                for _ in range(count)
-            ]
-            for job, count in jobs.items()
-        }
-        return {
-            job: [f"127.0.0.1:{probe.getsockname()[1]}" for probe in opened]
-            for job, opened in probes.items()
-        }
+def _free_addresses(tasks: Sequence[tuple[str, int]]) -> dict[str, list[str]]:
+    """Returns addresses of this machine by job, one for each of its tasks."""
+    # All are open at once: no port comes twice.
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in tasks]
+    addresses: dict[str, list[str]] = {}
+    for (job, _), probe in zip(tasks, probes, strict=True):
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+        addresses.setdefault(job, []).append(address)
+        probe.close()
+    return addresses

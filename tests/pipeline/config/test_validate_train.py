@@ -57,7 +57,7 @@ def test_any_batch_divides_evenly_or_the_nearest_that_do_are_named(multiple):
         ("batch_per_replica=3", "replicas=4", "strategy=mirrored"),
         ("strategy=central_storage", "precision=mixed_bfloat16"),
         ("devices.memory_growth=true",),
-        ("devices.memory_limit_mb=100", "devices.logical=2"),
+        ("devices.memory_limit_mb=100", "replicas=2"),
         ("fine_tune={freeze: [backbone], unfreeze_after: 6}",),
         ("class_weights={'0': 1.0, '1': 2.5}",),
         ("class_weights=balanced",),
@@ -92,7 +92,11 @@ def test_what_fits_together(validate, overrides):
             ("devices.memory_growth=true", "devices.memory_limit_mb=9"),
             "cannot both grow and be limited",
         ),
-        ("devices.logical", ("devices.logical=2", "replicas=2"), "given twice"),
+        (
+            "reduce_on_plateau",
+            ("reduce_on_plateau={}", "learning_rate={warmup_epochs: 1}"),
+            "a learning rate that a schedule sets",
+        ),
         ("epochs", ("epochs=1" + "0" * 30,), "1000000"),
         (
             "fine_tune.unfreeze_after",

@@ -55,15 +55,13 @@ def test_a_model_is_built_and_the_policy_of_keras_stays():
     import tensorflow as tf
 
     from pipeline.training.build import build_model, model_inputs
-    from pipeline.training.strategy.distribution import (
-        choose_distribution,
-    )
-    from tests.pipeline.training.callbacks.trainings import FEATURES, Output
+    from pipeline.training.strategy.distribution import choose_distribution
+    from tests.pipeline.training.callbacks.trainings import FEATURES, OUTPUT
 
     model = build_model(
         f"{__name__}:lazy",
         {},
-        model_inputs(FEATURES, Output()),
+        model_inputs(FEATURES, OUTPUT),
         choose_distribution(settings()),
         precision="mixed_bfloat16",
     )
@@ -91,17 +89,15 @@ def wide(inputs: Any, params: dict[str, Any]) -> Any:
     ("function", "what", "found"),
     [
         ("number", "does not return a tf.keras.Model", "3"),
-        ("wide", "does not fit the label, which has 2 classes", "[batch, 7]"),
+        ("wide", "does not fit the label, which has 2 classes", "(None, 7)"),
     ],
 )
 def test_what_is_no_model_of_the_labels_classes(function, what, found):
     from pipeline.training.build import build_model, model_inputs
-    from pipeline.training.strategy.distribution import (
-        choose_distribution,
-    )
-    from tests.pipeline.training.callbacks.trainings import FEATURES, Output
+    from pipeline.training.strategy.distribution import choose_distribution
+    from tests.pipeline.training.callbacks.trainings import FEATURES, OUTPUT
 
-    inputs = model_inputs(FEATURES, Output())
+    inputs = model_inputs(FEATURES, OUTPUT)
     with pytest.raises(NodeError, match=what) as caught:
         build_model(
             f"{__name__}:{function}",

@@ -32,7 +32,7 @@ def _model(*layers: Any) -> Any:
 def test_keras_gives_tensors_to_a_step_callback():
     import tensorflow as tf
 
-    from pipeline.training.callbacks.step_callback import StepCallback
+    from pipeline.training.callbacks.non_finite_loss import StepCallback
 
     class Logs(StepCallback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:

@@ -140,9 +140,7 @@ def test_the_facts_of_a_training_are_written(model, training_input, tmp_path):
     import tensorflow as tf
 
     from pipeline.training.progress import write_facts
-    from pipeline.training.strategy.distribution import (
-        choose_distribution,
-    )
+    from pipeline.training.strategy.distribution import choose_distribution
 
     distribution = choose_distribution(Train(batch_size=BATCH))
     callback = _reporter(training_input, epochs=2)

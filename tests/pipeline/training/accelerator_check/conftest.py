@@ -64,9 +64,7 @@ def check(refused: Path) -> Check:
     ) -> AcceleratorCheck:
         import tensorflow as tf
 
-        from pipeline.training.accelerator_check import (
-            check_accelerator,
-        )
+        from pipeline.training.accelerator_check import check_accelerator
 
         tf.keras.backend.clear_session()
         valid = validate_config(load_config(str(config), overrides=overrides))

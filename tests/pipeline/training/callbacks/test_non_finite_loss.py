@@ -26,7 +26,7 @@ def stopped(
     exclude_keras_from_autograph()
 
     def data(value: float) -> tf.data.Dataset:
-        x = np.ones((40, 1), np.float32)
+        x = np.ones((80, 1), np.float32)
         x[13] = value
         return tf.data.Dataset.from_tensor_slices((x, x > 0)).batch(4)
 
@@ -45,16 +45,17 @@ def stopped(
 
 
 @pytest.mark.parametrize(
-    ("given", "where"),
+    ("given", "what", "where"),
     [
-        ({"train": np.inf}, "epoch 1, batch 4, learning rate 0.25"),
-        ({"train": np.nan, "steps": 5}, "epoch 1, batch 5, learning rate 0.25"),
-        ({"evaluation": np.nan}, "validation of epoch 1, batch 4, learning rate 0.25"),
+        ({"train": np.inf}, "loss is inf", "epoch 1, up to batch 16"),
+        ({"train": np.nan, "steps": 5}, "loss is nan", "epoch 1"),
+        ({"evaluation": np.nan}, "val_loss is nan", "epoch 1"),
     ],
 )
-def test_the_first_batch_of_such_a_loss_is_named(given, where):
+def test_where_it_was_found(given, what, where):
     error = stopped(**given)
-    assert error.where == where
+    assert error.what == f"{what}, so training has stopped"
+    assert error.where == f"{where}, learning rate 0.25"
     assert "lower train.learning_rate" in str(error.hint)
 
 

@@ -10,22 +10,11 @@ import numpy as np
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
 from tests.kit.trainings import feature_set, files_in, settings
+from tests.kit.transform_output import Output
 
 FEATURES = feature_set({"fare": "numeric", "income": "numeric"}, label="tip")
 BATCH, TRAIN, EVAL, SEED = 8, 40, 16, 2
-
-
-class Output:
-    """The part of TFTransformOutput that training uses."""
-
-    def transformed_feature_spec(self) -> dict[str, Any]:
-        import tensorflow as tf
-
-        spec = {
-            f"{name}_xf": tf.io.FixedLenFeature([1], tf.float32)
-            for name in FEATURES.features
-        }
-        return {**spec, "tip_xf": tf.io.FixedLenFeature([1], tf.int64)}
+OUTPUT = Output(fare="float32", income="float32", tip="int64")
 
 
 def write_examples(directory: Path, **not_finite: float) -> Path:
@@ -59,7 +48,7 @@ def train(
     Args:
       data: as ``write_examples`` writes it.
       hidden_units: of the model.
-      tensorboard_dir: of TensorBoard's logs.
+      tensorboard_dir: of TensorBoard's logs; None: beside the data.
       given: section ``train`` of the config.
     """
     from pipeline.training.build import build_model, model_inputs
@@ -67,20 +56,16 @@ def train(
     from pipeline.training.compile import compile_model
     from pipeline.training.fit import fit_model
     from pipeline.training.input.training_input import make_input
-    from pipeline.training.strategy.distribution import (
-        choose_distribution,
-    )
+    from pipeline.training.strategy.distribution import choose_distribution
 
     defaults = {"epochs": 4, "learning_rate": 0.01, "metrics": [], "seed": SEED}
     section = settings(batch_size=BATCH, **(defaults | given))
     distribution = choose_distribution(section)
-    training_input = make_input(
-        section, files_in(data), FEATURES, Output(), distribution
-    )
+    training_input = make_input(section, files_in(data), FEATURES, OUTPUT, distribution)
     model = build_model(
         "pipeline.training.models.dense:build_model",
         {"hidden_units": list(hidden_units), "dropout": 0.0},
-        model_inputs(FEATURES, Output()),
+        model_inputs(FEATURES, OUTPUT),
         distribution,
         seed=1,
     )
@@ -91,6 +76,6 @@ def train(
         steps_per_epoch=training_input.steps_per_epoch,
         distribution=distribution,
     )
-    callbacks = make_callbacks(section, training_input, tensorboard_dir)
+    callbacks = make_callbacks(section, tensorboard_dir or f"{data}/tensorboard")
     history = fit_model(model, training_input, section.epochs, callbacks)
     return history, model

@@ -13,25 +13,11 @@ import pytest
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
 from tests.kit.trainings import feature_set, files_in, settings
+from tests.kit.transform_output import Output
 
 FEATURES = feature_set({"a": "numeric"}, (0, 1, 2))
 # Of unequal shards, more than are read at a time.
 SHARDS = (3, 1, 11, 0, 7, 2, 5, 4, 10, 8)
-
-
-class Output:
-    """The part of TFTransformOutput that the input uses."""
-
-    def __init__(self, dtypes: dict[str, str]) -> None:
-        self._dtypes = dtypes
-
-    def transformed_feature_spec(self) -> dict[str, Any]:
-        import tensorflow as tf
-
-        return {
-            name: tf.io.FixedLenFeature([1], dtype)
-            for name, dtype in self._dtypes.items()
-        }
 
 
 @pytest.fixture(scope="session")
@@ -73,14 +59,14 @@ def input_of(numbers: Path) -> Callable[..., Any]:
         from pipeline.training.input.training_input import TrainingInput
         from pipeline.training.strategy.distribution import Distribution
 
-        spec = {"a_xf": "float32", "y_xf": "int64"}
+        spec = {"a": "float32", "y": "int64"}
         if sample_weight:
             spec["sample_weight"] = "float32"
         train = settings(
             seed=seed, class_weights=class_weights, input={"cache": "none", **given}
         )
         example_format = ExampleFormat(
-            Output(spec).transformed_feature_spec(), FEATURES
+            Output(**spec).transformed_feature_spec(), FEATURES
         )
         # Several workers count together, which takes several processes.
         alone = Distribution(tf.distribute.get_strategy(), "one_device", "", batch_size)

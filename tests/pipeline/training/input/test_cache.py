@@ -15,6 +15,7 @@ from pipeline.config.train import Augment
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
 from tests.kit.trainings import feature_set, files_in, settings
+from tests.kit.transform_output import Output
 
 pytestmark = pytest.mark.tf
 
@@ -45,20 +46,9 @@ def made_of(folder: Path, **given: Any) -> Any:
     from pipeline.training.input.training_input import make_input
     from pipeline.training.strategy.distribution import Distribution
 
-    class Output:
-        def transformed_feature_spec(self) -> dict[str, Any]:
-            return {
-                "x_xf": tf.io.FixedLenFeature([1], tf.string),
-                "y_xf": tf.io.FixedLenFeature([1], tf.int64),
-            }
-
-    return make_input(
-        settings(input=given),
-        files_in(folder),
-        FEATURES,
-        Output(),
-        Distribution(tf.distribute.get_strategy(), "one_device", "", 8),
-    )
+    alone = Distribution(tf.distribute.get_strategy(), "one_device", "", 8)
+    output = Output(x="string", y="int64")
+    return make_input(settings(input=given), files_in(folder), FEATURES, output, alone)
 
 
 def pixels_in(batches: Any) -> np.ndarray:
@@ -73,13 +63,13 @@ def test_every_cache_gives_the_pixels_that_are_served(images):
     records = tf.stack(list(tfrecord.read(images / "eval-0.gz")))
     spec = {"x_xf": tf.io.FixedLenFeature([1], tf.string)}
     served = decode_images(tf.io.parse_example(records, spec), FEATURES.images)
-    for cache in ("none", "memory", "disk"):
+    for cache in ("none", "memory"):
         found = pixels_in(made_of(images, cache=cache, augment=AUGMENT).eval())
         assert found.dtype == np.float32
         assert (found == served["x_xf"].numpy()).all(), cache
 
 
-@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
+@pytest.mark.parametrize("cache", ["none", "memory"])
 def test_augmented_images_differ_by_epoch_and_repeat_by_position(images, cache):
     made = made_of(images, cache=cache, augment=AUGMENT)
     epochs = [pixels_in(made.train(epoch).take(3)) for epoch in (0, 1)]
@@ -103,22 +93,3 @@ def test_auto_takes_memory_if_the_pixels_fill_less_than_a_third_of_what_is_free(
     for free, cache in [(3 * needed + 3, "memory"), (3 * needed - 3, "none")]:
         monkeypatch.setattr(training_input, "free_memory_bytes", free.__int__)
         assert made_of(images, cache="auto").cache == cache
-
-
-def test_the_cache_on_disk_is_complete_after_an_epoch_and_removed(
-    images, tmp_path, monkeypatch
-):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    made = made_of(images, cache="disk")
-    list(made.train().take(4))
-    assert list(tmp_path.rglob("train-0.index"))
-    first = pixels_in(made.train().take(3))
-    moved = images / "train-0.gz"
-    content = moved.read_bytes()
-    moved.unlink()
-    try:
-        assert (pixels_in(made.train().take(3)) == first).all()
-    finally:
-        moved.write_bytes(content)
-    del made
-    assert not list(tmp_path.iterdir())

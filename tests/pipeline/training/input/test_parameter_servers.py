@@ -22,6 +22,7 @@ import tensorflow as tf
 from pipeline.training.input.training_input import make_input
 from pipeline.training.strategy.distribution import Distribution
 from tests.kit.trainings import feature_set, files_in, settings
+from tests.kit.transform_output import Output
 
 WORKERS = 2
 servers = []
@@ -42,13 +43,6 @@ def cluster():
         for index in range(len(tasks))
     )
     return tf.distribute.cluster_resolver.SimpleClusterResolver(spec, rpc_layer="grpc")
-
-class Output:
-    def transformed_feature_spec(self):
-        return {
-            "a_xf": tf.io.FixedLenFeature([1], tf.float32),
-            "y_xf": tf.io.FixedLenFeature([1], tf.int64),
-        }
 
 strategy = tf.distribute.ParameterServerStrategy(cluster())
 coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)

@@ -74,7 +74,7 @@ def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
+@pytest.mark.parametrize("cache", ["none", "memory"])
 @pytest.mark.parametrize("workers", [2, 3])
 def test_workers_read_different_examples_in_as_many_steps(input_of, cache, workers):
     made = [
@@ -114,7 +114,7 @@ def test_replicas_of_a_worker_take_batches_of_their_own(input_of):
     assert real_numbers(batches) == real_numbers(whole)[16:]
 
 
-@pytest.mark.parametrize("cache", ["none", "memory", "disk"])
+@pytest.mark.parametrize("cache", ["none", "memory"])
 def test_static_shapes_drop_in_training_and_pad_in_validation(input_of, cache):
     import tensorflow as tf
 

@@ -46,6 +46,10 @@ class Work:
         return json.loads((self.path / "out/model_run/history.json").read_text())
 
     @property
+    def facts(self) -> dict[str, Any]:
+        return json.loads((self.path / "out/model_run/training.json").read_text())
+
+    @property
     def weights(self) -> dict[str, Any]:
         """Returns the model's weights by name."""
         import h5py

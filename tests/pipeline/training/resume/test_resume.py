@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from typing import Any
 
@@ -60,7 +59,7 @@ def test_weights_and_history_are_those_of_an_uninterrupted_training(interrupted,
 def test_the_facts_of_all_epochs_are_kept(interrupted):
     """Though the last process had no step left to do."""
     _, work = interrupted
-    facts = json.loads((work.path / "out/model_run/training.json").read_text())
+    facts = work.facts
     assert [item["epoch"] for item in facts["epochs"]] == [1, 2, 3, 4, 5]
     assert all(item["examples_per_second"] > 0 for item in facts["epochs"])
     assert facts["time_to_first_step_s"] > 0
@@ -122,10 +121,10 @@ def test_a_fine_tuning_resumes_in_each_of_its_phases(trainings, tmp_path):
     rates = whole.history["learning_rate"]
     assert rates[1] > 0.01 and rates[2:] == pytest.approx([0.01, 0.01])
     # 4 inputs, 8 units, 1 output; of the normalization 8 means and 8 variances.
-    assert whole.lines("fine_tune") == [
-        "fine-tuning: from epoch 1, 9 parameters are trained, 72 are frozen",
-        "fine-tuning: from epoch 3, 49 parameters are trained, 32 are frozen",
-    ]
+    counts = (
+        whole.facts[f"{kind}_parameters"] for kind in ("trainable", "non_trainable")
+    )
+    assert tuple(counts) == (49, 32)
     codes = [
         trainings.run(cut.path, train, at_step=STEPS_PER_EPOCH + 4),
         # Within the second phase.

@@ -14,9 +14,6 @@ import traceback
 from types import SimpleNamespace
 from typing import Any
 
-from google.protobuf import text_format
-from tensorflow_metadata.proto.v0 import schema_pb2
-
 from sluice.compat import prepare_environment
 
 prepare_environment()
@@ -28,44 +25,12 @@ from pipeline.training import checkpoint  # noqa: E402
 from pipeline.training import run_fn as training  # noqa: E402
 from sluice import interrupt  # noqa: E402
 from sluice.progress import PROGRESS_FILE  # noqa: E402
-from tests.kit.trainings import feature_set  # noqa: E402
+from tests.kit.transform_output import FEATURES, Output  # noqa: E402
 
 DONE, STOPPED = 0, 42
-FEATURES = feature_set({"a": "numeric"})
 # The job of this process, and the number of batches so far in train and in eval.
 JOB: Any = None
 COUNTS = {"train": 0, "eval": 0}
-
-
-class Output:
-    """The parts of TFTransformOutput that training uses; a becomes a_xf as it is."""
-
-    def __init__(self, path: str) -> None:
-        pass
-
-    def transformed_feature_spec(self) -> dict[str, Any]:
-        return {
-            "a_xf": tf.io.FixedLenFeature([4], tf.float32),
-            "y_xf": tf.io.FixedLenFeature([1], tf.int64),
-        }
-
-    def raw_feature_spec(self) -> dict[str, Any]:
-        return {
-            "a": tf.io.FixedLenFeature([4], tf.float32),
-            "y": tf.io.FixedLenFeature([1], tf.int64),
-        }
-
-    @property
-    def raw_metadata(self) -> Any:
-        schema = text_format.Parse(
-            "feature { name: 'a' type: FLOAT shape { dim { size: 4 } } }"
-            "feature { name: 'y' type: INT shape { dim { size: 1 } } }",
-            schema_pb2.Schema(),
-        )
-        return SimpleNamespace(schema=schema)
-
-    def transform_features_layer(self) -> Any:
-        return lambda raw: {"a_xf": raw["a"]}
 
 
 class Tripwire(tf.keras.layers.Layer):
@@ -123,7 +88,7 @@ def train(job: dict[str, Any]) -> None:
         os.environ[interrupt.CHECKPOINT_DIR] = f"{JOB.work}/checkpoints"
     checkpoint.SAVE_EVERY = JOB.save_every
     training.tft = SimpleNamespace(  # type: ignore[assignment]
-        TFTransformOutput=Output
+        TFTransformOutput=lambda path: Output(width=4)
     )
     tf.config.experimental.enable_op_determinism()
     if JOB.export == "killed":
