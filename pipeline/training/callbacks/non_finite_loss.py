@@ -58,7 +58,7 @@ class StopOnNonFiniteLoss(StepCallback):
             if not np.isfinite(loss):
                 rate = float(self.model.optimizer.learning_rate.numpy())
                 raise NodeError(
-                    f"{name} is {loss}, so training has stopped",
+                    f"the {name} is {loss}, so training has stopped",
                     where=f"{place}, learning rate {rate:g}",
                     hint="a lower train.learning_rate, a warm-up or "
                     "train.clip_gradients; tf.debugging.enable_check_numerics() in the "

@@ -47,14 +47,14 @@ def stopped(
 @pytest.mark.parametrize(
     ("given", "what", "where"),
     [
-        ({"train": np.inf}, "loss is inf", "epoch 1, up to batch 16"),
+        ({"train": np.inf}, "loss is nan", "epoch 1, up to batch 16"),
         ({"train": np.nan, "steps": 5}, "loss is nan", "epoch 1"),
         ({"evaluation": np.nan}, "val_loss is nan", "epoch 1"),
     ],
 )
 def test_where_it_was_found(given, what, where):
     error = stopped(**given)
-    assert error.what == f"{what}, so training has stopped"
+    assert error.what == f"the {what}, so training has stopped"
     assert error.where == f"{where}, learning rate 0.25"
     assert "lower train.learning_rate" in str(error.hint)
 
