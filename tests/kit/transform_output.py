@@ -18,11 +18,11 @@ class Output:
     """The parts of TFTransformOutput that training uses; ``a`` becomes ``a_xf``.
 
     Args:
-      width: number of values of each number.
       dtypes: of each feature.
+      width: number of values of each number.
     """
 
-    def __init__(self, width: int = 1, **dtypes: str) -> None:
+    def __init__(self, dtypes: dict[str, str] | None = None, width: int = 1) -> None:
         self._dtypes = dtypes or {"a": "float32", "y": "int64"}
         self._width = width
 

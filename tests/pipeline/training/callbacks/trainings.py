@@ -14,7 +14,7 @@ from tests.kit.transform_output import Output
 
 FEATURES = feature_set({"fare": "numeric", "income": "numeric"}, label="tip")
 BATCH, TRAIN, EVAL, SEED = 8, 40, 16, 2
-OUTPUT = Output(fare="float32", income="float32", tip="int64")
+OUTPUT = Output({"fare": "float32", "income": "float32", "tip": "int64"})
 
 
 def write_examples(directory: Path, **not_finite: float) -> Path:

@@ -66,7 +66,7 @@ def input_of(numbers: Path) -> Callable[..., Any]:
             seed=seed, class_weights=class_weights, input={"cache": "none", **given}
         )
         example_format = ExampleFormat(
-            Output(**spec).transformed_feature_spec(), FEATURES
+            Output(spec).transformed_feature_spec(), FEATURES
         )
         # Several workers count together, which takes several processes.
         alone = Distribution(tf.distribute.get_strategy(), "one_device", "", batch_size)

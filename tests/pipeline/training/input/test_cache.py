@@ -47,7 +47,7 @@ def made_of(folder: Path, **given: Any) -> Any:
     from pipeline.training.strategy.distribution import Distribution
 
     alone = Distribution(tf.distribute.get_strategy(), "one_device", "", 8)
-    output = Output(x="string", y="int64")
+    output = Output({"x": "string", "y": "int64"})
     return make_input(settings(input=given), files_in(folder), FEATURES, output, alone)
 
 
