@@ -29,6 +29,7 @@ from sluice.config_section import (
     shorthand,
 )
 from sluice.errors import NodeError
+from sluice.metric_names import direction_of
 
 DEFAULT_BATCH_SIZE = 128
 # A TPU pads the batch of each core to a multiple of 8
@@ -68,6 +69,13 @@ class Watching(Section):
     """What is watched, by its name in the history, such as `val_loss`."""
     mode: Literal["auto", "min", "max"] = "auto"
     """Whether less or more is better. auto: by the metric's name."""
+
+    @model_validator(mode="after")
+    def _has_direction(self) -> Watching:
+        if self.mode == "auto" and direction_of(self.metric) is None:
+            what = f"whether more or less of {self.metric!r} is better is not known"
+            refuse(f"{what}: write mode: min or max", "metric")
+        return self
 
 
 class EarlyStopping(Watching):

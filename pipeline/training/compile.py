@@ -103,8 +103,8 @@ def make_metrics(
         if classes == 2 and spec.class_name in ("F1Score", "FBetaScore"):
             # Otherwise the argmax over one output: always the same class.
             params.setdefault("threshold", 0.5)
-        key = f"train.metrics[{index}]"
-        metric = _create(tf.keras.metrics, spec, params, key)
+        named = spec.model_copy(update={"params": params})
+        metric = _create(tf.keras.metrics, named, {}, f"train.metrics[{index}]")
         metrics.append(_of_ids(metric, "update_state", classes))
     return metrics
 
@@ -127,7 +127,8 @@ def _of_ids(made: Any, method: str, classes: int) -> Any:
 
 def _create(module: Any, spec: KerasObject, params: dict[str, Any], key: str) -> Any:
     try:
-        return getattr(module, spec.class_name)(**{**spec.params, **params})
+        # Python refuses a parameter that is given twice, such as the learning rate.
+        return getattr(module, spec.class_name)(**spec.params, **params)
     except (TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise NodeError(f"{spec.class_name}: {reason}", where=key) from error

@@ -77,7 +77,7 @@ def compile_config(graph: Graph, workspace: Path, options: RunOptions) -> Any:
     if "Trainer" in selected_nodes(config, options.to_nodes):
         from pipeline.graph.check_objects import check_objects
 
-        check_objects(config, trains_here=True)
+        check_objects(config)
     pipeline = create_pipeline(config, places, options.accept_data)
     return compiler.Compiler().compile(pipeline)
 

@@ -1,42 +1,18 @@
 """Weights of ``tf.keras.applications`` as Keras publishes them, from local files.
 
-Nothing is downloaded: a pipeline reads only what its config names. ``find_published``
-says which file to fetch.
+Nothing is downloaded: a pipeline reads only what its config names.
 """
 
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 
 from sluice.errors import NodeError
 from sluice.storage.local_copy import local_copy
-
-
-class _Download(Exception):
-    """Keras would download a file now."""
-
-
-def find_published(application: str) -> tuple[str, str | None]:
-    """Returns URL and MD5 of what Keras would download for ``weights="imagenet"``.
-
-    It is without the top. The MD5 is None where Keras knows none.
-
-    Names and digests are inside the functions of ``tf.keras.applications``, so the one
-    asked for runs up to its download, which is replaced.
-    """
-    downloads = sys.modules[tf.keras.utils.get_file.__module__]
-    build = getattr(tf.keras.applications, application)
-    get_file = mock.Mock(side_effect=_Download)
-    with mock.patch.object(downloads, "get_file", get_file), suppress(_Download):
-        build(include_top=False, weights="imagenet")
-    call = get_file.call_args
-    return call.args[1], call.kwargs.get("file_hash")
 
 
 def load_published_weights(

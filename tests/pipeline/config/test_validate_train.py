@@ -59,6 +59,7 @@ def test_any_batch_divides_evenly_or_the_nearest_that_do_are_named(multiple):
         ("devices.memory_growth=true",),
         ("devices.memory_limit_mb=100", "replicas=2"),
         ("fine_tune={freeze: [backbone], unfreeze_after: 6}",),
+        ("early_stopping={metric: val_cost, mode: min}",),
         ("class_weights={'0': 1.0, '1': 2.5}",),
         ("class_weights=balanced",),
     ],
@@ -109,6 +110,12 @@ def test_what_fits_together(validate, overrides):
             "fine_tune.learning_rate",
             ("fine_tune={freeze: [a], learning_rate: 0.1}",),
             "unfreezing, which never happens",
+        ),
+        (
+            "reduce_on_plateau.metric",
+            # The name contains that of the cosine similarity, which is maximised.
+            ("reduce_on_plateau={metric: val_cost}",),
+            "'val_cost' is better is not known: write mode",
         ),
         ("class_weights", ("class_weights=balance",), "Input should be 'balanced'"),
         ("class_weights.0", ("class_weights={'0': -1}",), "greater than or equal to 0"),

@@ -17,9 +17,6 @@ class Good(tf.keras.callbacks.Callback):
     def __init__(self, every=1):
         raise RuntimeError("called before the run")
 
-class NoCallback:
-    pass
-
 def make(path):
     raise RuntimeError("called before the run")
 
@@ -40,7 +37,7 @@ def check(project, monkeypatch):
         from pipeline.graph.check_objects import check_objects
 
         config = load_config(name, cwd=project, overrides=overrides)
-        check_objects(validate_config(config).config, trains_here=True)
+        check_objects(validate_config(config).config)
 
     return check
 
@@ -55,24 +52,19 @@ def _params(key, name, params):
         ("train.optimizer=Adm", "did you mean 'Adam'?"),
         (_params("train.optimizer", "SGD", "momentun: 0.9"), "momentun"),
         (_params("train.optimizer", "SGD", "momentum: high"), "string to float is not"),
-        (_params("train.optimizer", "SGD", "lr: 0.9"), "'lr' from the Trainer"),
+        (
+            _params("train.optimizer", "SGD", "learning_rate: 0.9"),
+            "multiple values for keyword argument 'learning_rate'",
+        ),
         ("train.loss=BinaryCrossentropi", "did you mean 'BinaryCrossentropy'?"),
         (
             _params("train.loss", "CategoricalCrossentropy", "from_logits: true"),
-            "'from_logits' from the Trainer",
+            "remove from_logits",
         ),
         (_params("train.loss", "Huber", "delta: wide"), "wide"),
         ("train.metrics=[Hinge, AUCC]", "did you mean 'AUC'?"),
-        ("train.metrics=[AUC, AUC]", "two metrics are named 'auc'"),
-        ("train.metrics=[F1Score]", "the shape [10]"),
+        ("train.metrics=[F1Score]", "only length-1 arrays can be converted"),
         ("train.metrics=[MeanRelativeError]", "normalizer"),
-        ("train.devices.visible=[70]", "there is no GPU 70"),
-        ("train.early_stopping={metric: val_acu}", "there is no metric 'val_acu'"),
-        (
-            "train.reduce_on_plateau={metric: sparse_categorical_acuracy}",
-            "did you mean 'sparse_categorical_accuracy'?",
-        ),
-        ("train.callbacks=[own_training_code:NoCallback]", "no subclass of"),
         ("train.callbacks=[own_training_code:number]", "not a callable"),
         ("train.callbacks=[own_training_code:Missing]", "has no attribute 'Missing'"),
         (
@@ -114,18 +106,6 @@ def test_what_is_refused(check, override, message):
 def test_what_is_not_for_two_classes(check, override):
     with pytest.raises(ConfigError, match="not for 2 classes"):
         check("taxi", "evaluate.thresholds=[]", override)
-
-
-def test_a_metric_that_its_name_does_not_tell_the_direction_of(check):
-    """``val_cost`` was maximised: its name contains that of the cosine similarity."""
-    watched = "train.early_stopping={metric: val_cost}"
-    metrics = "train.metrics=[{class: Hinge, params: {name: cost}}]"
-
-    with pytest.raises(
-        ConfigError, match="'val_cost' is better is not known: write mode"
-    ):
-        check("digits", metrics, watched)
-    check("digits", metrics, watched.replace("cost}", "cost, mode: min}"))
 
 
 def test_what_keras_and_tfma_take(check):
@@ -170,13 +150,11 @@ def test_a_misspelt_application(check):
 
 
 @pytest.mark.parametrize("given", ["imagenet", "weights/missing.h5"])
-def test_a_missing_file_of_weights_names_what_to_download(check, project, given):
-    from tf_keras.src.applications import vgg16
-
+def test_a_missing_file_of_weights_names_what_downloads_it(check, project, given):
     with pytest.raises(ConfigError) as caught:
         check("digits", "model=VGG16", IMAGE, f"model_params={{weights: {given}}}")
     assert f"there is no file {project / given}" in str(caught.value)
-    assert f"download {vgg16.WEIGHTS_PATH_NO_TOP} (MD5 " in str(caught.value)
+    assert "tf_keras.applications.VGG16(include_top=False)" in str(caught.value)
 
 
 def test_validate_makes_the_components_of_custom_nodes(project, monkeypatch):

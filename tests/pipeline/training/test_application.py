@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -164,16 +163,3 @@ def test_a_damaged_file_of_weights_is_named(weights, tmp_path, length):
     with pytest.raises(NodeError, match="the file is damaged") as caught:
         _build(SMALL, weights=str(path))
     assert caught.value.where == str(path)
-
-
-def test_the_published_file_is_the_one_that_keras_knows():
-    from tf_keras.src.applications import mobilenet_v2, vgg16
-
-    from pipeline.training.models.published_weights import find_published
-
-    url, md5 = find_published("VGG16")
-    assert url == vgg16.WEIGHTS_PATH_NO_TOP
-    assert md5 and md5 in inspect.getsource(vgg16.VGG16)
-    url, md5 = find_published("MobileNetV2")
-    assert url.startswith(mobilenet_v2.BASE_WEIGHT_PATH)
-    assert md5 is None

@@ -71,7 +71,7 @@ def test_early_stopping_keeps_the_best_weights(trained):
 
 def test_a_metric_that_does_not_exist_fails_after_the_first_epoch(trained):
     with pytest.raises(NodeError, match="no metric 'val_los'") as caught:
-        trained(early_stopping=EarlyStopping(metric="val_los"))
+        trained(early_stopping=EarlyStopping(metric="val_los", mode="min"))
 
     assert "among learning_rate, loss, val_loss" in str(caught.value)
     assert caught.value.where == "train.early_stopping.metric"
