@@ -2,7 +2,7 @@
 #
 #   docker build --tag sluice .
 #
-# `sluice image --print` prints it with the arguments of another version or for GPUs.
+# `sluice image --write DIR` writes it for another version or for GPUs.
 ARG BASE=python:3.10-slim-bookworm
 ARG BEAM=apache/beam_python3.10_sdk:2.62.0
 ARG TFX=1.16

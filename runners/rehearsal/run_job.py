@@ -51,7 +51,6 @@ class Rehearsal:
       spec: with the values of its parameters; its addresses are local.
       record: of the run.
       run_dir: its folder.
-      documents: folder of the documents.
       project_root: its packages are importable, as in the image.
       is_kubeflow: whether Kubeflow Pipelines would run it: input artifacts come without
         their types.
@@ -61,7 +60,6 @@ class Rehearsal:
     spec: Spec
     record: RunRecord
     run_dir: Path
-    documents: Path
     project_root: Path
     is_kubeflow: bool = False
     results: dict[str, Outputs] = field(default_factory=dict)
@@ -133,7 +131,7 @@ def _run(job: Rehearsal, task: Task, stop: StopRequest, observer: Observer) -> N
     add_task_results(end, pushes=task.kind.pushes)
     if not task.kind.resolver:
         values = given["inputs"]["parameterValues"]
-        write_documents(end, job.run_dir, job.documents, values)
+        write_documents(end, job.run_dir, job.run_dir / "documents", values)
     return end
 
 

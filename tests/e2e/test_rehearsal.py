@@ -1,11 +1,12 @@
 """Rehearsals of the bundled pipelines, compared with local runs."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from runners.cli.rehearse import rehearse
-from sluice.workspace import locate, workspaces_in
+from runners.cli.rehearse import rehearse as verb
+from sluice.record.run_record import RunRecord
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
@@ -17,24 +18,26 @@ BRIEF = (
 
 
 @pytest.fixture
-def rehearsal(project, server, tmp_path):
+def rehearse(project, server, tmp_path, capsys):
     """Rehearses a config; its runs end well, and are as locally."""
 
-    def run(name, *overrides, **options):
+    def call(name, *options):
         config = str(project / "configs" / f"{name}.yaml")
-        with workspaces_in(str(tmp_path)):
-            found = rehearse(config, overrides=overrides, **options)
-            run_dir = locate(project, name).run_dir(found.record.run_id)
-        record = found.record
-        assert found.differences == (), record.error
-        assert (record.status, found.exit_code) == ("succeeded", 0), record.error
+        given = [word for item in BRIEF for word in ("--set", item)]
+        words = [config, *given, *options, "--json", "--workspace", str(tmp_path)]
+        exit_code = verb.main(words, standalone_mode=False)
+        found = json.loads(capsys.readouterr().out)
+        run_dir = tmp_path / name / "runs" / found["record"]["run_id"]
+        record, local = RunRecord.load(run_dir), found["local"]
+        assert (record.status, exit_code) == ("succeeded", 0), record.error
+        assert local is None or local["status"] == "succeeded"
         assert (run_dir / "report.html").exists()
         assert record.tags == {"rehearsal": ""} and record.digests
         uris = [x for node in record.nodes for y in node.outputs.values() for x in y]
         assert uris and all(uri.startswith(str(tmp_path)) for uri in uris)
-        return found
+        return record, found["comparison"]
 
-    return run
+    return call
 
 
 def baseline_and_model(record):
@@ -44,23 +47,25 @@ def baseline_and_model(record):
 
 
 @pytest.mark.parametrize("profile", ["vertex", "kubeflow"])
-def test_a_second_rehearsal_has_the_first_ones_model_as_baseline(rehearsal, profile):
+def test_a_second_rehearsal_has_the_first_ones_model_as_baseline(rehearse, profile):
     """On Vertex AI as a schedule, whose third run finds no new data."""
-    options = {"profile": profile, "scheduled": profile == "vertex"}
-    first = rehearsal("digits", *BRIEF, **options)
-    kinds = {item.kind for item in first.record.documents}
+    options = ["--profile", profile]
+    if profile == "vertex":
+        options += ["--set", "cloud.schedule={cron: 0 3 * * *}"]
+    first, comparison = rehearse("digits", *options)
+    kinds = {item.kind for item in first.documents}
     assert {"statistics", "metrics", "epochs"} <= kinds
-    assert first.local.status == "succeeded"
+    assert comparison["metrics"]
     # The same training on the same data would make the same model.
-    again = (*BRIEF, "train.seed=1")
-    second = rehearsal("digits", *again, tolerance=None, **options)
-    baseline, _ = baseline_and_model(second.record)
-    assert baseline == baseline_and_model(first.record)[1]
-    assert [push.version for push in second.record.pushes] == [2]
+    options += ["--set", "train.seed=1", "--no-compare"]
+    second, _ = rehearse("digits", *options)
+    baseline, _ = baseline_and_model(second)
+    assert baseline == baseline_and_model(first)[1]
+    assert [push.version for push in second.pushes] == [2]
     if profile == "kubeflow":
         return
-    third = rehearsal("digits", *again, tolerance=None, **options)
+    third, comparison = rehearse("digits", *options)
     note = "no new data since the last complete run: nothing is trained"
-    assert note in third.record.notes and note not in second.record.notes
-    ran = {node.id for node in third.record.nodes if node.state == "ran"}
+    assert note in third.notes and note not in second.notes
+    ran = {node.id for node in third.nodes if node.state == "ran"}
     assert "TFRecordGen" in ran and not ran & {"StatisticsGen", "Trainer", "Pusher"}

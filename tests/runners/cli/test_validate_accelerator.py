@@ -58,21 +58,6 @@ def test_a_refused_training_is_an_invalid_config(make_model, sluice):
     assert document["error"]["message"] in err.replace("error: ", "")
 
 
-def test_a_rehearsal_checks_the_training_for_a_tpu_first(make_model, sluice, tmp_path):
-    """Found: the task of the Trainer failed after minutes, since there is no TPU."""
-    (tmp_path / "data" / "digits").mkdir(parents=True)
-    for split in ("train", "eval", "test"):
-        (tmp_path / "data" / "digits" / f"{split}-00000.tfrecord").touch()
-    model = make_model("refused_rehearsal", STRINGS)
-    code, _, err = sluice(
-        *("rehearse", "digits", "--set", model, "--set", "train.strategy=tpu"),
-        *("--set", "cloud.engine=vertex"),
-    )
-    assert code == 2
-    assert "error: the training cannot run on a TPU\n" in err
-    assert "AsString" in err
-
-
 def test_a_warning_does_not_fail(make_model, sluice):
     model = make_model("warned_doubles", DOUBLES)
     code, out, err = sluice(

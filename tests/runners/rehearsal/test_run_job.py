@@ -79,7 +79,6 @@ def rehearse(tmp_path, observer=None, is_kubeflow=False, **tasks):
             read_spec(job),
             record,
             run_dir,
-            tmp_path / "documents",
             tmp_path,
             is_kubeflow,
         ),
