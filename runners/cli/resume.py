@@ -30,7 +30,6 @@ from runners.operations.pipeline_request import next_command
 from runners.operations.prepared_run import (
     load_prepared_run,
     lock_workspace,
-    prepare_store,
     require_unchanged_inputs,
 )
 from runners.operations.run import execute
@@ -123,8 +122,7 @@ def resume(
         with private_umask(prepared.config.private):
             inputs = prepared.read_inputs()
             require_unchanged_inputs(run_dir, inputs, run_again)
-            to_nodes = record.options.to_nodes
-            prepare_store(prepared.serving_dir, prepared.config, workspace, to_nodes)
+            prepared.prepare_store(record.options.to_nodes)
             check_metadata(workspace, (prepared.serving_dir, workspace.serving))
             record.resume(command, workers or usable_cores())
             record.save(run_dir)

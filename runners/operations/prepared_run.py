@@ -34,7 +34,6 @@ from sluice.record.run_record import RunOptions, RunRecord
 from sluice.splits import SERVING
 from sluice.storage import atomic
 from sluice.storage.stat_cache import FileDigests
-from sluice.storage.storage import is_remote
 from sluice.storage.storage_errors import explain_full_disk, require_free_space
 from sluice.workspace import Workspace
 
@@ -65,6 +64,16 @@ class PreparedRun:
         found = run_inputs(self.config, root, serving_dir, self.choice, digests)
         digests.save()
         return found
+
+    def prepare_store(self, to_nodes: Sequence[str]) -> None:
+        """Checks that the run can push its model; see ``ModelStore.prepare``.
+
+        Raises:
+          UsageError: nothing can be pushed there.
+        """
+        if PUSHER in selected_nodes(self.config, to_nodes):
+            owner = Owner(self.config.name, self.workspace.id)
+            store_at(self.serving_dir).prepare(owner)
 
     def begin(
         self, options: RunOptions, command: str, tags: dict[str, str]
@@ -205,24 +214,3 @@ def _end_killed_run(workspace: Workspace) -> None:
             # A damaged record must not keep the next run from beginning.
             continue
         return
-
-
-def prepare_store(
-    serving_dir: str, config: Config, workspace: Workspace, to_nodes: Sequence[str]
-) -> None:
-    """Checks that the run can push its model; see ``ModelStore.prepare``.
-
-    Raises:
-      UsageError: nothing can be pushed there.
-    """
-    if PUSHER not in selected_nodes(config, to_nodes):
-        return
-    for own in workspace.folders:
-        if is_remote(serving_dir):
-            break
-        if Path(serving_dir).resolve().is_relative_to(own.resolve()):
-            raise UsageError(
-                "push.serving_dir is inside a folder that runs of this pipeline use",
-                where=serving_dir,
-            )
-    store_at(serving_dir).prepare(Owner(config.name, workspace.id))

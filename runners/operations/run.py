@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from components.tfrecord_gen.input_files import check_staleness
 from pipeline.config.config import Config
@@ -20,7 +18,6 @@ from pipeline.graph.custom_nodes import (
 )
 from pipeline.graph.node_registry import INGESTION, PUSHER
 from pipeline.training.strategy.choice import (
-    LOCAL_TPU,
     choose,
     find_tpu,
     read_cluster,
@@ -29,7 +26,6 @@ from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer, Plan
 from runners.local.engine import LocalEngine
-from runners.local.stop_request import StopRequest
 from runners.local.write_report import write_report
 from runners.metadata.metadata_file import check_metadata
 from runners.operations.find_run import resume_command
@@ -37,7 +33,6 @@ from runners.operations.pipeline_request import serving_dir_of, workspace_of
 from runners.operations.prepared_run import (
     PreparedRun,
     lock_workspace,
-    prepare_store,
     stored_inputs,
 )
 from sluice.errors import ExitCode, SluiceError, UsageError, bounded
@@ -45,9 +40,7 @@ from sluice.project import activate
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.workspace import private_umask
 
-# A subset of what MLflow allows.
-_TAG_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,99}")
-_MAX_TAG_VALUE = 500
+_TAG = re.compile(r"(?P<key>[A-Za-z0-9_./-]+)(=(?P<value>.*))?")
 
 
 def run(
@@ -86,33 +79,33 @@ def run(
     observer, engine = observer or Observer(), engine or LocalEngine()
     tag_values = parse_tags(tags)
     config = check_run(config, options, observer)
-    if "Trainer" in selected_nodes(config, options.to_nodes):
-        _check_devices(config)
+    nodes = selected_nodes(config, options.to_nodes)
+    if "Trainer" in nodes:
+        check_strategy(config)
     prepared = prepare_run(config, serving_dir_of(config))
     locking = lock_workspace(prepared.workspace, command, wait, observer)
     with private_umask(config.private), locking:
         if wait:
             prepared = prepare_run(config, prepared.serving_dir)
-        inputs, last = _find_unchanged_run(prepared, options)
-        pushed_to: list[str | Path] = [
-            prepared.serving_dir,
-            prepared.workspace.serving,
-        ]
-        if PUSHER not in selected_nodes(config, options.to_nodes):
-            pushed_to.clear()
-        reason = options.without_baseline
-        notes = check_metadata(prepared.workspace, pushed_to, reason)
+        workspace = prepared.workspace
+        inputs, last = None, None
+        if options.is_whole and workspace.complete_file.exists():
+            inputs = prepared.read_inputs()
+            last = up_to_date.still_stands(workspace, inputs)
+        if last is None:
+            prepared.prepare_store(options.to_nodes)
+        pushed_to = (prepared.serving_dir, workspace.serving) if PUSHER in nodes else ()
+        notes = check_metadata(workspace, pushed_to, options.without_baseline)
         record = prepared.begin(options, command, tag_values)
         record.notes += notes
         observer.on_begin(record)
         if last is not None:
             record.end_unchanged(last)
-            record.save(prepared.workspace.run_dir(record.run_id))
+            record.save(workspace.run_dir(record.run_id))
             observer.on_note(f"nothing has changed since run {last.run_id}")
             return record
         prepared.save(record)
-        reads = INGESTION in selected_nodes(config, options.to_nodes)
-        if prepared.choice.data.spans and reads:
+        if INGESTION in nodes and prepared.choice.data.spans:
             names = [str(span) for span in prepared.choice.data.spans[::-1]]
             observer.on_note(f"data: {', '.join(bounded(names))}")
         execute(prepared, record, engine, observer, inputs)
@@ -125,14 +118,9 @@ def check_run(config: Config, options: RunOptions, observer: Observer) -> Config
     Raises:
       UsageError: one of them is wrong.
     """
-    stop = StopRequest()
-    # pydantic turns a KeyboardInterrupt that is raised inside it into a panic.
-    with stop.listen():
-        activate(config.root)
-        valid = validate_pipeline(config)
-        check_node_ids(config, (*options.forced, *options.to_nodes))
-    if stop.signal:
-        signal.raise_signal(stop.signal)
+    activate(config.root)
+    valid = validate_pipeline(config)
+    check_node_ids(config, (*options.forced, *options.to_nodes))
     for warning in valid.warnings:
         observer.on_warning(warning)
     return valid.config
@@ -153,20 +141,6 @@ def check_strategy(config: Config) -> None:
         problems = Problems(config.origin)
         problems.add_error(("train", "strategy"), error)
         problems.raise_if_any()
-
-
-def _check_devices(config: Config) -> None:
-    """Checks the strategy of the training, and that a TPU can reach all paths."""
-    check_strategy(config)
-    may_be_tpu = config.train.strategy in ("auto", "tpu")
-    tpu = find_tpu() if may_be_tpu and not config.train.replicas else None
-    if tpu is not None and tpu[0] != LOCAL_TPU:
-        raise UsageError(
-            f"the TPU {tpu[0]!r} is on another machine and reads no local files",
-            where=workspace_of(config).root,
-            hint="run Sluice on the TPU VM itself, with TPU_NAME=local; or train on "
-            "this machine, with train.strategy=one_device",
-        )
 
 
 def prepare_run(config: Config, serving_dir: str) -> PreparedRun:
@@ -228,27 +202,11 @@ def parse_tags(tags: Sequence[str]) -> dict[str, str]:
     """Returns tags by key; of two with the same key the last."""
     found: dict[str, str] = {}
     for tag in tags:
-        key, _, value = tag.partition("=")
-        is_text = len(value) <= _MAX_TAG_VALUE and value.isprintable()
-        if not (_TAG_KEY.fullmatch(key) and is_text):
+        match = _TAG.fullmatch(tag)
+        if match is None:
             raise UsageError(
-                f"{tag[:80]!r} is not a tag",
-                expected="KEY or KEY=VALUE; a key of at most 100 letters, digits and "
-                f"_ . / -, a value of at most {_MAX_TAG_VALUE} printable ones",
+                f"{tag!r} is not a tag: KEY or KEY=VALUE, a key of letters, digits and "
+                "_ . / -"
             )
-        found[key] = value
+        found[match["key"]] = match["value"] or ""
     return found
-
-
-def _find_unchanged_run(
-    prepared: PreparedRun, options: RunOptions
-) -> tuple[RunInputs | None, RunRecord | None]:
-    """Returns the inputs, and the last complete run if nothing has changed since."""
-    workspace, inputs = prepared.workspace, None
-    if options.is_whole and workspace.complete_file.exists():
-        inputs = prepared.read_inputs()
-        if last := up_to_date.still_stands(workspace, inputs):
-            return inputs, last
-    config, serving_dir = prepared.config, prepared.serving_dir
-    prepare_store(serving_dir, config, workspace, options.to_nodes)
-    return inputs, None

@@ -28,11 +28,6 @@ def _plant(root: Path, model: Path, what: str) -> tuple[str, str]:
     store = LocalModelStore(root / "models")
     if what == "a device":
         return "/dev/null/x", "Not a directory"
-    if what == "a folder of runs":
-        return (
-            "workspace/digits/artifacts/models",
-            "inside a folder that runs of this pipeline use",
-        )
     if what == "another pipeline":
         store.publish(model, facts={}, owner=Owner("taxi"))
         return "models", "belongs to another pipeline"
@@ -44,7 +39,6 @@ def _plant(root: Path, model: Path, what: str) -> tuple[str, str]:
     "what",
     [
         "a device",
-        "a folder of runs",
         "another pipeline",
         "another workspace",
     ],

@@ -16,16 +16,6 @@ def run_digits(*overrides, tags=(), **options):
     return run(config, RunOptions(**options), tags=tags, engine=MemoryEngine())
 
 
-def test_a_tpu_on_another_machine_takes_no_local_workspace(written, monkeypatch):
-    monkeypatch.setenv("TPU_NAME", "grpc://10.0.0.1:8470")
-    with pytest.raises(UsageError, match="reads no local files") as info:
-        run_digits()
-    assert info.value.where == str(written.workspace.root)
-    assert written.workspace.run_ids() == []
-    # Without it, the run begins.
-    assert run_digits("train.strategy=one_device").status == "succeeded"
-
-
 @pytest.mark.parametrize(
     ("strategy", "what"),
     [("tpu", "needs a TPU"), ("multi_worker", "needs workers")],
@@ -58,9 +48,7 @@ def test_tags_are_in_the_record(written):
     assert RunRecord.load(run_dir).tags == record.tags
 
 
-@pytest.mark.parametrize(
-    "tag", ["", "=a", "a b=c", "-x", "k" * 101, "k=" + "v" * 501, "k=\n", "k=\udcff"]
-)
+@pytest.mark.parametrize("tag", ["", "=a", "a b=c", "k=\n"])
 def test_tags_of_another_form_begin_no_run(written, tag):
     with pytest.raises(UsageError, match="is not a tag"):
         run_digits(tags=(tag,))
