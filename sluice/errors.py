@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Any
 
 from sluice.printable import printable
 
@@ -49,11 +48,9 @@ class SluiceError(Exception):
       actual: what was found.
       hint: the next command, or another remedy.
       exit_code: exit code of the process.
-      facts: further keys of what ``--json`` prints.
     """
 
     exit_code: ExitCode = ExitCode.BUG
-    facts: Mapping[str, Any] = {}
 
     def __init__(
         self,

@@ -122,7 +122,7 @@ def main(arguments: list[str] | None = None, *, engine: Engine | None = None) ->
         code, message = _report(error, verbose=arguments[:1] in (["-v"], ["--verbose"]))
         if "--json" in arguments:
             with suppress(BrokenPipeError):
-                echo_json({**_document(code, message), **getattr(error, "facts", {})})
+                echo_json(_document(code, message))
     sys.exit(int(code))
 
 

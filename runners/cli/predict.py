@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,12 +17,12 @@ from runners.operations.pipeline_request import (
     next_command,
     published_in,
 )
-from serving.model_store import ModelVersion, store_at
+from serving.model_store import store_at
 from sluice.errors import ServingError, UsageError
 from sluice.storage.local_copy import local_copy
 
 if TYPE_CHECKING:
-    from serving.predictor import Prediction, Predictor
+    from serving.predictor import Prediction
 
 
 @verb()
@@ -92,30 +90,20 @@ def predict(
             f"there is no version {version}, but {', '.join(map(str, versions))}",
             where=store.uri,
         )
-    with ExitStack() as stack:
-        local_dir = stack.enter_context(local_copy(chosen.uri))
-        if not trust:
-            _check_pushed(replace(chosen, uri=str(local_dir)), chosen.uri)
-        yield from _load(local_dir).predict_files(
+    with local_copy(chosen.uri) as local_dir:
+        difference = replace(chosen, uri=str(local_dir)).difference()
+        if difference and not trust:
+            raise ServingError(
+                f"version {chosen.version} is not what was pushed, and was not "
+                f"loaded: {difference}",
+                where=chosen.uri,
+                hint="choose another with --version, or push again; --trust loads it "
+                "all the same, and runs the code in it",
+            )
+        # At import, native libraries print errors about GPUs; failures still raise.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        from serving.predictor import Predictor
+
+        yield from Predictor(local_dir).predict_files(
             list(files), limit=limit, max_row_bytes=config.examples.max_record_bytes
-        )
-
-
-def _load(model_dir: Path) -> Predictor:
-    # At import, native libraries print errors about missing GPUs; failures still raise.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from serving.predictor import Predictor
-
-    return Predictor(model_dir)
-
-
-def _check_pushed(chosen: ModelVersion, uri: str) -> None:
-    """Refuses a version that was not recorded by a push, or has changed since."""
-    if difference := chosen.difference():
-        raise ServingError(
-            f"version {chosen.version} is not what was pushed, and was not loaded: "
-            f"{difference}",
-            where=uri,
-            hint="choose another with --version, or push again; --trust loads it all "
-            "the same, and runs the code in it",
         )

@@ -74,10 +74,6 @@ class Validated:
     accelerator_check: AcceleratorCheck | None = None
 
 
-class AcceleratorError(ConfigError):
-    """An accelerator refuses the training; ``facts`` has all that was found."""
-
-
 def validate(
     config: Config, accelerator: Literal["tpu", "gpu"] | None = None
 ) -> Validated:
@@ -90,8 +86,7 @@ def validate(
       accelerator: checks the training for it; None: does not.
 
     Raises:
-      UsageError: the config is invalid.
-      AcceleratorError: the accelerator refuses the training.
+      UsageError: the config is invalid, or the accelerator refuses the training.
       NodeError: the user's code failed.
     """
     activate(config.root)
@@ -119,7 +114,13 @@ def validate(
     if accelerator is not None:
         check = _check(valid, accelerator)
         if check.refused:
-            raise _refused(check, file)
+            raise ConfigError(
+                f"the training cannot run on a {accelerator.upper()}",
+                where=file,
+                details=[f"  - {finding}" for finding in check.refused],
+                hint="keep to ops and dtypes of the accelerator in the model; what "
+                "needs the host belongs in 'preprocessing'",
+            )
         warnings += check.warnings
     return Validated(config.name, file, tuple(warnings), check)
 
@@ -146,18 +147,3 @@ def _check(valid: ValidConfig, accelerator: Literal["tpu", "gpu"]) -> Accelerato
         )
 
         return check_accelerator(valid.config, valid.schema, accelerator)
-
-
-def _refused(check: AcceleratorCheck, file: str) -> AcceleratorError:
-    error = AcceleratorError(
-        f"the training cannot run on a {check.accelerator.upper()}",
-        where=file,
-        details=[
-            *(f"  - {finding}" for finding in check.refused),
-            *(f"  - warning: {finding}" for finding in check.warnings),
-        ],
-        hint="keep to ops and dtypes of the accelerator in the model; what needs the "
-        "host belongs in 'preprocessing'",
-    )
-    error.facts = {"accelerator_check": asdict(check)}
-    return error

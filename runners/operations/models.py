@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from components.baseline_model.blessed_models import blessed_models
 from pipeline.config.config import Config
-from runners.metadata.graph import MetadataGraph
-from runners.metadata.served_models import resolved, served_models
 from runners.operations.pipeline_request import published_in, workspace_of
 from serving.model_store import ModelVersion, store_at
-from sluice.errors import WorkspaceError
 
 
 @dataclass(frozen=True)
@@ -51,31 +46,18 @@ def list_models(config: Config) -> list[ListedModel]:
       ServingError: the serving directory cannot be read; RemoteError if it is in a
         bucket.
     """
-    serving_dir = published_in(config)
-    versions = store_at(serving_dir).versions()[::-1]
+    versions = store_at(published_in(config)).versions()[::-1]
     if not versions:
         return []
-    try:
-        # ML Metadata's client: pages of runs do without it.
-        from runners.metadata.read_metadata import read_metadata
+    # ML Metadata's client: pages of runs do without it.
+    from runners.metadata.read_metadata import read_metadata
 
-        graph = read_metadata(workspace_of(config).metadata_db)
-    except WorkspaceError as error:
-        text = f"{error.what}: cannot tell which models are retired"
-        logging.getLogger("sluice").warning(text)
-        graph = MetadataGraph()
-    models = {
-        os.path.basename(item.version.uri): item.model_id
-        for item in served_models(graph, [serving_dir])
-        if os.path.dirname(item.version.uri) == resolved(serving_dir)
-    }
+    graph = read_metadata(workspace_of(config).metadata_db)
     blessed = blessed_models(graph.artifacts.values())
-    retired = {item.model.id: item.retired for item in blessed}
+    retired = {item.model.uri: item.retired for item in blessed}
     return [
         ListedModel(
-            item,
-            item.difference(),
-            retired.get(models.get(os.path.basename(item.uri)) or 0),
+            item, item.difference(), retired.get(item.facts.get("model_uri", ""))
         )
         for item in versions
     ]

@@ -43,14 +43,6 @@ def test_the_screen_names_flaws(past, sluice):
     assert lines[7].startswith("version 2 is damaged: files with the digest")
 
 
-def test_versions_are_listed_despite_damaged_metadata(past, sluice):
-    past.run(push=True)
-    past.workspace.metadata_db.write_text("no database")
-    code, out, err = sluice("models", "list", "digits")
-    assert code == 0 and len(out.splitlines()) == 2
-    assert "cannot tell which models are retired" in err
-
-
 def test_a_bucket_that_does_not_answer_is_exit_code_8(root, sluice, monkeypatch):
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
     monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.RETRY.with_timeout(0.5))
