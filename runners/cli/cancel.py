@@ -66,7 +66,13 @@ def cancel(name: str, run_id: str | None = None) -> dict[str, Any]:
             where=owner.host,
         )
     os.kill(owner.pid, signal.SIGINT)
-    return _cancelled(owner.command, pid=owner.pid)
+    return {
+        "command": owner.command,
+        "pid": owner.pid,
+        "job": None,
+        "started_jobs": [],
+        "warning": None,
+    }
 
 
 def _newest_local(workspace: Workspace) -> str:
@@ -101,24 +107,19 @@ def _cancel_job(run_dir: Path) -> dict[str, Any]:
     from runners.vertex.client import service_of
 
     config = read_stored_config(run_dir / "config.json")
-    service, job = service_of(config), job_of(run_dir)
-    started_jobs, warning = service.cancel(job), None
+    service, job, warning = service_of(config), job_of(run_dir), None
+    started_jobs = service.cancel(job)
     if config.cloud and config.cloud.beam.runner == "dataflow":
         # Their labels name the pipeline, but not the run.
-        place = f"--project={config.cloud.project} --region={config.cloud.region}"
         warning = (
-            f"jobs on Dataflow may go on: gcloud dataflow jobs list {place} "
-            f"--status=active; gcloud dataflow jobs cancel JOB_ID {place}"
+            "jobs on Dataflow may go on: see gcloud dataflow jobs list "
+            f"--project={config.cloud.project} --region={config.cloud.region} "
+            "--status=active"
         )
-    command = refresh(run_dir, service).command
-    return _cancelled(command, job=job, started_jobs=started_jobs, warning=warning)
-
-
-def _cancelled(command: str, **facts: Any) -> dict[str, Any]:
-    nothing: dict[str, Any] = {
+    return {
+        "command": refresh(run_dir, service).command,
         "pid": None,
-        "job": None,
-        "started_jobs": [],
-        "warning": None,
+        "job": job,
+        "started_jobs": started_jobs,
+        "warning": warning,
     }
-    return {"command": command, **nothing, **facts}

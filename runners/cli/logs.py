@@ -14,7 +14,6 @@ from runners.cli.echo import echo_output
 from runners.cli.options import Result, verb
 from runners.cloud.submitted_job import is_service_run, job_of
 from runners.operations.find_run import FoundRun, find_run, readable_runs
-from runners.operations.pipeline_request import next_command
 from sluice.errors import UsageError, unknown_node
 from sluice.record.run_record import RunRecord
 
@@ -48,9 +47,8 @@ def logs(name: str, node: str, run_id: str | None, follow: bool) -> Result:
         "log": str(log),
         "lines": text.decode(errors="replace").splitlines(),
     }
-    return Result(
-        facts, partial(_print_log, follow_log(found, log) if follow else [text])
-    )
+    parts = follow_log(found, log) if follow else [text]
+    return Result(facts, partial(_print_log, parts))
 
 
 def _print_log(parts: Iterable[bytes]) -> None:
@@ -77,7 +75,7 @@ def find_log(
     found = find_run(name, run_id)
     log, states = _log_of(found, node), _states(found.record)
     if is_service_run(found.run_dir):
-        _fetch(found.run_dir, node, follow)
+        _fetch(found.run_dir, node)
     elif run_id is None and node != START and not is_running(found):
         # The newest run in which the node was not cached.
         for record in readable_runs(found.workspace):
@@ -91,9 +89,7 @@ def find_log(
         return found, log
     state = states[node].replace("_", " ")
     raise UsageError(
-        f"{node} has no log in run {found.record.run_id}: {state}",
-        where=log,
-        hint=next_command("runs", found.record.pipeline),
+        f"{node} has no log in run {found.record.run_id}: {state}", where=log
     )
 
 
@@ -131,16 +127,10 @@ def _states(record: RunRecord) -> dict[str, str]:
     return {START: record.status, **{item.id: item.state for item in record.nodes}}
 
 
-def _fetch(run_dir: Path, node: str, follow: bool) -> None:
+def _fetch(run_dir: Path, node: str) -> None:
     """Stores the last lines of a task's log in the run's folder."""
     from runners.cloud.refresh import fetch_log
     from runners.vertex.client import service_of
 
     service = service_of(read_stored_config(run_dir / "config.json"))
-    name = job_of(run_dir)
-    if follow:
-        page = service.page(name)
-        raise UsageError(
-            "the log of a run in a service is followed on its page", where=page
-        )
-    fetch_log(run_dir, service, name, node)
+    fetch_log(run_dir, service, job_of(run_dir), node)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import click
 from reports.index_page import render_index
 from reports.read_run import REPORT_FILE, RunData
 from reports.run_page import write_report
-from runners.cli.echo import echo, echo_warning
+from runners.cli.echo import echo
 from runners.cli.options import Result, run_option, verb
 from runners.operations.find_run import (
     find_run,
@@ -37,10 +36,7 @@ _INDEX_FILE = "index.html"
     is_flag=True,
     help="The page of all runs of NAME, with trends and a link to each report.",
 )
-@click.option("--open", "is_opened", is_flag=True, help="Open it in the browser.")
-def report(
-    name: str | None, run_id: str | None, all_runs: bool, is_opened: bool
-) -> Result:
+def report(name: str | None, run_id: str | None, all_runs: bool) -> Result:
     """Draw the page of the last run of NAME, or of the pipeline that ran last.
 
     Each run has its page already, report.html in its folder; this draws it again, also
@@ -54,8 +50,6 @@ def report(
     else:
         record, page = draw(name, run_id)
         pipeline = record.pipeline
-    if is_opened and not webbrowser.open(page.as_uri()):
-        echo_warning("no browser was found to open it")
     facts = {
         "pipeline": pipeline,
         "run_id": record and record.run_id,
@@ -82,9 +76,7 @@ def draw(name: str | None = None, run_id: str | None = None) -> tuple[RunRecord,
     try:
         write_report(found.run_dir)
     except OSError as error:
-        # A workspace that may only be read has the page of the run's end.
-        if not path.exists():
-            raise unwritable(path, error) from error
+        raise unwritable(path, error) from error
     return found.record, path
 
 
