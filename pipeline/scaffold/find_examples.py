@@ -40,35 +40,27 @@ class ExampleFiles:
     others: tuple[str, ...]
 
 
-def find_examples(pattern: str, directory: str | None, cwd: Path) -> ExampleFiles:
+def find_examples(pattern: str, cwd: Path) -> ExampleFiles:
     """Returns the files that a pattern matches.
 
     Args:
-      pattern: of files, or a directory; below ``directory``, or else below ``cwd``.
-      directory: ``data.dir`` of the config to be; None takes the part of the pattern
-        before its first wildcard.
+      pattern: of files, or a directory.
       cwd: where relative paths begin, absolute.
 
     Raises:
       UsageError: it is remote, is not a valid pattern, or matches no file that could
         be a TFRecord.
     """
-    for given in (pattern, directory or ""):
-        if is_remote(given):
-            raise UsageError(
-                "sluice init reads local files only: copy two or three files here, and "
-                "set data.dir of the proposed config to the remote directory",
-                where=given,
-            )
-    if directory:
-        base, below = Path(os.path.abspath(cwd / directory)), pattern
-    else:
-        base, below = _split(cwd, pattern)
+    if is_remote(pattern):
+        raise UsageError(
+            "sluice init reads local files only: copy two or three files here, and "
+            "set data.dir of the proposed config to the remote directory",
+            where=pattern,
+        )
+    base, below = _split(cwd, pattern)
     everything = _walk(base)
-    if not os.path.isabs(below) and (base / below).is_dir():
-        asked, folder = None, os.path.normpath(below)
-        start = "" if folder == "." else f"{folder}/"
-        matching = [path for path in everything if path.startswith(start)]
+    if below == ".":
+        asked, matching = None, everything
     else:
         asked, parsed = below, FilePattern.parse(below)
         matching = [path for path in everything if parsed.takes(path)]

@@ -21,19 +21,12 @@ from sluice.storage.output_path import resolve_output_path, write_output
 
 @verb()
 @config_argument
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "svg"]),
-    help="Default: svg for a file with this extension, else text.",
-)
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
-def graph(config: Config, form: str | None, output: str | None) -> Result:
+@click.option("--output", "-o", metavar="FILE", help="Write to FILE, such as x.svg.")
+def graph(config: Config, output: str | None) -> Result:
     """Draw the graph of the pipeline NAME, or with --json list its nodes."""
     file = resolve_output_path(output, Path.cwd(), "--output") if output else None
     nodes = compile_graph(config)
-    is_svg = form == "svg" or (form is None and file and file.suffix == ".svg")
-    text = as_svg(nodes) if is_svg else as_text(nodes)
+    text = as_svg(nodes) if file and file.suffix == ".svg" else as_text(nodes)
     show = partial(echo, *text.split("\n"))
     if file is not None:
         write_output(file, f"{text}\n", "graph")

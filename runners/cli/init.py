@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
 from pipeline.scaffold.choose import choose_label
-from pipeline.scaffold.find_examples import ExampleFiles, find_examples
+from pipeline.scaffold.find_examples import find_examples
 from pipeline.scaffold.guess_splits import guess_splits
 from pipeline.scaffold.propose import propose
 from pipeline.scaffold.sample import read_sample
@@ -37,17 +36,9 @@ from sluice.storage.output_path import write_output
     help="TFRecord files, such as 'data/trips/train-*' (quoted), or their directory, "
     "with all subdirectories; may contain {SPAN}, {YYYY}{MM}{DD} and {VERSION}.",
 )
-@click.option(
-    "directory",
-    "--dir",
-    metavar="DIR",
-    help="The data directory; PATTERN is relative to it.",
-)
 @click.option("label", "--label", metavar="FEATURE", help="The feature to predict.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
-def init(
-    name: str, pattern: str, directory: str | None, label: str | None, force: bool
-) -> Result:
+def init(name: str, pattern: str, label: str | None, force: bool) -> Result:
     """Generate configs/NAME.yaml and schemas/NAME/schema.pbtxt from TFRecords.
 
     Reads the first records of each file, prints each decision with its reason, and
@@ -66,12 +57,13 @@ def init(
             examples=there,
             hint="choose another NAME, or use --force to overwrite config and schema",
         )
-    examples = find_examples(pattern, directory, Path.cwd())
+    examples = find_examples(pattern, Path.cwd())
     splits = guess_splits(examples)
     sample = read_sample([examples.directory / file for file in examples.files])
     chosen, why = choose_label(sample, label)
-    data_dir = _data_dir(examples, root)
-    proposal = propose(name, data_dir, splits, sample, (chosen, why))
+    folder = examples.directory
+    data_dir = folder.relative_to(root) if folder.is_relative_to(root) else folder
+    proposal = propose(name, str(data_dir), splits, sample, (chosen, why))
     # The config last: it makes the pipeline exist.
     for file, text in (
         (schema_file, proposal.schema_text),
@@ -86,7 +78,6 @@ def init(
     facts = {
         "name": name,
         "records": sample.records,
-        "complete": sample.is_complete,
         "splits": dict(splits.splits) or None,
         "files": splits.files,
         "label": {"feature": chosen.name, "classes": len(chosen.counts), "why": why},
@@ -102,11 +93,8 @@ def _check_name(name: str) -> None:
     try:
         TypeAdapter(PipelineName).validate_python(name)
     except ValidationError as error:
-        near = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         raise UsageError(
-            f"{name!r} is not a valid pipeline name",
-            expected=error.errors()[0]["msg"].removeprefix("Input should be "),
-            hint=f"sluice init {near} ..." if near else None,
+            f"{name!r} is not a valid pipeline name: {error.errors()[0]['msg']}"
         ) from error
 
 
@@ -118,14 +106,6 @@ def _project_root(cwd: Path) -> Path:
         root = cwd
     check_names(root)
     return root
-
-
-def _data_dir(examples: ExampleFiles, root: Path) -> str:
-    """Returns the data directory for the config: relative to the root, or absolute."""
-    for top in (root, root.resolve()):
-        if examples.directory.is_relative_to(top):
-            return examples.directory.relative_to(top).as_posix()
-    return str(examples.directory)
 
 
 def _print_proposal(facts: dict[str, Any], sample: str, why_splits: str) -> None:

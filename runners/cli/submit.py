@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import click
 
@@ -51,35 +50,25 @@ def submit_(
     one that failed: the service has its finished nodes in its cache.
     """
     options = RunOptions(use_cache=not no_cache, accept_data=accept_data)
-    operate = partial(
-        submit, config, options, command=typed_command(), tags=tags, wait=wait
-    )
-    return run_with_view(operate)
-
-
-_POLL_S = 10.0
+    return run_with_view(partial(submit, config, options, tags=tags, wait=wait))
 
 
 def submit(
     config: Config,
     options: RunOptions,
     *,
-    command: str = "runners.cli.submit",
+    observer: Observer,
     tags: Sequence[str] = (),
     wait: bool = False,
-    poll_s: float = _POLL_S,
-    observer: Observer | None = None,
 ) -> RunRecord:
     """Submits a run; its spans are chosen now, as those of a local run.
 
     Args:
       config: of the pipeline, with a ``cloud`` section.
       options: of the run: the cache and the data gate.
-      command: the command line or the caller, for the record.
+      observer: of the run.
       tags: see ``run``.
       wait: whether to wait for the end of the run.
-      poll_s: how often the service is asked meanwhile.
-      observer: of the run.
 
     Returns:
       The record; its status is ``running`` where the run goes on in the service.
@@ -88,7 +77,6 @@ def submit(
       UsageError: the config or the data is wrong, or an image is not in its registry.
       RemoteError: the service does not answer any more while its run is waited for.
     """
-    observer = observer or Observer()
     # Before the data is looked for: data of this machine is a problem.
     check_cloud(config)
     tag_values, service = parse_tags(tags), service_of(config)
@@ -101,12 +89,13 @@ def submit(
     for warning in compiled.warnings:
         observer.on_warning(warning)
     with private_umask(config.private):
-        record = prepared.begin(options, command, tag_values)
+        record = prepared.begin(options, typed_command(), tag_values)
         run_dir = prepared.workspace.run_dir(record.run_id)
         with job_lock(run_dir):
-            _submit(prepared, compiled, record, service, observer, run_dir)
+            _submit(prepared, compiled, record, service, observer)
+            record.save(run_dir)
         if wait and record.status == "running":
-            return follow(run_dir, config, observer, poll_s)
+            return follow(run_dir, config, observer)
     return record
 
 
@@ -116,10 +105,10 @@ def _submit(
     record: RunRecord,
     service: VertexService,
     observer: Observer,
-    run_dir: Path,
 ) -> None:
     """Submits a run that has begun; a refusal ends its record."""
     config, job = prepared.config, compiled.job
+    run_dir = prepared.workspace.run_dir(record.run_id)
     job_id = f"run-{config.name[:100]}-{record.run_id}".lower()
     # First: if this process is killed, the service is asked for the job of this name.
     page = service.page(job_id)
@@ -127,38 +116,28 @@ def _submit(
     record.set_graph(read_spec(job).graph())
     prepared.save(record)
     observer.on_begin(record)
-    labels = {RUN_LABEL: record.run_id.lower()}
     try:
         prepared.record_inputs(record)
-        _add_inputs(prepared, compiled, record.options)
-        uri = f"{record_uri_of(config, record.run_id)}/config.json"
         with explain_storage(config):
+            values = job_parameters(
+                job,
+                prepared.serving_dir,
+                cloud_locations(config).inputs_uri,
+                prepared.choice,
+                record.options.accept_data,
+            )
+            for item in compiled.uploads:
+                upload(item)
+            uri = f"{record_uri_of(config, record.run_id)}/config.json"
             content = (run_dir / "config.json").read_bytes()
             storage_for(uri).write_atomically(uri, content)
+        job["runtimeConfig"].setdefault("parameterValues", {}).update(values)
+        if not record.options.use_cache:
+            for task in tasks_of(job["pipelineSpec"]).values():
+                task["cachingOptions"] = {"enableCache": False}
+        labels = {RUN_LABEL: record.run_id.lower()}
         service.submit(job_id, vertex_job(config, job, labels))
         observer.on_note(f"submitted: {page}")
     except SluiceError as error:
         record.fail(str(error), error.exit_code)
         record.end()
-    record.save(run_dir)
-
-
-def _add_inputs(
-    prepared: PreparedRun, compiled: CompiledSpec, options: RunOptions
-) -> None:
-    """Sets the parameters of a job, and copies what it reads into the bucket."""
-    job, serving_dir = compiled.job, prepared.serving_dir
-    with explain_storage(prepared.config):
-        values = job_parameters(
-            job,
-            serving_dir,
-            cloud_locations(prepared.config).inputs_uri,
-            prepared.choice,
-            options.accept_data,
-        )
-        for item in compiled.uploads:
-            upload(item)
-    job["runtimeConfig"].setdefault("parameterValues", {}).update(values)
-    if not options.use_cache:
-        for task in tasks_of(job["pipelineSpec"]).values():
-            task["cachingOptions"] = {"enableCache": False}

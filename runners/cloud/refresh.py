@@ -38,6 +38,8 @@ from sluice.workspace import Workspace, private_umask
 
 # Runs that are looked up in a service.
 _LISTED = 20
+# How often the service is asked about a run that is waited for.
+_POLL_S = 10.0
 
 
 def refresh(run_dir: Path, service: VertexService | None = None) -> RunRecord:
@@ -77,9 +79,7 @@ def _refresh(record: RunRecord, run_dir: Path, service: VertexService | None) ->
         _add_documents(record, run_dir, record_uri_of(config, record.run_id))
 
 
-def follow(
-    run_dir: Path, config: Config, observer: Observer, poll_s: float
-) -> RunRecord:
+def follow(run_dir: Path, config: Config, observer: Observer) -> RunRecord:
     """Refreshes the record until the run has ended, and returns it.
 
     Raises:
@@ -103,7 +103,7 @@ def follow(
             states[node.id] = node.state
         if record.status != "running":
             return record
-        _sleep(poll_s, observer)
+        _sleep(_POLL_S, observer)
 
 
 def fetch_log(

@@ -17,6 +17,7 @@ from runners.cloud.cloud_locations import Upload
 from runners.cloud.compile_spec import CompiledSpec
 from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock
+from runners.engine import Observer
 from runners.vertex.client import VertexService
 from sluice.errors import RemoteError, UsageError
 from sluice.record.run_record import RunOptions, RunRecord
@@ -52,7 +53,9 @@ def submit(project, bucket):
     def submit(wait=False, tags=(), **options):
         config = load_config("digits", overrides=on_vertex(bucket))
         given = RunOptions(**options)
-        return operations.submit(config, given, wait=wait, tags=tags, poll_s=0)
+        return operations.submit(
+            config, given, observer=Observer(), wait=wait, tags=tags
+        )
 
     return submit
 
@@ -277,7 +280,7 @@ def test_a_secret_is_in_nothing_that_is_written(
 def test_from_config_to_status(digits, bucket, vertex):
     """Nothing is replaced but the service and the bucket."""
     config = load_config("digits", overrides=on_vertex(bucket))
-    record = operations.submit(config, RunOptions())
+    record = operations.submit(config, RunOptions(), observer=Observer())
     assert (record.status, record.error) == ("running", None)
     (job,) = vertex.jobs()
     spec = read_spec(job)
@@ -313,13 +316,14 @@ def test_kubeflow_is_compiled_for_only(project, bucket):
         "digits", overrides=[*on_vertex(bucket), "cloud.engine=kubeflow"]
     )
     with pytest.raises(UsageError, match="starts nothing there") as raised:
-        operations.submit(config, RunOptions())
+        operations.submit(config, RunOptions(), observer=Observer())
     assert "kfp run create" in str(raised.value)
 
 
 def test_a_missing_bucket_ends_the_run(project, bucket, monkeypatch):
     monkeypatch.setattr("runners.cli.submit.check_cloud", lambda config: [])
     given = [*on_vertex(bucket), "cloud.root=gs://there-is-none/s"]
-    record = operations.submit(load_config("digits", overrides=given), RunOptions())
+    config = load_config("digits", overrides=given)
+    record = operations.submit(config, RunOptions(), observer=Observer())
     assert (record.status, record.exit_code) == ("failed", RemoteError.exit_code)
     assert "there is no such bucket" in str(record.error)

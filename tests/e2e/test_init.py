@@ -85,9 +85,7 @@ def test_a_proposal_runs_unedited_to_a_pushed_model(tmp_path, record, files, mod
             "id": "score.not_finite",
             "feature": "score",
             "kind": "not_finite",
-            "text": "holds 1 NaN (in train)",
-            "acceptable": False,
-            "refusal": "a schema cannot allow it; a rule in the config's validate can",
-            "values": {},
+            "why": {"train": "holds 1 NaN"},
+            "refusal": "correct the data, or edit the schema by hand",
         }
     ] * (record is customers)

@@ -110,15 +110,11 @@ def test_existing_files_are_replaced_only_with_force(clicks, here, propose):
     assert valid("clicks").config.name == "clicks"
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [("My Clicks", "sluice init my-clicks ..."), ("../x", "sluice init x ...")],
-)
-def test_an_invalid_name_is_refused(clicks, propose, name, hint):
+@pytest.mark.parametrize("name", ["My Clicks", "../x"])
+def test_an_invalid_name_is_refused(clicks, propose, name):
     with pytest.raises(UsageError, match="is not a valid pipeline name") as caught:
         propose(name, "data/the clicks/*")
-    assert caught.value.hint == hint
-    assert "lower-case letters" in str(caught.value.expected)
+    assert "lower-case letters" in caught.value.what
 
 
 def test_refused_data_leaves_no_file(clicks, here, write_table, propose):
