@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from rich.console import Console
 
 from reports.compare import Comparison, compare, summarize_changes
 from reports.diff_page import diff_markdown, diff_tables, render_diff
-from reports.read_run import RunData, last_pushed, read_run
+from reports.read_run import RunData, last_pushed
 from reports.tables import Mark, Table
 from runners.cli.echo import echo, echo_output, echo_warning
 from runners.cli.options import Result, verb
@@ -19,8 +18,8 @@ from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.operations.find_run import LATEST, find_run
 from runners.operations.pipeline_request import next_command
 from sluice.errors import UsageError
+from sluice.record.run_record import RunRecord
 from sluice.storage.output_path import resolve_output_path, write_output
-from sluice.storage.storage import is_remote
 
 _MAX_ROWS = 40
 _STYLES = {"good": "green", "bad": "red", "warn": "yellow", "quiet": "dim"}
@@ -30,14 +29,15 @@ _STYLES = {"good": "green", "bad": "red", "warn": "yellow", "quiet": "dim"}
 @click.argument("name")
 @click.argument("before", required=False)
 @click.argument("after", required=False)
-@click.option("--html", "form", flag_value="html", help="A page, offline in one file.")
-@click.option("--markdown", "form", flag_value="markdown", help="For a pull request.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
+@click.option("--markdown", is_flag=True, help="For a pull request.")
+@click.option(
+    "--output", "-o", metavar="FILE", help="Write Markdown to FILE, or a page (.html)."
+)
 def diff(
     name: str,
     before: str | None,
     after: str | None,
-    form: str | None,
+    markdown: bool,
     output: str | None,
 ) -> Result:
     """Show what differs between two runs of the pipeline NAME.
@@ -49,13 +49,13 @@ def diff(
     file = resolve_output_path(output, Path.cwd(), "--output") if output else None
     found = compare_runs(name, before, after)
     show = partial(print_comparison, make_console(), found)
-    if form or file:
-        is_page = form == "html" or (form is None and file and file.suffix == ".html")
+    if file:
+        is_page = file.suffix == ".html"
         text = render_diff(found) if is_page else diff_markdown(found)
-        show = partial(echo_output, text)
-        if file:
-            write_output(file, text, "comparison")
-            show = partial(echo, f"wrote {output}")
+        write_output(file, text, "comparison")
+        show = partial(echo, f"wrote {output}")
+    elif markdown:
+        show = partial(echo_output, diff_markdown(found))
     return Result(found.to_dict(), show)
 
 
@@ -68,27 +68,25 @@ def compare_runs(
       UsageError: there is no such pipeline or run.
       WorkspaceError: a record cannot be read.
     """
-    with ExitStack() as stack:
+    new = _read(name, after or LATEST)
+    old = _read(name, before) if before else last_pushed(new)
+    if old is None:
+        raise UsageError(
+            f"no run before {new.record.run_id} has pushed a model",
+            hint=next_command("runs", name),
+        )
+    found = compare(old, new)
+    for notice in (*old.notices, *new.notices):
+        echo_warning(notice)
+    return found
 
-        def read(run: str) -> RunData:
-            if is_remote(run):
-                return stack.enter_context(read_run(run))
-            if "/" in run:
-                return stack.enter_context(read_run(Path(run).resolve()))
-            found = find_run(name, run)
-            return RunData(found.run_dir, found.record)
 
-        new = read(after or LATEST)
-        old = read(before) if before else last_pushed(new)
-        if old is None:
-            raise UsageError(
-                f"no run before {new.record.run_id} has pushed a model",
-                hint=next_command("runs", name),
-            )
-        found = compare(old, new)
-        for notice in (*old.notices, *new.notices):
-            echo_warning(notice)
-        return found
+def _read(name: str, run: str) -> RunData:
+    if "/" in run:
+        run_dir = Path(run).resolve()
+        return RunData(run_dir, RunRecord.load(run_dir))
+    found = find_run(name, run)
+    return RunData(found.run_dir, found.record)
 
 
 def print_comparison(console: Console, found: Comparison) -> None:
@@ -113,5 +111,5 @@ def _print_table(console: Console, table: Table) -> None:
         out.add_row(*cells)
     console.print(out)
     if len(table.rows) > _MAX_ROWS:
-        text = f"and {len(table.rows) - _MAX_ROWS} more: see --html or --json"
+        text = f"and {len(table.rows) - _MAX_ROWS} more: see --output or --json"
         say(console, text, "dim")

@@ -99,7 +99,6 @@ def test_markdown_and_a_page(sluice, root):
     assert "| overall | auc | 0.8000 | 0.7000 | -0.1000 | worse |" in markdown
     assert sluice("diff", "digits", "-o", "a.md")[1] == "wrote a.md\n"
     assert (root / "a.md").read_text() == markdown
-    _, page, _ = sluice("diff", "digits", "--html")
-    assert page.startswith("<!doctype html>") and "Content-Security-Policy" in page
     sluice("diff", "digits", "-o", "a.html")
-    assert (root / "a.html").read_text() == page
+    page = (root / "a.html").read_text()
+    assert page.startswith("<!doctype html>") and "Content-Security-Policy" in page
