@@ -6,10 +6,7 @@ imported only by those that need its types.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,8 @@ from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import Image, Label
 from sluice.errors import ConfigError
 from sluice.splits import SERVING
-from sluice.storage import atomic, digest
+from sluice.storage import digest
+from sluice.storage.local_copy import copy_missing
 from sluice.workspace import Workspace
 
 Arguments = dict[str, Any]
@@ -84,27 +82,10 @@ class Locations:
           OSError: it cannot be read, or the directory cannot be written.
         """
         assert self.inputs_dir is not None
-        target = self.inputs_dir / kind / self.digest_of(path) / path.name
-        if self.copies_inputs and not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if path.is_dir():
-                _copy_directory(path, target)
-            else:
-                atomic.write_bytes(target, path.read_bytes())
-        return str(target)
-
-    @staticmethod
-    def digest_of(path: Path) -> str:
-        """Returns the SHA-256 of a file, or of all files of a directory."""
-        return digest.of_tree(str(path)) if path.is_dir() else digest.of_file(path)
-
-
-def _copy_directory(path: Path, target: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        copy = shutil.copytree(path, Path(folder, path.name))
-        # Rename last: a killed copy is never read.
-        with contextlib.suppress(FileExistsError):
-            copy.rename(target)
+        target = str(self.inputs_dir / kind / digest.of_path(path) / path.name)
+        if self.copies_inputs:
+            copy_missing(path, target)
+        return target
 
 
 def local_locations(config: Config, workspace: Workspace) -> Locations:

@@ -178,16 +178,11 @@ def what_counts(
 
 def _contents(inputs: Mapping[str, Sequence[Any]]) -> dict[str, str]:
     """Returns the digests of external artifacts, which other programs write."""
-    external = [
-        (f"content of {key} {number}", item.uri, storage_for(item.uri))
+    return {
+        f"content of {key} {number}": digest.of_path(item.uri)
         for key, items in inputs.items()
         for number, item in enumerate(items)
-        if item.is_external
-    ]
-    return {
-        name: digest.of_file(uri) if storage.is_file(uri) else digest.of_tree(uri)
-        for name, uri, storage in external
-        if storage.exists(uri)
+        if item.is_external and storage_for(item.uri).exists(item.uri)
     }
 
 

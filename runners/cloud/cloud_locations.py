@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline.config.config import Config
 from pipeline.graph.arguments import Locations
+from sluice.storage import digest
 from sluice.storage.storage import is_remote
 
 
@@ -39,7 +40,7 @@ class CloudLocations(Locations):
 
     def store_input(self, path: Path, kind: str) -> str:
         """Returns ``<inputs_uri>/<kind>/<sha256>/<name>``, and lists the upload."""
-        content = self.digest_of(path)
+        content = digest.of_path(path)
         uri = f"{self.inputs_uri}/{kind}/{content}/{path.name}"
         self.uploads[uri] = Upload(path, uri, content)
         return uri

@@ -10,11 +10,11 @@ from typing import Any
 from components.baseline_model.blessed_models import pin_baseline
 from components.tfrecord_gen.input_files import SPANS_FILE, SpanChoice, Window
 from pipeline.config.config import Config
-from pipeline.graph.arguments import Locations
 from pipeline.graph.node_registry import INGESTION, SERVING_INGESTION
 from runners.cloud.cloud_locations import Upload
 from sluice.errors import RemoteError, UsageError
 from sluice.storage import digest
+from sluice.storage.local_copy import copy_missing
 from sluice.storage.storage import storage_for
 
 # Names of the parameters that hold the spans and files of each ingestion.
@@ -74,21 +74,13 @@ def upload(item: Upload) -> None:
       OSError: it cannot be written.
       UsageError: it has changed since it was compiled.
     """
-    if item.digest not in (None, Locations.digest_of(item.path)):
+    if item.digest not in (None, digest.of_path(item.path)):
         raise UsageError(
             "a file of the pipeline has changed since it was compiled",
             where=item.path,
             hint="run the same command again",
         )
-    storage = storage_for(item.uri)
-    if item.path.is_file():
-        if not storage.exists(item.uri):
-            storage.write_atomically(item.uri, item.path.read_bytes())
-        return
-    for path in sorted(item.path.rglob("*")):
-        uri = f"{item.uri}/{path.relative_to(item.path).as_posix()}"
-        if path.is_file() and not storage.exists(uri):
-            storage.write_atomically(uri, path.read_bytes())
+    copy_missing(item.path, item.uri)
 
 
 @contextmanager

@@ -34,6 +34,16 @@ def of_tree(root: str | Path) -> str:
     return of_contents({e.name: of_file(e.uri) for e in files_below(root)})
 
 
+def of_path(path: str | Path) -> str:
+    """Returns the digest of a file or directory.
+
+    Raises:
+      FileNotFoundError: there is neither.
+    """
+    kind = storage_for(path).stat(str(path)).kind
+    return of_file(path) if kind == "file" else of_tree(path)
+
+
 def of_contents(digests: Mapping[str, str]) -> str:
     """Returns the digest of a directory from its files' digests, by relative name."""
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""Local copies of remote artifacts, for libraries that need local files."""
+"""Local copies of remote artifacts, for libraries that need local files; and back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from sluice.errors import SluiceError
+from sluice.storage.digest import files_below
 from sluice.storage.storage import is_remote, storage_for
 
 _PREFIX = "sluice-artifact-"
@@ -51,6 +52,22 @@ def local_copy(uri: str, patterns: Collection[str] = ("*",)) -> Iterator[Path]:
         except SluiceError as error:
             error.where = error.where and error.where.replace(copied, uri.rstrip("/"))
             raise
+
+
+def copy_missing(path: Path, uri: str) -> None:
+    """Copies a local file or directory to an address, but for files that are there.
+
+    Each file appears whole or not at all, so the next call completes a killed copy.
+
+    Raises:
+      OSError: a file cannot be read or written.
+    """
+    files = {f"{uri}/{entry.name}": entry.uri for entry in files_below(path)}
+    storage = storage_for(uri)
+    for target, source in (files or {uri: str(path)}).items():
+        if not storage.exists(target):
+            storage.make_folder(os.path.dirname(target))
+            storage.write_atomically(target, Path(source).read_bytes())
 
 
 @contextmanager
