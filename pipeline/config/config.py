@@ -185,6 +185,11 @@ class Config(Section):
         return BUNDLED_MODELS.get(self.model, self.model)
 
     @property
+    def preprocessing_path(self) -> str:
+        """The function that preprocesses, ``package.module:function``."""
+        return self.preprocessing or "pipeline.training.preprocessing:preprocessing_fn"
+
+    @property
     def weights_file(self) -> Path | None:
         """The weights of a model of ``tf.keras.applications``, absolute."""
         given = self.model_params.get("weights")
@@ -195,11 +200,6 @@ class Config(Section):
         """Where the training's first weights are, absolute; None if not at a path."""
         given = self.train.warm_start
         return None if given in (None, *TRAINED_BEFORE) else self.root / str(given)
-
-    @property
-    def model_module(self) -> str:
-        """The module that the model's function lives in."""
-        return self.model_path.partition(":")[0]
 
     @property
     def schema_path(self) -> Path:

@@ -35,6 +35,10 @@ LOCAL_BEAM_ARGS = (
 )
 
 
+# The function that trains.
+RUN_FN = "pipeline.training.run_fn:run_fn"
+
+
 @dataclass(frozen=True)
 class Locations:
     """Locations that differ between local runs and cloud services.
@@ -187,17 +191,14 @@ def of_transform(context: GraphContext) -> Arguments:
     from tfx.proto import transform_pb2
 
     config = context.config
-    function = config.preprocessing or (
-        "pipeline.training.preprocessing:preprocessing_fn"
-    )
     return {
-        "preprocessing_fn": function.replace(":", "."),
+        "preprocessing_fn": config.preprocessing_path.replace(":", "."),
         # The test split is evaluated from raw examples, as a client sends them.
         "splits_config": transform_pb2.SplitsConfig(
             analyze=["train"], transform=["train", "eval"]
         ),
         "disable_statistics": True,
-        "custom_config": {"feature_set": context.config.feature_set.model_dump()},
+        "custom_config": {"feature_set": config.feature_set.model_dump()},
     }
 
 
@@ -205,12 +206,12 @@ def of_trainer(context: GraphContext) -> Arguments:
     """The training function with its model and settings."""
     from tfx.proto import trainer_pb2
 
-    config, checkpoints = context.config, context.locations.checkpoints
+    config = context.config
     model_params = dict(config.model_params)
     if weights := context.stored(config.weights_file, "weights"):
         model_params["weights"] = weights
     return {
-        "run_fn": "pipeline.training.run_fn.run_fn",
+        "run_fn": RUN_FN.replace(":", "."),
         "train_args": trainer_pb2.TrainArgs(splits=["train"]),
         "eval_args": trainer_pb2.EvalArgs(splits=["eval"]),
         "custom_config": {
@@ -220,7 +221,7 @@ def of_trainer(context: GraphContext) -> Arguments:
             "model_params": model_params,
             "train": config.train.model_dump(),
             "warm_start_path": context.stored(config.warm_start_path, "models"),
-            **({"checkpoints": checkpoints} if checkpoints else {}),
+            "checkpoints": context.locations.checkpoints,
         },
     }
 
@@ -237,20 +238,19 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
     from components.baseline_model.component import TrainedModel
 
     source = context.config.train.warm_start
+    is_service = context.locations.is_service
     if source == "latest_blessed":
         return _blessed_model(context)
-    arguments: Arguments = {"model": Channel(type=standard_artifacts.Model)}
-    if not context.locations.is_service:
-        arguments["strategy_class"] = TrainedModel
-        if source == "served":
-            arguments["config"] = {"served_in": context.locations.serving_dir}
-    elif source == "served":
+    if source == "served" and is_service:
         what = "a cloud service cannot look up the served model: take latest_blessed, "
         raise ConfigError(f"{what}latest or null", where="train.warm_start")
-    else:
-        latest = latest_artifact_strategy.LatestArtifactStrategy
-        arguments["strategy_class"] = latest
-    return arguments
+    of_tfx = latest_artifact_strategy.LatestArtifactStrategy
+    place = {"served_in": context.locations.serving_dir}
+    return {
+        "strategy_class": of_tfx if is_service else TrainedModel,
+        "config": place if source == "served" else None,
+        "model": Channel(type=standard_artifacts.Model),
+    }
 
 
 def of_baseline(context: GraphContext) -> Arguments:
@@ -342,11 +342,10 @@ def eval_config(evaluate: Evaluate, label: Label) -> Any:
         "model_type": "tf_generic",
     }
     slices = [{"feature_keys": list(names)} for names in evaluate.slices]
-    document: dict[str, Any] = {
+    document = {
         "model_specs": [model],
         "metrics_specs": [{"metrics": metrics}, {"metrics": drawn}],
         "slicing_specs": [{}, *slices],
+        "options": {"compute_confidence_intervals": evaluate.confidence_intervals},
     }
-    if evaluate.confidence_intervals:
-        document["options"] = {"compute_confidence_intervals": True}
     return json_format.ParseDict(document, config_pb2.EvalConfig())

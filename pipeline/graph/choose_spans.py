@@ -47,9 +47,7 @@ def choose_data(config: Config) -> Window:
 
 def _data_hint(config: Config) -> str | None:
     """Returns the command that makes the data if it is a sample data set."""
-    for name in catalog.names():
-        if config.data_dir == config.root / "data" / name:
-            data_set = catalog.get(name)
-            own_files = data_set.files and not data_set.downloads
-            return f"sluice data make {name}" + (" --from DIR" if own_files else "")
-    return None
+    name = config.data_dir.name
+    is_sample = config.data_dir == config.root / "data" / name
+    is_sample = is_sample and name in catalog.names()
+    return f"sluice data make {name}" if is_sample else None

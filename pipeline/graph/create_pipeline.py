@@ -25,7 +25,7 @@ from pipeline.graph.arguments import GraphContext, Locations, local_locations
 from pipeline.graph.custom_nodes import named_files, sort_nodes
 from pipeline.graph.node_registry import Node
 from sluice import code_fingerprint
-from sluice.errors import ConfigError, did_you_mean
+from sluice.errors import ConfigError
 from sluice.node_kinds import kind_of
 from sluice.project import own_root
 from sluice.storage import digest
@@ -81,20 +81,22 @@ def _create_component(
       node: the node.
       context: what its arguments are made from.
       components: those of the nodes before it, by node id.
+
+    Raises:
+      ConfigError: that of a custom node cannot be imported, is not a component, or
+        rejects its arguments.
     """
-    channels = {}
-    for key, source in node.inputs.items():
-        producer, _, output = source.rpartition(".")
-        if producer in components:
-            channels[key] = _output(components[producer], output, node, context.config)
-    arguments = node.arguments(context)
-    if node.id in context.config.nodes:
-        component = _create_custom(node, context.config, channels, arguments)
-    else:
-        in_service = context.locations.is_service and node.in_service
-        component = _import(in_service or node.component)(**channels, **arguments)
-    if component.id != node.id:
-        component = component.with_id(node.id)
+    config = context.config
+    try:
+        component = _make(node, context, components).with_id(node.id)
+    except Exception as error:
+        if node.id not in config.nodes:
+            raise
+        raise ConfigError(
+            f"{node.component}, the component of {node.id!r}, cannot be created: "
+            f"{type(error).__name__}: {error}",
+            where=f"{config.origin.location(('nodes', node.id))}, nodes.{node.id}",
+        ) from error
     for name in node.after:
         component.add_upstream_node(components[name])
     properties = component.exec_properties
@@ -105,48 +107,32 @@ def _create_component(
     return component
 
 
-def _output(producer: Any, name: str, node: Node, config: Config) -> Any:
-    if name in producer.outputs:
-        return producer.outputs[name]
-    hint = did_you_mean(name, producer.outputs) or ", ".join(producer.outputs)
-    what = f"{producer.id} has no output {name!r}"
-    raise ConfigError(what, where=_where(node, config), hint=hint)
-
-
-def _where(node: Node, config: Config) -> str:
-    return f"{config.origin.location(('nodes', node.id))}, nodes.{node.id}"
-
-
-def _create_custom(
-    node: Node, config: Config, inputs: Mapping[str, Any], parameters: Mapping[str, Any]
-) -> Any:
-    """Returns the component of a custom node.
-
-    Raises:
-      ConfigError: it cannot be imported, is not a component, or rejects its arguments.
-    """
-    try:
-        found = _import(node.component)
+def _make(node: Node, context: GraphContext, components: Mapping[str, Any]) -> Any:
+    in_service = context.locations.is_service and node.in_service
+    module, _, name = (in_service or node.component).partition(":")
+    found = getattr(importlib.import_module(module), name)
+    inputs, arguments = {}, node.arguments(context)
+    for key, source in node.inputs.items():
+        producer, _, output = source.partition(".")
+        if producer in components:
+            outputs = components[producer].outputs
+            if output not in outputs:
+                known = ", ".join(outputs)
+                raise LookupError(f"{producer} has no output {output!r}, only {known}")
+            inputs[key] = outputs[output]
+    if node.id in context.config.nodes:
         if not (isinstance(found, type) and issubclass(found, BaseComponent)):
             raise TypeError(f"it is a {type(found).__name__}, not a TFX component")
-        return found(**inputs, **_with_protos(found, parameters))
-    except Exception as error:
-        raise ConfigError(
-            f"{node.component}, the component of {node.id!r}, cannot be created: "
-            f"{type(error).__name__}: {error}",
-            where=_where(node, config),
-        ) from error
-
-
-def _import(reference: str) -> Any:
-    module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)
+        arguments = _with_protos(found, arguments)
+    return found(**inputs, **arguments)
 
 
 def _with_protos(component: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns arguments, mappings converted to protos where the component wants one."""
-    declared = component.SPEC_CLASS.PARAMETERS
-    found = dict(arguments)
+    """Converts mappings to protos where the component wants one.
+
+    TFX would do it too, but ignores unknown fields.
+    """
+    declared, found = component.SPEC_CLASS.PARAMETERS, dict(arguments)
     for key, value in arguments.items():
         kind: Any = declared[key].type if key in declared else None
         is_proto = isinstance(kind, type) and issubclass(kind, message.Message)

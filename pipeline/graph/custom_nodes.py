@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.config.config import Config, CustomNode
-from pipeline.config.problems import KeyPath, Problems
+from pipeline.config.problems import Problems
 from pipeline.graph.node_registry import NODES, Node
 from sluice import code_fingerprint
 from sluice.errors import unknown_node
 from sluice.project import own_root
+from sluice.upstream import leading_to
 
 if TYPE_CHECKING:
     from pipeline.config.validate import ValidConfig
@@ -38,23 +39,17 @@ def validate_pipeline(config: Config) -> ValidConfig:
 
     valid = validate_config(config)
     problems = Problems(config.origin)
-    graph = {node.id: node.upstream for node in list_nodes(config)}
+    known = node_ids(config)
     for name, own in config.nodes.items():
-        path: KeyPath = ("nodes", name)
+        path = ("nodes", name)
         if name in (node.id for node in NODES):
             problems.add(path, "the pipeline has such a node already")
-        named: dict[KeyPath, str] = {
-            (*path, "inputs", key): source.partition(".")[0]
-            for key, source in own.inputs.items()
-        }
-        for key, others in (("after", own.after), ("before", own.before)):
-            named |= {(*path, key, i): other for i, other in enumerate(others)}
-        for here, other in named.items():
-            if other not in graph:
-                problems.unknown(here, f"there is no node {other!r}", other, graph)
+        for other in (*_entry(name, own).upstream, *own.before):
+            if other not in known:
+                problems.unknown(path, f"there is no node {other!r}", other, known)
     problems.raise_if_any()
     try:
-        TopologicalSorter(graph).prepare()
+        sort_nodes(config)
     except CycleError as error:
         cycle = error.args[1]
         first = next(name for name in cycle if name in config.nodes)
@@ -98,13 +93,9 @@ def node_ids(config: Config) -> list[str]:
 
 def selected_nodes(config: Config, to_nodes: Collection[str]) -> list[str]:
     """Returns the ids of ``to_nodes`` and what is upstream of them; empty for all."""
-    nodes = {node.id: node for node in list_nodes(config)}
-    pending, selected = list(to_nodes or nodes), set()
-    while pending:
-        if (name := pending.pop()) in nodes and name not in selected:
-            selected.add(name)
-            pending += nodes[name].upstream
-    return [name for name in nodes if name in selected]
+    graph = {node.id: node.upstream for node in list_nodes(config)}
+    selected = leading_to(to_nodes or graph, graph)
+    return [name for name in graph if name in selected]
 
 
 def modules_of(config: Config) -> list[str]:
@@ -130,22 +121,6 @@ def named_files(config: Config, value: Any) -> list[Path]:
     # Other than a Path, os.path says False of a text that cannot be a path.
     paths = [config.root / text for text in _texts(value)]
     return [path for path in paths if os.path.isfile(path)]
-
-
-def reads_outside(config: Config) -> bool:
-    """Whether a custom node may read data that is no output of another node.
-
-    True of a node without inputs, such as a second ExampleGen, and of one with a
-    directory or URI as parameter.
-    """
-    return any(
-        not own.inputs
-        or any(
-            "://" in text or (text and os.path.isdir(config.root / text))
-            for text in _texts(own.parameters)
-        )
-        for own in config.nodes.values()
-    )
 
 
 def _entry(name: str, own: CustomNode) -> Node:

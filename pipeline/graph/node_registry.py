@@ -18,9 +18,6 @@ from pipeline.graph import arguments
 from pipeline.graph.arguments import GraphContext
 from sluice.splits import SERVING
 
-PREPROCESSING = "pipeline.training.preprocessing"
-TRAINING = "pipeline.training.run_fn"
-
 Names = tuple[str, ...]
 
 
@@ -37,7 +34,7 @@ class Node:
         pipeline does not have that node.
       arguments: returns the component's other arguments.
       after: nodes that it waits for without reading their outputs.
-      code: returns the modules that it runs with a config, besides its component's.
+      code: returns the import paths of functions that it runs with a config.
       is_in: whether a config's pipeline has the node.
     """
 
@@ -58,17 +55,13 @@ class Node:
 
     def modules(self, config: Config) -> list[str]:
         """Returns the modules that it runs with a config, without TFX's."""
-        found = (self.component.partition(":")[0], *self.code(config))
-        return [name for name in found if name.partition(".")[0] != "tfx"]
+        found = (self.component, *self.code(config))
+        return [path.partition(":")[0] for path in found if not path.startswith("tfx.")]
 
 
-def _preprocessing_module(config: Config) -> Names:
-    return ((config.preprocessing or PREPROCESSING).partition(":")[0],)
-
-
-def _training_modules(config: Config) -> Names:
-    callbacks = (item.function.partition(":")[0] for item in config.train.callbacks)
-    return (TRAINING, config.model_module, *callbacks)
+def _training_functions(config: Config) -> Names:
+    callbacks = (callback.function for callback in config.train.callbacks)
+    return (arguments.RUN_FN, config.model_path, *callbacks)
 
 
 _TFRECORD_GEN = Node(
@@ -147,7 +140,7 @@ NODES = (
         {"examples": "TFRecordGen.examples", "schema": "ImportSchemaGen.schema"},
         arguments.of_transform,
         after=("DataGate",),
-        code=_preprocessing_module,
+        code=lambda config: (config.preprocessing_path,),
     ),
     Node(
         "WarmStartModel",
@@ -166,7 +159,7 @@ NODES = (
         },
         arguments.of_trainer,
         after=("DataGate",),
-        code=_training_modules,
+        code=_training_functions,
     ),
     Node(
         "LatestBlessedModel",
@@ -210,5 +203,6 @@ SERVING_INGESTION = "ServingTFRecordGen"
 
 def modules_to_preload() -> list[str]:
     """Returns the modules that a process needs to build the graph and run its nodes."""
-    components = [node.component.partition(":")[0] for node in NODES]
-    return ["pipeline.graph.create_pipeline", PREPROCESSING, TRAINING, *components]
+    used = [arguments.RUN_FN, *(node.component for node in NODES)]
+    modules = [path.partition(":")[0] for path in used]
+    return ["pipeline.graph.create_pipeline", *modules]

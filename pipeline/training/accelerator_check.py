@@ -38,7 +38,6 @@ from pipeline.training.strategy.distribution import (
 from sluice.errors import SluiceError, bounded
 from sluice.secrets import resolve
 
-PREPROCESSING = "pipeline.training.preprocessing:preprocessing_fn"
 # Of a TPU; a slice of v2 or v3 has at least 8.
 REPLICAS = 8
 # Only the data tells them.
@@ -102,7 +101,7 @@ def _steps(
     train, features = config.train, config.feature_set
     yield "the batch cannot be divided"
     distribution = _one_replica(train, check)
-    function = config.preprocessing or PREPROCESSING
+    function = config.preprocessing_path
     yield f"{function} does not give the model's inputs"
     transformed = TracedPreprocessing(function, schema, features)
     inputs = model_inputs(features, transformed)

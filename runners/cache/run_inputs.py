@@ -16,7 +16,7 @@ from typing import Any
 from components.tfrecord_gen.input_files import SpanChoice
 from pipeline.config.config import Config
 from pipeline.config.serialize import plain_config
-from pipeline.graph.custom_nodes import files_of, modules_of, reads_outside
+from pipeline.graph.custom_nodes import files_of, modules_of
 from sluice import code_fingerprint
 from sluice.errors import bounded
 from sluice.project import own_root
@@ -39,7 +39,6 @@ class RunInputs:
       code: each module of the graph, the nodes and the user, by name.
       data: the content of each input file, by its path below the data directory.
       packages: versions, Python's among them.
-      reads_outside: whether a custom node may read other data.
     """
 
     config: dict[str, Any]
@@ -48,7 +47,6 @@ class RunInputs:
     code: dict[str, str]
     data: dict[str, str]
     packages: dict[str, str | None]
-    reads_outside: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
@@ -108,7 +106,6 @@ def run_inputs(
             "python": platform.python_version(),
             **{name: installed_version(name) for name in _PACKAGES},
         },
-        reads_outside=reads_outside(config),
     )
     stat_cache.save_sources()
     return found

@@ -30,7 +30,8 @@ def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None
     engine has pushed to a bucket.
     """
     path = workspace.complete_file
-    if not _is_complete(record) or inputs.reads_outside:
+    # Custom nodes may read other data.
+    if not _is_complete(record) or inputs.config.get("nodes"):
         return
     try:
         made = _made(workspace, record)

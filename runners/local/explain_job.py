@@ -37,10 +37,10 @@ from runners.local.graph import Graph
 from runners.local.node_end import artifacts_of, contexts_of, executions_in, state_of
 from runners.local.node_job import connection_of, launch
 from runners.local.prepare import substitute_run_id
-from sluice.errors import unknown_node
 from sluice.mlmd_items import plain_properties
 from sluice.node_kinds import kind_of
 from sluice.record.parts import Artifacts
+from sluice.upstream import leading_to
 from sluice.workspace import Workspace
 
 _DATA_PROPERTIES = (
@@ -90,14 +90,8 @@ def explain(graph: Graph, node_id: str) -> list[dict[str, Any]]:
 def _leading_to(ir: Any, node_id: str) -> list[Any]:
     """Returns a node and all upstream nodes, in topological order."""
     nodes = {node.pipeline_node.node_info.id: node.pipeline_node for node in ir.nodes}
-    if node_id not in nodes:
-        raise unknown_node(node_id, list(nodes), ir.pipeline_info.id)
-    needed, waiting = set(), [node_id]
-    while waiting:
-        name = waiting.pop()
-        if name not in needed:
-            needed.add(name)
-            waiting += nodes[name].upstream_nodes
+    graph = {name: node.upstream_nodes for name, node in nodes.items()}
+    needed = leading_to([node_id], graph)
     return [node for name, node in nodes.items() if name in needed]
 
 

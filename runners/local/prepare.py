@@ -25,6 +25,7 @@ from sluice.node_kinds import kind_of
 from sluice.record.parts import FINISHED, NodeEnd, NodeRecord
 from sluice.record.run_record import NOT_ASKED_FOR, RunOptions
 from sluice.storage import atomic
+from sluice.upstream import leading_to
 from sluice.workspace import Workspace
 
 
@@ -52,10 +53,11 @@ def prepare(
         substitute_run_id(ir, graph.run_dir.name)
         _check(ir)
         nodes = nodes_of(ir)
+        known = [node.id for node in nodes]
+        for name in (*options.forced, *options.to_nodes):
+            if name not in known:
+                raise unknown_node(name, known, _name(ir))
         _mark(nodes, options.to_nodes)
-        for name in options.forced:
-            if name not in {node.id for node in nodes}:
-                raise unknown_node(name, [node.id for node in nodes], _name(ir))
         atomic.write_bytes(graph.ir_file, ir.SerializeToString(deterministic=True))
         if resumed or not (options.use_cache and _has_history(ir)):
             return nodes, []
@@ -104,14 +106,7 @@ def nodes_of(ir: Any) -> list[NodeRecord]:
 
 def _mark(nodes: Sequence[NodeRecord], to_nodes: Collection[str]) -> None:
     """Skips the nodes that lead to none of ``to_nodes``, if there are any."""
-    by_id = {node.id: node for node in nodes}
-    needed, waiting = set(), list(to_nodes)
-    while waiting:
-        name = waiting.pop()
-        if name not in by_id:
-            raise unknown_node(name, list(by_id), "the pipeline")
-        needed.add(name)
-        waiting += by_id[name].upstream
+    needed = leading_to(to_nodes, {node.id: node.upstream for node in nodes})
     for node in nodes:
         if to_nodes and node.id not in needed:
             node.state, node.reason = "skipped", NOT_ASKED_FOR

@@ -84,7 +84,10 @@ def test_custom_nodes_are_in_local_and_cloud_pipelines(project, tmp_path, own_pa
         ({"component": "own_parts:NoComponent"}, "not a TFX component"),
         ({"component": "no_such_module:Count"}, "cannot be created: ModuleNotFound"),
         ({"inputs": {"examples": "StatisticsGen.statistics"}}, "'Count', cannot be"),
-        ({"inputs": {"examples": "TFRecordGen.example"}}, "did you mean 'examples'"),
+        (
+            {"inputs": {"examples": "TFRecordGen.example"}},
+            "no output 'example', only examples",
+        ),
         ({"parameters": {"examples": "a"}}, "multiple values for .* 'examples'"),
         ({"inputs": {"examples": "Trainer.model"}}, r"Examples.* \(got .*Model"),
         (
