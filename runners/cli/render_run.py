@@ -22,19 +22,16 @@ _NO_NOTES: Mapping[str, str] = {}
 def print_run(console: Console, record: RunRecord) -> None:
     """Prints the record of a run, in progress or ended."""
     say(console, f"{record.pipeline}  run {record.run_id}", "bold")
-    lines = [
-        f"status    {record.status.replace('_', ' ')}",
-        f"started   {record.started_at}",
-    ]
-    lines += [f"resumed   {at}" for at in record.resumed_at]
+    status = record.status.replace("_", " ")
+    say(console, f"status    {status}", RUN_STYLES[record.status])
+    say(console, f"started   {record.started_at}")
+    for at in record.resumed_at:
+        say(console, f"resumed   {at}")
     if record.ended_at:
-        lines.append(f"ended     {record.ended_at}")
-    lines.append(f"command   {record.command}")
+        say(console, f"ended     {record.ended_at}")
+    say(console, f"command   {record.command}")
     if record.tags:
-        lines.append(f"tags      {tags_text(record.tags)}")
-    for number, line in enumerate(lines):
-        style = RUN_STYLES[record.status] if number == 0 else ""
-        say(console, line, style)
+        say(console, f"tags      {tags_text(record.tags)}")
     say(console)
     console.print(make_node_table(record.nodes))
     print_outcome(console, record)
@@ -57,10 +54,7 @@ def print_outcome(console: Console, record: RunRecord) -> None:
     if record.resume_command:
         if record.status == "interrupted":
             say(console, "interrupted", "red")
-        kept = "finished nodes are kept"
-        if record.status == "failed":
-            kept += "; once config or code is corrected: run, which keeps them too"
-        say(console, f"resume:  {record.resume_command}   ({kept})")
+        say(console, f"resume:  {record.resume_command}   (finished nodes are kept)")
 
 
 def _print_error(console: Console, error: ErrorRecord, *, is_blocked: bool) -> None:

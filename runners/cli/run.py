@@ -29,13 +29,10 @@ from sluice.workspace import locate
 def _require_reason(
     _context: click.Context, _option: click.Parameter, reason: str | None
 ) -> str | None:
-    """Returns the reason that an option needs, without spaces around it."""
-    text = reason and reason.strip()
-    if reason is not None and (
-        not text or not text.isprintable() or text.startswith("-")
-    ):
-        raise click.BadParameter("needs a reason of one line of text.")
-    return text
+    """Refuses an empty reason, and an option that was taken for one."""
+    if reason is not None and (not reason.strip() or reason.startswith("-")):
+        raise click.BadParameter("needs a reason.")
+    return reason
 
 
 accept_data_option = click.option(

@@ -34,7 +34,7 @@ def test_the_screen_of_a_failed_run(written, sluice):
         "  | two",
         f"  log:      {run_dir}/logs/Examples.log",
         f"resume:  sluice resume digits --run {written.FIRST}   (finished nodes are "
-        "kept; once config or code is corrected: run, which keeps them too)",
+        "kept)",
     ]
     document = json.loads(sluice("status", "digits", "--json")[1])
     assert document == RunRecord.load(run_dir).to_dict()
