@@ -21,13 +21,16 @@ def _keys(kind):
 # The text just before a table, and the keys in its first column.
 TABLES = {
     "## run.json": set(run_record.RunRecord("", "", "", "").to_dict()),
-    "### error": _keys(parts.ErrorRecord),
     "### nodes": _keys(parts.NodeRecord),
     "### gates": set(verdict.Verdict("data", ()).to_dict()),
     "Each row:": _keys(verdict.Check),
-    "### pushes": _keys(parts.PushRecord),
-    "### artifacts": _keys(parts.ArtifactRecord),
-    "### documents": _keys(parts.DocumentRecord),
+}
+# Keys of the table of run.json whose row lists the keys of their values.
+ROWS = {
+    "error": _keys(parts.ErrorRecord),
+    "pushes": _keys(parts.PushRecord) | set(get_args(parts.PushState)),
+    "artifacts": _keys(parts.ArtifactRecord),
+    "documents": _keys(parts.DocumentRecord),
 }
 
 
@@ -39,6 +42,12 @@ def test_a_table_lists_the_keys_of_its_type(before):
     rows = found[0].splitlines()
     names = {name for row in rows for name in re.findall("`(.+?)`", row.split("|")[1])}
     assert names == TABLES[before]
+
+
+@pytest.mark.parametrize("key", ROWS)
+def test_a_row_lists_the_keys_of_its_type(key):
+    row = re.search(rf"^\| `{key}` \|(.*)", PAGE, re.MULTILINE)
+    assert row and set(re.findall("`(.+?)`", row[1])) == ROWS[key]
 
 
 def test_states_are_listed():
