@@ -101,6 +101,7 @@ def run(
         from runners.operations import run as operations
         from sluice.machine_resources import usable_cores
 
+        config = load_config(name, profile=profile, overrides=overrides)
     options = RunOptions(
         workers=workers or usable_cores(),
         use_cache=not no_cache,
@@ -111,7 +112,7 @@ def run(
     )
     operate = partial(
         operations.run,
-        load_config(name, profile=profile, overrides=overrides),
+        config,
         options,
         command=command,
         tags=tags,
