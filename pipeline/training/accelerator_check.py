@@ -141,13 +141,12 @@ def _steps(
     model.optimizer.build(model.trainable_variables)
     # As the input makes them: an evaluation in full batches is padded.
     own = train.sample_weight is not None
-    weighted = {
-        "train": own or train.class_weights is not None,
-        "eval": own or distribution.full_batches,
-    }
-    for name in ("train", "eval"):
+    for name, weighted in (
+        ("train", own or train.class_weights is not None),
+        ("eval", own or distribution.full_batches),
+    ):
         yield f"the {name} step cannot be traced"
-        batch = _batch_spec(inputs, distribution.batch_size, weighted=weighted[name])
+        batch = _batch_spec(inputs, distribution.batch_size, weighted=weighted)
         _check_step(model, name, batch, check)
         if check.refused:  # The eval step would mostly repeat it.
             break

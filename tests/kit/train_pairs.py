@@ -6,7 +6,6 @@ import json
 import os
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import tensorflow as tf
@@ -15,6 +14,7 @@ import tensorflow_transform as tft
 from pipeline.training.callbacks.non_finite_loss import StepCallback
 from pipeline.training.run_fn import run_fn
 from sluice import interrupt
+from tests.kit.trainings import fn_args
 from tests.kit.transform_output import FEATURES, Output
 
 # The epoch, from 0, in whose middle a training is disturbed.
@@ -31,23 +31,9 @@ def train(folder: str, data: str, settings: dict[str, Any]) -> None:
     """
     interrupt.listen()
     vars(tft)["TFTransformOutput"] = lambda path: Output()
-    fn_args = SimpleNamespace(
-        custom_config={
-            "train": settings,
-            "feature_set": FEATURES.model_dump(),
-            "model": "tests.kit.train_pairs:build_model",
-            "model_params": {},
-            "own_preprocessing": False,
-        },
-        transform_graph_path="",
-        train_files=[f"{data}/train*"],
-        eval_files=[f"{data}/eval*"],
-        model_run_dir=f"{folder}/run",
-        serving_model_dir=f"{folder}/model",
-        base_model=None,
-    )
+    model = f"{__name__}:build_model"
     try:
-        run_fn(fn_args)
+        run_fn(fn_args(settings, FEATURES, model, data, folder))
         end = "done"
     except interrupt.Interrupted:
         end = "interrupted"

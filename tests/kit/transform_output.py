@@ -15,7 +15,7 @@ FEATURES = feature_set({"a": "numeric"})
 
 
 class Output:
-    """The parts of TFTransformOutput that training uses; ``a`` becomes ``a_xf``.
+    """The parts of TFTransformOutput that are used; preprocessing changes nothing.
 
     Args:
       dtypes: of each feature.
@@ -50,7 +50,7 @@ class Output:
         return SimpleNamespace(schema=text_format.Parse(text, schema_pb2.Schema()))
 
     def transform_features_layer(self) -> Any:
-        return lambda raw: {"a_xf": raw["a"]}
+        return lambda raw: {transformed_name(name): raw[name] for name in raw}
 
     def _width_of(self, dtype: str) -> int:
         return self._width if dtype == "float32" else 1

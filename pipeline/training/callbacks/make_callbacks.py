@@ -16,16 +16,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.train import Callback, Train, Watching
+from pipeline.config.train import Train, Watching
 from pipeline.training.build import load_function
-from pipeline.training.callbacks.metrics import (
-    CheckWatched,
-    LearningRateLog,
-    ReduceOnPlateau,
-)
 from pipeline.training.callbacks.non_finite_loss import StopOnNonFiniteLoss
 from pipeline.training.input.training_input import TrainingInput
-from sluice.errors import NodeError
+from sluice.errors import NodeError, did_you_mean
 from sluice.metric_names import direction_of
 
 # The first steps are slower, as they trace and compile.
@@ -41,9 +36,6 @@ def make_callbacks(
       train: the section of the config.
       tensorboard_dir: path or address of TensorBoard's logs, which has the metrics of
         each epoch. Of several workers Keras keeps those of the first.
-
-    Raises:
-      NodeError: a function of the user returns no callback.
     """
     early_stopping, plateau = train.early_stopping, train.reduce_on_plateau
     tensorboard = train.tensorboard
@@ -51,7 +43,7 @@ def make_callbacks(
     callbacks = [
         StopOnNonFiniteLoss(),
         LearningRateLog(),
-        *map(_own, train.callbacks),
+        *(load_function(own.function)(**own.params) for own in train.callbacks),
         CheckWatched(train),
     ]
     if early_stopping:
@@ -106,13 +98,43 @@ def _watch(watching: Watching) -> dict[str, Any]:
     return {"monitor": metric, "mode": mode}
 
 
-def _own(spec: Callback) -> tf.keras.callbacks.Callback:
-    """Returns a callback by import path of its class or of a function that makes it."""
-    callback = load_function(spec.function)(**spec.params)
-    if not isinstance(callback, tf.keras.callbacks.Callback):
-        raise NodeError(
-            f"{spec.function} returns {type(callback).__name__}, which is no "
-            "tf.keras.callbacks.Callback",
-            where="train.callbacks",
-        )
-    return callback
+class LearningRateLog(tf.keras.callbacks.Callback):
+    """Adds ``learning_rate``, that of the last step, to the metrics of each epoch."""
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        if logs is not None:
+            logs["learning_rate"] = float(self.model.optimizer.learning_rate.numpy())
+
+
+class CheckWatched(tf.keras.callbacks.Callback):
+    """Raises a ``NodeError`` if a metric that is watched does not exist.
+
+    Keras only warns of it, so that training would never stop early.
+    """
+
+    def __init__(self, train: Train) -> None:
+        super().__init__()
+        self._watched = {
+            f"train.{key}.metric": watching.metric
+            for key in ("early_stopping", "reduce_on_plateau")
+            if (watching := getattr(train, key))
+        }
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        logs = logs or {}
+        for key, name in self._watched.items():
+            if name not in logs:
+                raise NodeError(
+                    f"there is no metric {name!r} among {', '.join(sorted(logs))}",
+                    where=key,
+                    hint=did_you_mean(name, logs),
+                )
+
+
+class ReduceOnPlateau(tf.keras.callbacks.ReduceLROnPlateau):
+    """Keras' callback without its metric ``lr``: there is ``learning_rate``."""
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        logs = {} if logs is None else logs
+        super().on_epoch_end(epoch, logs)
+        del logs["lr"]

@@ -46,9 +46,7 @@ class ModelInputs:
         Lower precision would lose small probabilities, and with them the loss.
         """
         classes = len(self.feature_set.label.class_names)
-        units, activation, name = (
-            (1, "sigmoid", "probability")
-            if classes == 2
-            else (classes, "softmax", "probabilities")
-        )
-        return tf.keras.layers.Dense(units, activation, name=name, dtype="float32")
+        dense = tf.keras.layers.Dense
+        if classes == 2:
+            return dense(1, "sigmoid", name="probability", dtype="float32")
+        return dense(classes, "softmax", name="probabilities", dtype="float32")

@@ -109,7 +109,11 @@ def choose_distribution(train: Train) -> Distribution:
 
 def _make_strategy(kind: str, device: str, tpu: str) -> tf.distribute.Strategy:
     if kind == "tpu":
-        return tf.distribute.TPUStrategy(_connect(tpu))
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu)
+        if tpu != LOCAL_TPU:
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+        return tf.distribute.TPUStrategy(resolver)
     if kind == "one_device":
         return tf.distribute.get_strategy()
     if kind in ("multi_worker", "parameter_server"):
@@ -124,21 +128,6 @@ def _make_strategy(kind: str, device: str, tpu: str) -> tf.distribute.Strategy:
     return tf.distribute.experimental.CentralStorageStrategy(devices, "CPU:0")
 
 
-def _connect(tpu: str) -> Any:
-    """Connects to a TPU and initializes it; returns its cluster resolver."""
-    try:
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu)
-        if tpu != LOCAL_TPU:
-            tf.config.experimental_connect_to_cluster(resolver)
-        tf.tpu.experimental.initialize_tpu_system(resolver)
-    except (tf.errors.OpError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0][:300]
-        raise NodeError(
-            f"the TPU {tpu!r} cannot be initialized: {reason}", where="train.strategy"
-        ) from error
-    return resolver
-
-
 def _configure_devices(settings: Devices, replicas: int | None = None) -> list[Any]:
     """Configures this machine's devices, and returns the physical ones to train on.
 
@@ -146,25 +135,23 @@ def _configure_devices(settings: Devices, replicas: int | None = None) -> list[A
     divided into so many logical devices, and the others are left out.
 
     Raises:
-      NodeError: TensorFlow refuses a setting, or has used the devices already.
+      NodeError: there is no GPU of a number.
+      RuntimeError: TensorFlow has used the devices already.
     """
     gpus = choose_gpus(settings.visible)
     if replicas is not None:
         gpus = gpus[:1]
-    try:
-        if settings.visible is not None or replicas is not None:
-            tf.config.set_visible_devices(gpus, "GPU")
-        for gpu in gpus if settings.memory_growth else []:
-            tf.config.experimental.set_memory_growth(gpu, True)
-        devices = gpus or tf.config.list_physical_devices("CPU")
-        for device in devices:
-            limit_mb = settings.memory_limit_mb if gpus else None
-            if replicas or limit_mb:
-                part = tf.config.LogicalDeviceConfiguration(limit_mb)
-                parts = [part] * (replicas or 1)
-                tf.config.set_logical_device_configuration(device, parts)
-    except (RuntimeError, ValueError) as error:
-        raise NodeError(str(error), where="train.devices") from error
+    if settings.visible is not None or replicas is not None:
+        tf.config.set_visible_devices(gpus, "GPU")
+    for gpu in gpus if settings.memory_growth else []:
+        tf.config.experimental.set_memory_growth(gpu, True)
+    devices = gpus or tf.config.list_physical_devices("CPU")
+    for device in devices:
+        limit_mb = settings.memory_limit_mb if gpus else None
+        if replicas or limit_mb:
+            part = tf.config.LogicalDeviceConfiguration(limit_mb)
+            parts = [part] * (replicas or 1)
+            tf.config.set_logical_device_configuration(device, parts)
     return devices
 
 

@@ -56,7 +56,7 @@ def test_a_model_is_built_and_the_policy_of_keras_stays():
 
     from pipeline.training.build import build_model, model_inputs
     from pipeline.training.strategy.distribution import choose_distribution
-    from tests.pipeline.training.callbacks.trainings import FEATURES, OUTPUT
+    from tests.kit.small_training import FEATURES, OUTPUT
 
     model = build_model(
         f"{__name__}:lazy",
@@ -95,7 +95,7 @@ def wide(inputs: Any, params: dict[str, Any]) -> Any:
 def test_what_is_no_model_of_the_labels_classes(function, what, found):
     from pipeline.training.build import build_model, model_inputs
     from pipeline.training.strategy.distribution import choose_distribution
-    from tests.pipeline.training.callbacks.trainings import FEATURES, OUTPUT
+    from tests.kit.small_training import FEATURES, OUTPUT
 
     inputs = model_inputs(FEATURES, OUTPUT)
     with pytest.raises(NodeError, match=what) as caught:

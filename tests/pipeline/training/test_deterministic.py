@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sluice.project import own_root
-from tests.pipeline.training.callbacks.trainings import write_examples
+from tests.kit.small_training import write_examples
 
 pytestmark = pytest.mark.tf
 
@@ -22,9 +22,9 @@ import json, os, sys, traceback, types
 from sluice.compat import prepare_environment
 prepare_environment()
 import tensorflow as tf
-from pipeline.config.train import Train
 from pipeline.training import run_fn as training
-from tests.pipeline.training.callbacks.trainings import FEATURES, OUTPUT
+from tests.kit.small_training import FEATURES, OUTPUT
+from tests.kit.trainings import fn_args
 
 data, work = sys.argv[1:]
 training.tft = types.SimpleNamespace(TFTransformOutput=lambda folder: OUTPUT)
@@ -42,23 +42,10 @@ def build_model(inputs, params):
 
 
 def train(name, seed, deterministic, precision="float32"):
-    settings = Train(epochs=3, batch_size=8, seed=seed, deterministic=deterministic,
-                     precision=precision)
-    training.run_fn(types.SimpleNamespace(
-        custom_config={
-            "train": settings.model_dump(),
-            "feature_set": FEATURES.model_dump(),
-            "model": "__main__:build_model",
-            "model_params": {},
-            "own_preprocessing": False,
-        },
-        transform_graph_path="",
-        base_model=None,
-        train_files=[data + "/train*"],
-        eval_files=[data + "/eval*"],
-        model_run_dir=f"{work}/{name}",
-        serving_model_dir=f"{work}/{name}-serving",
-    ))
+    settings = {"epochs": 3, "batch_size": 8, "seed": seed, "precision": precision,
+                "deterministic": deterministic}
+    model, output = "__main__:build_model", f"{work}/{name}"
+    training.run_fn(fn_args(settings, FEATURES, model, data, output))
     # Only with deterministic operations is a random one without a seed refused.
     tf.random.set_seed(None)
     try:
@@ -104,7 +91,7 @@ def weights(folder: Path) -> list[bytes]:
     import h5py
 
     arrays: list[Any] = []
-    with h5py.File(folder / "model.weights.h5") as file:
+    with h5py.File(folder / "run/model.weights.h5") as file:
         file.visititems(lambda name, item: arrays.append(item))
         return [item[()].tobytes() for item in arrays if isinstance(item, h5py.Dataset)]
 
@@ -112,7 +99,7 @@ def weights(folder: Path) -> list[bytes]:
 def test_weights_and_history_are_equal(work):
     assert len(weights(work / "a")) >= 6
     assert weights(work / "a") == weights(work / "b")
-    first, second = (work / name / "history.json" for name in "ab")
+    first, second = (work / name / "run/history.json" for name in "ab")
     assert first.read_text() == second.read_text()
 
 
@@ -122,7 +109,7 @@ def test_operations_are_deterministic_only_where_asked(work):
 
 
 def test_a_model_of_mixed_precision_is_exported_in_float32(work):
-    facts = json.loads((work / "half" / "training.json").read_text())
+    facts = json.loads((work / "half/run/training.json").read_text())
     assert facts["precision"] == "mixed_bfloat16"
     _, dtypes, policy = json.loads((work / "half.json").read_text())
     assert (dtypes, policy) == (["float32"], "float32")

@@ -5,98 +5,45 @@ from __future__ import annotations
 import json
 import math
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from sample_data.tf_example import encode
 from serving.predictor import Predictor
 from sluice import interrupt
-from sluice.tfrecords import tfrecord
-from tests.kit.trainings import files_in, settings
-from tests.kit.transform_output import FEATURES, Output
+from tests.kit.small_training import FEATURES, OUTPUT, train, write_examples
 
 pytestmark = pytest.mark.tf
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Examples whose label is whether ``a`` is positive."""
-    directory = tmp_path_factory.mktemp("data")
-    random = np.random.default_rng(5)
-    for name, count in {"train": 64, "eval": 32}.items():
-        values = random.normal(size=count)
-        tfrecord.write(
-            directory / f"{name}.gz",
-            [encode({"a_xf": [float(a)], "y_xf": [int(a > 0)]}) for a in values],
-        )
-    return directory
-
-
-def test_a_grid_search_takes_the_best_model(data, tmp_path):
-    from pipeline.training.build import build_model, model_inputs
-    from pipeline.training.compile import compile_model
+def test_a_grid_search_takes_the_best_model(tmp_path):
     from pipeline.training.export import export_model
-    from pipeline.training.fit import fit_model
-    from pipeline.training.input.training_input import make_input
-    from pipeline.training.strategy.distribution import choose_distribution
 
-    distribution = choose_distribution(settings(batch_size=16))
-    training_input = make_input(
-        settings(seed=1),
-        files_in(data),
-        FEATURES,
-        Output(),
-        distribution,
-    )
+    data = write_examples(tmp_path)
 
     def attempt(learning_rate: float) -> tuple[float, Any]:
-        inputs = model_inputs(FEATURES, Output())
-        model = build_model(
-            "pipeline.training.models.dense:build_model",
-            {"hidden_units": [4], "dropout": 0.0},
-            inputs,
-            distribution,
-            seed=1,
-        )
-        compile_model(
-            model,
-            settings(epochs=3, learning_rate=learning_rate),
-            FEATURES.label,
-            steps_per_epoch=training_input.steps_per_epoch,
-            distribution=distribution,
-        )
-        history = fit_model(model, training_input, 3)
-        assert {len(values) for values in history.values()} == {3}
+        history, model = train(data, epochs=6, learning_rate=learning_rate)
+        assert {len(values) for values in history.values()} == {6}
         return history["val_loss"][-1], model
 
     attempts = {rate: attempt(rate) for rate in (1e-5, 0.1)}
     assert attempts[0.1][0] < 0.5 * attempts[1e-5][0]
     assert attempt(0.1)[0] == pytest.approx(attempts[0.1][0]), "it is reproducible"
 
-    export_model(attempts[0.1][1], str(tmp_path / "model"), FEATURES, Output())
+    export_model(attempts[0.1][1], str(tmp_path / "model"), FEATURES, OUTPUT)
     rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"a": 2.0}\n{"a": -2.0}\n')
-    labels = [
-        item.label for item in Predictor(tmp_path / "model").predict_files([rows])
-    ]
-    assert labels == ["1", "0"]
+    rows.write_text('{"fare": 2.0, "income": 0.0}\n{"fare": -2.0, "income": 0.0}\n')
+    predictor = Predictor(tmp_path / "model")
+    assert [item.label for item in predictor.predict_files([rows])] == ["1", "0"]
 
 
 def test_the_model_run_has_readable_json(tmp_path):
-    from pipeline.training.build import build_model, model_inputs
-    from pipeline.training.export import write_model_run
-    from pipeline.training.strategy.distribution import choose_distribution
+    import tensorflow as tf
 
-    model = build_model(
-        "pipeline.training.models.dense:build_model",
-        {},
-        model_inputs(FEATURES, Output()),
-        choose_distribution(settings()),
-    )
+    from pipeline.training.export import write_model_run
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))])
     write_model_run(model, {"loss": [math.nan, 0.5]}, str(tmp_path / "run"))
     assert json.loads((tmp_path / "run/history.json").read_text()) == {
         "loss": [None, 0.5]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -62,3 +64,19 @@ def test_where_it_was_found(given, what, where):
 def test_a_learning_rate_that_is_too_high():
     error = stopped(rate=1e6)
     assert "learning rate 1e+06" in str(error.where)
+
+
+def test_keras_gives_tensors_to_a_step_callback():
+    import tensorflow as tf
+
+    from pipeline.training.callbacks.non_finite_loss import StepCallback
+
+    class Logs(StepCallback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.loss = logs["loss"]
+
+    logs = Logs()
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((2, 1)), np.ones((2, 1)), callbacks=[logs], verbose=0)
+    assert tf.is_tensor(logs.loss)

@@ -43,11 +43,11 @@ class Work:
 
     @property
     def history(self) -> dict[str, list[float]]:
-        return json.loads((self.path / "out/model_run/history.json").read_text())
+        return json.loads((self.path / "out/run/history.json").read_text())
 
     @property
     def facts(self) -> dict[str, Any]:
-        return json.loads((self.path / "out/model_run/training.json").read_text())
+        return json.loads((self.path / "out/run/training.json").read_text())
 
     @property
     def weights(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class Work:
             if name.startswith("layers") and isinstance(item, h5py.Dataset):
                 found[name] = item[()].tolist()
 
-        with h5py.File(self.path / "out/model_run/model.weights.h5") as file:
+        with h5py.File(self.path / "out/run/model.weights.h5") as file:
             file.visititems(take)
         assert len(found) == 8, "two dense layers and a batch normalization"
         return found

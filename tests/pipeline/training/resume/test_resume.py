@@ -79,7 +79,7 @@ def test_replicas_resume_together(trainings, tmp_path, model):
         assert cut.history[name] == pytest.approx(whole.history[name], rel=1e-5), name
     # Each replica validates with its own moving averages, whose mean is saved.
     assert cut.history["val_loss"] == pytest.approx(whole.history["val_loss"], rel=1e-3)
-    assert (cut.path / "out/serving/saved_model.pb").is_file()
+    assert (cut.path / "out/model/saved_model.pb").is_file()
 
 
 def test_early_stopping_and_plateaus_are_restored(trainings, tmp_path):

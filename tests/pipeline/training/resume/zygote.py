@@ -20,11 +20,11 @@ prepare_environment()
 
 import tensorflow as tf  # noqa: E402
 
-from pipeline.config.train import Train  # noqa: E402
 from pipeline.training import checkpoint  # noqa: E402
 from pipeline.training import run_fn as training  # noqa: E402
 from sluice import interrupt  # noqa: E402
 from sluice.progress import PROGRESS_FILE  # noqa: E402
+from tests.kit.trainings import fn_args  # noqa: E402
 from tests.kit.transform_output import FEATURES, Output  # noqa: E402
 
 DONE, STOPPED = 0, 42
@@ -100,23 +100,8 @@ def train(job: dict[str, Any]) -> None:
     os.dup2(log, 2)
     interrupt.listen()
     config = {"batch_size": 8, "learning_rate": 0.01, **JOB.train}
-    training.run_fn(
-        SimpleNamespace(
-            custom_config={
-                "train": Train.model_validate(config).model_dump(),
-                "feature_set": FEATURES.model_dump(),
-                "model": f"__main__:{JOB.model}",
-                "model_params": {},
-                "own_preprocessing": False,
-            },
-            transform_graph_path="",
-            train_files=[f"{JOB.data}/train-*"],
-            eval_files=[f"{JOB.data}/eval-*"],
-            model_run_dir=f"{JOB.work}/out/model_run",
-            serving_model_dir=f"{JOB.work}/out/serving",
-            base_model=None,
-        )
-    )
+    model, output = f"__main__:{JOB.model}", f"{JOB.work}/out"
+    training.run_fn(fn_args(config, FEATURES, model, JOB.data, output))
 
 
 def main() -> None:
