@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -39,7 +39,6 @@ class Shard(Section):
 class Manifest(Section):
     """Contents of a directory."""
 
-    format: Literal[1] = 1
     data_set: str
     version: int
     """Of its records."""
@@ -112,10 +111,8 @@ def shuffled_positions(count: int, seed: int) -> np.ndarray:
 
 def divide(count: int, weights: Sequence[int]) -> list[range]:
     """Divides ``range(count)`` into consecutive ranges in proportion to the weights."""
-    total, ends, sum_ = sum(weights), [0], 0
-    for weight in weights:
-        sum_ += weight
-        ends.append(count * sum_ // total)
+    total = sum(weights)
+    ends = [count * below // total for below in accumulate(weights, initial=0)]
     return [range(start, end) for start, end in pairwise(ends)]
 
 
