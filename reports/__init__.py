@@ -1,1 +1,1 @@
-"""Drawings of pipelines' graphs: text, Mermaid and SVG."""
+"""Pages from the records of runs: reports, comparisons, trends and graphs."""

@@ -1,1 +1,1 @@
-"""Reads and repairs ML Metadata without TFX: status, lineage, the SQLite file."""
+"""Reads ML Metadata without TFX: artifacts, lineage, served models, its SQLite file."""

@@ -1,1 +1,1 @@
-"""What a user can do with a pipeline: typed requests and results, no terminal."""
+"""What several commands share: typed requests and results, no terminal."""

@@ -1,1 +1,1 @@
-"""Rehearsal of compiled pipelines on this machine, with an emulator of the cloud."""
+"""Rehearsal of compiled pipelines on this machine, with a folder for buckets."""

@@ -1,1 +1,1 @@
-"""Retention: garbage collection, and retiring models as baselines."""
+"""Retention: garbage collection of artifacts and runs, and of old checkpoints."""

@@ -1,1 +1,1 @@
-"""Record of a run: events, journal, and ``run.json`` as their fold."""
+"""Record of a run, ``run.json``: nodes, verdicts, pushes, what follows from them."""
