@@ -92,8 +92,7 @@ def reference_page() -> str:
         alone = {"properties": {key: value}, "required": schema["required"]}
         first, *below = _keys(alone, schema["$defs"])
         if below:
-            sections += ["", f"## {key}", "", first.removeprefix("- "), ""]
-            sections += [line.removeprefix("  ") for line in below]
+            sections += ["", f"## {key}", "", first, *below]
         else:
             plain.append(first)
     return "\n".join([_INTRO, *plain, *sections, ""])
