@@ -37,7 +37,8 @@ def lineage(name: str, reference: str) -> Result:
     """Trace an artifact or a pushed version to its data, schema, code and run.
 
     ARTIFACT is artifact:ID, an output such as Trainer.model (the newest one), or the
-    path or URI of an artifact or version. VERSION is v3, or 3.
+    path or URI of an artifact or version. VERSION is v3, or 3. The modules of each node
+    are in --json only.
     """
     config = load_config(name)
     traced = find_lineage(config, reference)
@@ -61,7 +62,7 @@ def _print_lineage(traced: Lineage) -> None:
         f"{use['node']}: {', '.join(map(_label, use['outputs'])) or 'no output'}"
         for use in traced["uses"]
     ]
-    for line in bounded(uses, _SHOWN_USES):
+    for line in bounded(uses, _SHOWN_USES) or ["nothing"]:
         say(console, line)
 
 
