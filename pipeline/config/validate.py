@@ -130,8 +130,8 @@ def _check_files(config: Config, problems: Problems) -> None:
     # gc deletes what else it finds there.
     if config.serving_dir and not is_remote(config.serving_dir):
         target = Path(config.serving_dir)
-        taken = target in (config.root, config.root / "workspace")
-        if taken or target.is_relative_to(config.data_dir):
+        folders = (config.data_dir, config.root / "workspace")
+        if target == config.root or any(map(target.is_relative_to, folders)):
             what = f"{target} holds other files: versions need a folder of their own"
             problems.add(("push", "serving_dir"), what)
 

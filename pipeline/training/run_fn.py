@@ -68,9 +68,16 @@ def wait_for_model(directory: str) -> None:
         time.sleep(1.0)
 
 
+def _note_slow_precision(train: Train) -> None:
+    if train.precision == "mixed_float16" and not tf.config.list_logical_devices("GPU"):
+        what = "train.precision mixed_float16 is many times slower without a GPU"
+        progress.note(what, event="slow_precision")
+
+
 def _train_and_export(fn_args: Any, train: Train, distribution: Distribution) -> None:
     if distribution.is_chief:
         progress.report(event="strategy", line=distribution.line)
+        _note_slow_precision(train)
     config, model_run_dir = fn_args.custom_config, fn_args.model_run_dir
     own_checkpoints = _own_checkpoints(fn_args)
     features = FeatureSet.model_validate(config["feature_set"])

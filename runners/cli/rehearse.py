@@ -6,7 +6,6 @@ import json
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -36,7 +35,7 @@ from runners.local.write_report import write_report
 from runners.operations.pipeline_request import validated, workspace_of
 from runners.operations.prepared_run import PreparedRun, lock_workspace
 from runners.operations.run import run
-from runners.rehearsal.replace_services import needs_other_machines, replace_services
+from runners.rehearsal.replace_services import replace_services, trained_here
 from runners.rehearsal.run_job import Rehearsal, run_job
 from sluice.errors import ExitCode, UsageError
 from sluice.machine_resources import usable_cores
@@ -120,14 +119,13 @@ def _verdicts(record: RunRecord) -> dict[str, bool]:
 def _run_locally(config: Config, workspace: Workspace, observer: Observer) -> RunRecord:
     """Runs a config on one machine, where nothing but the comparison sees it."""
     home = _home(workspace)
-    push = config.push.model_copy(update={"serving_dir": str(home / "serving")})
-    changed: dict[str, Any] = {"push": push}
-    if needs_other_machines(config.train.model_dump()):
-        changed["train"] = config.train.model_copy(update={"strategy": "one_device"})
+    push = config.push.model_copy(update={"serving_dir": None})
+    instead = trained_here(config.train.model_dump())
+    train = config.train.model_copy(update=instead)
     options = RunOptions(workers=usable_cores(), use_cache=False)
     with workspaces_in(str(home)):
         return run(
-            config.model_copy(update=changed),
+            config.model_copy(update={"push": push, "train": train}),
             options,
             command=typed_command(),
             observer=observer,

@@ -7,7 +7,7 @@ the run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.graph.arguments import LOCAL_BEAM_ARGS
@@ -51,7 +51,7 @@ def replace_services(job: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if with_accelerator:
         names = ", ".join(with_accelerator)
         notes.append(f"accelerators are not rehearsed: {names} takes what is here")
-    notes += _replace_strategy(job)
+    notes += _replace_training(job)
     inputs = tasks_of(spec).get(PUSHER, {}).get("inputs", {}).get("parameters", {})
     value = inputs.get("custom_config", {}).get("runtimeValue", {})
     given = json.loads(value.get("constant") or "{}") or {}  # TFX writes "null", too.
@@ -62,22 +62,26 @@ def replace_services(job: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return job, notes
 
 
-def needs_other_machines(train: dict[str, Any]) -> bool:
-    """Whether a training, by its section of the config, cannot run on one machine."""
-    return train["strategy"] in _OF_OTHER_MACHINES and not train["processes"]
+def trained_here(train: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the settings of a training that this machine needs instead, by key."""
+    instead = {}
+    if train["strategy"] in _OF_OTHER_MACHINES and not train["processes"]:
+        instead["strategy"] = "one_device"
+    if train["precision"] == "mixed_float16":  # Takes minutes per epoch on a CPU.
+        instead["precision"] = "float32"
+    return instead
 
 
-def _replace_strategy(job: dict[str, Any]) -> Iterator[str]:
-    """Lets the Trainer train on one device where its strategy needs other machines."""
+def _replace_training(job: dict[str, Any]) -> Iterator[str]:
+    """Lets the Trainer train as this machine can."""
     values = job["runtimeConfig"]["parameterValues"]
     declared = job["pipelineSpec"]["root"].get("inputDefinitions", {})
     default = declared.get("parameters", {}).get(TRAINER_CONFIG, {}).get("defaultValue")
     if text := values.get(TRAINER_CONFIG, default):
         config = json.loads(text)
-        if needs_other_machines(train := config["train"]):
-            yield (
-                f"train.strategy {train['strategy']} is not rehearsed: the Trainer "
-                "trains on one device, with the batch of one replica"
-            )
-            train["strategy"] = "one_device"
+        train = config["train"]
+        if instead := trained_here(train):
+            config["train"] = train | instead
             values[TRAINER_CONFIG] = json.dumps(config)
+        for key, value in instead.items():
+            yield f"train.{key} {train[key]} is not rehearsed: {value} takes its place"

@@ -101,9 +101,8 @@ def _watch(watching: Watching) -> dict[str, Any]:
 class LearningRateLog(tf.keras.callbacks.Callback):
     """Adds ``learning_rate``, that of the last step, to the metrics of each epoch."""
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        if logs is not None:
-            logs["learning_rate"] = float(self.model.optimizer.learning_rate.numpy())
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any]) -> None:
+        logs["learning_rate"] = float(self.model.optimizer.learning_rate.numpy())
 
 
 class CheckWatched(tf.keras.callbacks.Callback):
@@ -120,8 +119,7 @@ class CheckWatched(tf.keras.callbacks.Callback):
             if (watching := getattr(train, key))
         }
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        logs = logs or {}
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any]) -> None:
         for key, name in self._watched.items():
             if name not in logs:
                 raise NodeError(
@@ -134,7 +132,6 @@ class CheckWatched(tf.keras.callbacks.Callback):
 class ReduceOnPlateau(tf.keras.callbacks.ReduceLROnPlateau):
     """Keras' callback without its metric ``lr``: there is ``learning_rate``."""
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        logs = {} if logs is None else logs
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any]) -> None:
         super().on_epoch_end(epoch, logs)
         del logs["lr"]

@@ -83,7 +83,7 @@ RULES = "validate.rules=[{%s, action: fail}]"
         ),
         *(
             (f"push.serving_dir={given}", "versions need a folder of their own")
-            for given in (".", "workspace", "data/fares", "data/fares/serving")
+            for given in (".", "workspace/x", "data/fares", "data/fares/serving")
         ),
     ],
 )

@@ -193,12 +193,14 @@ def test_accept_by_name(ran, root, reviewed, sluice):
 
 
 def test_accept_all_skips_refused_changes(ran, reviewed, sluice):
-    code, out, _ = sluice("accept", "trips", "--all", "--json")
+    sensitive = ("--set", "sensitive=[name, user]")
+    code, out, _ = sluice("accept", "trips", "--all", "--json", *sensitive)
     assert code == 0
     refused = json.loads(out)["refused"]
     assert set(_ids(refused)) == {"tip.missing", "name.new_value"}
     assert "the feature is sensitive" in out
     assert "Grace" not in out + reviewed.read_text()
+    assert "u1" not in out + reviewed.read_text()
     assert [feature.name for feature in load(reviewed).feature][-1] == "user"
     assert "# { closed" in reviewed.read_text()
     document = json.loads(sluice("diff", "trips", "--json")[1])

@@ -9,9 +9,14 @@ from runners.rehearsal.replace_services import replace_services
 pytestmark = pytest.mark.unit
 
 
-def a_job(strategy="auto", processes=None, **container):
+def a_job(strategy="auto", processes=None, precision="float32", **container):
     """Returns a job with a Trainer, whose config is a parameter, and a Pusher."""
-    train = {"strategy": strategy, "processes": processes, "batch_per_replica": 8}
+    train = {
+        "strategy": strategy,
+        "processes": processes,
+        "precision": precision,
+        "batch_per_replica": 8,
+    }
     config = json.dumps({"train": train, "model": "cnn"})
     parameter = {"parameterType": "STRING", "defaultValue": config}
     pushes = {"runtimeValue": {"constant": '{"registry": {}, "labels": {"a": "b"}}'}}
@@ -42,6 +47,15 @@ def test_strategy_of_other_machines_becomes_one_device(strategy):
     config = json.loads(job["runtimeConfig"]["parameterValues"]["trainer_config"])
     assert config["train"]["strategy"] == "one_device"
     assert (config["train"]["batch_per_replica"], config["model"]) == (8, "cnn")
+
+
+def test_float16_becomes_float32():
+    """Found: on a CPU the training of digits took ten minutes."""
+    job, notes = replace_services(a_job("mirrored", precision="mixed_float16"))
+    assert any("train.precision mixed_float16 is not rehearsed" in x for x in notes)
+    config = json.loads(job["runtimeConfig"]["parameterValues"]["trainer_config"])
+    train = config["train"]
+    assert (train["strategy"], train["precision"]) == ("mirrored", "float32")
 
 
 @pytest.mark.parametrize(
