@@ -219,6 +219,14 @@ class Cloud(Section):
     push: CloudPush = CloudPush.model_construct()
     schedule: Schedule | None = None
 
+    @property
+    def selects_spans(self) -> bool:
+        """Whether the first node of a run selects the spans: for a schedule.
+
+        On Kubeflow Pipelines always, since nothing of ours starts its runs.
+        """
+        return self.engine == "kubeflow" or self.schedule is not None
+
     def of_node(self, node_id: str) -> NodeResources:
         """Returns the settings of a node, with those of ``default``."""
         default = self.nodes.get(DEFAULT, NodeResources())

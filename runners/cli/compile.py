@@ -11,6 +11,7 @@ import click
 from pipeline.config.config import Config
 from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, config_argument, verb
+from runners.cloud.check_cloud import cloud_of
 from runners.cloud.compile_spec import compile_checked
 from runners.operations.pipeline_request import validated
 from sluice.errors import UsageError
@@ -26,21 +27,17 @@ from sluice.storage.output_path import resolve_output_path, write_output
     required=True,
     help="Write the job to FILE: .json, or .yaml for the pipeline alone.",
 )
-@click.option(
-    "--scheduled",
-    is_flag=True,
-    help="For a schedule: the first node selects the spans, and stops the run where "
-    "there is nothing new.",
-)
-def compile_(config: Config, output: str, scheduled: bool) -> Result:
+def compile_(config: Config, output: str) -> Result:
     """Compile the pipeline NAME for Vertex AI or Kubeflow, as --profile says.
 
     Nothing is submitted or uploaded; the files that the job needs in the bucket are
-    listed.
+    listed. For Kubeflow, and where the config has cloud.schedule, the first node
+    selects the spans, and stops the run where there is nothing new.
     """
     file = resolve_output_path(output, Path.cwd(), "--output")
     if file.suffix not in (".json", ".yaml", ".yml"):
         raise UsageError(f"--output {output} does not end in .json, .yaml or .yml")
+    scheduled = cloud_of(config).selects_spans
     compiled = compile_checked(validated(config), scheduled=scheduled)
     for warning in compiled.warnings:
         echo_warning(warning)

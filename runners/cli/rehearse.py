@@ -141,13 +141,12 @@ def _rehearse(
         return address.replace("gs://", f"{workspace.root / REHEARSAL}/")
 
     cloud = cloud_of(in_cloud)
-    scheduled = cloud.schedule is not None
     data = Path(here(in_cloud.data.dir))
     data.parent.mkdir(parents=True, exist_ok=True)
     data.unlink(missing_ok=True)
     data.symlink_to(config.data_dir.resolve())
     observer.on_note("compiling the pipeline for its service")
-    compiled = compile_checked(in_cloud, scheduled=scheduled)
+    compiled = compile_checked(in_cloud, scheduled=cloud.selects_spans)
     for item in compiled.uploads:
         target = Path(here(item.uri))
         if not target.exists():
@@ -160,7 +159,7 @@ def _rehearse(
     here_too = in_cloud.model_copy(update={"data": read})
     prepared = PreparedRun(here_too, choose_spans(here_too), workspace, serving_dir)
     values = job["runtimeConfig"].setdefault("parameterValues", {})
-    if not scheduled:
+    if not cloud.selects_spans:
         # As `sluice submit` does.
         inputs_uri = here(cloud_locations(in_cloud).inputs_uri)
         values |= job_parameters(job, serving_dir, inputs_uri, prepared.choice)
