@@ -22,7 +22,7 @@ from pipeline.graph.node_registry import NODES, Node
 from sluice import code_fingerprint
 from sluice.errors import unknown_node
 from sluice.project import own_root
-from sluice.upstream import leading_to
+from sluice.upstream_nodes import leading_to
 
 if TYPE_CHECKING:
     from pipeline.config.validate import ValidConfig

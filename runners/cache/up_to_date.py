@@ -30,8 +30,9 @@ def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None
     engine has pushed to a bucket.
     """
     path = workspace.complete_file
-    # Custom nodes may read other data.
-    if not _is_complete(record) or inputs.config.get("nodes"):
+    # A custom node without inputs, such as a second ExampleGen, may read other data.
+    own_nodes = inputs.config.get("nodes", {}).values()
+    if not _is_complete(record) or not all(node.get("inputs") for node in own_nodes):
         return
     try:
         made = _made(workspace, record)

@@ -40,7 +40,7 @@ from runners.local.prepare import substitute_run_id
 from sluice.mlmd_items import plain_properties
 from sluice.node_kinds import kind_of
 from sluice.record.parts import Artifacts
-from sluice.upstream import leading_to
+from sluice.upstream_nodes import leading_to
 from sluice.workspace import Workspace
 
 _DATA_PROPERTIES = (

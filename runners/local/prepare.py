@@ -25,7 +25,7 @@ from sluice.node_kinds import kind_of
 from sluice.record.parts import FINISHED, NodeEnd, NodeRecord
 from sluice.record.run_record import NOT_ASKED_FOR, RunOptions
 from sluice.storage import atomic
-from sluice.upstream import leading_to
+from sluice.upstream_nodes import leading_to
 from sluice.workspace import Workspace
 
 

@@ -86,9 +86,9 @@ def test_drift_against_the_last_accepted_span(spans, sluice):
     baseline = baseline["baseline"]
     assert (baseline["name"], baseline["spans"]) == ("span 1", [1])
 
-    # Once, by hand, with a reason: as it is typed.
+    # Once, by hand, with a reason.
     settings = [part for item in (SPANS, limit) for part in ("--set", item)]
-    accept = ("--accept-data", f" {REASON} ")
+    accept = ("--accept-data", REASON)
     done = sluice(trips, *settings, "--to", "AcceptData", *accept)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)

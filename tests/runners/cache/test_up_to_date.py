@@ -53,6 +53,14 @@ def test_nothing_has_changed(workspace):
     assert last is not None and last.run_id == "20260101T000000Z-aaaa"
 
 
+@pytest.mark.parametrize("own", [{"examples": "TFRecordGen.examples"}, {}])
+def test_a_custom_node_without_inputs_may_read_other_data(workspace, own):
+    inputs = replace(INPUTS, config={"nodes": {"Count": {"inputs": own}}})
+    (record,) = [RunRecord.load(workspace.run_dir(x)) for x in workspace.run_ids()]
+    up_to_date.remember(workspace, record, inputs)
+    assert (up_to_date.still_stands(workspace, inputs) is not None) == bool(own)
+
+
 @pytest.mark.parametrize(
     "inputs",
     [
