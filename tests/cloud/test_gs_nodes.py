@@ -22,7 +22,7 @@ from sluice.record.parts import NodeEnd
 from sluice.record.verdict import Verdict
 from sluice.storage import digest
 
-pytestmark = pytest.mark.cloud
+pytestmark = [pytest.mark.cloud, pytest.mark.acceptance]
 
 EPOCHS = 4
 _stopped: list[int] = []
@@ -234,7 +234,6 @@ def test_digits(project, bucket, signals, tmp_path, monkeypatch, capfd):
     assert documents["mistakes"] and documents["model"][0]["signatures"]
 
 
-@pytest.mark.acceptance
 def test_taxi(project, bucket, signals):
     nodes = Nodes(project, bucket, "taxi", "train.epochs=2")
     _until_training(nodes)

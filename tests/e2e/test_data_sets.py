@@ -19,7 +19,7 @@ from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import locate
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
 
@@ -115,14 +115,12 @@ def accuracy(record: Any) -> float:
     return record.gates[-1]["rows"][0]["actual"]
 
 
-@pytest.mark.acceptance
 def test_mnist_reaches_its_floor(make, run):
     make("mnist")
 
     assert accuracy(run("mnist")) >= 0.97
 
 
-@pytest.mark.acceptance
 def test_cifar10(make, run):
     make("cifar10")
     brief = ["train.epochs=1", NO_FLOOR]

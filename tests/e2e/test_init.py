@@ -52,7 +52,12 @@ def customers(row, chance):
 @pytest.mark.parametrize(
     ("record", "files", "model"),
     [
-        (photos, {"train": 300, "validation": 90, "test": 90}, "cnn"),
+        pytest.param(
+            photos,
+            {"train": 300, "validation": 90, "test": 90},
+            "cnn",
+            marks=pytest.mark.acceptance,
+        ),
         (customers, {"part": 900}, "wide_deep"),
     ],
 )

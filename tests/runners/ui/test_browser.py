@@ -62,7 +62,7 @@ def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     workspace = ui[0]
     place = f"--workspace={workspace.root.parent}"
     # So many that the training has not ended when it is stopped.
-    options = ["--set=train.epochs=90", "--set=train.early_stopping=null"]
+    options = ["--set=train.epochs=60", "--set=train.early_stopping=null"]
     words = ["run", "digits", *options, place]
     command = subprocess.Popen(
         [Path(sys.executable).with_name("sluice"), *words],
@@ -75,7 +75,7 @@ def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     page.evaluate("window.isSameDocument = true")
     expect(page.locator("#connection")).to_have_text("live")
     trainer = page.get_by_role("row", name=re.compile("^Trainer"))
-    expect(trainer).to_contain_text(re.compile(r"epoch ([2-9]|\d\d)/90"))
+    expect(trainer).to_contain_text(re.compile(r"epoch ([2-9]|\d\d)/60"))
     points = page.locator(".chart-grid figure").first.locator("circle")
     expect(points.nth(points.count() + 1)).to_be_attached()
     expect(page.locator("pre[id]")).to_contain_text("one_device")
