@@ -206,7 +206,6 @@ class ModelStore(ABC):
             is full, or the root cannot be written. No new version is visible then.
           UsageError: the store belongs to another pipeline. Nothing has changed then.
         """
-        json.dumps(facts)  # Fails for other values before anything is written.
         with (
             self._os_errors_as("the model could not be pushed"),
             local_copy(str(saved_model_dir)) as local_dir,

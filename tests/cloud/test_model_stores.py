@@ -129,13 +129,6 @@ def test_source_that_is_no_model_leaves_nothing(store, tmp_path):
     assert not storage_for(store.uri).exists(store.uri)
 
 
-def test_facts_that_are_no_json_leave_nothing(store, make_saved_model):
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        store.publish(make_saved_model(), facts={"path": Path("x")})
-
-    assert not storage_for(store.uri).exists(store.uri)
-
-
 def test_lost_record_is_no_push_and_keeps_its_number(store, make_saved_model):
     source = make_saved_model()
     store.publish(source, facts={})
