@@ -94,4 +94,9 @@ def test_what_transform_or_the_model_cannot_take_is_refused(check, function, mes
     ids=lambda path: path.stem,
 )
 def test_bundled_configs_pass_on_a_tpu(check, config):
-    assert check("tpu", "train.precision=mixed_bfloat16", config=config).refused == []
+    overrides = (
+        "train.precision=mixed_bfloat16",
+        "train.batch_size=null",
+        "train.batch_per_replica=8",
+    )
+    assert check("tpu", *overrides, config=config).refused == []
