@@ -63,7 +63,7 @@ def _params(key, name, params):
         ),
         (_params("train.loss", "Huber", "delta: wide"), "wide"),
         ("train.metrics=[Hinge, AUCC]", "did you mean 'AUC'?"),
-        ("train.metrics=[F1Score]", "only length-1 arrays can be converted"),
+        ("train.metrics=[F1Score]", "arrays can be converted"),
         ("train.metrics=[MeanRelativeError]", "normalizer"),
         ("train.callbacks=[own_training_code:number]", "not a callable"),
         ("train.callbacks=[own_training_code:Missing]", "has no attribute 'Missing'"),
