@@ -9,7 +9,7 @@ import pytest
 
 from sluice.record.run_record import RunRecord
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 WARM = "train.warm_start=served"
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator
 
 from reports.run_page import write_report
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.acceptance]
 
 FEATURES, SLICES = 2_000, 5_000
 MAX_BYTES = 20_000_000
