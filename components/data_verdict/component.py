@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx import types
 from tfx.dsl.components.base import (
     base_component,
@@ -31,7 +31,7 @@ from tfx.utils import io_utils
 from components import artifacts
 from components.artifacts import Artifacts, publish_verdict
 from components.data_baselines import find_data_baseline, identify, read_entry
-from components.data_verdict.drift import Comparison, validate
+from components.data_verdict.drift import Comparison, validate_in
 from components.data_verdict.judge import Evidence, compare_all, judge
 from components.data_verdict.policy import Settings
 from components.data_verdict.schema_rows import Statistics
@@ -94,7 +94,7 @@ def _read(
             TRAINING_ENVIRONMENT in x.not_in_environment for x in schema.feature
         ):
             # ExampleValidator validates in no environment, so with all features.
-            anomalies[split] = _validate_in(TRAINING_ENVIRONMENT, found, schema)
+            anomalies[split] = validate_in(TRAINING_ENVIRONMENT, found, schema)
     quarantine = artifact_utils.get_single_uri(inputs["quarantine"])
     reports = {"overall": Report.load(quarantine)}
     if given := inputs.get("serving_quarantine"):
@@ -103,24 +103,13 @@ def _read(
         uri = artifact_utils.get_single_uri(given)
         if found := _parse(Statistics, split_statistics_path(uri, SERVING)):
             statistics[SERVING] = found
-            anomalies[SERVING] = _validate_in(SERVING_ENVIRONMENT, found, schema)
+            anomalies[SERVING] = validate_in(SERVING_ENVIRONMENT, found, schema)
     baseline = properties.get("baseline")
     if not baseline:  # Cloud engines run no custom drivers.
         own = identify(reports["overall"])
         baseline = find_data_baseline(properties["baseline_store"], own)
     entry, accepted = read_entry(baseline) if baseline else (None, {})
     return Evidence(schema, statistics, anomalies, reports, entry, accepted)
-
-
-def _validate_in(
-    environment: str, statistics: Statistics, schema: schema_pb2.Schema
-) -> anomalies_pb2.Anomalies:
-    """Returns TFDV's anomalies in an environment; the schema need not declare it."""
-    declared = schema_pb2.Schema()
-    declared.CopyFrom(schema)
-    if environment not in declared.default_environment:
-        declared.default_environment.append(environment)
-    return validate(statistics, declared, environment=environment)
 
 
 def _parse(message: Any, path: str) -> Any:

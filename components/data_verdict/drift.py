@@ -30,6 +30,7 @@ from components.data_verdict.schema_rows import (
     features_of,
     one_line,
 )
+from schemas.data_statistics import import_tfdv
 from schemas.loader import SERVING, TRAINING, live_features
 from sluice.record.verdict import Check
 
@@ -195,11 +196,23 @@ def _rows(
                 )
 
 
+def validate_in(
+    environment: str, statistics: Statistics, schema: schema_pb2.Schema
+) -> anomalies_pb2.Anomalies:
+    """Returns TFDV's anomalies in an environment; the schema need not declare it."""
+    declared = schema_pb2.Schema()
+    declared.CopyFrom(schema)
+    if environment not in declared.default_environment:
+        declared.default_environment.append(environment)
+    return validate(statistics, declared, environment=environment)
+
+
 def validate(statistics: Statistics, schema: schema_pb2.Schema, **options: Any) -> Any:
     """Returns TFDV's ``Anomalies``; options are those of TFDV's function.
 
     The only call into TFDV, whose import brings TensorFlow and takes seconds.
     """
+    import_tfdv()
     from tensorflow_data_validation.api import validation_api
 
     return validation_api.validate_statistics_internal(statistics, schema, **options)

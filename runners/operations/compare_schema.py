@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
+from components.data_verdict.drift import validate_in
 from components.data_verdict.schema_rows import schema_rows
 from pipeline.config.config import Config
 from pipeline.graph.node_registry import STATISTICS
@@ -20,7 +21,7 @@ from runners.operations.pipeline_request import (
     next_command,
     workspace_of,
 )
-from schemas.data_statistics import import_tfdv, read_statistics
+from schemas.data_statistics import read_statistics
 from schemas.edit_schema import ACCEPTABLE
 from schemas.loader import TRAINING
 from sluice.errors import UsageError
@@ -78,15 +79,10 @@ def compare_schema(schema: schema_pb2.Schema, config: Config) -> Compared:
       UsageError: no run of the pipeline has statistics.
     """
     run_id, statistics = _last_statistics(config)
-    declared = schema_pb2.Schema()
-    declared.CopyFrom(schema)
-    declared.default_environment.append(TRAINING)  # A schema need not declare it.
     found: dict[tuple[str, str], list[Check]] = {}
     for split, data in statistics.items():
         if number_of_examples(data):
-            anomalies = import_tfdv().validate_statistics(
-                data, declared, environment=TRAINING
-            )
+            anomalies = validate_in(TRAINING, data, schema)
             for row in schema_rows(split, anomalies, data, schema, config.sensitive):
                 key = row.feature or "data set", str(row.kind)
                 found.setdefault(key, []).append(row)
