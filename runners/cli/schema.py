@@ -72,7 +72,7 @@ def diff(config: Config) -> Result:
     """Show where data differs from the reviewed schema of the pipeline NAME.
 
     The data is described by the statistics of the last run. `sluice schema accept`
-    takes the first word of a line.
+    takes the name above a difference, such as payment_type.new_value.
     """
     compared = compare_schema(loader.load(config.schema_path), config)
     facts = {"changes": [change.to_dict() for change in compared.changes]}
@@ -134,7 +134,8 @@ def accept(config: Config, ids: tuple[str, ...], everything: bool) -> Result:
     if chosen and after == before:
         raise UsageError("TFDV proposes no other schema: edit it by hand", where=path)
     edited = edit_text(text, before, after, path)
-    write_output(path, edited, "schema")
+    if edited != text:
+        write_output(path, edited, "schema")
     changed = difflib.unified_diff(
         *(text.splitlines(), edited.splitlines()), str(path), str(path), lineterm=""
     )

@@ -203,6 +203,10 @@ def test_accept_all_skips_refused_changes(ran, reviewed, sluice):
     assert "u1" not in out + reviewed.read_text()
     assert [feature.name for feature in load(reviewed).feature][-1] == "user"
     assert "# { closed" in reviewed.read_text()
+    written_at_ns = reviewed.stat().st_mtime_ns
+    code, out, _ = sluice("accept", "trips", "--all", "--json", *sensitive)
+    assert code == 0 and json.loads(out)["accepted"] == []
+    assert reviewed.stat().st_mtime_ns == written_at_ns
     document = json.loads(sluice("diff", "trips", "--json")[1])
     assert set(_ids(document["changes"])) == set(_ids(refused))
 
