@@ -51,7 +51,7 @@ COMPARISON_NAMES = {
     "split_drift": "train against eval",
     "skew": "training-serving skew",
 }
-# What `sluice schema diff` shows, and `accept` can write into the schema.
+# Where the schema may be wrong instead of the data.
 SCHEMA_KINDS = (
     "new_value",
     "out_of_range",

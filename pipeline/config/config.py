@@ -35,8 +35,6 @@ from sluice.errors import ConfigError
 from sluice.storage.output_path import resolve_output_uri
 from sluice.storage.storage import is_remote
 
-CONFIG_VERSION = 1
-
 # The models that come with Sluice.
 BUNDLED_MODELS = {
     "dense": "pipeline.training.models.dense:build_model",

@@ -109,7 +109,6 @@ class Image(_Kind):
 FeatureSpec = Annotated[
     Numeric | Bucketized | Vocabulary | Hashed | Image, Field(discriminator="kind")
 ]
-FEATURE_KINDS = ("numeric", "bucketized", "vocabulary", "hashed", "image")
 
 
 class FeatureSet(Section):

@@ -15,15 +15,12 @@ import inspect
 import json
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
 from pipeline.config.config import Config
 from sluice.config_section import Section
-
-PAGE = Path(__file__).parents[2] / "docs" / "config.md"
 
 _Json = dict[str, Any]
 

@@ -12,17 +12,8 @@ import functools
 import io
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
-
-# Channels that each format decodes to. Exceptions: a BMP of 1, 4 or 16 bits per pixel
-# does not decode, a CMYK JPEG decodes to 3 only.
-CHANNELS: Mapping[str, tuple[int, ...]] = {
-    "png": (1, 3, 4),
-    "jpeg": (1, 3),
-    "bmp": (3, 4),
-    "gif": (3,),
-}
 
 _MAGIC = {
     b"\x89PNG\r\n\x1a\n": "png",

@@ -93,9 +93,8 @@ def log_images(training_input: TrainingInput, tensorboard_dir: str, count: int) 
 
 def _watch(watching: Watching) -> dict[str, Any]:
     mode, metric = watching.mode, watching.metric
-    if mode == "auto":
-        return {"monitor": metric, "mode": direction_of(metric) or "min"}
-    return {"monitor": metric, "mode": mode}
+    # ``Watching`` has refused a metric whose direction is not known.
+    return {"monitor": metric, "mode": direction_of(metric) if mode == "auto" else mode}
 
 
 class LearningRateLog(tf.keras.callbacks.Callback):
