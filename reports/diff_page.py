@@ -71,7 +71,7 @@ def _metrics(found: Comparison, all_metrics: bool) -> Table:
         key=lambda item: (item.slice != OVERALL, _ORDER.index(item.outcome)),
     )
     header: Header = ["slice", "metric", numbers("before"), numbers("after")]
-    header += [numbers("change", format=_signed), ""]
+    header += [numbers("change", format=formats.signed), ""]
     rows = [
         (
             *(item.slice, item.metric, item.before, item.after, item.delta),
@@ -80,10 +80,6 @@ def _metrics(found: Comparison, all_metrics: bool) -> Table:
         for item in shown
     ]
     return Table("metrics", "Metrics of the candidate", header, rows)
-
-
-def _signed(value: float | None) -> str:
-    return ("+" if value and value > 0 else "") + formats.number(value)
 
 
 def render_diff(found: Comparison) -> str:

@@ -72,6 +72,12 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def signed(value: Any) -> str:
+    """Returns a change as ``number`` does, with its sign."""
+    is_more = isinstance(value, int | float) and value > 0
+    return f"{'+' if is_more else ''}{number(value)}"
+
+
 def seconds(value: float | None, missing: str = MISSING) -> str:
     """Returns a duration: ``0.4 s``, ``2 min 05 s`` or ``3 h 07 min``."""
     if value is None:

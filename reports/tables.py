@@ -6,6 +6,7 @@ JavaScript it is a plain table with all rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,36 @@ class Mark:
 
     def __str__(self) -> str:
         return self.word
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A change of a metric in a column of numbers: signed, ``better`` or ``worse``.
+
+    Attributes:
+      value: new minus old; sorted by it.
+      better: the direction in which the metric improves; None if it is unknown.
+      is_noise: whether it may be chance; it is then neither better nor worse.
+    """
+
+    value: float
+    better: str | None = None
+    is_noise: bool = False
+
+    @property
+    def word(self) -> str:
+        """``better``, ``worse``, or empty where neither can be said."""
+        if not self.value or math.isnan(self.value) or not self.better or self.is_noise:
+            return ""
+        return "better" if (self.value > 0) == (self.better == "higher") else "worse"
+
+    @property
+    def tone(self) -> Tone:
+        tones: dict[str, Tone] = {"better": "good", "worse": "bad"}
+        return tones.get(self.word, "quiet")
+
+    def __str__(self) -> str:
+        return f"{formats.signed(self.value)} {self.word}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -70,7 +101,7 @@ class Table:
       id: of its element, unique on the page.
       caption: what it shows.
       header: its columns.
-      rows: cells: text, a number, None, a ``Mark``, or ``Markup``.
+      rows: cells: text, a number, None, a ``Mark``, a ``Delta``, or ``Markup``.
       limit: the rows shown before "show more".
     """
 

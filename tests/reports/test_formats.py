@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from reports import formats
+from reports.environment import environment
+from reports.tables import Delta, Table, numbers
 
 pytestmark = pytest.mark.unit
 
@@ -60,3 +62,22 @@ def test_progress_of_an_epoch_and_of_a_step():
 def test_shortened_text_is_marked():
     assert formats.shorten("x" * 11, 10) == "x" * 9 + "…"
     assert formats.shorten("x" * 10, 10) == "x" * 10
+
+
+@pytest.mark.parametrize(
+    ("change", "tone", "text"),
+    [
+        (Delta(0.0283, "higher"), "good", "+0.02830 better"),
+        (Delta(0.0283, "lower"), "bad", "+0.02830 worse"),
+        (Delta(-0.0283, "higher"), "bad", "-0.02830 worse"),
+        (Delta(-0.0283, "higher", is_noise=True), "quiet", "-0.02830"),
+        (Delta(67, None), "quiet", "+67"),
+        (Delta(0.0, "higher"), "quiet", "0"),
+        (Delta(float("nan"), "higher"), "quiet", "NaN"),
+    ],
+)
+def test_a_change_has_the_colour_and_the_word_of_its_direction(change, tone, text):
+    table = Table("t", "Changes", [numbers("Change")], [[change]])
+    ui: Any = environment().globals["ui"]
+    html = ui.table(table)
+    assert f'<td class="number {tone}" data-value="{change.value}">{text}</td>' in html
