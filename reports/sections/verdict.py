@@ -23,13 +23,13 @@ Step = tuple[str, str | None]
 def build(run: RunData) -> dict[str, Any]:
     """Returns what the template shows; every run has this section."""
     record = run.record
-    verdicts = [Verdict.from_dict(gate) for gate in record.gates]
-    tone, headline = _headline(record, verdicts)
+    verdicts = _verdicts(record)
+    tone, headline, causes = summarize(record)
     found = _changes(run)
     return {
         "tone": tone,
         "headline": headline,
-        "decisive": _decisive(record, verdicts),
+        "decisive": causes,
         "judged": [x for x in run.record.gate_rows("model") if x.compared is not None],
         "records": sum(x.get("records", 0) for x in run.documents("ingestion")),
         "duration_s": duration_s(record),
@@ -46,6 +46,16 @@ def build(run: RunData) -> dict[str, Any]:
             for line in (summarize_changes(found) if found else ())
         ],
     }
+
+
+def summarize(record: RunRecord) -> tuple[Tone, str, list[str]]:
+    """Returns how serious the outcome of a run is, a headline, and its causes."""
+    verdicts = _verdicts(record)
+    return *_headline(record, verdicts), _decisive(record, verdicts)
+
+
+def _verdicts(record: RunRecord) -> list[Verdict]:
+    return [Verdict.from_dict(gate) for gate in record.gates]
 
 
 def _changes(run: RunData) -> Comparison | None:
