@@ -16,6 +16,7 @@ from typing import Any
 from reports import formats
 from sluice import progress
 from sluice.errors import WorkspaceError
+from sluice.log_lines import without_library_lines
 from sluice.record.run_record import RunRecord
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote
@@ -132,15 +133,23 @@ class RunData:
         return None
 
     def log_tail(self, name: str) -> str:
-        """Returns the last lines of the log of a node, or of ``start``; or ''."""
+        """Returns the last lines of the log of a node, or of ``start``; or ''.
+
+        What libraries warn of is left out.
+        """
+        lines = without_library_lines(self.log_end(name)).splitlines()
+        return "\n".join(lines[-_TAIL_LINES:])
+
+    def log_end(self, name: str, max_bytes: int = _TAIL_BYTES) -> str:
+        """Returns the end of the log of a node, or of ``start``; or ''."""
         try:
             with open(self.run_dir / "logs" / f"{name}.log", "rb") as file:
                 length = file.seek(0, 2)
-                file.seek(max(0, length - _TAIL_BYTES))
+                file.seek(max(0, length - max_bytes))
                 text = file.read().decode(errors="replace")
         except (OSError, ValueError):  # ValueError: a name with a null character.
             return ""
-        return formats.log_text("\n".join(text.splitlines()[-_TAIL_LINES:]))
+        return formats.log_text(text)
 
 
 @contextmanager

@@ -332,13 +332,15 @@ def test_a_damaged_run_before_does_not_hide_the_verdict(run_with):
 def test_the_log_of_the_failed_node_is_open(run_with):
     run = run_with(status="failed", error=ErrorRecord("Trainer", "failed", None))
     (run.run_dir / "logs").mkdir()
-    lines = "\n".join(f"<b>line {i}</b>" for i in range(5000))
+    lines = "\n".join(f"<b>line {i}</b>\nWARNING:absl:a" for i in range(5000))
     (run.run_dir / "logs" / "Trainer.log").write_text(lines)
     (run.run_dir / "logs" / "start.log").write_text("of start")
     html = render_run(run)
     assert "<details open><summary>Trainer</summary>" in html
     assert "<details><summary>start</summary>" in html
     assert "&lt;b&gt;line 4999&lt;/b&gt;" in html and "line 4000&" not in html
+    # Thirty lines, without those of libraries.
+    assert "line 4970&" in html and "WARNING:absl" not in html
 
 
 def test_the_page_loads_nothing_and_allows_only_its_own_script_and_style(run_with):
