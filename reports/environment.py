@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports import formats
+from reports.charts.lines import SHAPES
 from reports.feature_statistics import kind_of
 from reports.tables import Column, Mark, Table, numbers
 from sluice.record.states import NODE_STATES, NODE_TONES, RUN_TONES
@@ -45,6 +46,7 @@ def environment() -> Environment:
         "MISSING": formats.MISSING,
         "NODE_STATES": NODE_STATES,
         "NODE_TONES": NODE_TONES,
+        "POINT_SHAPES": SHAPES,
         "RUN_TONES": RUN_TONES,
         "Table": Table,
         "numbers": numbers,

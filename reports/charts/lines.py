@@ -20,15 +20,39 @@ from reports.charts.svg import (
     key,
     left_margin,
     make_scale,
+    number,
     path,
     tag,
 )
+from sluice.record.states import Tone
 
 _HEIGHT = 198.0
 _TOP = 22.0
 # With more points than these, only the line is drawn.
 _MAX_MARKERS = 30
 _Run = list[tuple[float, float]]
+# Shapes around the origin; a state has one of its own, so that colour is not needed.
+SHAPES = {
+    "good": "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
+    "bad": "M-3.5-3.5l7 7m0-7l-7 7",
+    "warn": "M0-4.5l4.5 8h-9z",
+    "active": "M-3-3h6v6h-6z",
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """The state that a point of a line stands for, and where it is explained.
+
+    Attributes:
+      label: what it is, such as a run and its verdict.
+      tone: of its state: the colour and the shape.
+      href: the address of its page; None without one.
+    """
+
+    label: str
+    tone: Tone
+    href: str | None = None
 
 
 @dataclass(frozen=True)
@@ -39,8 +63,9 @@ class Series:
       name: its label.
       x: of each point, ascending.
       y: of each point; None and what is not finite interrupts the line.
-      style: which of the five dashes and colours, from 0.
+      style: which of the six dashes and colours, from 0.
       counts: how many values each point stands for: its area is in proportion.
+      points: the state of each point.
     """
 
     name: str
@@ -48,6 +73,7 @@ class Series:
     y: Sequence[float | str | None]
     style: int = 0
     counts: Sequence[int] = ()
+    points: Sequence[Point] = ()
 
 
 def line_chart(
@@ -58,6 +84,7 @@ def line_chart(
     *,
     mark: tuple[float, str] | None = None,
     diagonal: bool = False,
+    has_key: bool = True,
 ) -> Markup:
     """Returns a line chart.
 
@@ -68,8 +95,10 @@ def line_chart(
       y_axis: the vertical axis.
       mark: a place on the horizontal axis, with its label.
       diagonal: whether to draw the line from the lower left to the upper right.
+      has_key: whether the names of the series are drawn above it.
     """
-    names, top = key([(item.name, item.style) for item in series], is_filled=False)
+    named = [(item.name, item.style) for item in series] if has_key else []
+    names, top = key(named, is_filled=False)
     height = _HEIGHT + top
     values = (value for item in series for value in item.y)
     y = make_scale(y_axis, values, height - BOTTOM, top + _TOP)
@@ -82,9 +111,14 @@ def line_chart(
     if mark and is_finite(mark[0]):
         parts.append(_mark(*mark, x, y))
     runs = [_runs(item, is_log=y.log) for item in series]
-    parts += [_line(*pair, x, y) for pair in zip(series, runs, strict=True)]
+    has_states = any(item.points for item in series)
+    for item, found in zip(series, runs, strict=True):
+        parts.append(_line(item, found, x, y, is_marked=not has_states))
+    parts += [_states(item, x, y) for item in series if item.points]
     summary = "; ".join(_summary(*pair) for pair in zip(series, runs, strict=True))
-    return image(WIDTH, height, title, summary or "no data", *parts)
+    # What is inside an image cannot be followed.
+    role = "group" if has_states else "img"
+    return image(WIDTH, height, title, summary or "no data", *parts, role=role)
 
 
 def _runs(series: Series, *, is_log: bool) -> list[_Run]:
@@ -98,11 +132,13 @@ def _runs(series: Series, *, is_log: bool) -> list[_Run]:
     return [run for run in runs if run]
 
 
-def _line(series: Series, runs: list[_Run], x: Scale, y: Scale) -> Markup:
+def _line(
+    series: Series, runs: list[_Run], x: Scale, y: Scale, *, is_marked: bool
+) -> Markup:
     drawn = [[(x.at(a), y.at(b)) for a, b in run] for run in runs if len(run) > 1]
     counts = dict(zip(series.x, series.counts, strict=False))
     most = max(series.counts, default=1) or 1
-    is_marked = sum(map(len, runs)) <= _MAX_MARKERS
+    is_marked = is_marked and sum(map(len, runs)) <= _MAX_MARKERS
     points = [
         tag(
             "circle",
@@ -117,6 +153,27 @@ def _line(series: Series, runs: list[_Run], x: Scale, y: Scale) -> Markup:
     ]
     line = tag("path", class_="line", d="".join(map(path, drawn))) if drawn else None
     return tag("g", line, *points, class_=f"s{series.style}")
+
+
+def _states(series: Series, x: Scale, y: Scale) -> Markup:
+    """Returns a shape for each point; of many, only those that are not good."""
+    is_marked = len(series.points) <= _MAX_MARKERS
+    found = []
+    for at, value, point in zip(series.x, series.y, series.points, strict=True):
+        if is_finite(value) and (is_marked or point.tone != "good"):
+            place = f"translate({number(x.at(at))} {number(y.at(float(value or 0)))})"
+            text = f"{point.label}: {formats.number(value)}"
+            shape = tag(
+                "path",
+                tag("title", text),
+                class_=f"point {point.tone}",
+                d=SHAPES.get(point.tone, SHAPES["active"]),
+                transform=place,
+            )
+            # The table of runs has the same links for the keyboard.
+            link = {"href": point.href, "tabindex": -1, "aria_label": text}
+            found.append(tag("a", shape, **link) if point.href else shape)
+    return tag("g", *found)
 
 
 def _value(series: Series, x: float, y: float, count: int | None) -> str:

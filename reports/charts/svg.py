@@ -58,7 +58,12 @@ def tag(name: str, *children: str | float | None, **attributes: object) -> Marku
 
 
 def image(
-    width: float, height: float, title: str, description: str, *children: Markup
+    width: float,
+    height: float,
+    title: str,
+    description: str,
+    *children: Markup,
+    role: str = "img",
 ) -> Markup:
     """Returns an ``<svg>`` that a screen reader announces as one image.
 
@@ -72,7 +77,7 @@ def image(
         viewBox=f"0 0 {number(width)} {number(height)}",
         width=width,
         height=height,
-        role="img",
+        role=role,
         aria_label=formats.shorten(title, 200),
     )
 

@@ -85,6 +85,38 @@ def curves(artifact: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     ]
 
 
+def overlaid(
+    trainings: Mapping[str, Mapping[str, Any]],
+    styles: Sequence[int],
+    *,
+    has_key: bool = True,
+) -> list[tuple[str, Markup]]:
+    """Returns title and chart of each metric by epoch, with a line per training.
+
+    Args:
+      trainings: documents ``epochs`` by the name of their line.
+      styles: of the lines.
+      has_key: whether the charts name the lines.
+    """
+    names = {name for item in trainings.values() for name in item["metrics"]}
+    drawn = []
+    for name in sorted(names - {*_RATES}, key=_losses_first):
+        lines = [
+            Series(label, item["epochs"], item["metrics"][name], style)
+            for (label, item), style in zip(trainings.items(), styles, strict=True)
+            if name in item["metrics"]
+        ]
+        of = f"{name.removeprefix(_EVAL)} of {'eval' if _EVAL in name else 'train'}"
+        axes = Axis("epoch", whole=True), Axis(log="loss" in name and _is_wide(lines))
+        chart = line_chart(f"{of} by epoch", lines, *axes, has_key=has_key)
+        drawn.append((of, chart))
+    return drawn
+
+
+def _losses_first(name: str) -> tuple[bool, str, bool]:
+    return "loss" not in name, name.removeprefix(_EVAL), _EVAL not in name
+
+
 def _by_epoch(
     epochs: Sequence[int], speed: Mapping[int, Mapping[str, Any]], key: str
 ) -> list[Any]:

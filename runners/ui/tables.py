@@ -68,9 +68,9 @@ def _remark(record: RunRecord) -> str:
 
 def run_index(runs: Sequence[FoundRun]) -> dict[str, Any]:
     """Returns table and trends of a pipeline's runs, as on the page of all runs."""
-    links = {item.record.run_id: _run_link(item) for item in runs}
+    urls = {item.record.run_id: run_url(item) for item in runs}
     data = [RunData(item.run_dir, item.record) for item in runs]
-    return make_index(data, lambda run: links[run.record.run_id])
+    return make_index(data, lambda run: urls[run.record.run_id])
 
 
 def version_table(listed: Sequence[ListedModel], runs: Sequence[FoundRun]) -> Table:

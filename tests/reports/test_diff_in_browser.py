@@ -1,10 +1,12 @@
-"""The page of two runs compared, in a real browser."""
+"""The pages of two runs compared, and of all runs, in a real browser."""
 
 import pytest
 
 from reports.compare import compare
 from reports.diff_page import diff_markdown, render_diff
-from reports.read_run import read_run
+from reports.index_page import render_index
+from reports.read_run import RunData, read_run
+from sluice.record.run_record import RunRecord
 from tests.reports import test_hostile_record as hostile
 
 pytestmark = pytest.mark.browser
@@ -53,3 +55,23 @@ def test_hostile_values(draw, report_pages, change):
         assert "compared with" in opened.title()
         assert opened.locator("script").count() == 1
         report_pages.check_widths(opened)
+
+
+def test_boxes_choose_the_losses_that_are_drawn(write_run, tmp_path, report_pages):
+    folders = [
+        write_run(tmp_path / "a"),
+        write_run(tmp_path / "b", change=_other_values),
+    ]
+    runs = [RunData(folder, RunRecord.load(folder)) for folder in folders]
+    runs[1].record.run_id = "other"
+    page = tmp_path / "index.html"
+    page.write_text(render_index("taxi", runs))
+    with report_pages.open(page, java_script_enabled=False) as opened:
+        line = opened.locator(".overlay .chart .s1")
+        assert line.is_visible()
+        opened.locator(".overlay input").nth(1).uncheck()
+        assert not line.is_visible()
+        assert opened.locator(".overlay .chart .s0").is_visible()
+        report_pages.check_widths(opened)
+    with report_pages.open(page) as opened:
+        report_pages.check_accessibility(opened)

@@ -8,6 +8,8 @@ from reports.index_page import MAX_RUNS, make_index, render_index
 from reports.read_run import RunData
 from sluice.record.run_record import RunRecord
 from tests.kit import protos
+from tests.kit.read_page import Page
+from tests.kit.runs import a_check, a_gate
 
 pytestmark = pytest.mark.unit
 
@@ -52,14 +54,53 @@ def test_the_drift_of_a_run_is_its_largest_also_of_one_that_a_gate_stopped(run_w
     new = run_with(distances(0.06), run_id="b")
     page = render_index("digits", [run_with(run_id="c"), new, old])
     assert "Drift: distance relative to its limit" in page
-    assert "0.2000 at 1" in page and "1.200 at 2" in page
+    assert "a, pushed: 0.2000<" in page and "b, pushed: 1.200<" in page
 
 
 def test_a_run_is_at_the_same_place_in_each_chart(run_with):
     first, second = (run_with(metrics(x), run_id=str(x)) for x in (0.8, 0.9))
-    index = make_index([run_with(run_id="blocked"), second, first], lambda run: "")
+    index = make_index([run_with(run_id="blocked"), second, first], lambda run: None)
     auc = dict(index["charts"])["auc"]
     assert re.findall(r">(\d)</text>", auc) == ["1", "2", "3"]
+
+
+def test_a_point_has_shape_and_colour_of_the_verdict_and_leads_to_the_report(run_with):
+    gates = [a_gate("model", a_check("auc", limit=0.85))]
+    bad = {"status": "blocked", "gates": gates, "pushes": [], "run_id": "b"}
+    runs = [
+        run_with(metrics(0.8), **bad),
+        run_with(metrics(0.9), run_id="a", gates=gates),
+    ]
+    for run in runs:
+        (run.run_dir / "report.html").touch()
+    page = Page(render_index("digits", runs))
+    classes = [x.get("class") or "" for _, x in page.elements]
+    points = [name for name in classes if name.startswith("point ")]
+    links = [x for tag, x in page.elements if tag == "a" and x.get("tabindex")]
+    assert points[:2] == ["point good", "point bad"]
+    assert [(x["href"], x["aria-label"]) for x in links[:2]] == [
+        ("runs/a/report.html", "a, pushed: 0.9000"),
+        ("runs/b/report.html", "b, blocked: 0.8000"),
+    ]
+    assert "limit ≥ 0.85" in render_index("digits", runs)
+
+
+def epochs(*losses):
+    numbers = [*range(1, len(losses) + 1)]
+    return {"epochs": {"epochs": numbers, "metrics": {"val_loss": losses}}}
+
+
+def test_losses_of_the_newest_six_trainings_are_in_one_chart(run_with):
+    """A run that took the training of another from the cache has no line of its own."""
+    runs = [run_with(epochs(1.0, 0.1 * i), run_id=f"r{i}") for i in range(1, 9)]
+    again = run_with(epochs(1.0, 0.8), run_id="r9")
+    losses = make_index([again, *runs[::-1]], lambda run: None)["losses"]
+    assert losses["runs"] == ["r9", "r7", "r6", "r5", "r4", "r3"]
+    assert "r9: from 1 to 0.8000" in losses["chart"] and "r2:" not in losses["chart"]
+    page = Page(render_index("digits", [again, *runs[::-1]]))
+    boxes = [x for tag, x in page.elements if x.get("type") == "checkbox"]
+    assert [box["value"] for box in boxes] == [*"012345"]
+    assert make_index([again, runs[7]], lambda run: None)["losses"] is None
 
 
 def test_only_the_newest_runs_are_read(tmp_path):
