@@ -104,8 +104,10 @@ class Predictor:
 
         Raises:
           UsageError, DataError: as ``read_rows``; or the model rejects a row, such as
-            an image that does not decode. Rows before it have been predicted.
-          ServingError: the model fails for another reason.
+            an image that does not decode, or predicts NaN, which is not JSON. Rows
+            before it have been predicted.
+          ServingError: the model fails for another reason, such as one that returns
+            fewer predictions than rows.
         """
         rows = read_rows(paths, self.features, max_row_bytes)
         for batch in _batches(islice(rows, limit)):
@@ -140,6 +142,8 @@ class Predictor:
             raise
         except tf.errors.OpError as error:
             raise self._failure(_reason(error)) from error
+        if not tf.reduce_all(tf.math.is_finite(outputs["probabilities"])):
+            raise ValueError("its prediction is not a finite number")
         labels = outputs["label"].numpy().ravel().tolist()
         probabilities = outputs["probabilities"].numpy().tolist()
         if not len(labels) == len(probabilities) == len(batch):

@@ -202,6 +202,22 @@ def test_model_that_fails_for_its_own_reasons(tf, tmp_path, answers, words):
         list(Predictor(tmp_path / "m").predict_files([tmp_path / "records"]))
 
 
+def test_a_row_whose_prediction_is_not_a_number_is_named(tf, tmp_path):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
+    def serve(x):
+        return {"label": tf.as_string(x), "probabilities": tf.sqrt(x)[:, None]}
+
+    signatures = {"serving_default": serve, "predict_values": serve}
+    tf.saved_model.save(tf.Module(), str(tmp_path / "m"), signatures=signatures)
+    path = write_lines(tmp_path / "in.jsonl", {"x": 4}, {"x": -1}, {"x": 9})
+    found = Predictor(tmp_path / "m").predict_files([path])
+
+    assert next(found).probabilities == [2.0]
+    with pytest.raises(DataError, match="prediction is not a finite") as caught:
+        next(found)
+    assert caught.value.where == f"{path}, line 2"
+
+
 def test_vectors_of_fixed_and_of_any_length(tf, tmp_path):
     @tf.function(
         input_signature=[

@@ -43,15 +43,18 @@ def test_a_pipe_gets_a_line_per_node_and_few_epochs():
     with view:
         record.nodes[0].state = "running"
         view.on_node(record, record.nodes[0])
-        for epoch in range(1, 6):
+        for epoch in range(1, 5):  # It stops early.
             view.on_progress("Trainer", {**EPOCH, "epoch": epoch})
         record.nodes[0].state, record.nodes[0].duration_s = "ran", 2.0
         view.on_node(record, record.nodes[0])
+        record.nodes[1].state, record.nodes[1].duration_s = "ran", 1.0
+        view.on_node(record, record.nodes[1])
     lines = text.getvalue().splitlines()
     assert [line.split()[:3] for line in lines] == [
         ["Trainer", "epoch", "1/5"],
-        ["Trainer", "epoch", "5/5"],
+        ["Trainer", "epoch", "4/5"],
         ["Trainer", "done", "2.0"],
+        ["Pusher", "done", "1.0"],
     ]
 
 
