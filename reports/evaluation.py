@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 OVERALL = "overall"
+EXAMPLES = "example_count"
 PER_CLASS = "examples_per_class"
+HISTOGRAM = "prediction_histogram"
+MATRIX = "multi_class_confusion_matrix_at_thresholds"
 
 
 class Metric(NamedTuple):
@@ -19,7 +25,7 @@ class Metric(NamedTuple):
       model: ``candidate``, ``baseline``, or the model's name in another pipeline.
       name: on the page, such as ``precision (class_id 3)``.
       value: its number; None for anything else.
-      bounds: of the confidence interval, if there is one.
+      bounds: of TFMA's confidence interval, if there is a finite one.
       array: the values of an array.
       text: what there is in place of a number, such as an error.
     """
@@ -51,6 +57,7 @@ def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
             if interval:
                 low, high = interval["lower_bound"], interval["upper_bound"]
                 bounds = _bound(low), _bound(high)
+                bounds = bounds if all(map(math.isfinite, bounds)) else None
             array = value.get("array_value", {})
             values = next((v for k, v in array.items() if k.endswith("_values")), ())
             numbers = [] if "bytes_values" in array else [float(x) for x in values]
@@ -74,6 +81,52 @@ def read_plots(
     for item in document["plots"]:
         for found in item.get("plot_keys_and_values", ()):
             yield found["key"].get("model_name") or "candidate", found.get("value", {})
+
+
+def confusion_matrices(
+    document: Mapping[str, Any], classes: int
+) -> dict[str, np.ndarray]:
+    """Returns all examples by true and predicted class, by model, the candidate first.
+
+    Of two classes, the second is predicted from a probability of 0.5 on.
+    """
+    found = {
+        model: _from_plot(tables[MATRIX], classes)
+        for model, tables in read_plots(document)
+        if MATRIX in tables
+    }
+    if not found and classes == 2:
+        found = {
+            item.model: _at_half(item.array)
+            for item in read_metrics(document)
+            if item.name == HISTOGRAM and item.slice == OVERALL
+        }
+    return dict(sorted(found.items(), reverse=True))
+
+
+def _at_half(histogram: list[float]) -> np.ndarray:
+    counts = np.array(histogram, float).reshape(2, 2, -1)
+    return np.asarray(counts.sum(axis=2))
+
+
+def _from_plot(found: Mapping[str, Any], size: int) -> np.ndarray:
+    """Returns examples by actual and predicted class, at the lowest threshold."""
+    # Without a threshold there is one matrix, of the most probable class.
+    matrices = found.get("matrices") or [{}]
+    lowest: Any = min(matrices, key=lambda item: float(item.get("threshold", 0)))
+    entries = [
+        (
+            int(x.get("actual_class_id", 0)),
+            int(x.get("predicted_class_id", 0)),
+            float(x.get("num_weighted_examples", 0)),
+        )
+        for x in lowest.get("entries", ())
+    ]
+    size = max([size, *(1 + max(pair) for *pair, _ in entries)])
+    confusion = np.zeros((size, size))
+    for actual, predicted, count in entries:
+        confusion[actual, predicted] = count
+    return confusion
 
 
 def slice_name(key: Mapping[str, Any]) -> str:

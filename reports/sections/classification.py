@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from reports import formats
-from reports.evaluation import read_plots
+from reports.evaluation import confusion_matrices
 from reports.sections import curves
 from reports.tables import Header, Table, decimals, numbers
 
-HISTOGRAM = "prediction_histogram"
-MATRIX = "multi_class_confusion_matrix_at_thresholds"
 MAX_MATRIX = 20
 _MAX_PAIRS = 200
 
@@ -33,12 +31,7 @@ def build(
     is_binary = len(classes) == 2
     binary = histograms if is_binary else {}
     counts = {model: curves.from_histogram(x) for model, x in binary.items()}
-    confusions = {
-        model: _from_plot(tables[MATRIX], len(classes))
-        for model, tables in reversed([*read_plots(evaluation)])
-        if MATRIX in tables
-    }
-    confusions = confusions or {model: _at_half(x) for model, x in counts.items()}
+    confusions = confusion_matrices(evaluation, len(classes))
     charts = curves.curves(counts) + curves.calibration(histograms, is_binary)
     confusion = confusions.get("candidate")
     if confusion is None and not charts:
@@ -59,31 +52,6 @@ def build(
         else:
             view["pairs"] = _pairs(confusion, names)
     return view
-
-
-def _from_plot(found: Mapping[str, Any], size: int) -> np.ndarray:
-    """Returns examples by actual and predicted class, at the lowest threshold."""
-    # Without a threshold there is one matrix, of the most probable class.
-    matrices = found.get("matrices") or [{}]
-    lowest: Any = min(matrices, key=lambda item: float(item.get("threshold", 0)))
-    entries = [
-        (
-            int(x.get("actual_class_id", 0)),
-            int(x.get("predicted_class_id", 0)),
-            float(x.get("num_weighted_examples", 0)),
-        )
-        for x in lowest.get("entries", ())
-    ]
-    size = max([size, *(1 + max(pair) for *pair, _ in entries)])
-    confusion = np.zeros((size, size))
-    for actual, predicted, count in entries:
-        confusion[actual, predicted] = count
-    return confusion
-
-
-def _at_half(counts: curves.Counts) -> np.ndarray:
-    i = len(counts.thresholds) // 2
-    return np.array([[counts.tn[i], counts.fp[i]], [counts.fn[i], counts.tp[i]]], float)
 
 
 def _pairs(confusion: np.ndarray, names: Sequence[str]) -> Table:

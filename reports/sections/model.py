@@ -8,14 +8,20 @@ from typing import Any
 
 from reports import formats
 from reports.charts.svg import is_finite
-from reports.evaluation import OVERALL, PER_CLASS, Metric, read_metrics
+from reports.evaluation import (
+    EXAMPLES,
+    HISTOGRAM,
+    OVERALL,
+    PER_CLASS,
+    Metric,
+    read_metrics,
+)
 from reports.read_run import RunData
 from reports.run_table import Better, better, is_measured
 from reports.sections import classification
 from reports.tables import Column, Header, Mark, Table, decimals, numbers
 from sluice.record.verdict import Check
 
-EXAMPLES = "example_count"
 _MAX_METRICS = 12
 _MAX_FEATURES = 20
 
@@ -125,7 +131,7 @@ def _read(
     for item in read_metrics(document):
         found = slices.setdefault(item.slice, Slice())
         values = found.models.setdefault(item.model, {})
-        if item.name == classification.HISTOGRAM:
+        if item.name == HISTOGRAM:
             histograms[item.model] = item.array
         elif item.name != PER_CLASS:
             values[item.name] = item
@@ -136,9 +142,7 @@ def _read(
 
 def _interval(metric: Metric | None) -> str | None:
     bounds = metric.bounds if metric else None
-    if not bounds or not all(map(is_finite, bounds)):
-        return None
-    return " to ".join(map(formats.number, bounds))
+    return bounds and " to ".join(map(formats.number, bounds))
 
 
 def _overall(index: int, overall: Slice, checks: Sequence[Check], split: str) -> Table:

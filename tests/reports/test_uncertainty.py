@@ -1,0 +1,94 @@
+"""How sure a metric is: intervals of shares, and TFMA's own."""
+
+import pytest
+
+from reports.uncertainty import Estimate, estimates, wilson
+from tests.kit import protos
+
+pytestmark = pytest.mark.unit
+
+CONFIG = {
+    "evaluate": {
+        "metrics": [
+            {"class": "SparseCategoricalAccuracy", "name": "right"},
+            {"class": "AUC", "name": "precision_recall"},
+        ]
+    }
+}
+
+
+# R. G. Newcombe, Two-sided confidence intervals for the single proportion, Statistics
+# in Medicine 17 (1998), table I, method 3.
+@pytest.mark.parametrize(
+    ("successes", "total", "expected"),
+    [
+        (81, 263, (0.2553, 0.3662)),
+        (15, 148, (0.0624, 0.1605)),
+        (0, 20, (0.0, 0.1611)),
+        (1, 29, (0.0061, 0.1718)),
+    ],
+)
+def test_wilsons_interval_is_the_published_one(successes, total, expected):
+    assert wilson(successes, total) == pytest.approx(expected, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("right", "total", "text"),
+    [
+        (288, 300, "0.960 (0.931 to 0.977), 12 errors of 300"),
+        (13, 13, "1.000 (0.772 to 1.000), 0 errors of 13"),
+        (90_000, 100_000, "0.9000 (0.8981 to 0.9018), 10,000 errors of 100,000"),
+        (1, 2, "0.500 (0.095 to 0.905), 1 error of 2"),
+    ],
+)
+def test_an_estimate_has_the_digits_that_its_interval_leaves(right, total, text):
+    interval = wilson(right, total)
+    assert str(Estimate(right / total, *interval, total - right, total)) == text
+    assert str(Estimate(1234.5, 1200.0, 1270.0)) == "1,234 (1,200 to 1,270)"
+
+
+def _found(metrics, config=CONFIG, **where):
+    overall = protos.slice_metrics({"examples_per_class": [60, 40]})
+    part = protos.slice_metrics(metrics, **where)
+    slices = [overall, part] if where else [part]
+    found = estimates(protos.evaluation(*slices), config)
+    return {name: (x.errors, x.total) for (_, name), x in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("right", 0.9300000071525574, (7, 100)),
+        ("recall", 0.75, (10, 40)),
+        ("recall (class_id 0)", 0.75, (15, 60)),
+        ("specificity", 0.75, (15, 60)),
+        ("false_positive_rate", 0.25, (15, 60)),
+        # 20 of 25 in the histogram below.
+        ("precision", 0.8, (5, 25)),
+        ("auc", 0.93, None),
+        ("loss", 0.5, None),
+        ("precision_recall", 0.5, None),
+        # Of weighted examples, and with a threshold of its own.
+        ("accuracy", 0.93456, None),
+        ("precision", 0.84, None),
+    ],
+)
+def test_shares_are_of_the_examples_that_they_count(name, value, expected):
+    histogram = [55.0, *[0.0] * 98, 5.0, 20.0, *[0.0] * 98, 20.0]
+    counted = {"examples_per_class": [60, 40], "prediction_histogram": histogram}
+    found = _found({name: value, "example_count": 100.0, **counted})
+    assert found.get(name) == expected
+
+
+def test_a_slice_has_its_own_examples():
+    counts = {"example_count": 20.0, "examples_per_class": [15, 5]}
+    found = _found({"right": 0.9, "recall": 0.8, **counts}, where="x")
+    assert found == {"right": (2, 20), "recall": (1, 5)}
+
+
+def test_intervals_of_tfma_win():
+    metrics = {"right": (0.9, 0.7, 0.95), "auc": (0.8, 0.7, 0.9), "example_count": 20.0}
+    found = estimates(protos.evaluation(protos.slice_metrics(metrics)), CONFIG)
+    assert found["overall", "right"] == Estimate(0.9, 0.7, 0.95, 2, 20)
+    assert found["overall", "auc"] == Estimate(0.8, 0.7, 0.9)
+    assert found["overall", "auc"].contains(0.75)
