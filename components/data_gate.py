@@ -12,12 +12,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec
 from components import artifacts
 from components.artifacts import Artifacts
 from sluice.errors import GateError
-from sluice.record.verdict import Check, Verdict, cell
-from sluice.splits import SERVING
-
-_PLACES = {"overall": "all splits", SERVING: "serving examples"}
-# Limits without information beyond the check's name.
-_TRIVIAL_LIMITS = ("none", "measured", "present")
+from sluice.record.verdict import Verdict
 
 
 class Executor(base_executor.BaseExecutor):
@@ -41,29 +36,17 @@ def stop_unless_passed(verdict: Verdict, pipeline: str) -> None:
     if verdict.passed:
         return
     count = len(verdict.failures)
-    remedies = dict.fromkeys((row.remedy, row.command) for row in verdict.failures)
     ways_out = [
-        f"{remedy}: `sluice {command} {pipeline}`" if command else remedy
-        for remedy, command in remedies
-        if remedy
+        f"{remedy}: sluice {command} {pipeline}" if command else remedy
+        for remedy, command in verdict.remedies
     ]
     raise GateError(
         f"the data gate has not passed: {count} "
         f"{'check' if count == 1 else 'checks'} failed; nothing was trained",
-        examples=[_describe(row) for row in verdict.failures],
+        examples=verdict.causes,
         hint=f"{'; '.join([*ways_out, 'then run again'])}. "
-        'Or override the gate once, with a reason: --accept-data "..."',
+        'Or let the data pass once, with a reason: --accept-data "..."',
     )
-
-
-def _describe(row: Check) -> str:
-    place = _PLACES.get(row.slice, f"split {row.slice}")
-    reason = row.why.rstrip(" .") or f"found {cell(row.actual)}"
-    if row.limit_text not in (None, *_TRIVIAL_LIMITS):
-        reason += f"; expected {row.limit_text}"
-    policy = f" ({row.policy})" if row.policy else ""
-    example = f"; {row.examples[0]}" if row.examples else ""
-    return f"{row.check}, {place}: {reason}{policy}{example}"
 
 
 class DataGateSpec(ComponentSpec):

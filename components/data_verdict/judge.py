@@ -7,6 +7,7 @@ trained.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -71,7 +72,14 @@ def judge(
         else:
             rows.append(_count_row(SERVING, ">=", 1, 0))
     rows += [row for comparison in comparisons for row in comparison.rows]
-    return [policy.apply(row) for row in rows]
+    rows = [policy.apply(row) for row in rows]
+    if all(row.passed for row in rows if row.kind == "corrupt"):
+        return rows
+    # What else was found may come from the damage, and goes with it.
+    return [
+        row if row.kind == "corrupt" else replace(row, remedy=None, command=None)
+        for row in rows
+    ]
 
 
 def compare_all(evidence: Evidence, settings: Settings) -> Iterator[Comparison]:
@@ -117,7 +125,8 @@ def _count_row(split: str, comparison: str, limit: int, count: int) -> Check:
     row = Check(_EXAMPLES, split, limit, None, count, True, comparison=comparison)
     if (row.margin or 0) >= 0:
         return row
-    why = f"the split {split!r} holds {count:,} examples"
+    examples = "1 example" if count == 1 else f"{count:,} examples"
+    why = f"the split {split!r} holds {examples}, limit {comparison} {limit:,}"
     return replace(row, passed=False, kind="count", why=why)
 
 
@@ -136,7 +145,8 @@ def _count_change(
         baseline=last,
         actual=change,
         passed=change <= limit,
-        why=f"{count:,} examples, {last:,} in {baseline.name}",
+        why=f"the split {split!r} holds {count:,} examples, {last:,} in "
+        f"{baseline.name}: {_percent(change)} away, limit {_percent(limit)}",
         kind=None if change <= limit else "count_change",
         comparison="<=",
     )
@@ -173,7 +183,7 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
         baseline=None,
         actual=actual,
         passed=actual <= limit,
-        why=_damage(report),
+        why=_damage(report, limit),
         kind=None if actual <= limit else "corrupt",
         examples=tuple(map(_place, report.first_errors[:MAX_EXAMPLES])),
         comparison="<=",
@@ -185,30 +195,34 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
             kind,
             split,
             _CHECKS.get(kind, kind),
-            f"{problems[0].path} {problems[0].what}",
+            f"{os.path.basename(problems[0].path)} {problems[0].what}",
             limit="none",
             actual=len(problems),
-            examples=tuple(bounded([f"{x.path} {x.what}" for x in problems])),
+            examples=tuple(bounded([f"{x.path}: {x.what}" for x in problems])),
         )
         rows.append(row)
     return rows
 
 
-def _damage(report: Report) -> str:
+def _damage(report: Report, limit: float) -> str:
     """Returns a description of the damaged records; empty if there are none."""
-    if not report.quarantined:
+    bad = report.quarantined
+    if not bad:
         return ""
-    kinds = ", ".join(f"{count} {kind}" for kind, count in report.errors.items())
-    total = report.records + report.quarantined
-    text = f"{report.quarantined:,} of {total:,} records quarantined ({kinds})"
+    is_ = "is" if bad == 1 else "are"
+    text = f"{bad:,} of {report.records + bad:,} records {is_} damaged"
     if report.lost_bytes:
-        text += f", {report.lost_bytes:,} bytes cannot be read"
-    if report.quarantine_cut:
-        text += ", not all of them are kept"
-    return text
+        text += f" and {report.lost_bytes:,} bytes cannot be read"
+    cut = ", not all of them are kept" if report.quarantine_cut else ""
+    share = _percent(report.corrupt_fraction)
+    return f"{text} ({share}), limit {_percent(limit)}{cut}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if share else "0"
 
 
 def _place(error: RecordError) -> str:
-    where = f"record {error.number:,} at byte {error.offset:,}"
+    where = f"record {error.number:,}, byte {error.offset:,}"
     where = where if error.number else "whole file"
     return f"{error.path}, {where}: {error.kind}: {error.reason}"

@@ -159,15 +159,14 @@ def anomaly(kind: str, split: str, check: str, why: str, **fields: Any) -> Check
       why: one sentence, without values of sensitive features.
       **fields: further fields of the row.
     """
-    known: dict[str, Any] = {"limit": None, "baseline": None, "actual": "anomaly"}
+    known: dict[str, Any] = {"limit": None, "baseline": None, "actual": None}
     return Check(check, split, passed=False, why=why, kind=kind, **known | fields)
 
 
 def remedy(kind: str) -> tuple[str, str | None]:
     """Returns what a person can do about a kind, and the verb that helps."""
     if kind == "corrupt":
-        text = "write or copy the files again, or raise examples.max_corrupt_fraction"
-        return text, None
+        return "write or copy the damaged files again", None
     if kind in _OF_FILES:
         return "make the files and their manifest agree", None
     if kind in SCHEMA_KINDS:
@@ -176,7 +175,7 @@ def remedy(kind: str) -> tuple[str, str | None]:
     if kind in COMPARISON_NAMES:
         text = "correct the data, or raise the limit of the comparator in the schema"
         return text, None
-    return "correct the data, or the limits in the config's `validate`", None
+    return "correct the data, or the limits in the config's section validate", None
 
 
 class Settings(Section):

@@ -85,7 +85,7 @@ class _Features:
             why,
             feature=name,
             limit=_limit(kind, self.declared.get(name), self.schema) or words,
-            actual=_actual(kind, self.measured.get(name)) or "anomaly",
+            actual=_actual(kind, self.measured.get(name)),
         )
 
 
@@ -163,7 +163,7 @@ def withhold_values(row: Check) -> Check:
     """Returns a row without values of the data or the schema."""
     why = f"{KINDS[row.kind or 'other']}; {WITHHELD}"
     if row.kind == "out_of_range":
-        return replace(row, why=why, limit="the schema's range", actual="anomaly")
+        return replace(row, why=why, limit="the schema's range", actual=None)
     return replace(row, why=why)
 
 

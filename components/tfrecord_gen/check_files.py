@@ -93,8 +93,8 @@ def _against_manifest(
         counted = file.quarantined or entry.get("records") == file.records
         if entry.get("sha256") != file.sha256 or not counted:
             what = (
-                f"has {file.records} records and SHA-256 {file.sha256}; in the manifest"
-                f" {entry.get('records')} and {entry.get('sha256')}"
+                f"has {file.records} records and SHA-256 {file.sha256:.12}, in the "
+                f"manifest {entry.get('records')} and {entry.get('sha256')!s:.12}"
             )
             yield Problem("manifest", file.path, what)
     for name in sorted(set(listed) - names):

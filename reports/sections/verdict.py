@@ -10,12 +10,12 @@ from reports import formats
 from reports.compare import Comparison, compare, summarize_changes
 from reports.read_run import RunData
 from reports.run_table import duration_s
+from sluice.errors import bounded
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
-from sluice.record.verdict import Check, Verdict
+from sluice.record.verdict import Verdict
 
 _RESULTS = ("FAIL", "warn", "ignored", "pass")
-_MAX_DECISIVE = 5
 # What is to be done, and the command for it if there is one.
 Step = tuple[str, str | None]
 
@@ -29,7 +29,7 @@ def build(run: RunData) -> dict[str, Any]:
     return {
         "tone": tone,
         "headline": headline,
-        "decisive": causes,
+        "causes": causes,
         "judged": [x for x in run.record.gate_rows("model") if x.compared is not None],
         "records": sum(x.get("records", 0) for x in run.documents("ingestion")),
         "duration_s": duration_s(record),
@@ -37,7 +37,8 @@ def build(run: RunData) -> dict[str, Any]:
             (item, sorted(item.rows, key=lambda row: _RESULTS.index(row.result)))
             for item in verdicts
         ],
-        "steps": _steps(record, verdicts),
+        "steps": next_steps(record),
+        "overrides": overrides(record),
         "previous": run.previous.record if run.previous and found else None,
         "diff": found
         and _command(record, "diff", found.before["run_id"], record.run_id),
@@ -51,7 +52,7 @@ def build(run: RunData) -> dict[str, Any]:
 def summarize(record: RunRecord) -> tuple[Tone, str, list[str]]:
     """Returns how serious the outcome of a run is, a headline, and its causes."""
     verdicts = _verdicts(record)
-    return *_headline(record, verdicts), _decisive(record, verdicts)
+    return *_headline(record, verdicts), _causes(record, verdicts)
 
 
 def _verdicts(record: RunRecord) -> list[Verdict]:
@@ -119,12 +120,10 @@ def _failed(verdicts: Sequence[Verdict]) -> Verdict | None:
     return next((verdict for verdict in verdicts if not verdict.passed), None)
 
 
-def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
-    """Returns the rows that failed, also those that a person has accepted."""
+def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
+    """Returns why a run was stopped, also where a person has accepted that."""
     if failed := _failed(verdicts):
-        rows = [_sentence(row) for row in failed.failures]
-        more = len(rows) - _MAX_DECISIVE
-        return rows[:_MAX_DECISIVE] + ([f"and {more:,} more"] if more > 0 else [])
+        return [formats.limit_text(x) for x in bounded(failed.causes)]
     if record.status == "blocked" and record.error:
         return [record.error.message.partition("\n")[0]]
     if record.status in ("failed", "interrupted", "running"):
@@ -137,18 +136,9 @@ def _decisive(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
     ]
 
 
-def _sentence(row: Check) -> str:
-    where = "" if row.slice == "overall" else f" on {row.slice}"
-    value = row.actual if row.compared is None else row.compared
-    text = f"{row.check}{where} is {formats.number(value)}"
-    if row.limit_text:
-        text += f", limit {formats.limit_text(row.limit_text)}"
-    if row.baseline is not None:
-        text += f", baseline {formats.number(row.baseline)}"
-    return f"{text}: {row.why}" if row.why and not row.passed else text
-
-
-def _steps(record: RunRecord, verdicts: Sequence[Verdict]) -> list[Step]:
+def next_steps(record: RunRecord) -> list[Step]:
+    """Returns what to do next, what repairs a failure first."""
+    verdicts = _verdicts(record)
     if record.status == "running":
         return [
             ("Follow it in the terminal", _command(record, "status")),
@@ -163,21 +153,43 @@ def _steps(record: RunRecord, verdicts: Sequence[Verdict]) -> list[Step]:
         return steps
     failed = _failed(verdicts)
     if failed and failed.gate == "data":
-        remedies = dict.fromkeys((row.remedy, row.command) for row in failed.failures)
         steps = [
             (
                 remedy[:1].upper() + remedy[1:],
                 _command(record, verb) if verb else None,
             )
-            for remedy, verb in remedies
-            if remedy
+            for remedy, verb in failed.remedies
         ]
-        text = "Or override the gate once, with a reason that is recorded"
-        return [*steps, (text, f"{record.command} --accept-data 'REASON'")]
+        text = "Then run it again; nodes that have not changed come from the cache"
+        return [*steps, (text, record.command)]
+    if failed:
+        # The same command would be stopped again.
+        text = "Change the config, the data or the code, and run it with the change"
+        steps = [(text, f"{record.command} --set KEY=VALUE")]
+        if any(row.baseline is not None for row in failed.failures):
+            text = "See what else differs from the last run that pushed a model"
+            compared = _command(record, "diff", "last-pushed", record.run_id)
+            steps.insert(0, (text, compared))
+        return steps
     if record.status in ("blocked", "failed"):
         text = "Change the config, the data or the code, then run it again: nodes that "
         return [(text + "have not changed come from the cache", record.command)]
     return []
+
+
+def overrides(record: RunRecord) -> list[Step]:
+    """Returns how a person can accept what a gate has stopped."""
+    failed = _failed(_verdicts(record))
+    if failed is None or record.status != "blocked":
+        return []
+    if failed.gate != "data":
+        return [("Change evaluate.thresholds in the config, if it may pass", None)]
+    decided = dict.fromkeys(row.policy for row in failed.failures if row.policy)
+    once = f"{record.command} --accept-data 'REASON'"
+    return [
+        ("Let the data pass once, with a reason that is recorded", once),
+        (f"Or change the config, which says: {', '.join(decided)}", None),
+    ]
 
 
 def _command(record: RunRecord, verb: str, *arguments: str) -> str:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from reports.formats import progress, seconds, tags_text
+from reports.sections.verdict import next_steps, overrides, summarize
 from runners.cli.rich_console import make_table, plain, say
 from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
 from sluice.record.run_record import RunRecord
@@ -45,10 +46,12 @@ def print_outcome(console: Console, record: RunRecord) -> None:
     say(console)
     for note in record.notes:
         say(console, f"note: {note}", "yellow")
-    if record.error:
-        _print_error(console, record.error, is_blocked=record.status == "blocked")
+    if record.status == "blocked" and not all(x["passed"] for x in record.gates):
+        _print_next_steps(console, record)
+    elif record.error:
+        _print_error(console, record.error)
     for push in record.pushes:
-        _print_push(console, push, has_error=record.error is not None)
+        _print_push(console, push)
     if record.report_uri:
         say(console, f"report:  {record.report_uri}")
     if record.resume_command:
@@ -57,12 +60,19 @@ def print_outcome(console: Console, record: RunRecord) -> None:
         say(console, f"resume:  {record.resume_command}   (finished nodes are kept)")
 
 
-def _print_error(console: Console, error: ErrorRecord, *, is_blocked: bool) -> None:
-    lines = error.message.splitlines()
-    if is_blocked:
-        # The failed checks and their examples are printed above.
-        lines = [line for line in lines if not line.startswith("  - ")]
-    for line in lines:
+def _print_next_steps(console: Console, record: RunRecord) -> None:
+    """Prints why a gate stopped the run and what to do, as the page has it."""
+    _, headline, causes = summarize(record)
+    say(console, headline, "red")
+    for cause in causes:
+        say(console, f"  - {cause}", "red")
+    for style, steps in (("", next_steps(record)), ("dim", overrides(record))):
+        for text, command in steps:
+            say(console, f"{text}: {command}" if command else text, style)
+
+
+def _print_error(console: Console, error: ErrorRecord) -> None:
+    for line in error.message.splitlines():
         say(console, line, "red")
     for line in error.log_tail:
         say(console, f"  | {line}", "dim")
@@ -70,14 +80,11 @@ def _print_error(console: Console, error: ErrorRecord, *, is_blocked: bool) -> N
         say(console, f"  log:      {error.log}")
 
 
-def _print_push(console: Console, push: PushRecord, *, has_error: bool) -> None:
+def _print_push(console: Console, push: PushRecord) -> None:
     if push.state == "pushed":
         text, style = f"pushed as version {push.version}: {push.uri}", "green"
     elif push.state == "already_served":
         text, style = f"already served as version {push.version}: {push.uri}", "cyan"
-    elif push.state == "blocked" and not has_error:
-        text = "not pushed: the model has not passed the gate; see the rows marked FAIL"
-        style = "red"
     else:
         return
     say(console, text, style)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -96,6 +97,38 @@ class Check:
         return number - limit if self.comparison == ">=" else limit - number
 
     @property
+    def sentence(self) -> str:
+        """What was missed and where first, as the top of a page has it."""
+        if self.severity is not None:
+            return self._anomaly
+        name = self.check.removesuffix(" change")
+        name += "" if self.slice == "overall" else f" of {self.slice}"
+        if self.margin is None:
+            return f"{name}: {self.why}"
+        text = f"{name} is {cell(self.actual)}"
+        if isinstance(self.baseline, float):
+            text += f" (baseline {cell(self.baseline)})"
+        if self.measure:
+            limit = f"limit {self.comparison} {self.limit:g}"
+            return f"{text}: {self.measure} change {self.compared:+.4f}, {limit}"
+        side = "below" if self.comparison == ">=" else "above"
+        return f"{text}, {cell(abs(self.margin))} {side} the limit {self.limit:g}"
+
+    @property
+    def _anomaly(self) -> str:
+        """The reason, which says all but the feature, and a place in the data."""
+        why = self.why.rstrip(" .")
+        if self.feature:
+            why = f"{self.check} in {self.slice}: {why[:1].lower()}{why[1:]}"
+        for example in self.examples[:1]:
+            file = file_of(example)
+            name = os.path.basename(file)
+            if name not in why:
+                place = ": ".join((name + example.removeprefix(file)).split(": ")[:2])
+                why += f"; {'first ' if self.examples[1:] else ''}at {place}"
+        return why
+
+    @property
     def result(self) -> str:
         """``pass``, ``FAIL``, ``warn`` or ``ignored``, as tables show it."""
         if not self.passed:
@@ -124,6 +157,34 @@ class Verdict:
     @property
     def failures(self) -> tuple[Check, ...]:
         return tuple(row for row in self.rows if not row.passed)
+
+    @property
+    def causes(self) -> list[str]:
+        """A sentence for each cause of the failures.
+
+        There is one for a metric on a slice, however many limits it misses; for a
+        feature, however many splits; and for all that is wrong with the same files.
+        """
+        found: dict[tuple[str | None, ...], Check] = {}
+        files: set[str] = set()
+        for row in self.failures:
+            named = set() if row.feature else {file_of(x) for x in row.examples}
+            if named and named <= files:
+                continue
+            files |= named
+            key = row.kind, row.feature
+            if not row.feature:
+                key = row.check.removesuffix(" change"), row.slice
+            first = found.setdefault(key, row)
+            if row.feature and first is not row:
+                found[key] = replace(first, slice=f"{first.slice}, {row.slice}")
+        return [row.sentence for row in found.values()]
+
+    @property
+    def remedies(self) -> list[tuple[str, str | None]]:
+        """What repairs the failures, each with the verb of ``sluice`` that helps."""
+        found = {row.remedy: row.command for row in self.failures if row.remedy}
+        return [*found.items()]
 
     @property
     def warnings(self) -> tuple[Check, ...]:
@@ -158,6 +219,11 @@ class Verdict:
         """
         content = storage_for(directory).read(os.path.join(directory, VERDICT_FILE))
         return cls.from_dict(json.loads(content))
+
+
+def file_of(example: str) -> str:
+    """Returns the file of an example: ``FILE, record 3: ...`` or ``FILE: ...``."""
+    return re.split("[,:] ", example, maxsplit=1)[0]
 
 
 def cell(value: float | str | None) -> str:

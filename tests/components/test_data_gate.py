@@ -19,12 +19,20 @@ ROW = Check(
     baseline=None,
     actual=9,
     passed=False,
-    why="the split 'train' holds 9 examples. ",
+    why="the split 'train' holds 9 examples, limit >= 100. ",
     severity="fail",
     policy="validate.default: fail",
     comparison=">=",
     remedy="correct the schema",
     command="schema diff",
+)
+FARE = replace(
+    ROW,
+    check="feature 'fare'",
+    feature="fare",
+    kind="out_of_range",
+    why="Unexpectedly large value: 7.",
+    examples=("/data/train-0.gz, record 5: fare 7", "/data/train-1.gz, record 6"),
 )
 
 
@@ -35,19 +43,16 @@ def _error(*rows: Check) -> DataError:
     return failure.value
 
 
-def test_a_line_has_check_place_reason_and_policy():
-    words = replace(ROW, slice="serving", limit="measured", comparison=None)
-    assert _error(ROW, words, replace(words, slice="overall", why="")).examples == (
-        "number of examples, split train: the split 'train' holds 9 examples; "
-        "expected >= 100 (validate.default: fail)",
-        "number of examples, serving examples: the split 'train' holds 9 examples "
-        "(validate.default: fail)",
-        "number of examples, all splits: found 9 (validate.default: fail)",
+def test_a_cause_is_one_line_with_its_reason_and_place():
+    assert _error(ROW, FARE, replace(FARE, slice="eval")).examples == (
+        "the split 'train' holds 9 examples, limit >= 100",
+        "feature 'fare' in train, eval: unexpectedly large value: 7; first at "
+        "train-0.gz, record 5: fare 7",
     )
 
 
 def test_what_to_do_is_said_once_and_names_the_pipeline():
-    text = str(_error(*[ROW] * 30))
+    text = str(_error(*(replace(ROW, slice=f"part {i}") for i in range(30))))
     assert "30 checks failed" in text and "and 25 more" in text
-    assert text.count("correct the schema: `sluice schema diff taxi`") == 1
-    assert "Or override the gate once" in text
+    assert text.count("correct the schema: sluice schema diff taxi; then run") == 1
+    assert "Or let the data pass once" in text and "`" not in text

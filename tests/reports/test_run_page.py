@@ -217,6 +217,7 @@ def test_a_run_that_was_refused_has_no_such_sections(run_with, page_of):
 
 
 RESUME = "sluice resume digits --run 1"
+ACCEPT = "sluice run digits --accept-data 'REASON'"
 GEN = NodeRecord("TFRecordGen", "TFRecordGen", "ran", 1.0)
 MISS = a_check("accuracy", actual=0.5, passed=False)
 MANY = [a_check(f"m{i}", actual=0.5, passed=False) for i in range(7)]
@@ -230,8 +231,8 @@ SCHEMA = {"remedy": "correct the schema", "command": "schema diff"}
     [
         (
             {**BLOCKED, "gates": [a_gate("model", MISS, *MANY)]},
-            "Not pushed: the model gate stopped the run. accuracy is 0.5000, limit",
-            ["sluice run digits"],
+            "Not pushed: the model gate stopped the run. accuracy is 0.5000, 0.4700 ",
+            ["sluice run digits --set KEY=VALUE"],
         ),
         (
             {
@@ -239,15 +240,17 @@ SCHEMA = {"remedy": "correct the schema", "command": "schema diff"}
                 "gates": [a_gate("data", a_check("x", passed=False, **SCHEMA))],
             },
             "Not pushed: the data gate stopped the run.",
-            ["sluice schema diff digits", "sluice run digits --accept-data 'REASON'"],
+            ["sluice schema diff digits", "sluice run digits", ACCEPT],
         ),
         (
             {
                 **BLOCKED,
                 "gates": [a_gate("data", a_check("x", passed=False, **REPAIR))],
             },
-            "Write the files again. Or override the gate once",
-            ["sluice run digits --accept-data 'REASON'"],
+            "Write the files again. Then run it again; nodes that have not changed "
+            "come from the cache: sluice run digits Copy Or accept it by hand Let the "
+            f"data pass once, with a reason that is recorded: {ACCEPT}",
+            ["sluice run digits", ACCEPT],
         ),
         (
             {"gates": [a_gate("data", DAMAGED, override="known")]},

@@ -11,6 +11,7 @@ from components.data_baselines import Entry
 from components.data_verdict.judge import Evidence, judge
 from components.data_verdict.policy import Policy, Rule, Settings
 from components.tfrecord_gen.report import Problem, Report
+from sluice.record.verdict import Verdict
 from sluice.tfrecords.frame_reader import RecordError
 from tests.kit.ingestion_reports import a_report
 
@@ -79,7 +80,9 @@ def test_the_change_in_the_number_of_examples(last, passed):
     assert [(row.baseline, row.passed) for row in rows] == (
         [] if passed is None else [(last, passed)]
     )
-    assert all(row.why == f"10 examples, {last} in span 17" for row in rows)
+    for row in rows:
+        about = f"the split 'train' holds 10 examples, {last} in span 17: "
+        assert row.why == f"{about}{100 * row.actual:.3g} % away, limit 50 %"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_the_policy_decides_about_an_anomaly(action, result):
     row = _judge(policy)[0]
     assert (row.result, row.severity) == (result, action)
     assert row.policy == f"validate.rules[0]: {action}"
-    assert "the limits in the config's `validate`" in row.remedy
+    assert "the limits in the config's section validate" in row.remedy
 
 
 def test_damage_is_judged_by_its_limit_with_five_places():
@@ -110,16 +113,15 @@ def test_damage_is_judged_by_its_limit_with_five_places():
     row = _judge(Policy(max_corrupt_fraction=0.01), reports=report)[0]
     assert (row.limit_text, row.actual, row.result) == ("<= 0.01", 0.01, "pass")
     assert row.why == (
-        "3 of 103 records quarantined (2 checksum, 1 length), 1,200 bytes cannot be "
-        "read"
+        "3 of 103 records are damaged and 1,200 bytes cannot be read (1 %), limit 1 %"
     )
     row = _judge(Policy(max_corrupt_fraction=0.0099), reports=report)[0]
     assert (row.kind, row.result) == ("corrupt", "FAIL")
     assert row.policy == "examples.max_corrupt_fraction: 0.0099"
-    assert row.remedy.startswith("write or copy the files again")
+    assert row.remedy == "write or copy the damaged files again"
     assert len(row.examples) == 5
     assert row.examples[0] == "train-0, whole file: checksum: is not its data's"
-    assert row.examples[1].startswith("train-1, record 1 at byte 120: ")
+    assert row.examples[1].startswith("train-1, record 1, byte 120: ")
 
 
 def test_inconsistent_files_fail_by_kind():
@@ -135,4 +137,26 @@ def test_inconsistent_files_fail_by_kind():
         "b-0 has the bytes of a",
     )
     assert first.examples[-1] == "and 2 more"
-    assert second.examples == ("c has 8 records",)
+    assert second.examples == ("c: has 8 records",)
+
+
+def test_damage_of_a_shard_is_one_cause_that_no_schema_repairs():
+    path = "/data/train-00000-of-00004"
+    error = RecordError(path, 26, 4850, "checksum", "the data does not match")
+    missing = Problem("manifest", path, "has 299 records, in the manifest 300")
+    damaged = {"quarantined": 10, "corrupt_fraction": 0.00056, "records": 17_790}
+    report = _report(**damaged, first_errors=(error,), problems=(missing,))
+    anomalies = anomalies_pb2.Anomalies()
+    reason = anomalies.anomaly_info["pay"].reason.add()
+    reason.type = anomalies_pb2.AnomalyInfo.ENUM_TYPE_UNEXPECTED_STRING_VALUES
+    reason.description = "Examples contain values missing from the schema: Bit."
+    known: dict[str, Any] = {"anomalies": {"train": anomalies}}
+    verdict = Verdict("data", tuple(_judge(reports=report, **known)))
+    assert len(verdict.failures) == 3 and verdict.causes == [
+        "10 of 17,800 records are damaged (0.056 %), limit 0; "
+        "at train-00000-of-00004, record 26, byte 4,850: checksum",
+        "feature 'pay' in train: examples contain values missing from the schema: Bit",
+    ]
+    assert verdict.remedies == [("write or copy the damaged files again", None)]
+    verdict = Verdict("data", tuple(_judge(**known)))
+    assert [command for _, command in verdict.remedies] == ["schema diff"]

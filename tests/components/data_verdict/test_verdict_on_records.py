@@ -299,7 +299,7 @@ def test_values_of_sensitive_features_are_in_no_file(bench):
     bad = bench.changed(17, label=[LARGEST])
     policy = _ignoring("split_drift", "drift")
     row = _only(bench.judge(bad, sensitive=sensitive, policy=policy))
-    assert (row.limit, row.actual) == ("the schema's range", "anomaly")
+    assert (row.limit, row.actual) == ("the schema's range", None)
     assert "9223372" not in bench.text() and "9.223" not in bench.text()
 
 
@@ -345,11 +345,10 @@ def test_the_gate_fails_with_check_reason_and_place(bench):
         Executor().Do({"verdict": bench.inputs["verdict"]}, {}, {})
     assert failure.value.exit_code == ExitCode.DATA
     assert failure.value.examples == (
-        "feature 'label', split train: Unexpectedly large value: 7; expected 0 to 1 "
-        f"(validate.default: fail); {bench.folder}/train 0.tfrecord, record 17: "
-        "label 7",
+        "feature 'label' in train: unexpectedly large value: 7; "
+        "at train 0.tfrecord, record 17: label 7",
     )
-    assert "`sluice schema diff NAME`" in str(failure.value)
+    assert "sluice schema diff NAME" in str(failure.value)
     assert "--accept-data" in str(failure.value)
 
 

@@ -207,3 +207,15 @@ def test_what_holds_nothing_back_is_reported():
     assert verdict.rows[0].why.startswith("there is no test split")
     assert verdict.passed
     assert "nothing holds a model back" in _only(_judge()).why
+
+
+def test_a_metric_that_misses_several_limits_is_one_cause():
+    bound = Threshold(metric="auc", lower_bound=0.97)
+    loss = _change("loss", LOWER, absolute=-0.01)
+    verdict = _judge(bound, CHANGE, loss, baseline=_evaluation(0.03))
+    assert len(verdict.failures) == 2 and verdict.causes == [
+        "auc is 0.9500 (baseline 0.9800), 0.0200 below the limit 0.97"
+    ]
+    assert _judge(loss, baseline=_evaluation(-0.1)).causes == [
+        "loss is 0.2000 (baseline 0.1000): absolute change +0.1000, limit <= -0.01"
+    ]

@@ -6,9 +6,11 @@ import io
 
 import pytest
 
-from runners.cli.render_run import MAX_DETAILS, MAX_ROWS, print_verdict
+from reports.sections.verdict import next_steps, summarize
+from runners.cli.render_run import MAX_DETAILS, MAX_ROWS, print_outcome, print_verdict
 from runners.cli.rich_console import PlainConsole
 from sluice.record.verdict import Check, Verdict
+from tests.kit.runs import a_gate, a_record
 
 pytestmark = pytest.mark.unit
 
@@ -23,7 +25,7 @@ def _failed(number: int, **changes: object) -> Check:
         "slice": "train",
         "limit": "the domain's 7 values",
         "baseline": "span 20261119",
-        "actual": "anomaly",
+        "actual": None,
         "passed": False,
         "why": WHY,
         "severity": "fail",
@@ -51,6 +53,23 @@ def test_reasons_are_in_the_table_of_a_wide_terminal():
         "FAIL: feature 'pickup_community_area_1', train   (validate.default: fail)",
         f"  - {PLACE}",
     ]
+
+
+@pytest.mark.parametrize("gate", ["data", "model"])
+def test_a_run_that_a_gate_stopped_says_what_its_page_says(gate):
+    fields = {"severity": None, "examples": ()} if gate == "model" else {}
+    failed = a_gate(gate, _failed(1, **fields))
+    record = a_record(status="blocked", gates=[failed], pushes=[])
+    text = io.StringIO()
+    console = PlainConsole(file=text, width=250, color_system=None)
+    print_outcome(console, record)
+    _, headline, causes = summarize(record)
+    assert headline == f"Not pushed: the {gate} gate stopped the run"
+    *_, (step, command) = next_steps(record)
+    lines = "\n".join([headline, *(f"  - {cause}" for cause in causes)])
+    assert f"{lines}\n" in text.getvalue() and f"{step}: {command}\n" in text.getvalue()
+    blocked = gate == "model"
+    assert (command == record.command) is not blocked, "the one that was blocked"
 
 
 def test_many_failures_are_bounded():
