@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from reports import formats
+from reports.charts.svg import is_finite
 from reports.evaluation import OVERALL
 from reports.feature_statistics import FeatureStatistics, statistics
 from reports.read_run import RunData
@@ -21,7 +22,9 @@ from reports.run_table import Better, better, examples, metrics, run_facts
 from sluice.errors import bounded
 from sluice.json_paths import flatten
 from sluice.record.json_number import json_number
+from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
+from sluice.record.states import NODE_STATES
 from sluice.record.verdict import Verdict
 
 _MAX_NAMED = 3
@@ -41,20 +44,22 @@ class Change:
     @property
     def texts(self) -> tuple[str, str]:
         """Both values as short text that differs, where so few characters can."""
-        short = _text(self.before), _text(self.after)
+        before, after = self.before, self.after
+        decimals = formats.decimals_of(*filter(is_finite, (before, after)))
+        short = _text(before, decimals), _text(after, decimals)
         if short[0] == short[1]:
-            return formats.shorten(self.before, 90), formats.shorten(self.after, 90)
+            return formats.shorten(before, 90), formats.shorten(after, 90)
         return short
 
     def __str__(self) -> str:
-        return f"{self.name} {' -> '.join(self.texts)}"
+        return f"{self.name} {' → '.join(self.texts)}"
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, decimals: int | None) -> str:
     if value is None:
         return "none"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return formats.number(value)
+    if is_finite(value):
+        return formats.fixed(value, decimals)
     text = value if isinstance(value, str) else json.dumps(value)
     return formats.shorten(text, _MAX_CHARS)
 
@@ -121,6 +126,7 @@ class Comparison:
         ``schema``, ``packages``, ``spans``, ``examples``, ``gates``, ``times``.
       features: the largest shift first.
       metrics: of both runs, also those that are the same.
+      runs: before and after.
     """
 
     before: dict[str, Any]
@@ -128,10 +134,12 @@ class Comparison:
     changes: dict[str, list[Change]]
     features: list[FeatureChange]
     metrics: list[MetricChange]
+    runs: tuple[RunData, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form; an infinite or undefined number is a string."""
-        found = {"schema_version": 1, **asdict(self)}
+        found = {"schema_version": 1, **asdict(replace(self, runs=()))}
+        del found["runs"]
         for item, metric in zip(found["metrics"], self.metrics, strict=True):
             item |= {"delta": metric.delta, "outcome": metric.outcome}
         return _json(found)
@@ -154,6 +162,7 @@ def compare(before: RunData, after: RunData) -> Comparison:
         changes=found,
         features=_features(before, after),
         metrics=_metrics(before, after),
+        runs=(before, after),
     )
 
 
@@ -190,11 +199,13 @@ def _values(run: RunData) -> dict[str, dict[str, Any]]:
         "packages": record.packages,
         "spans": spans,
         "examples": examples(run),
-        "times": {
-            node.id: f"{node.state}, {formats.seconds(node.duration_s)}"
-            for node in record.nodes
-        },
+        "times": {node.id: _node_text(node) for node in record.nodes},
     }
+
+
+def _node_text(node: NodeRecord) -> str:
+    parts = (NODE_STATES[node.state].label, formats.seconds(node.duration_s, ""))
+    return ", ".join(filter(None, parts))
 
 
 def _code(before: RunData, after: RunData) -> list[Change]:
@@ -224,7 +235,8 @@ def _gates(before: RunRecord, after: RunRecord) -> list[Change]:
                 while name in rows:  # A metric may have several limits.
                     name += " again"
                 value = row.baseline if row.actual is None else row.actual
-                limit = f", limit {row.limit_text}" if row.limit_text else ""
+                limit = formats.limit_text(row.limit_text or "")
+                limit = limit and f", limit {limit}"
                 rows[name] = f"{row.result}: {formats.number(value)}{limit}"
     return changes(*found)
 

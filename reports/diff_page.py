@@ -4,28 +4,50 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from markupsafe import Markup
 
 from reports import formats
 from reports.compare import Comparison, summarize_changes
 from reports.environment import render_page
-from reports.evaluation import OVERALL
-from reports.tables import Column, Header, Mark, Table, Tone, numbers
+from reports.evaluation import OVERALL, PER_CLASS, read_metrics
+from reports.feature_statistics import statistics
+from reports.read_run import RunData
+from reports.sections import curves, features
+from reports.sections.classification import HISTOGRAM
+from reports.sections.training import overlaid
+from reports.tables import Column, Delta, Header, Number, Table, numbers
 
 _MAX_ROWS = 50
-_OPEN = ("runs", "config", "gates", "metrics")
+_MAX_CHARTS = 10
+_OPEN = ("runs", "metrics", "config", "gates")
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
-_OUTCOMES: dict[str, Tone] = {"worse": "bad", "better": "good"}
 _ORDER = ("worse", "better", "differs", "same")
 _KINDS = {
+    "examples": ("Number of examples", "split"),
     "config": ("Values of the config", "key"),
     "code": ("Digests of modules with another content", "module"),
     "schema": ("Parts of the schema", "part"),
     "packages": ("Versions of packages", "package"),
     "spans": ("Spans of the data", "input"),
-    "examples": ("Number of examples", "split"),
     "gates": ("Checks with another result or value", "check"),
     "times": ("Nodes with another state or duration", "node"),
 }
+# Of the page, with their tables.
+_SECTIONS: dict[str, tuple[str, ...]] = {
+    "Metrics": ("metrics",),
+    "Predictions": (),
+    "Curves": (),
+    "Data": ("features", "examples"),
+    **{kind.title(): (kind,) for kind in _KINDS if kind != "examples"},
+}
+# The colours and dashes of the candidate and of its baseline.
+_STYLES = {"after": 0, "before": 3}
+# Title, chart, and a remark on it.
+_Charts = list[tuple[str, Markup, str]]
 
 
 def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
@@ -70,26 +92,88 @@ def _metrics(found: Comparison, all_metrics: bool) -> Table:
         (x for x in found.metrics if all_metrics or x.outcome != "same"),
         key=lambda item: (item.slice != OVERALL, _ORDER.index(item.outcome)),
     )
-    header: Header = ["slice", "metric", numbers("before"), numbers("after")]
-    header += [numbers("change", format=formats.signed), ""]
-    rows = [
-        (
-            *(item.slice, item.metric, item.before, item.after, item.delta),
-            Mark(_OUTCOMES.get(item.outcome, "quiet"), item.outcome),
-        )
-        for item in shown
-    ]
+    header: Header = ["slice", "metric"]
+    header += [numbers("before"), numbers("after"), numbers("change")]
+    rows = []
+    for item in shown:
+        decimals = formats.decimals_of(item.before, item.after)
+        values = [
+            None if value is None else Number(value, formats.fixed(value, decimals))
+            for value in (item.before, item.after)
+        ]
+        change = None
+        if item.delta is not None:
+            change = Delta(item.delta, item.better, decimals=decimals)
+        rows.append((item.slice, item.metric, *values, change))
     return Table("metrics", "Metrics of the candidate", header, rows)
 
 
 def render_diff(found: Comparison) -> str:
     """Returns a page with what differs between two runs; it looks as a run's page."""
+    tables = {table.id: table for table in diff_tables(found)}
+    charts = {"Curves": _curves(found), "Data": _distributions(found)}
+    sections = [
+        (title, [tables[x] for x in ids if x in tables], charts.get(title, []))
+        for title, ids in _SECTIONS.items()
+    ]
     return render_page(
         "diff.html.j2",
         found=found,
         summary=summarize_changes(found),
-        tables=diff_tables(found),
+        runs=tables["runs"],
+        sections=[section for section in sections if section[1] or section[2]],
     )
+
+
+def _curves(found: Comparison) -> _Charts:
+    """Returns curves of training and of predictions, with a line of each run."""
+    trainings = _both(found, lambda run: next(iter(run.epochs()), None))
+    charts = overlaid(trainings, [*_STYLES.values()]) if trainings else []
+    if histograms := _both(found, partial(_overall, HISTOGRAM)):
+        is_binary = len(_overall(PER_CLASS, found.runs[1])) == 2
+        if is_binary:
+            counts = {x: curves.from_histogram(y) for x, y in histograms.items()}
+            charts += curves.curves(counts)
+        charts += curves.calibration(histograms, is_binary)
+    return [(title, chart, "") for title, chart in charts]
+
+
+def _both(found: Comparison, read: Callable[[RunData], Any]) -> dict[str, Any]:
+    """Returns what both runs have, unless it is the same, as ``_STYLES`` names it."""
+    before, after = map(read, found.runs)
+    if not before or not after or before == after:
+        return {}
+    return {"after": after, "before": before}
+
+
+def _overall(name: str, run: RunData) -> list[float]:
+    """Returns an array of the candidate on all examples; empty without it."""
+    items = (item for doc in run.documents("metrics") for item in read_metrics(doc))
+    arrays = (
+        item.array
+        for item in items
+        if (item.name, item.slice) == (name, OVERALL) and item.model != "baseline"
+    )
+    return next(arrays, [])
+
+
+def _distributions(found: Comparison) -> _Charts:
+    """Returns the features that differ most, with the values of both runs."""
+    before, after = (
+        {(x.split, item.name): item for x in statistics(run) for item in x.features}
+        for run in found.runs
+    )
+    largest: dict[str, str] = {}
+    for item in found.features:
+        largest.setdefault(item.feature, item.split)
+    drawn = []
+    for name, split in [*largest.items()][:_MAX_CHARTS]:
+        sides = {"after": after.get((split, name)), "before": before.get((split, name))}
+        data = {side: item for side, item in sides.items() if item}
+        chart, remark = features.chart(features.Feature(name, data))
+        if chart:
+            drawn.append((f"{name} of {split}", chart, remark))
+    return drawn
 
 
 def diff_markdown(found: Comparison) -> str:

@@ -7,6 +7,7 @@ the direction of what follows.
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -52,7 +53,8 @@ def shorten(value: object, limit: int) -> str:
 def number(value: Any, digits: int = 4) -> str:
     """Returns a number with ``digits`` significant digits; whole ones are complete.
 
-    NaN and infinities, which are text in the record's documents, are shown as such.
+    Of a small one, a zero after as many decimals is left out: ``0.0100``. NaN and
+    infinities, which are text in the record's documents, are shown as such.
     """
     if value is None:
         return MISSING
@@ -64,18 +66,46 @@ def number(value: Any, digits: int = 4) -> str:
         return "NaN" if value != value else ("∞" if value > 0 else "-∞")
     if abs(value) < 1e-4 or abs(value) >= 1e15:
         mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
-        return f"{mantissa}e{int(exponent)}"
-    whole_digits = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    decimals = max(digits - whole_digits, 0)
+        return f"{float(mantissa):g}e{int(exponent)}"
+    decimals = _decimals(value, digits)
+    text = f"{value:,.{decimals}f}"
+    return text[:-1] if decimals > digits and text.endswith("0") else text
+
+
+def _decimals(value: float, digits: int) -> int:
     if abs(value) < 0.1:
-        decimals += 1
+        return digits + 1
+    return max(digits - len(str(int(abs(value)))) + (abs(value) < 1), 0)
+
+
+def decimals_of(*values: float | None) -> int | None:
+    """Returns how many decimals some numbers need to be compared.
+
+    Those of four digits of the largest, without zeros that all of them have; more where
+    the numbers would look the same. None if they cannot have the same decimals.
+    """
+    known = {value for value in values if value is not None}
+    largest = max(map(abs, known), default=0.0)
+    if not all(map(math.isfinite, known)) or not 1e-4 <= largest < 1e15:
+        return None
+    most = _decimals(largest, 4)
+    while most < 15 and len({round(value, most) for value in known}) < len(known):
+        most += 1
+    rounded = [round(value, most) for value in known]
+    return next(n for n in range(16) if all(round(x, n) == x for x in rounded))
+
+
+def fixed(value: float | None, decimals: int | None) -> str:
+    """Returns a number with so many decimals, see ``decimals_of``."""
+    if value is None or decimals is None:
+        return number(value)
     return f"{value:,.{decimals}f}"
 
 
-def signed(value: Any) -> str:
-    """Returns a change as ``number`` does, with its sign."""
+def signed(value: Any, decimals: int | None = None) -> str:
+    """Returns a change as ``fixed`` does, with its sign."""
     is_more = isinstance(value, int | float) and value > 0
-    return f"{'+' if is_more else ''}{number(value)}"
+    return f"{'+' if is_more else ''}{fixed(value, decimals)}"
 
 
 def seconds(value: float | None, missing: str = MISSING) -> str:

@@ -36,11 +36,13 @@ class Delta:
       value: new minus old; sorted by it.
       better: the direction in which the metric improves; None if it is unknown.
       is_noise: whether it may be chance; it is then neither better nor worse.
+      decimals: of the numbers that are compared; None for those of itself.
     """
 
     value: float
     better: str | None = None
     is_noise: bool = False
+    decimals: int | None = None
 
     @property
     def word(self) -> str:
@@ -55,7 +57,18 @@ class Delta:
         return tones.get(self.word, "quiet")
 
     def __str__(self) -> str:
-        return f"{formats.signed(self.value)} {self.word}".rstrip()
+        return f"{formats.signed(self.value, self.decimals)} {self.word}".rstrip()
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in a column of numbers, with a text of its own; sorted by its value."""
+
+    value: float
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -101,7 +114,8 @@ class Table:
       id: of its element, unique on the page.
       caption: what it shows.
       header: its columns.
-      rows: cells: text, a number, None, a ``Mark``, a ``Delta``, or ``Markup``.
+      rows: cells: text, a number, None, a ``Mark``, a ``Delta``, a ``Number``, or
+        ``Markup``.
       limit: the rows shown before "show more".
     """
 

@@ -17,7 +17,7 @@ from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis
 from reports.tables import Table, decimals, numbers
 
-_STYLES = {"candidate": 0, "baseline": 3}
+_STYLES = {"candidate": 0, "after": 0, "baseline": 3, "before": 3}
 # Points of a calibration curve, and the examples that each has at least.
 _CALIBRATION_POINTS = 20
 _MIN_GROUP = 10

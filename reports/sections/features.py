@@ -161,6 +161,7 @@ def chart(feature: Feature) -> tuple[Markup | None, str]:
     if feature.first.sensitive:
         return None, "sensitive: counts only"
     known = {name: style for style, name in enumerate(_DATA_SETS)}
+    known |= {"after": 0, "before": 3}  # Of two runs.
     shown = {name: x for name, x in feature.statistics.items() if name in known}
     shown = shown or dict([*feature.statistics.items()][:1])
     title = f"Values of {feature.name}"

@@ -11,7 +11,7 @@ from rich.console import Console
 from reports.compare import Comparison, compare, summarize_changes
 from reports.diff_page import diff_markdown, diff_tables, render_diff
 from reports.read_run import RunData, last_pushed
-from reports.tables import Mark, Table
+from reports.tables import Table
 from runners.cli.echo import echo, echo_output, echo_warning
 from runners.cli.options import Result, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
@@ -90,13 +90,13 @@ def _read(name: str, run: str) -> RunData:
 
 
 def print_comparison(console: Console, found: Comparison) -> None:
-    """Prints tables and a summary of what differs."""
-    for table in diff_tables(found, all_metrics=False):
-        say(console, table.caption, "bold")
-        _print_table(console, table)
-        say(console)
+    """Prints a summary and tables of what differs."""
     for line in summarize_changes(found) or ["nothing differs that affects the model"]:
         say(console, line)
+    for table in diff_tables(found, all_metrics=False):
+        say(console)
+        say(console, table.caption, "bold")
+        _print_table(console, table)
 
 
 def _print_table(console: Console, table: Table) -> None:
@@ -106,7 +106,7 @@ def _print_table(console: Console, table: Table) -> None:
     for row in table.rows[:_MAX_ROWS]:
         cells = []
         for column, value in zip(table.columns, row, strict=True):
-            style = _STYLES.get(value.tone, "") if isinstance(value, Mark) else ""
+            style = _STYLES.get(getattr(value, "tone", ""), "")
             cells.append(plain(column.text(value), style))
         out.add_row(*cells)
     console.print(out)

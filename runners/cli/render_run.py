@@ -9,13 +9,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from reports.formats import progress, seconds, tags_text
+from reports.formats import limit_text, number, progress, seconds, tags_text
 from reports.sections.verdict import next_steps, overrides, summarize
 from runners.cli.rich_console import make_table, plain, say
 from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_STATES, RUN_STYLES
-from sluice.record.verdict import Check, Verdict, cell
+from sluice.record.verdict import Check, Verdict
 
 _NO_NOTES: Mapping[str, str] = {}
 
@@ -148,7 +148,8 @@ def print_verdict(console: Console, gate: dict[str, Any]) -> None:
     say(console, f"{verdict.gate} gate: {result}", "bold")
     table = make_table(*_COLUMNS, folded=_FOLDED)
     for row in rows[:MAX_ROWS]:
-        numbers = (cell(value) for value in (row.limit_text, row.baseline, row.actual))
+        limit = row.limit_text and limit_text(row.limit_text)
+        numbers = map(number, (limit, row.baseline, row.actual))
         outcome = plain(row.result, _STYLES[row.result])
         # With examples, the policy is printed beside them.
         why = row.why if row.examples else f"{row.why}{_policy(row)}"

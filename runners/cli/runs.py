@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from reports.formats import seconds, tags_text
+from reports.formats import number, seconds, tags_text
 from reports.read_run import RunData
 from reports.run_table import RunTable, make_run_table
 from runners.cli.echo import echo, echo_warning
@@ -18,7 +18,6 @@ from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.operations.find_run import readable_runs, updated_workspace
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_STYLES
-from sluice.record.verdict import cell
 
 _SHOWN_RUNS = 30
 _SHOWN_METRICS, _SHOWN_PARAMETERS = 4, 6
@@ -91,7 +90,7 @@ def _print_table(table: RunTable, limit: int | None) -> None:
             "version": _text(row.facts["version"]),
             "time": seconds(row.facts["duration_s"], ""),
             "examples": f"{sum(row.examples.values()):,}" if row.examples else "",
-            **{name: cell(row.metrics.get(name)) for name in metrics},
+            **{name: number(row.metrics.get(name)) for name in metrics},
             **{_short(x): _text(row.parameters.get(x)) for x in parameters},
             "tags": tags_text(row.facts["tags"]),
             "started": row.facts["started_at"][:16].replace("T", " "),

@@ -80,13 +80,13 @@ def test_each_kind_of_value_is_compared_by_its_name():
         spans={"data": [SPAN, {**SPAN, "span": 4, "date": "2026-01-02"}]},
     )
     assert _lines(before, after) == [
-        "config: train.epochs 3 -> 5",
+        "config: train.epochs 3 → 5",
         "code: edited, new, old",
-        "schema: fare.float_domain.max 9 -> 5",
-        "packages: tfx 1.16.0 -> 1.21.0",
-        "spans: data span 3 version 1 -> "
+        "schema: fare.float_domain.max 9 → 5",
+        "packages: tfx 1.16.0 → 1.21.0",
+        "spans: data span 3 version 1 → "
         "span 3 version 1, span 4 version 1 (2026-01-02)",
-        "examples: train 10 -> 30",
+        "examples: train 10 → 30",
     ]
     tables = {x.id: x.rows for x in diff_tables(compare(before, after))}
     assert tables["code"][1:] == [("new", "none", "1"), ("old", "1", "none")]
@@ -108,8 +108,8 @@ def test_digests_tell_what_differs_where_the_record_does_not_say_it():
     digests = ({"data": x, "code": "1", "schema": x} for x in "12")
     before, after = (_run(digests=x) for x in digests)
     assert _lines(before, after) == [
-        "schema: digest of the schema 1 -> 2",
-        "examples: digest of the data 1 -> 2",
+        "schema: digest of the schema 1 → 2",
+        "examples: digest of the data 1 → 2",
     ]
 
 
@@ -150,8 +150,8 @@ def test_rows_of_verdicts_that_differ():
     (row,) = table.rows
     assert row == (
         "accuracy of the model gate, overall",
-        "pass: 0.9800, limit >= 0.97",
-        "FAIL: 0.8500, limit >= 0.97",
+        "pass: 0.9800, limit ≥ 0.97",
+        "FAIL: 0.8500, limit ≥ 0.97",
     )
 
 
@@ -172,10 +172,10 @@ def test_metrics_of_each_slice_improve_in_their_own_direction():
         ("overall", "example_count"): "differs",
         ("payment_type: Cash", "auc"): "same",
     }
-    worse = "loss 0.5000 -> 0.6000 (worse)"
-    assert _lines(before, after) == [f"metrics: {worse}, auc 0.9000 -> 0.9500 (better)"]
+    worse = "loss 0.5 → 0.6 (worse)"
+    assert _lines(before, after) == [f"metrics: {worse}, auc 0.90 → 0.95 (better)"]
     page = Page(render_diff(found))
-    assert page.tables["metrics"][0]["change"] == "+0.10000"
+    assert page.tables["metrics"][0]["change"] == "+0.1 worse"
     assert page.tables["metrics"][-1]["slice"] == "payment_type: Cash"
 
 
@@ -241,7 +241,7 @@ def test_long_lists_are_cut_and_values_shown_so_that_they_differ(run_with):
     assert "| key49 | 1 | 2 |" in markdown and "| key50 |" not in markdown
     assert "\nand 10 more\n" in markdown
     assert Change("a", 0.1234561, 0.1234562).texts == ("0.1234561", "0.1234562")
-    assert str(Change("a", "x" * 90, None)) == f"a {'x' * 59}… -> none"
+    assert str(Change("a", "x" * 90, None)) == f"a {'x' * 59}… → none"
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_durations_are_without_pauses_and_nodes_have_their_state():
     page = Page(render_diff(compare(before, after)))
     assert list(page.tables["times"][0].values()) == [
         "A",
-        "ran, 3.0 s",
+        "done, 3.0 s",
         "cached, 0.1 s",
     ]
 

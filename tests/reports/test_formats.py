@@ -16,8 +16,8 @@ CASES: list[tuple[Any, dict[Any, str]]] = [
         formats.number,
         {
             **{None: formats.MISSING, 0: "0", 1200: "1,200", 12.3456: "12.35"},
-            **{0.98000001: "0.9800", -0.01: "-0.01000", 1234567.8: "1,234,568"},
-            **{0.0000123: "1.230e-5", 3.0: "3", float("inf"): "\N{INFINITY}"},
+            **{0.98000001: "0.9800", -0.01: "-0.0100", 1234567.8: "1,234,568"},
+            **{0.0000123: "1.23e-5", 3.0: "3", float("inf"): "\N{INFINITY}"},
             "-Infinity": "-Infinity",
         },
     ),
@@ -67,10 +67,10 @@ def test_shortened_text_is_marked():
 @pytest.mark.parametrize(
     ("change", "tone", "text"),
     [
-        (Delta(0.0283, "higher"), "good", "+0.02830 better"),
-        (Delta(0.0283, "lower"), "bad", "+0.02830 worse"),
-        (Delta(-0.0283, "higher"), "bad", "-0.02830 worse"),
-        (Delta(-0.0283, "higher", is_noise=True), "quiet", "-0.02830"),
+        (Delta(0.0283, "higher"), "good", "+0.0283 better"),
+        (Delta(0.0283, "lower"), "bad", "+0.0283 worse"),
+        (Delta(-0.0283, "higher"), "bad", "-0.0283 worse"),
+        (Delta(-0.0283, "higher", is_noise=True), "quiet", "-0.0283"),
         (Delta(67, None), "quiet", "+67"),
         (Delta(0.0, "higher"), "quiet", "0"),
         (Delta(float("nan"), "higher"), "quiet", "NaN"),

@@ -65,10 +65,10 @@ def test_features_with_their_distances(taxi, page_of):
     page = page_of(taxi())
     company = _row(page, "features", Feature="company")
     assert (company["Type"], company["Missing"]) == ("text", "34.3 %")
-    assert (company["Distance"], company["Limit"]) == ("0.01334", "0.05000")
+    assert (company["Distance"], company["Limit"]) == ("0.01334", "0.0500")
     fare = _row(page, "features", Feature="fare")
     assert (fare["Type"], fare["Median, or most frequent"]) == ("float", "7.850")
-    assert "train against eval: L-infinity 0.01334, limit 0.05000" in page.text
+    assert "train against eval: L-infinity 0.01334, limit 0.0500" in page.text
     html = render_run(taxi(run_id=SECOND))
     assert "52.5 %" in html, "of the trips with a company"
     # Of the records: 8.72, 7.56 and 7.51 % of the trips began in a July.

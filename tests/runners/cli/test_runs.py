@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reports.formats import MISSING
 from sluice.record.parts import PushRecord
 
 pytestmark = pytest.mark.unit
@@ -47,8 +48,8 @@ def test_a_pipeline_without_runs(root, sluice):
 def test_the_screen(sluice):
     assert [line.split() for line in sluice("runs", "digits")[1].splitlines()] == [
         "run verdict version auc loss train.epochs tags started".split(),
-        f"{IDS[2]} failed - - 10 2026-01-01 00:00".split(),
-        f"{IDS[1]} blocked (model gate) 0.8000 nan 10 night, team=a "
+        f"{IDS[2]} failed {MISSING} {MISSING} 10 2026-01-01 00:00".split(),
+        f"{IDS[1]} blocked (model gate) 0.8000 NaN 10 night, team=a "
         "2026-01-01 00:00".split(),
         f"{IDS[0]} pushed 4 0.9000 0.5000 9 2026-01-01 00:00".split(),
     ]
