@@ -13,11 +13,10 @@ from markupsafe import Markup
 from reports import formats
 from reports.compare import Comparison, summarize_changes
 from reports.environment import render_page
-from reports.evaluation import OVERALL, PER_CLASS, read_metrics
+from reports.evaluation import HISTOGRAM, OVERALL, PER_CLASS, read_metrics
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from reports.sections import curves, features
-from reports.sections.classification import HISTOGRAM
 from reports.sections.training import overlaid
 from reports.tables import Column, Delta, Header, Number, Table, numbers
 
