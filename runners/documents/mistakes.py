@@ -1,17 +1,13 @@
-"""Mistakes document: the most confident wrong predictions of an evaluated classifier.
+"""Mistakes document: what an evaluated classifier gets wrong, and where it flips.
 
-Only of models that our trainer exports, whose signature ``serving_default`` takes
-serialized tf.Examples and returns probabilities.
+An example flips where only one of the candidate and the baseline is right.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Sequence
+from contextlib import ExitStack
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from runners.documents.examples import (
@@ -22,93 +18,98 @@ from runners.documents.examples import (
     values_of,
 )
 from runners.documents.images import describe_image, open_image
+from runners.documents.predict import Prediction, is_ours, load_classifier, predict
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
 from sluice.record.json_number import json_number
-from sluice.storage.local_copy import local_copy
 
-MAX_SECONDS = 1.0
+MAX_EXAMPLES = 20_000
 MAX_MISTAKES = 24
 MAX_FEATURES = 50
 MAX_VALUES = 10
-_BATCH = 32
-_SERVING_DIR = "Format-Serving"
-_CLASSES_FILE = "assets.extra/classes.json"
+_COLUMNS = ("digests", "true", "candidate", "baseline")
 
 
 def mistakes(
-    model_uri: str,
+    model_uris: Sequence[str],
     examples: Artifact,
     splits: Sequence[str],
     privacy: Privacy,
 ) -> dict[str, Any] | None:
     """Returns the most confident mistakes; None for a model that is not ours.
 
+    ``predictions`` are parallel lists: digests of the records, the indices of their
+    classes, and of those that each model predicts. It is None if features are withheld,
+    which could be guessed from a digest. ``flips`` is None if the baseline has other
+    classes, and absent without a baseline of ours.
+
     Args:
-      model_uri: of the ``Model`` artifact, local or remote.
-      examples: the artifact that it was evaluated on.
+      model_uris: of the ``Model`` artifacts, local or remote: the candidate, and the
+        baseline if there is one.
+      examples: the artifact that they were evaluated on.
       splits: those that were evaluated.
       privacy: what may be shown, and which feature is the label.
     """
+    if not (privacy.label and is_ours(model_uris[0])):
+        return None
     records = read_examples(examples.uri, splits)
-    with local_copy(model_uri) as folder:
-        model_dir = folder / _SERVING_DIR
-        if not (privacy.label and (model_dir / _CLASSES_FILE).exists()):
-            return None
-        classes = json.loads((model_dir / _CLASSES_FILE).read_bytes())["classes"]
-        count, wrong = 0, []
-        for record, probabilities in _predict(model_dir, records):
-            true = as_text(first_value(record.features().get(privacy.label)))
-            if true is not None and true in classes:
-                count += 1
-                by_class = dict(zip(classes, probabilities, strict=True))
-                if (predicted := predicted_class(by_class)) != true:
-                    wrong.append((record, true, predicted, by_class))
-    wrong.sort(key=lambda found: -found[3][found[2]])
-    shown = [] if privacy.private else wrong[:MAX_MISTAKES]
-    return {
+    rows: list[tuple[str | int, ...]] = []
+    errors: list[Prediction] = []
+    with ExitStack() as opened:
+        models = [load_classifier(x, opened) for x in filter(is_ours, model_uris)]
+        classes = models[0].classes
+        same = [model for model in models if model.classes == classes]
+        first = islice(records, MAX_EXAMPLES)
+        for found in predict(same, first, privacy.label):
+            rows.append((found.digest, found.true, *found.predicted))
+            if not all(found.right):
+                errors.append(found)
+    errors.sort(key=lambda found: -found.confidence)
+    wrong = [found for found in errors if not found.right[0]]
+    newly_wrong = [found for found in wrong if found.right[-1]]
+    newly_right = [found for found in errors if found.right[0]]
+    columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=False))
+    document = {
         "split": ", ".join(splits),
         "classes": classes,
-        "examples": count,
+        "examples": len(rows),
         "complete": next(records, None) is None,
         "wrong": len(wrong),
-        "mistakes": [
-            {
-                **record.place,
-                "true": true,
-                "predicted": predicted,
-                "probability": json_number(by_class[predicted]),
-                "true_probability": json_number(by_class[true]),
-                **_features(record, {*privacy.sensitive, privacy.label}),
-            }
-            for record, true, predicted, by_class in shown
-        ],
+        "mistakes": _shown(wrong, classes, privacy),
+        "predictions": None if privacy.private or privacy.sensitive else columns,
     }
+    if len(models) == 1:
+        return document
+    flips = {
+        "newly_wrong": len(newly_wrong),
+        "newly_right": len(newly_right),
+        "both_wrong": len(wrong) - len(newly_wrong),
+        "both_right": len(rows) - len(errors),
+        "examples": {
+            "newly_wrong": _shown(newly_wrong, classes, privacy),
+            "newly_right": _shown(newly_right, classes, privacy),
+        },
+    }
+    return {**document, "flips": flips if len(same) == 2 else None}
 
 
-def predicted_class(by_class: Mapping[str, float]) -> str:
-    """Returns the class that the served model names: of two the second from 0.5 on."""
-    if len(by_class) == 2:
-        return [*by_class][int([*by_class.values()][1] >= 0.5)]
-    return max(by_class, key=by_class.__getitem__)
-
-
-def _predict(
-    model_dir: Path, records: Iterator[ExampleRecord]
-) -> Iterator[tuple[ExampleRecord, list[float]]]:
-    """Yields records with the probability of each class, for ``MAX_SECONDS``."""
-    import tensorflow as tf
-
-    with tf.device("CPU"):
-        model = tf.saved_model.load(str(model_dir))
-        predict, ends_at = model.signatures["serving_default"], math.inf
-        while time.monotonic() < ends_at and (batch := [*islice(records, _BATCH)]):
-            data = tf.constant([record.data for record in batch])
-            rows = predict(examples=data)["probabilities"].numpy().tolist()
-            # The first batch takes the longest: TensorFlow prepares the graph.
-            ends_at = min(ends_at, time.monotonic() + MAX_SECONDS)
-            for record, row in zip(batch, rows, strict=True):
-                yield record, [1 - row[0], row[0]] if len(row) == 1 else row
+def _shown(
+    found: Sequence[Prediction], classes: Sequence[str], privacy: Privacy
+) -> list[dict[str, Any]]:
+    """Describes the first ones, as far as they may be shown."""
+    return [
+        {
+            **item.record.place,
+            "digest": None if privacy.sensitive else item.digest,
+            "true": classes[item.true],
+            "predicted": classes[item.predicted[0]],
+            "baseline": classes[item.predicted[1]] if item.predicted[1:] else None,
+            "probability": json_number(item.confidence),
+            "true_probability": json_number(item.probabilities[0][item.true]),
+            **_features(item.record, {*privacy.sensitive, privacy.label}),
+        }
+        for item in found[: 0 if privacy.private else MAX_MISTAKES]
+    ]
 
 
 def _features(record: ExampleRecord, hidden: Container[str | None]) -> dict[str, Any]:

@@ -150,13 +150,14 @@ def _mistakes(
 ) -> Content:
     # ML Metadata has one event of an artifact: a model that is its own baseline is only
     # found as such.
-    models = inputs.get(CANDIDATE) or inputs.get(BASELINE)
+    models = [*inputs.get(CANDIDATE, ()), *inputs.get(BASELINE, ())]
+    uris = [*dict.fromkeys(model.uri for model in models)]
     examples = inputs.get("examples")
-    if not (models and examples):
+    if not (uris and examples):
         return None
     # TFX evaluates the eval split unless it is told otherwise.
     splits = json.loads(properties.get("example_splits") or "null") or ["eval"]
-    return mistakes(models[0].uri, examples[0], splits, privacy)
+    return mistakes(uris, examples[0], splits, privacy)
 
 
 def _is_same(path: Path, head: Mapping[str, Any]) -> bool:

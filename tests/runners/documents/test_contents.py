@@ -14,7 +14,8 @@ from reports.evaluation import read_metrics, read_plots
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from runners.documents import images, protos
-from runners.documents.mistakes import mistakes, predicted_class
+from runners.documents.mistakes import mistakes
+from runners.documents.predict import predicted_class
 from runners.documents.write import write_documents
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
@@ -333,7 +334,7 @@ EVALUATED = [
 @pytest.mark.tf
 def test_the_most_confident_mistakes_come_first(tmp_path, model):
     item = _write(tmp_path, train=[], eval=EVALUATED)
-    found: Any = mistakes(str(model), item, ["eval"], Privacy(label="label"))
+    found: Any = mistakes([str(model)], item, ["eval"], Privacy(label="label"))
     first, second = found["mistakes"]
     assert (found["examples"], found["wrong"], found["complete"]) == (3, 2, True)
     assert (first["true"], first["predicted"], first["record"]) == ("1", "2", 4)
@@ -345,11 +346,11 @@ def test_the_most_confident_mistakes_come_first(tmp_path, model):
     }
     assert [image["feature"] for image in second["images"]] == ["image"]
     hidden = Privacy(sensitive=["company", "image"], label="label")
-    found = mistakes(str(model), item, ["eval"], hidden)
+    found = mistakes([str(model)], item, ["eval"], hidden)
     assert not {"Flash", "data:image"} & {*json.dumps(found).split('"')}
-    found = mistakes(str(model), item, ["eval"], Privacy(private=True, label="label"))
+    found = mistakes([str(model)], item, ["eval"], Privacy(private=True, label="label"))
     assert (found["wrong"], found["mistakes"]) == (2, [])
-    assert mistakes(str(model), item, ["eval"], Privacy()) is None, "not our pipeline"
+    assert mistakes([str(model)], item, ["eval"], Privacy()) is None, "not our pipeline"
 
 
 @pytest.mark.parametrize(
@@ -358,8 +359,7 @@ def test_the_most_confident_mistakes_come_first(tmp_path, model):
 )
 def test_the_predicted_class_is_that_of_the_served_model(probabilities, index):
     """Of two classes the export takes the second from 0.5 on, of more the first."""
-    by_class = dict(zip("abc", probabilities, strict=False))
-    assert predicted_class(by_class) == "abc"[index]
+    assert predicted_class(probabilities) == index
 
 
 @pytest.mark.tf
