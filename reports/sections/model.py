@@ -16,6 +16,7 @@ from reports.evaluation import (
     Metric,
     read_metrics,
 )
+from reports.flips import against_baseline, example_table
 from reports.read_run import RunData
 from reports.run_table import Better, better, is_measured
 from reports.sections import classification
@@ -23,7 +24,6 @@ from reports.tables import Column, Header, Mark, Table, decimals, numbers
 from sluice.record.verdict import Check
 
 _MAX_METRICS = 12
-_MAX_FEATURES = 20
 
 
 @dataclass
@@ -80,6 +80,7 @@ def build(run: RunData) -> dict[str, Any] | None:
     return {
         "evaluations": evaluations,
         "passed": passed[0] if passed else None,
+        "flips": against_baseline(run),
         "mistakes": [(item, _mistakes(i, item)) for i, item in enumerate(mistakes)],
     }
 
@@ -215,26 +216,11 @@ def _slices(
 
 def _mistakes(index: int, document: dict[str, Any]) -> Table | None:
     """Returns the most confident mistakes as rows; None for those with pictures."""
-    found = document["mistakes"]
-    if not found or any(item["images"] for item in found):
-        return None
-    names = list(dict.fromkeys(name for item in found for name in item["values"]))
-    shown = names[:_MAX_FEATURES]
-    columns: Header = ["True class", "Predicted"]
-    columns.append(numbers("Probability", formats.percent))
-    columns.append(numbers("Of the true class", formats.percent))
-    columns += [*shown, Column("Place", code=True)]
-    rows = [
-        [
-            *(str(item[key]) for key in ("true", "predicted")),
-            *(item[key] for key in ("probability", "true_probability")),
-            *(", ".join(map(formats.number, item["values"].get(x, ()))) for x in shown),
-            f"{item['file']}, record {item['record']:,}",
-        ]
-        for item in found
-    ]
-    left_out = len(names) - len(shown)
+    columns: dict[str, Column | str] = {
+        "true": "True class",
+        "predicted": "Predicted",
+        "probability": numbers("Probability", formats.percent),
+        "true_probability": numbers("Of the true class", formats.percent),
+    }
     caption = "The most confident mistakes"
-    if left_out:
-        caption += f", without {formats.plural(left_out, 'more feature')}"
-    return Table(f"mistakes-{index}", caption, columns, rows, limit=12)
+    return example_table(f"mistakes-{index}", caption, document["mistakes"], columns)

@@ -110,6 +110,10 @@ def _documents(taxi, features, slices):
     for number, item in enumerate(mistakes["mistakes"]):
         images = [{"feature": "image", **_image()}] if number % 2 else []
         mistakes["mistakes"][number] = {**item, "images": images}
+    flipped = [{**item, "baseline": "yes"} for item in mistakes["mistakes"][:2]]
+    examples = {"newly_wrong": flipped, "newly_right": flipped[:1]}
+    flips = {"newly_wrong": 2, "newly_right": 1, "both_wrong": 3, "both_right": 9}
+    mistakes["flips"] = {**flips, "examples": examples}
     return {
         "ingestion": _ingestion(taxi["ingestion"]),
         "samples": _samples(),

@@ -298,29 +298,38 @@ def _described(data):
     return images.describe_image(image)
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """A model whose predictions are the feature ``scores``, exported as ours are."""
+def _export(folder, weights, classes=("0", "1", "2")):
+    """Exports a model as ours are: it predicts the feature ``scores`` with weights."""
     import tensorflow as tf
 
     class Model(tf.Module):
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "examples")])
         def serve(self, examples):
             spec = {"scores": tf.io.FixedLenFeature([3], tf.float32)}
-            found = tf.io.parse_example(examples, spec)["scores"] * self.one
+            found = tf.io.parse_example(examples, spec)["scores"] * self.weights
             return {"probabilities": found, "label": examples[:, None]}
 
         def __init__(self):
             super().__init__()
-            self.one = tf.Variable(tf.ones([1, 3]), name="one")
+            self.weights = tf.Variable([weights], name="weights")
 
-    folder = tmp_path_factory.mktemp("model")
     served, saved = folder / "Format-Serving", Model()
     tf.saved_model.save(saved, str(served), {"serving_default": saved.serve})
     (served / "assets.extra").mkdir()
-    classes = json.dumps({"classes": ["0", "1", "2"]})
-    (served / "assets.extra" / "classes.json").write_text(classes)
+    names = json.dumps({"classes": classes})
+    (served / "assets.extra" / "classes.json").write_text(names)
     return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return _export(tmp_path_factory.mktemp("model"), [1.0, 1.0, 1.0])
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory):
+    """Another model: it overrates the first class, and underrates the third."""
+    return _export(tmp_path_factory.mktemp("baseline"), [10.0, 1.0, 0.2])
 
 
 EVALUATED = [
@@ -351,6 +360,81 @@ def test_the_most_confident_mistakes_come_first(tmp_path, model):
     found = mistakes([str(model)], item, ["eval"], Privacy(private=True, label="label"))
     assert (found["wrong"], found["mistakes"]) == (2, [])
     assert mistakes([str(model)], item, ["eval"], Privacy()) is None, "not our pipeline"
+
+
+# All of class 1, with what the model and the baseline predict.
+COMPARED = [
+    _example(scores=[0.1, 0.8, 0.1], label=1, image=RED),  # 1 and 0: newly right
+    _example(scores=[0.5, 0.3, 0.2], label=1),  # 0 and 0
+    _example(scores=[0.0, 0.45, 0.55], label=1),  # 2 and 1: newly wrong
+    _example(scores=[0.0, 0.25, 0.75], label=1, company=b"Flash"),  # the same
+    _example(scores=[0.0, 0.9, 0.1], label=1),  # 1 and 1
+]
+
+
+@pytest.mark.tf
+def test_candidate_and_baseline_are_compared_example_by_example(
+    tmp_path, model, baseline
+):
+    item = _write(tmp_path, train=[], eval=COMPARED)
+    uris = [str(model), str(baseline)]
+    found: Any = mistakes(uris, item, ["eval"], Privacy(label="label"))
+    flips, predictions = found["flips"], found["predictions"]
+    assert {name: n for name, n in flips.items() if name != "examples"} == {
+        **{"newly_wrong": 2, "newly_right": 1, "both_wrong": 1, "both_right": 1}
+    }
+    surest, other = flips["examples"]["newly_wrong"]
+    assert (surest["record"], surest["probability"], other["record"]) == (4, 0.75, 3)
+    assert (surest["predicted"], surest["baseline"], surest["true"]) == ("2", "1", "1")
+    assert surest["values"]["company"] == ["Flash"]
+    (right,) = flips["examples"]["newly_right"]
+    assert (right["predicted"], right["baseline"]) == ("1", "0")
+    assert [image["feature"] for image in right["images"]] == ["image"]
+    assert predictions["true"] == (1, 1, 1, 1, 1)
+    assert predictions["candidate"] == (1, 0, 2, 2, 1)
+    assert predictions["baseline"] == (0, 0, 1, 1, 1)
+    assert predictions["digests"][3] == surest["digest"]
+    assert len({*predictions["digests"]}) == 5
+
+
+@pytest.mark.tf
+def test_flips_show_no_more_of_the_data_than_mistakes(tmp_path, model, baseline):
+    item = _write(tmp_path, train=[], eval=COMPARED)
+    uris = [str(model), str(baseline)]
+    sensitive = Privacy(sensitive=["company", "image", "scores"], label="label")
+    found: Any = mistakes(uris, item, ["eval"], sensitive)
+    (right,) = found["flips"]["examples"]["newly_right"]
+    assert (right["images"], right["values"], right["digest"]) == ([], {}, None)
+    # Who knows a record but for one value finds that by trying digests.
+    assert found["predictions"] is None
+    private = Privacy(private=True, label="label")
+    found = mistakes(uris, item, ["eval"], private)
+    assert found["predictions"] is None and found["flips"]["newly_wrong"] == 2
+    assert found["flips"]["examples"] == {"newly_wrong": [], "newly_right": []}
+
+
+@pytest.mark.tf
+def test_the_baseline_is_the_one_that_the_evaluator_was_given(
+    tmp_path, model, baseline
+):
+    """A model that is its own baseline is an input under one key only."""
+    examples = _write(tmp_path, train=[], eval=COMPARED)
+    other = _export(tmp_path / "other", [1.0, 1.0, 1.0], ("1", "0", "2"))
+    shown = {"private": False, "sensitive": [], "label": {"feature": "label"}}
+    (tmp_path / "config.json").write_text(json.dumps({"config": shown}))
+
+    def flips(**uris):
+        inputs = {key: [_artifact("Model", uri)] for key, uri in uris.items()}
+        end = NodeEnd("Evaluator", "ran", inputs={**inputs, "examples": [examples]})
+        end.outputs["evaluation"] = [_artifact("ModelEvaluation", tmp_path / "none")]
+        write_documents(end, tmp_path, tmp_path / "documents", {})
+        (path,) = [x.path for x in end.documents if x.kind == "mistakes"]
+        return json.loads((tmp_path / path).read_text()).get("flips", "absent")
+
+    assert flips(model=model, baseline_model=baseline)["newly_wrong"] == 2
+    assert flips(model=model, baseline_model=other) is None, "other classes"
+    assert flips(model=model, baseline_model=tmp_path / "absent") == "absent"
+    assert flips(baseline_model=model) == "absent"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,185 @@
+"""Flips: examples that only one of two models predicts right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reports import formats
+from reports.read_run import RunData
+from reports.tables import Column, Header, Table, numbers
+
+_MAX_FEATURES = 20
+# By whether the new and the old model are right.
+_OUTCOMES = {
+    (False, True): "newly_wrong",
+    (True, False): "newly_right",
+    (False, False): "both_wrong",
+    (True, True): "both_right",
+}
+FLIPPED = ("newly_wrong", "newly_right")
+
+
+@dataclass(frozen=True)
+class Flips:
+    """Two models compared example by example.
+
+    Attributes:
+      scope: which examples these are, with their number.
+      newly_wrong: how many the old model predicts right, and the new one wrong.
+      newly_right: how many the new model predicts right, and the old one wrong.
+      both_wrong: how many both predict wrong.
+      both_right: how many both predict right.
+      examples: those of ``newly_wrong`` and ``newly_right`` that can be shown, as the
+        document ``mistakes`` has them.
+      models: what the new and the old model are called.
+    """
+
+    scope: str
+    newly_wrong: int
+    newly_right: int
+    both_wrong: int
+    both_right: int
+    examples: Mapping[str, Sequence[Mapping[str, Any]]]
+    models: tuple[str, str] = ("candidate", "baseline")
+
+    def __str__(self) -> str:
+        new, old = self.models
+        text = (
+            f"Of {self.scope}, the {new} is newly right on {self.newly_right:,} and "
+            f"newly wrong on {self.newly_wrong:,}, compared with the {old}; both are "
+            f"right on {self.both_right:,} and wrong on {self.both_wrong:,}."
+        )
+        if self.newly_right + self.newly_wrong:
+            chance = formats.percent(mcnemar(self.newly_wrong, self.newly_right))
+            text += f" A difference as large occurs by chance in {chance} of cases"
+            text += " (McNemar's exact test)."
+        return text
+
+    def caption(self, name: str) -> str:
+        """Returns a caption of the examples ``newly_wrong`` or ``newly_right``."""
+        count, shown = getattr(self, name), len(self.examples[name])
+        caption = f"{name.replace('_', ' ').capitalize()}: {count:,}"
+        return caption + (f", {shown} of them shown" if shown < count else "")
+
+    def table(self, name: str, index: int = 0) -> Table | None:
+        """Returns these examples as rows; see ``example_table``."""
+        new, old = (model.capitalize() for model in self.models)
+        caption, found = self.caption(name), self.examples[name]
+        columns: dict[str, Column | str]
+        columns = {"true": "True class", "predicted": new, "baseline": old}
+        if any(item["probability"] is not None for item in found):
+            columns["probability"] = numbers("Probability", formats.percent)
+        return example_table(f"{name}-{index}", caption, found, columns)
+
+
+def mcnemar(newly_wrong: int, newly_right: int) -> float:
+    """Returns the two-sided p-value of McNemar's exact test.
+
+    Between equally good models a flip is as likely in both directions, and the smaller
+    count is binomial: https://doi.org/10.1186/1471-2288-13-91
+    """
+    flips, smaller = newly_wrong + newly_right, min(newly_wrong, newly_right)
+    ways = total = 1
+    for number in range(smaller):  # Of 20,000 flips 33 ms.
+        ways = ways * (flips - number) // (number + 1)
+        total += ways
+    return min(1.0, 2 * total / 2**flips)
+
+
+def against_baseline(run: RunData) -> list[Flips | None]:
+    """Returns the flips of each evaluation that had a baseline.
+
+    None if the baseline has other classes.
+    """
+    found = []
+    for document in run.documents("mistakes"):
+        if "flips" in document:
+            scope = formats.plural(document["examples"], "example")
+            scope = scope if document["complete"] else f"the first {scope}"
+            flips = document["flips"]
+            found.append(flips and Flips(f"{scope} of {document['split']}", **flips))
+    return found
+
+
+def flips_between(before: RunData, after: RunData) -> Flips | None:
+    """Returns the flips of the examples that the candidates of both runs predict.
+
+    None without such examples, or if the classes differ. Examples are those that one of
+    the runs shows.
+    """
+    documents = [
+        document
+        for run in (before, after)
+        for document in run.documents("mistakes")[:1]
+        if document.get("predictions")
+    ]
+    if len(documents) < 2 or documents[0]["classes"] != documents[1]["classes"]:
+        return None
+    classes = documents[0]["classes"]
+    was, now = map(_by_digest, documents)
+    shown = {item["digest"]: item for x in documents for item in _shown(x)}
+    counts: Counter[str] = Counter()
+    examples: dict[str, list[Any]] = {name: [] for name in FLIPPED}
+    for digest in (digest for digest in now if digest in was):
+        (true, new), (_, old) = now[digest], was[digest]
+        outcome = _OUTCOMES[new == true, old == true]
+        counts[outcome] += 1
+        if outcome in examples and digest in shown:
+            predicted = {"predicted": classes[new], "baseline": classes[old]}
+            item = {**shown[digest], **predicted, "probability": None}
+            examples[outcome].append(item)
+    if not counts:
+        return None
+    return Flips(
+        f"{formats.plural(counts.total(), 'example')} that both runs have predicted",
+        **{name: counts[name] for name in _OUTCOMES.values()},
+        examples=examples,
+        models=("model after", "model before"),
+    )
+
+
+def _by_digest(document: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Returns the true and the predicted class by the digest of the record."""
+    found = document["predictions"]
+    classes = zip(found["true"], found["candidate"], strict=True)
+    return dict(zip(found["digests"], classes, strict=True))
+
+
+def _shown(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    flips = document.get("flips") or {"examples": {}}
+    return sum(flips["examples"].values(), document["mistakes"])
+
+
+def example_table(
+    id: str,
+    caption: str,
+    found: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, Column | str],
+) -> Table | None:
+    """Returns examples of a document as rows; None without any, or with pictures.
+
+    Args:
+      id: of the table.
+      caption: of the table.
+      found: the examples.
+      columns: by the key of an example, before those of its features and its place.
+    """
+    if not found or any(item["images"] for item in found):
+        return None
+    names = sorted({name for item in found for name in item["values"]})
+    shown = names[:_MAX_FEATURES]
+    if left_out := len(names) - len(shown):
+        caption += f", without {formats.plural(left_out, 'more feature')}"
+    header: Header = [*columns.values(), *shown, Column("Place", code=True)]
+    rows = [
+        [
+            *(item[key] for key in columns),
+            *(", ".join(map(formats.number, item["values"].get(x, ()))) for x in shown),
+            f"{item['file']}, record {item['record']:,}",
+        ]
+        for item in found
+    ]
+    return Table(id, caption, header, rows, limit=12)
