@@ -5,10 +5,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
-from functools import partial
+from itertools import islice
 from typing import Any
-
-from markupsafe import Markup
 
 from reports import formats
 from reports.compare import Comparison, summarize_changes
@@ -35,18 +33,6 @@ _KINDS = {
     "gates": ("Checks with another result or value", "check"),
     "times": ("Nodes with another state or duration", "node"),
 }
-# Of the page, with their tables.
-_SECTIONS: dict[str, tuple[str, ...]] = {
-    "Metrics": ("metrics",),
-    "Predictions": (),
-    "Curves": (),
-    "Data": ("features", "examples"),
-    **{kind.title(): (kind,) for kind in _KINDS if kind != "examples"},
-}
-# The colours and dashes of the candidate and of its baseline.
-_STYLES = {"after": 0, "before": 3}
-# Title, chart, and a remark on it.
-_Charts = list[tuple[str, Markup, str]]
 
 
 def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
@@ -110,68 +96,62 @@ def _metrics(found: Comparison, all_metrics: bool) -> Table:
 def render_diff(found: Comparison) -> str:
     """Returns a page with what differs between two runs; it looks as a run's page."""
     tables = {table.id: table for table in diff_tables(found)}
-    charts = {"Curves": _curves(found), "Data": _distributions(found)}
-    sections = [
-        (title, [tables[x] for x in ids if x in tables], charts.get(title, []))
-        for title, ids in _SECTIONS.items()
-    ]
+    runs = tables.pop("runs")
+    first = {
+        "metrics": None,
+        "curves": _curves(found),
+        "distributions": _distributions(found),
+    }
     return render_page(
         "diff.html.j2",
         found=found,
         summary=summarize_changes(found),
-        runs=tables["runs"],
-        sections=[section for section in sections if section[1] or section[2]],
+        runs=runs,
+        sections={name: part for name, part in {**first, **tables}.items() if part},
     )
 
 
-def _curves(found: Comparison) -> _Charts:
+def _curves(found: Comparison) -> curves.Charts:
     """Returns curves of training and of predictions, with a line of each run."""
     trainings = _both(found, lambda run: next(iter(run.epochs()), None))
-    charts = overlaid(trainings, [*_STYLES.values()]) if trainings else []
-    if histograms := _both(found, partial(_overall, HISTOGRAM)):
-        is_binary = len(_overall(PER_CLASS, found.runs[1])) == 2
-        if is_binary:
-            counts = {x: curves.from_histogram(y) for x, y in histograms.items()}
-            charts += curves.curves(counts)
-        charts += curves.calibration(histograms, is_binary)
-    return [(title, chart, "") for title, chart in charts]
+    charts = overlaid(trainings)
+    arrays = _both(found, _arrays)
+    histograms = {name: x[HISTOGRAM] for name, x in arrays.items() if HISTOGRAM in x}
+    is_binary = all(len(x.get(PER_CLASS, ())) == 2 for x in arrays.values())
+    binary = histograms if is_binary else {}
+    counts = {name: curves.from_histogram(x) for name, x in binary.items()}
+    return charts + curves.curves(counts) + curves.calibration(histograms, is_binary)
 
 
 def _both(found: Comparison, read: Callable[[RunData], Any]) -> dict[str, Any]:
-    """Returns what both runs have, unless it is the same, as ``_STYLES`` names it."""
+    """Returns what each run has; nothing if it is the same, or if one has none."""
     before, after = map(read, found.runs)
-    if not before or not after or before == after:
-        return {}
-    return {"after": after, "before": before}
+    is_known = before and after and before != after
+    return {"after": after, "before": before} if is_known else {}
 
 
-def _overall(name: str, run: RunData) -> list[float]:
-    """Returns an array of the candidate on all examples; empty without it."""
-    items = (item for doc in run.documents("metrics") for item in read_metrics(doc))
-    arrays = (
-        item.array
-        for item in items
-        if (item.name, item.slice) == (name, OVERALL) and item.model != "baseline"
-    )
-    return next(arrays, [])
+def _arrays(run: RunData) -> dict[str, list[float]]:
+    """Returns arrays of the candidate on all examples, such as its histogram."""
+    metrics = (x for found in run.documents("metrics") for x in read_metrics(found))
+    overall = (x for x in metrics if x.slice == OVERALL and x.model != "baseline")
+    return {x.name: x.array for x in overall if x.array}
 
 
-def _distributions(found: Comparison) -> _Charts:
+def _distributions(found: Comparison) -> curves.Charts:
     """Returns the features that differ most, with the values of both runs."""
     before, after = (
         {(x.split, item.name): item for x in statistics(run) for item in x.features}
         for run in found.runs
     )
-    largest: dict[str, str] = {}
+    splits: dict[str, str] = {}
     for item in found.features:
-        largest.setdefault(item.feature, item.split)
+        splits.setdefault(item.feature, item.split)
     drawn = []
-    for name, split in [*largest.items()][:_MAX_CHARTS]:
+    for name, split in islice(splits.items(), _MAX_CHARTS):
         sides = {"after": after.get((split, name)), "before": before.get((split, name))}
         data = {side: item for side, item in sides.items() if item}
-        chart, remark = features.chart(features.Feature(name, data))
-        if chart:
-            drawn.append((f"{name} of {split}", chart, remark))
+        chart, _ = features.chart(features.Feature(name, data))
+        drawn += [(f"{name} of {split}", chart)] if chart else []
     return drawn
 
 

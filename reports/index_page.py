@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from reports import formats
 from reports.charts.lines import Point, Series, line_chart
-from reports.charts.svg import Axis
+from reports.charts.svg import Axis, is_finite
 from reports.environment import render_page
 from reports.evaluation import OVERALL
 from reports.read_run import REPORT_FILE, RunData
@@ -18,13 +18,13 @@ from reports.run_table import RunTable, make_run_table
 from reports.sections.training import overlaid
 from reports.tables import Column, Header, Mark, Table, numbers
 from sluice.record.states import RUN_TONES
-from sluice.record.verdict import Check
 
 MAX_RUNS = 300
 _MAX_METRICS = 6
 _MAX_PARAMETERS = 8
 # Of the newest runs, those whose losses are in one chart.
 _MAX_LOSSES = 6
+_DRIFT = "Drift: distance relative to its limit"
 
 
 def render_index(pipeline: str, runs: Iterable[RunData]) -> str:
@@ -70,7 +70,7 @@ def _losses(runs: Iterable[RunData]) -> dict[str, Any] | None:
             break
     if len(trainings) < 2:
         return None
-    (title, chart), *_ = overlaid(trainings, range(len(trainings)), has_key=False)
+    (title, chart), *_ = overlaid(trainings, has_key=False)
     return {"title": title, "chart": chart, "runs": list(trainings)}
 
 
@@ -91,70 +91,40 @@ def _charts(
     table: RunTable, runs: Sequence[RunData], hrefs: Mapping[str, str | None]
 ) -> list[tuple[str, Markup]]:
     # An unchanged run repeats the numbers of the run before.
-    pairs = [
-        pair
-        for pair in zip(table.rows[::-1], runs[::-1], strict=True)
-        if pair[0].facts["status"] != "up_to_date"
-    ]
-    rows = [row for row, _ in pairs]
-    points = [
-        Point(
-            f"{row.facts['run_id']}, {row.facts['outcome']}",
-            RUN_TONES[row.facts["status"]],
-            hrefs[row.facts["run_id"]],
+    rows = [row for row in table.rows[::-1] if row.facts["status"] != "up_to_date"]
+    limits = {run.record.run_id: _limits(run) for run in runs}
+    drift = {run.record.run_id: _drift(run) for run in runs}
+    points, of_rows = [], []
+    for row in rows:
+        run_id, status = row.facts["run_id"], row.facts["status"]
+        label = f"{run_id}, {row.facts['outcome']}"
+        points.append(Point(label, RUN_TONES[status], hrefs[run_id]))
+        of_rows.append(
+            {
+                **row.metrics,
+                "Examples": sum(row.examples.values()) or None,
+                _DRIFT: drift[run_id],
+                "Duration in seconds": row.facts["duration_s"],
+            }
         )
-        for row in rows
-    ]
-    charts: dict[str, list[Series]] = {}
-    for name in _shown_metrics(table):
-        checks = [_limit(run, name) for _, run in pairs]
-        texts = [check.limit_text for check in checks if check and check.limit_text]
-        limit = formats.limit_text(f"limit {texts[-1]}") if texts else ""
-        charts[name] = [
-            _series(name, [row.metrics.get(name) for row in rows], 0, points),
-            _series(limit, [float(x.limit or 0) if x else None for x in checks], 4),
-        ]
-    splits = list(dict.fromkeys(name for row in rows for name in row.examples))
-    charts["Examples"] = [
-        _series(name, [row.examples.get(name) for row in rows], style)
-        for style, name in enumerate(splits[:5])
-    ]
-    drifts = [_drift(run) for _, run in pairs]
-    charts["Drift: distance relative to its limit"] = [
-        _series("largest of a feature", drifts, 0, points),
-        _series("limit", [None if drift is None else 1.0 for drift in drifts], 4),
-    ]
-    durations = [row.facts["duration_s"] for row in rows]
-    charts["Duration in seconds"] = [_series("duration", durations, 0, points)]
     axes = Axis("run, the oldest first", low=1, high=len(rows), whole=True), Axis()
-    return [
-        (title, line_chart(f"{title}, over the runs", [x for x in lines if x.x], *axes))
-        for title, lines in charts.items()
-        if any(len(line.x) > 1 for line in lines)
-    ]
+    places, drawn = range(1, len(rows) + 1), []
+    for name in (*_shown_metrics(table), "Examples", _DRIFT, "Duration in seconds"):
+        values = [found.get(name) for found in of_rows]
+        lines = [Series(name, places, values, points=points)]
+        limit = [limits[row.facts["run_id"]].get(name) for row in rows]
+        if any(map(is_finite, limit)):
+            lines.append(Series("limit", places, limit, 4))
+        if sum(map(is_finite, values)) > 1:
+            drawn.append((name, line_chart(f"{name}, over the runs", lines, *axes)))
+    return drawn
 
 
-def _limit(run: RunData, metric: str) -> Check | None:
-    """Returns the check of a metric's value on all examples against a number."""
-    rows = run.record.gate_rows("model")
-    found = (
-        x for x in rows if (x.check, x.slice) == (metric, OVERALL) and x.comparison
-    )
-    return next(found, None)
-
-
-def _series(
-    name: str,
-    values: Sequence[float | None],
-    style: int,
-    points: Sequence[Point] = (),
-) -> Series:
-    """Returns a line over the runs that have a value."""
-    known = [i for i, value in enumerate(values) if value is not None]
-    states = [points[i] for i in known] if points else ()
-    return Series(
-        name, [i + 1 for i in known], [values[i] for i in known], style, points=states
-    )
+def _limits(run: RunData) -> dict[str, float]:
+    """Returns the limit of each metric's value on all examples."""
+    rows = (row for row in run.record.gate_rows("model") if row.slice == OVERALL)
+    limits = {row.check: float(row.limit or 0) for row in rows if row.comparison}
+    return {**limits, _DRIFT: 1.0}
 
 
 def _shown_metrics(table: RunTable) -> list[str]:

@@ -17,7 +17,7 @@ from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis
 from reports.tables import Table, decimals, numbers
 
-_STYLES = {"candidate": 0, "after": 0, "baseline": 3, "before": 3}
+STYLES = {"candidate": 0, "after": 0, "baseline": 3, "before": 3}
 # Points of a calibration curve, and the examples that each has at least.
 _CALIBRATION_POINTS = 20
 _MIN_GROUP = 10
@@ -49,7 +49,7 @@ def curves(counts: Mapping[str, Counts]) -> Charts:
     """Returns the ROC and the precision-recall curve of all models."""
     roc, recalls = [], []
     for model, (_, tp, fp, tn, fn) in counts.items():
-        style, recall = _STYLES.get(model, 1), _share(tp, fn)[::-1]
+        style, recall = STYLES.get(model, 1), _share(tp, fn)[::-1]
         roc.append(_series(model, _share(fp, tn)[::-1], recall, style))
         recalls.append(_series(model, recall, _share(tp, fp)[::-1], style))
     if not roc:
@@ -97,7 +97,7 @@ def calibration(histograms: Mapping[str, Sequence[float]], is_binary: bool) -> C
         if groups:
             counts, rights, probabilities = np.array(groups).T
             x, y = (probabilities / counts).tolist(), (rights / counts).tolist()
-            style = _STYLES.get(model, 1)
+            style = STYLES.get(model, 1)
             series.append(Series(model, x, y, style, counts.astype(int).tolist()))
     if not series:
         return []

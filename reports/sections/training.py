@@ -12,10 +12,10 @@ from reports import formats
 from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis, is_finite
 from reports.read_run import RunData
+from reports.sections.curves import STYLES
 from reports.tables import Header, Table, numbers
 
 _EVAL = "val_"
-_RATES = ("learning_rate", "lr")
 # Above this ratio of largest to smallest, losses are on a logarithmic scale.
 _WIDE = 50.0
 
@@ -51,43 +51,31 @@ def _speed(artifact: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def curves(artifact: Mapping[str, Any]) -> list[tuple[str, Markup]]:
-    """Returns title and chart of each metric, of the learning rate and of the speed.
+    """Returns title and chart of each metric and of the speed.
 
     Args:
       artifact: of the document ``epochs``; ``training`` may be None.
     """
-    epochs, metrics = artifact["epochs"], artifact["metrics"]
+    metrics, speed = dict(artifact["metrics"]), _speed(artifact)
     chosen = (artifact["training"] or {}).get("chosen_epoch")
-    mark = (chosen, f"chosen: {chosen}") if chosen else None
-    names = dict.fromkeys(name.removeprefix(_EVAL) for name in metrics)
-    drawn: list[tuple[str, list[Series], Axis]] = []
-    for name in sorted(names, key=lambda name: name != "loss"):
-        if name in _RATES:
-            continue
-        lines = [
-            Series(label, epochs, metrics[key], style)
-            for label, key, style in (("train", name, 0), ("eval", _EVAL + name, 1))
-            if key in metrics
-        ]
-        drawn.append((name, lines, Axis(log="loss" in name and _is_wide(lines))))
-    speed, more = _speed(artifact), Axis(low=0.0)
-    rate: list[Any] = next((metrics[x] for x in _RATES if x in metrics), [])
-    for label, values, axis in (
-        ("learning rate", rate, Axis()),
-        ("examples per second", _by_epoch(epochs, speed, "examples_per_second"), more),
-    ):
-        if any(map(is_finite, values)):
-            drawn.append((label, [Series(label, epochs, values)], axis))
-    x_axis = Axis("epoch", whole=True)
-    return [
-        (name, line_chart(f"{name} by epoch", lines, x_axis, y_axis, mark=mark))
-        for name, lines, y_axis in drawn
-    ]
+    evals = {
+        name.removeprefix(_EVAL): metrics.pop(name)
+        for name in artifact["metrics"]
+        if name.startswith(_EVAL)
+    }
+    if speed:
+        rate = "examples_per_second"
+        metrics["examples per second"] = _by_epoch(artifact["epochs"], speed, rate)
+    lines = {
+        "train": {**artifact, "metrics": metrics},
+        "eval": {**artifact, "metrics": evals},
+    }
+    return overlaid(lines, (chosen, f"chosen: {chosen}") if chosen else None)
 
 
 def overlaid(
     trainings: Mapping[str, Mapping[str, Any]],
-    styles: Sequence[int],
+    mark: tuple[float, str] | None = None,
     *,
     has_key: bool = True,
 ) -> list[tuple[str, Markup]]:
@@ -95,26 +83,22 @@ def overlaid(
 
     Args:
       trainings: documents ``epochs`` by the name of their line.
-      styles: of the lines.
+      mark: an epoch, with its label.
       has_key: whether the charts name the lines.
     """
-    names = {name for item in trainings.values() for name in item["metrics"]}
+    names = dict.fromkeys(name for x in trainings.values() for name in x["metrics"])
     drawn = []
-    for name in sorted(names - {*_RATES}, key=_losses_first):
+    for name in sorted(names, key=lambda x: ("loss" not in x, _EVAL not in x)):
         lines = [
-            Series(label, item["epochs"], item["metrics"][name], style)
-            for (label, item), style in zip(trainings.items(), styles, strict=True)
+            Series(label, item["epochs"], item["metrics"][name], STYLES.get(label, i))
+            for i, (label, item) in enumerate(trainings.items())
             if name in item["metrics"]
         ]
-        of = f"{name.removeprefix(_EVAL)} of {'eval' if _EVAL in name else 'train'}"
         axes = Axis("epoch", whole=True), Axis(log="loss" in name and _is_wide(lines))
-        chart = line_chart(f"{of} by epoch", lines, *axes, has_key=has_key)
-        drawn.append((of, chart))
+        title = f"{name} by epoch"
+        chart = line_chart(title, lines, *axes, mark=mark, has_key=has_key)
+        drawn.append((name, chart))
     return drawn
-
-
-def _losses_first(name: str) -> tuple[bool, str, bool]:
-    return "loss" not in name, name.removeprefix(_EVAL), _EVAL not in name
 
 
 def _by_epoch(

@@ -179,6 +179,49 @@ def test_metrics_of_each_slice_improve_in_their_own_direction():
     assert page.tables["metrics"][-1]["slice"] == "payment_type: Cash"
 
 
+def test_numbers_of_the_page_are_those_of_the_records(taxi):
+    def other(documents):
+        for item in documents["metrics"]["metrics"]:
+            for found in item["metric_keys_and_values"]:
+                if "double_value" in found["value"]:
+                    found["value"]["double_value"] *= 0.9
+        losses = documents["epochs"]["metrics"]["val_loss"]
+        losses[:] = [2 * value for value in losses]
+        top = documents["statistics"]["splits"]["train"]["features"][0]
+        top["string_stats"]["top_values"][0]["frequency"] = 2068.5
+
+    before, after = taxi(run_id="a"), taxi(other, run_id="b")
+    html = render_diff(compare(before, after))
+    rows = {
+        row["metric"]: row
+        for row in Page(html).tables["metrics"]
+        if row["slice"] == "overall"
+    }
+    (document,) = before.documents("metrics")
+    values = {
+        item["key"]["name"]: item["value"]["double_value"]
+        for item in document["metrics"][0]["metric_keys_and_values"]
+        if item["key"]["model_name"] == "candidate"
+        and "double_value" in item["value"]
+        and not item["key"].get("is_diff")
+    }
+    assert values.keys() == rows.keys() and len(rows) > 3
+    for name, value in values.items():
+        row = {key: x.replace(",", "") for key, x in rows[name].items()}
+        decimals = len(row["before"].partition(".")[2])
+        expected = [round(x, decimals) for x in (value, 0.9 * value, -0.1 * value)]
+        shown = [row["before"], row["after"], row["change"].split()[0]]
+        assert [float(x) for x in shown] == expected, name
+    (document,) = before.documents("epochs")
+    for epoch, loss in zip(
+        document["epochs"], document["metrics"]["val_loss"], strict=True
+    ):
+        assert f"<title>before: {loss:.4f} at {epoch}</title>" in html
+        assert f"<title>after: {2 * loss:.4f} at {epoch}</title>" in html
+    # 2,068.5 and 3,620 of 6,895 examples that have a company.
+    assert "Taxi Affiliation Services\nafter: 30 %\nbefore: 52.5 %" in html
+
+
 def test_only_measured_numbers_of_the_candidate_are_metrics():
     baseline = slice_metrics({"auc": 0.1}, "baseline")
     changed, crossed = slice_metrics({"auc": 0.2}), slice_metrics({"auc": 0.3})

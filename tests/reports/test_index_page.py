@@ -82,7 +82,7 @@ def test_a_point_has_shape_and_colour_of_the_verdict_and_leads_to_the_report(run
         ("runs/a/report.html", "a, pushed: 0.9000"),
         ("runs/b/report.html", "b, blocked: 0.8000"),
     ]
-    assert "limit ≥ 0.85" in render_index("digits", runs)
+    assert "limit: from 0.8500 to 0.8500" in render_index("digits", runs)
 
 
 def epochs(*losses):
