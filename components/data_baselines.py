@@ -14,12 +14,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
-from tensorflow_metadata.proto.v0 import statistics_pb2
 
 from components.tfrecord_gen.report import Report
+from schemas.data_statistics import Statistics
 from sluice.config_section import Section
 from sluice.errors import DataError
 from sluice.storage import digest
@@ -27,8 +27,6 @@ from sluice.storage.storage import storage_for
 
 RECORD_FILE = "record.json"
 _NO_SPAN = "data"
-
-Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
 
 
 class Identity(NamedTuple):

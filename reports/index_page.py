@@ -82,7 +82,7 @@ def _drift(run: RunData) -> float | None:
         for comparison in artifact["comparisons"]
         if comparison["check"] == "drift"
         for feature in comparison["features"]
-        if float(feature["limit"])
+        if feature["limit"]
     ]
     return max(ratios, default=None)
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tensorflow_metadata.proto.v0 import statistics_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
 from sluice.compat import hidden_native_logs
 from sluice.errors import DataError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _BATCH = 1000
-_Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
+Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
 
 
 def import_tfdv() -> Any:
@@ -41,7 +41,7 @@ def decode_records(records: Sequence[bytes]) -> pyarrow.RecordBatch:
         raise DataError(f"the records cannot be decoded: {error}") from error
 
 
-def compute_statistics(records: Iterable[bytes]) -> _Statistics:
+def compute_statistics(records: Iterable[bytes]) -> Statistics:
     """Returns the statistics of serialized tf.Examples, without Beam.
 
     Raises:
@@ -67,7 +67,7 @@ def compute_statistics(records: Iterable[bytes]) -> _Statistics:
     return stats_impl.extract_statistics_output(states, generators)
 
 
-def read_statistics(uri: str) -> dict[str, _Statistics]:
+def read_statistics(uri: str) -> dict[str, Statistics]:
     """Returns the statistics of each split, by its name; none if they are deleted.
 
     Args:
@@ -77,6 +77,40 @@ def read_statistics(uri: str) -> dict[str, _Statistics]:
     names = storage.names(uri) if storage.exists(uri) else []
     splits = [x.removeprefix(SPLIT_PREFIX) for x in names if x.startswith(SPLIT_PREFIX)]
     return {
-        split: _Statistics.FromString(storage.read(split_statistics_path(uri, split)))
+        split: Statistics.FromString(storage.read(split_statistics_path(uri, split)))
         for split in splits
     }
+
+
+def features_of(
+    statistics: Statistics | None,
+) -> dict[str, statistics_pb2.FeatureNameStatistics]:
+    """Returns the statistics of each feature that has any, by name."""
+    return {
+        ".".join(feature.path.step): feature
+        for dataset in (statistics.datasets if statistics is not None else ())
+        for feature in dataset.features
+        if feature.WhichOneof("stats")
+    }
+
+
+def validate_in(
+    environment: str, statistics: Statistics, schema: schema_pb2.Schema
+) -> anomalies_pb2.Anomalies:
+    """Returns TFDV's anomalies in an environment; the schema need not declare it."""
+    declared = schema_pb2.Schema()
+    declared.CopyFrom(schema)
+    if environment not in declared.default_environment:
+        declared.default_environment.append(environment)
+    return validate(statistics, declared, environment=environment)
+
+
+def validate(statistics: Statistics, schema: schema_pb2.Schema, **options: Any) -> Any:
+    """Returns TFDV's ``Anomalies``; options are those of TFDV's function.
+
+    The only call into TFDV, whose import brings TensorFlow and takes seconds.
+    """
+    import_tfdv()
+    from tensorflow_data_validation.api import validation_api
+
+    return validation_api.validate_statistics_internal(statistics, schema, **options)

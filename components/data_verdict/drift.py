@@ -11,35 +11,19 @@ known by its URI only), and supports neither environments nor skew.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
-from components.data_verdict.policy import (
-    COMPARISON_NAMES,
-    anomaly,
-)
-from components.data_verdict.schema_rows import (
-    WITHHELD,
-    Statistics,
-    feature_name,
-    features_of,
-    one_line,
-)
-from schemas.data_statistics import import_tfdv
+from components.data_verdict.policy import COMPARISON_NAMES, anomaly
+from components.data_verdict.schema_rows import WITHHELD, feature_name, one_line
+from schemas.data_statistics import Statistics, features_of, validate
+from schemas.distances import MISSING, Distance, distances_of_all, measured
 from schemas.loader import SERVING, TRAINING, live_features
 from sluice.record.verdict import Check
 
-_Measures = anomalies_pb2.DriftSkewInfo.Measurement
-_MEASURES = {
-    _Measures.L_INFTY: "L-infinity",
-    _Measures.JENSEN_SHANNON_DIVERGENCE: "Jensen-Shannon",
-    _Measures.NORMALIZED_ABSOLUTE_DIFFERENCE: "normalized absolute difference",
-}
 _NOT_COMPARED = (
     "TFDV has measured no distance: one of both has no values of the feature that are "
     "finite numbers or text"
@@ -66,20 +50,10 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Distance:
-    """A distance between two distributions of a feature, and its limit."""
-
-    feature: str
-    measure: str
-    distance: float
-    limit: float
-
-
-@dataclass(frozen=True)
 class Comparison:
-    """Result of a comparison: the rows, and all distances that were measured.
+    """Result of a comparison: the rows, and the distances of all features.
 
-    Distances are sorted by their share of the limit, the largest first.
+    The verdict is on those that the schema limits.
     """
 
     pair: Pair
@@ -89,29 +63,35 @@ class Comparison:
 
 def compare(
     schema: schema_pb2.Schema, pair: Pair, sensitive: Collection[str] = ()
-) -> Comparison | None:
-    """Compares two statistics; None if the schema has no comparator for them.
-
-    Imports TFDV, and with it TensorFlow, if there is something to compare.
+) -> Comparison:
+    """Compares two statistics: by the schema's comparators, and all other features.
 
     Args:
       schema: with the comparators.
       pair: the statistics to compare.
       sensitive: features whose values are withheld.
     """
-    features = _compared_features(schema, pair.kind)
+    is_skew = pair.kind == "skew"
+    absent = SERVING if is_skew else TRAINING
+    left_out = {x.name for x in schema.feature if absent in x.not_in_environment}
+    found = distances_of_all(pair.current, pair.control, left_out)
+    key = "skew_comparator" if is_skew else "drift_comparator"
+    features = [
+        feature
+        for feature in live_features(schema)
+        if feature.HasField(key) and feature.name not in left_out
+    ]
     if not features:
-        return None
+        return Comparison(pair, (), tuple(found))
     only = schema_pb2.Schema(
         feature=features,
         string_domain=schema.string_domain,
         default_environment=schema.default_environment,
     )
-    against = "serving" if pair.kind == "skew" else "previous_span"
-    anomalies = validate(pair.current, only, **{f"{against}_statistics": pair.control})
-    found = _distances(pair.kind, anomalies)
-    distances = sorted(found, key=lambda x: x.distance / (x.limit or 1), reverse=True)
-    rows = [*_rows(pair, features, anomalies, distances, sensitive)]
+    against = "serving_statistics" if is_skew else "previous_span_statistics"
+    anomalies = validate(pair.current, only, **{against: pair.control})
+    judged = [*measured(anomalies)]
+    rows = [*_rows(pair, features, anomalies, judged, sensitive)]
     if not rows:
         passed = Check(
             check=COMPARISON_NAMES[pair.kind],
@@ -122,34 +102,9 @@ def compare(
             passed=True,
         )
         rows = [passed]
-    return Comparison(pair, tuple(rows), tuple(distances))
-
-
-def _compared_features(
-    schema: schema_pb2.Schema, kind: str
-) -> list[schema_pb2.Feature]:
-    """Returns the features with a comparator for a kind of comparison.
-
-    ``skew_comparator`` is for skew, ``drift_comparator`` for the other two. Features
-    that are not in serving requests are left out of skew.
-    """
-    key = "skew_comparator" if kind == "skew" else "drift_comparator"
-    absent = SERVING if kind == "skew" else TRAINING
-    return [
-        feature
-        for feature in live_features(schema)
-        if feature.HasField(key) and absent not in feature.not_in_environment
-    ]
-
-
-def _distances(kind: str, anomalies: anomalies_pb2.Anomalies) -> Iterator[Distance]:
-    key = "skew_measurements" if kind == "skew" else "drift_measurements"
-    for info in anomalies.drift_skew_info:
-        name = ".".join(info.path.step)
-        for item in getattr(info, key):
-            measure = _MEASURES.get(item.type, "distance")
-            if math.isfinite(item.value):
-                yield Distance(name, measure, item.value, item.threshold)
+    limited = {item.feature for item in judged}
+    others = (x for x in found if x.feature not in limited or x.measure == MISSING)
+    return Comparison(pair, tuple(rows), (*judged, *others))
 
 
 def _rows(
@@ -165,9 +120,9 @@ def _rows(
         feature_name(key, info): " ".join(x.description.strip() for x in info.reason)
         for key, info in anomalies.anomaly_info.items()
     }
-    measured = defaultdict(list)
+    by_feature = defaultdict(list)
     for item in distances:
-        measured[item.feature].append(item)
+        by_feature[item.feature].append(item)
     # Features that neither has are missing, which has a row of its own.
     for name in sorted(known.intersection(feature.name for feature in features)):
         row = anomaly(
@@ -180,11 +135,11 @@ def _rows(
             baseline=pair.against,
             actual=None,
         )
-        if not measured[name]:
+        if not by_feature[name]:
             yield row
         why = WITHHELD if name in sensitive else one_line(described.get(name, ""))
-        for item in measured[name]:
-            if item.distance > item.limit:
+        for item in by_feature[name]:
+            if item.limit is not None and item.distance > item.limit:
                 yield replace(
                     row,
                     kind=pair.kind,
@@ -194,25 +149,3 @@ def _rows(
                     measure=item.measure,
                     actual=item.distance,
                 )
-
-
-def validate_in(
-    environment: str, statistics: Statistics, schema: schema_pb2.Schema
-) -> anomalies_pb2.Anomalies:
-    """Returns TFDV's anomalies in an environment; the schema need not declare it."""
-    declared = schema_pb2.Schema()
-    declared.CopyFrom(schema)
-    if environment not in declared.default_environment:
-        declared.default_environment.append(environment)
-    return validate(statistics, declared, environment=environment)
-
-
-def validate(statistics: Statistics, schema: schema_pb2.Schema, **options: Any) -> Any:
-    """Returns TFDV's ``Anomalies``; options are those of TFDV's function.
-
-    The only call into TFDV, whose import brings TensorFlow and takes seconds.
-    """
-    import_tfdv()
-    from tensorflow_data_validation.api import validation_api
-
-    return validation_api.validate_statistics_internal(statistics, schema, **options)

@@ -17,8 +17,9 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 from components.data_baselines import Entry
 from components.data_verdict.drift import Comparison, Pair, compare
 from components.data_verdict.policy import Policy, Settings, anomaly
-from components.data_verdict.schema_rows import Statistics, schema_rows
+from components.data_verdict.schema_rows import schema_rows
 from components.tfrecord_gen.report import Report
+from schemas.data_statistics import Statistics
 from sluice.errors import MAX_EXAMPLES, bounded
 from sluice.record.verdict import Check
 from sluice.splits import SERVING, number_of_examples
@@ -83,13 +84,11 @@ def judge(
 
 
 def compare_all(evidence: Evidence, settings: Settings) -> Iterator[Comparison]:
-    """Yields the comparisons for which the schema has comparators."""
+    """Yields the comparisons of the data with other data."""
     for pair in _pairs(evidence):
         # An empty split has a row of its own.
-        if not (number_of_examples(pair.current) and number_of_examples(pair.control)):
-            continue
-        if found := compare(evidence.schema, pair, settings.sensitive):
-            yield found
+        if number_of_examples(pair.current) and number_of_examples(pair.control):
+            yield compare(evidence.schema, pair, settings.sensitive)
 
 
 def _pairs(evidence: Evidence) -> Iterator[Pair]:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
-from components.data_baselines import Statistics
 from components.data_verdict.policy import KINDS, anomaly
+from schemas.data_statistics import Statistics, features_of
 from schemas.loader import live_features, number_bounds, string_domain
 from sluice.printable import printable
 from sluice.record.verdict import Check
@@ -128,18 +128,6 @@ def schema_rows(
 def feature_name(key: str, info: anomalies_pb2.AnomalyInfo) -> str:
     """Returns a feature's name; the key quotes names that have dots in them."""
     return ".".join(info.path.step) or key
-
-
-def features_of(
-    statistics: Statistics | None,
-) -> dict[str, statistics_pb2.FeatureNameStatistics]:
-    """Returns the statistics of each feature that has any, by name."""
-    return {
-        ".".join(feature.path.step): feature
-        for dataset in (statistics.datasets if statistics is not None else ())
-        for feature in dataset.features
-        if feature.WhichOneof("stats")
-    }
 
 
 def one_line(description: str) -> str:

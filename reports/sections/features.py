@@ -1,7 +1,7 @@
 """Features of the data: one table, and a chart of each feature's values.
 
 The chart shows the splits, the data accepted last, and serving requests. Features with
-anomalies come first, then those closest to their drift limit.
+anomalies come first, then those whose values are distributed most differently.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from reports.charts.bars import Distribution, histogram_chart, top_values_chart
 from reports.charts.svg import is_finite
 from reports.feature_statistics import FeatureStatistics, kind_of, statistics
 from reports.read_run import RunData
-from reports.tables import Header, Mark, Table, numbers
+from reports.tables import Header, Mark, Table, decimals, numbers
 from sluice.record.verdict import Check
 
 BASELINE = "accepted data"
 MAX_CARDS = 200
+# Of each comparison the column, and what it says of a split.
 _COMPARISONS = {
-    "drift": "{split} since the accepted data",
-    "split_drift": "train against eval",
-    "skew": "{split} against serving requests",
+    "drift": ("Since the accepted data", "{split} since the accepted data"),
+    "split_drift": ("Train against eval", "train against eval"),
+    "skew": ("Against serving", "{split} against serving requests"),
 }
+# A smaller distance is no shift that is worth a picture.
+_MIN_SHIFT = 0.001
 _MAX_VALUES = 10
 # Each has a colour of its own.
 _DATA_SETS = ("train", "eval", "test", BASELINE, "serving")
@@ -37,19 +40,58 @@ _RESULTS = {
 }
 
 
+@dataclass(frozen=True)
+class Distance:
+    """A distance of a feature from other data, grey in tables if it has no limit.
+
+    Attributes:
+      check: which comparison: ``drift``, ``split_drift`` or ``skew``.
+      split: that is compared.
+      measure: the kind of distance, or ``missing or NaN``: the change of that share.
+      value: the distance.
+      limit: the schema's; None without one.
+    """
+
+    check: str
+    split: str
+    measure: str
+    value: float
+    limit: float | None
+
+    @property
+    def tone(self) -> str:
+        if self.limit is None:
+            return "quiet"
+        return "bad" if self.value > self.limit else ""
+
+    @property
+    def text(self) -> str:
+        """A line of the feature's card."""
+        _, words = _COMPARISONS.get(self.check, ("", f"{{split}} {self.check}"))
+        where = words.replace("{split}", self.split)
+        limit = "no limit" if self.limit is None else f"limit {decimals(self.limit)}"
+        return f"{where}: {self.measure} {decimals(self.value)}, {limit}"
+
+    def __str__(self) -> str:
+        if self.limit is None:
+            return decimals(self.value)
+        sign = ">" if self.value > self.limit else "≤"
+        return f"{decimals(self.value)} {sign} {formats.number(self.limit)}"
+
+
 @dataclass
 class Feature:
     """What the record has on one feature.
 
     Attributes:
       statistics: by data set: the splits, and ``accepted data``.
-      distances: as in the document, the largest relative to its limit first.
+      distances: from other data, the largest first.
       misses: rows of the data gate that miss.
     """
 
     name: str
     statistics: dict[str, FeatureStatistics] = field(default_factory=dict)
-    distances: list[dict[str, Any]] = field(default_factory=list)
+    distances: list[Distance] = field(default_factory=list)
     misses: list[Check] = field(default_factory=list)
 
     @property
@@ -67,8 +109,12 @@ class Feature:
     def interest(self) -> tuple[float, float]:
         """Sorts what a reader should see first to the front."""
         ranks = [[*_RESULTS].index(row.severity or "ignore") for row in self.misses]
-        share = self.distances[0]["share"] if self.distances else 0.0
-        return min(ranks, default=len(_RESULTS)), -share
+        largest = self.largest()
+        return min(ranks, default=len(_RESULTS)), -(largest.value if largest else 0.0)
+
+    def largest(self, check: str | None = None) -> Distance | None:
+        """Returns the largest distance, of one comparison or of all."""
+        return next((x for x in self.distances if check in (None, x.check)), None)
 
     @property
     def rows(self) -> dict[str, list[float | None]]:
@@ -112,34 +158,45 @@ def read_features(run: RunData) -> list[Feature]:
         if row.severity and (known := features.get(row.feature or "")):
             known.misses.append(row)
     for feature in features.values():
-        feature.distances.sort(key=lambda distance: -distance["share"])
+        feature.distances.sort(key=lambda distance: -distance.value)
     return list(features.values())
 
 
-def _distance(comparison: dict[str, Any], moved: dict[str, Any]) -> dict[str, Any]:
-    value, limit = float(moved["distance"]), float(moved["limit"])
-    check, split = comparison["check"], comparison["split"]
-    text = _COMPARISONS.get(check, f"{split} {check}").replace("{split}", split)
-    text = f"{text}: {moved['measure']} {formats.number(value)}"
-    return {
-        "value": value,
-        "limit": limit,
-        "share": value / limit if limit else value,
-        "text": f"{text}, limit {formats.number(limit)}",
-    }
+def _distance(comparison: dict[str, Any], moved: dict[str, Any]) -> Distance:
+    limit = None if moved["limit"] is None else float(moved["limit"])
+    pair = comparison["check"], comparison["split"]
+    return Distance(*pair, moved["measure"], float(moved["distance"]), limit)
+
+
+def largest_shifts(
+    run: RunData, count: int
+) -> list[tuple[Feature, Distance, Markup | None]]:
+    """Returns the features that differ most from the data accepted last.
+
+    Each with the distance and its chart, None for a sensitive feature.
+    """
+    shifts = [(x, moved) for x in read_features(run) if (moved := x.largest("drift"))]
+    shifts.sort(key=lambda shift: -shift[1].value)
+    return [
+        (feature, moved, chart(feature)[0])
+        for feature, moved in shifts[:count]
+        if moved.value >= _MIN_SHIFT
+    ]
 
 
 def _table(features: Sequence[Feature]) -> Table:
     header: Header = ["Feature", "Type", "Data set"]
     header.append(numbers("Missing", formats.percent))
     header += [numbers("Distinct values"), "Median, or most frequent"]
-    header += [numbers("Distance"), numbers("Limit"), "Data gate"]
+    checks = {x.check: None for feature in features for x in feature.distances}
+    shown = [check for check in _COMPARISONS if check in checks]
+    header += [numbers(_COMPARISONS[check][0], _cell) for check in shown]
+    header.append("Data gate")
     rows = []
     for index, feature in enumerate(features, start=1):
         found, name = feature.first, formats.shorten(feature.name, 80) or "(no name)"
         link = Markup('<a href="#feature-{}" class="value">{}</a>').format(index, name)
         typical = next(iter(found.top_values), found.numbers.get("median"))
-        distance = feature.distances[0] if feature.distances else {}
         rows.append(
             (
                 link if index <= MAX_CARDS else name,
@@ -148,12 +205,16 @@ def _table(features: Sequence[Feature]) -> Table:
                 found.numbers["missing"] / found.examples,
                 found.numbers.get("unique"),
                 formats.shorten(formats.number(typical), 30),
-                distance.get("value"),
-                distance.get("limit"),
+                *(feature.largest(check) for check in shown),
                 feature.mark,
             )
         )
-    return Table("features", "Features", header, rows, limit=100)
+    caption = "Features: anomalies first, then the largest distances"
+    return Table("features", caption, header, rows, limit=100)
+
+
+def _cell(distance: Distance | None) -> str:
+    return formats.MISSING if distance is None else str(distance)
 
 
 def chart(feature: Feature) -> tuple[Markup | None, str]:

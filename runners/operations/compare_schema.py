@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
-from components.data_verdict.drift import validate_in
 from components.data_verdict.schema_rows import schema_rows
 from pipeline.config.config import Config
 from pipeline.graph.node_registry import STATISTICS
@@ -21,7 +20,7 @@ from runners.operations.pipeline_request import (
     next_command,
     workspace_of,
 )
-from schemas.data_statistics import read_statistics
+from schemas.data_statistics import read_statistics, validate_in
 from schemas.edit_schema import ACCEPTABLE
 from schemas.loader import TRAINING
 from sluice.errors import UsageError

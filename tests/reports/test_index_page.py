@@ -20,7 +20,7 @@ def metrics(value):
 
 
 def distances(train):
-    """Train against eval is no drift; a limit of 0 has no ratio."""
+    """Train against eval is no drift; a limit of 0, or none, has no ratio."""
     comparisons = [
         {
             "check": check,
@@ -28,6 +28,7 @@ def distances(train):
             "features": [
                 {"feature": "fare", "distance": distance, "limit": 0.05},
                 {"feature": "tips", "distance": 0.0, "limit": 0.0},
+                {"feature": "miles", "distance": 9.0, "limit": None},
             ],
         }
         for check, distance in (("drift", train), ("split_drift", 9.0))

@@ -8,8 +8,10 @@ import re
 import pytest
 
 from reports import run_page
+from reports.formats import MISSING
 from reports.read_run import read_run
 from reports.run_page import render_run
+from reports.sections.features import largest_shifts
 from sluice.errors import WorkspaceError
 from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
 from tests.kit import protos
@@ -65,14 +67,51 @@ def test_features_with_their_distances(taxi, page_of):
     page = page_of(taxi())
     company = _row(page, "features", Feature="company")
     assert (company["Type"], company["Missing"]) == ("text", "34.3 %")
-    assert (company["Distance"], company["Limit"]) == ("0.01334", "0.0500")
+    assert company["Train against eval"] == "0.0133 ≤ 0.0500"
     fare = _row(page, "features", Feature="fare")
     assert (fare["Type"], fare["Median, or most frequent"]) == ("float", "7.850")
-    assert "train against eval: L-infinity 0.01334, limit 0.0500" in page.text
+    assert "train against eval: L-infinity 0.0133, limit 0.0500" in page.text
     html = render_run(taxi(run_id=SECOND))
     assert "52.5 %" in html, "of the trips with a company"
     # Of the records: 8.72, 7.56 and 7.51 % of the trips began in a July.
     assert "<title>7\ntrain: 8.7 %\neval: 7.6 %\ntest: 7.5 %</title>" in html
+
+
+def _distance(feature, distance, limit=None, measure="Jensen-Shannon"):
+    return {"feature": feature, "distance": distance, "limit": limit} | {
+        "measure": measure
+    }
+
+
+def test_the_feature_that_moved_most_comes_first_with_or_without_a_limit(taxi, page_of):
+    def move(documents):
+        (against_eval,) = documents["distances"]["comparisons"]
+        against_eval["features"] += [
+            _distance("fare", 0.11),
+            _distance("trip_start_month", 0.3, measure="missing or NaN"),
+        ]
+        drift = [_distance("company", 0.04, 0.05), _distance("fare", 0.2)]
+        documents["distances"]["comparisons"] += [
+            {"check": "drift", "split": split, "against": "x", "features": drift}
+            for split in ("eval", "train")
+        ]
+
+    run = taxi(move)
+    page = page_of(run)
+    rows = page.tables["features"]
+    names = [row["Feature"] for row in rows]
+    assert names == ["trip_start_month", "fare", "company", "payment_type"]
+    columns = ("Since the accepted data", "Train against eval")
+    assert [[row[x] for x in columns] for row in rows[:3]] == [
+        [MISSING, "0.3000"],
+        ["0.2000", "0.1100"],
+        ["0.0400 ≤ 0.0500", "0.0133 ≤ 0.0500"],
+    ]
+    assert "train against eval: missing or NaN 0.3000, no limit" in page.text
+    assert "train since the accepted data: Jensen-Shannon 0.2000, no limit" in page.text
+    shifts = [(x.name, round(y.value, 3)) for x, y, _ in largest_shifts(run, 3)]
+    assert shifts == [("fare", 0.2), ("company", 0.04)]
+    assert "Values of fare" in str(largest_shifts(run, 1)[0][2])
 
 
 def test_how_a_classifier_errs(taxi, page_of):

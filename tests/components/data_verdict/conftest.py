@@ -166,7 +166,7 @@ class Workbench:
         from tfx.types import standard_artifacts
 
         from components import artifacts
-        from components.data_verdict.drift import validate
+        from schemas.data_statistics import validate
 
         folder = self.folder
         files = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,10 @@ def test_good_data_passes_and_the_splits_are_compared(bench):
     found = json.loads((bench.folder / "verdict" / "distances.json").read_text())
     (comparison,) = found["comparisons"]
     assert (comparison["check"], comparison["split"]) == ("split_drift", "train")
-    measured = comparison["features"]
-    assert {item["feature"] for item in measured} == {"fare", "pay"}
-    shares = [item["distance"] / item["limit"] for item in measured]
-    assert shares == sorted(shares, reverse=True) and shares[0] <= 1
+    limits = {item["feature"]: item["limit"] for item in comparison["features"]}
+    assert limits == {"fare": 0.2, "pay": 0.1, "label": None}
+    for item in comparison["features"]:
+        assert 0 <= item["distance"] <= (item["limit"] or 1)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +189,24 @@ def test_without_a_driver_the_executor_finds_the_baseline(bench):
     assert properties.pop("baseline")
     Executor().Do(bench.inputs, {"verdict": [verdict]}, properties)
     assert Verdict.load(verdict.uri) == Verdict.load(bench.folder / "verdict")
+
+
+def test_what_the_schema_does_not_limit_is_measured_and_not_judged(bench):
+    schema = re.sub(r"  \w+_(comparator|constraints).*\n", "", bench.schema)
+    assert bench.judge(spans=(1,), schema=schema).passed
+    bench.accept()
+    drifted = bench.records(cash=0.9)
+    verdict = bench.judge(drifted, spans=(2,), schema=schema, sensitive=("pay",))
+    assert verdict.passed and not verdict.warnings
+    kinds = {row.check for row in verdict.rows}
+    assert not kinds & {"drift since the data accepted last", "train against eval"}
+    found = json.loads((bench.folder / "verdict" / "distances.json").read_text())
+    pairs = [(x["check"], x["split"]) for x in found["comparisons"]]
+    assert pairs == [("drift", "train"), ("drift", "eval"), ("split_drift", "train")]
+    for item in (x for pair in found["comparisons"] for x in pair["features"]):
+        assert item["limit"] is None
+    first = max(found["comparisons"][0]["features"], key=lambda x: x["distance"])
+    assert first["feature"] == "pay" and "Cash" not in bench.text()
 
 
 def test_train_is_compared_with_eval(bench):
