@@ -166,6 +166,8 @@ class Predictor:
                 values = [_as_int(value) for value in values]
         elif spec.shape[1:] == [None]:
             values = [[] if _is_missing(value) else value for value in values]
+            if not all(isinstance(value, list) for value in values):
+                raise ValueError(f"{name!r}, {spec.dtype.name}: not a list")
             width = max(map(len, values))
             values = [[*row, *[missing] * (width - len(row))] for row in values]
         try:
@@ -178,6 +180,9 @@ class Predictor:
             ) from error
         if spec.dtype == tf.float32 and tf.reduce_any(tf.math.is_inf(column)):
             raise ValueError(f"{name!r} has a number beyond 32 bits")
+        is_vector = spec.shape.rank > 1 and spec.shape[1:].is_fully_defined()
+        if is_vector and tf.reduce_any(column != column):
+            raise ValueError(f"{name!r} has a number that is NaN")
         return column
 
     def _by_class(self, values: list[float]) -> dict[str, float] | list[float]:

@@ -104,7 +104,7 @@ class Config(Section):
     label: Label
     features: NotEmpty[dict[str, FeatureSpec]] | None = None
     """What the model is given, by feature. null: every feature of the schema but the
-    label, by its type; vectors are left to `preprocessing`."""
+    label, by its type; lists are left to `preprocessing`, if there is one."""
     preprocessing: Text | None = None
     """A function of your own, `package.module:preprocessing_fn`. null: what `features`
     says."""

@@ -7,11 +7,21 @@ raw and transformed features side by side.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from sluice.config_section import Channels, ClassList, Count, Pixels, Section, Text
+from sluice.config_section import (
+    Channels,
+    ClassList,
+    Count,
+    Flag,
+    Number,
+    Pixels,
+    Section,
+    Text,
+    expect,
+)
 
 # The name after preprocessing of the feature with the weights of examples.
 SAMPLE_WEIGHT_KEY = "sample_weight"
@@ -30,6 +40,16 @@ def identifier(name: str) -> str:
     """
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)
     return plain if plain[:1].isalpha() and plain != "self" else f"feature_{plain}"
+
+
+def _clip(value: tuple[float | None, ...]) -> tuple[float | None, ...]:
+    bounds = [bound for bound in value if bound is not None]
+    if len(value) != 2 or not bounds or bounds != sorted(bounds):
+        expect("two bounds, the first not above the second, such as [0, null]")
+    return value
+
+
+Clip = Annotated[tuple[Number | None, ...], AfterValidator(_clip)] | None
 
 
 class Label(Section):
@@ -52,21 +72,57 @@ class Label(Section):
         return [str(value) for value in self.classes or ()]
 
 
+# What a feature of a kind may have per record: one value at most, one in every record,
+# a fixed number (a shape in the schema), or any number.
+Values = Literal["one", "every", "fixed", "any"]
+
+
 class _Kind(Section):
     kind: str
     """What the feature is turned into."""
 
+    # Names of ``schema_pb2.FeatureType``.
+    types: ClassVar[tuple[str, ...]] = ("INT", "BYTES")
+    values: ClassVar[Values] = "one"
+    # Whether it is turned into ids from 0, which a model embeds.
+    is_categorical: ClassVar[bool] = False
 
-class Numeric(_Kind):
+
+class _Numbers(_Kind):
+    types: ClassVar[tuple[str, ...]] = ("INT", "FLOAT")
+    clip: Clip = None
+    """Bounds such as `[0, 100]` or `[null, 100]`: smaller numbers count as the first,
+    larger ones as the second. null: none."""
+    log: Flag = False
+    """Whether the logarithm of 1 + x is taken, after `clip`; of a negative number
+    -log(1 - x)."""
+
+
+class Numeric(_Numbers):
     """A number, as a z-score."""
 
     kind: Literal["numeric"] = "numeric"
     """What the feature is turned into."""
+    missing_indicator: Flag = False
+    """Whether the model is also given 1 where the number is missing, 0 elsewhere."""
+
+
+class Vector(_Numbers):
+    """A list of numbers, as many in each record: the schema has its shape."""
+
+    values: ClassVar[Values] = "fixed"
+    kind: Literal["vector"] = "vector"
+    """What the feature is turned into."""
+    scale: Literal["each", "all", "none"] = "each"
+    """Z-scores of `each` number of the list by itself, or by mean and variance of `all`
+    numbers, as for an embedding; `none`: numbers as they are."""
 
 
 class Bucketized(_Kind):
     """A number, as the one of `buckets` quantiles that it falls into."""
 
+    types: ClassVar[tuple[str, ...]] = ("INT", "FLOAT")
+    is_categorical: ClassVar[bool] = True
     kind: Literal["bucketized"] = "bucketized"
     """What the feature is turned into."""
     buckets: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 10
@@ -76,6 +132,7 @@ class Bucketized(_Kind):
 class Vocabulary(_Kind):
     """A string or a whole number, as its place among those seen in training."""
 
+    is_categorical: ClassVar[bool] = True
     kind: Literal["vocabulary"] = "vocabulary"
     """What the feature is turned into."""
     top_k: Count | None = None
@@ -87,15 +144,36 @@ class Vocabulary(_Kind):
 class Hashed(_Kind):
     """A string or a whole number, as a hash; nothing is learned from the data."""
 
+    is_categorical: ClassVar[bool] = True
     kind: Literal["hashed"] = "hashed"
     """What the feature is turned into."""
     buckets: Annotated[int, Field(strict=True, ge=2)] = 64
     """Number of hash buckets."""
 
 
+class MultiHot(_Kind):
+    """Any number of categories, as a 1 for each that a record has, and 0 for others."""
+
+    values: ClassVar[Values] = "any"
+    kind: Literal["multi_hot"] = "multi_hot"
+    """What the feature is turned into."""
+    top_k: Count | None = None
+    """Number of most frequent categories to keep. null: those of the domain in the
+    schema, or 1,000 without one."""
+    oov_buckets: Count = 1
+    """Number of hash buckets for all other categories."""
+
+    @property
+    def size(self) -> int:
+        """The length of what it is turned into, of a resolved config."""
+        return (self.top_k or 0) + self.oov_buckets
+
+
 class Image(_Kind):
     """An encoded image (PNG, JPEG), decoded and resized."""
 
+    types: ClassVar[tuple[str, ...]] = ("BYTES",)
+    values: ClassVar[Values] = "every"
     kind: Literal["image"] = "image"
     """What the feature is turned into."""
     height: Pixels
@@ -107,7 +185,8 @@ class Image(_Kind):
 
 
 FeatureSpec = Annotated[
-    Numeric | Bucketized | Vocabulary | Hashed | Image, Field(discriminator="kind")
+    Numeric | Vector | Bucketized | Vocabulary | Hashed | MultiHot | Image,
+    Field(discriminator="kind"),
 ]
 
 
@@ -126,10 +205,15 @@ class FeatureSet(Section):
     it is ``SAMPLE_WEIGHT_KEY``, as it was. null: all are 1."""
 
     @property
+    def transformed(self) -> dict[str, FeatureSpec]:
+        """The features by transformed name."""
+        return {transformed_name(name): spec for name, spec in self.features.items()}
+
+    @property
     def images(self) -> dict[str, Image]:
         """The image features by transformed name."""
         return {
-            transformed_name(name): spec
-            for name, spec in self.features.items()
+            name: spec
+            for name, spec in self.transformed.items()
             if isinstance(spec, Image)
         }

@@ -7,27 +7,36 @@ derived.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import Config
-from pipeline.config.features import FeatureSpec, Hashed, Numeric, Vocabulary
+from pipeline.config.features import (
+    FeatureSpec,
+    Hashed,
+    MultiHot,
+    Numeric,
+    Vector,
+    Vocabulary,
+)
 from pipeline.config.problems import KeyPath, Problems
 from schemas import loader
 from sluice.config_section import Classes
 
 LARGE_DOMAIN = 1000
+_TYPES = (schema_pb2.FLOAT, schema_pb2.INT, schema_pb2.BYTES)
 
-_KINDS_OF_TYPE = {
-    schema_pb2.FLOAT: ("numeric", "bucketized"),
-    schema_pb2.INT: ("numeric", "bucketized", "vocabulary", "hashed"),
-    schema_pb2.BYTES: ("vocabulary", "hashed", "image"),
-}
+# Of a list of categories without a domain.
+CATEGORIES = 1000
+
 _ONE_VALUE = (
     "in the schema, give it shape { dim { size: 1 } } and presence { min_fraction: 1 }"
     ", or, if it may be missing, value_count { min: 1 max: 1 } and no shape; or leave "
     "it out of 'features': a preprocessing_fn of your own still gets it"
+)
+_FIXED_NUMBER = (
+    "in the schema, give it shape { dim { size: N } } and presence { min_fraction: 1 }"
 )
 
 
@@ -71,8 +80,8 @@ def resolve_features(
 
     FLOAT becomes numeric, and so does INT unless its domain is categorical. Categorical
     INT, and BYTES, becomes a vocabulary of the size of its domain, or hashed without a
-    domain or with more than 1,000 values. Vectors are left to the user's own
-    preprocessing.
+    domain or with more than 1,000 values. A list becomes a vector, or multi-hot if it
+    is of categories; with a preprocessing of the user's own it is left to that.
     """
     listed, specs = config.features, {}
     no_features = (config.label.feature, config.train.sample_weight)
@@ -82,28 +91,30 @@ def resolve_features(
         feature = find_feature(path, name, schema, problems)
         if feature is None:
             continue
-        kinds = _KINDS_OF_TYPE.get(feature.type, ())
         own = config.preprocessing is not None and listed is None
-        if own and kinds and not loader.has_one_value(feature):
+        is_list = feature.type in _TYPES and not loader.has_one_value(feature)
+        if own and is_list:
             if problem := _shape_problem(feature):
                 problems.add(path, problem, hint=_ONE_VALUE)
             continue
         spec = _derived(feature, schema) if listed is None else listed[name]
-        is_image = spec is not None and spec.kind == "image"
-        check_one_value(path, feature, problems, optional=not is_image)
+        type_name = schema_pb2.FeatureType.Name(feature.type)
         if name == config.label.feature:
             problems.add(path, f"{name!r} is the label, which must not be a feature")
         elif spec is None:
             what = "an image" if feature.HasField("image_domain") else "this type"
+            if is_list:
+                what = "lists of numbers of different lengths"
             size = "kind: image, height: 28, width: 28, channels: 1"
             hint = f"list those to use, such as features: {{{name}: {{{size}}}}}"
             problems.add(path, f"no kind can be derived for {what}", hint=hint)
-        elif spec.kind not in kinds:
-            type_name = schema_pb2.FeatureType.Name(feature.type)
+        elif type_name not in spec.types:
             what = f"{spec.kind!r} is not for {name!r}, which is {type_name}"
-            problems.add((*path, "kind"), what, expected="one of " + ", ".join(kinds))
+            expected = "one of " + ", ".join(_kinds_for(type_name))
+            problems.add((*path, "kind"), what, expected=expected)
         else:
-            specs[name] = spec
+            _check_values(path, feature, spec, problems)
+            specs[name] = _completed(spec, feature, schema)
     return specs
 
 
@@ -134,10 +145,35 @@ def check_one_value(
         problems.add(path, problem, hint=_ONE_VALUE)
 
 
+def _check_values(
+    path: KeyPath, feature: schema_pb2.Feature, spec: FeatureSpec, problems: Problems
+) -> None:
+    """Adds a problem if records do not have as many values as a kind takes."""
+    match spec.values:
+        case "one" | "every":
+            optional = spec.values == "one"
+            check_one_value(path, feature, problems, optional=optional)
+        case "fixed" if not feature.HasField("shape"):
+            what = f"{feature.name!r} has no fixed number of values"
+            problems.add(path, what, hint=_FIXED_NUMBER)
+        case _ if problem := _shape_problem(feature):
+            problems.add(path, problem, hint=_FIXED_NUMBER)
+
+
 def _shape_problem(feature: schema_pb2.Feature) -> str | None:
     if feature.HasField("shape") and feature.presence.min_fraction < 1:
         return f"{feature.name!r} has a shape and may be missing, which TFX cannot read"
     return None
+
+
+def _kinds_for(type_name: str) -> list[str]:
+    """Returns the kinds that features of a type may have."""
+    union, *_ = get_args(FeatureSpec)
+    return [
+        kind.model_fields["kind"].default
+        for kind in get_args(union)
+        if type_name in kind.types
+    ]
 
 
 def _derived(
@@ -145,15 +181,27 @@ def _derived(
 ) -> FeatureSpec | None:
     """Returns the kind derived from a feature's type; None if there is none."""
     values = loader.class_values(schema, feature.name)
-    match feature.type:
-        case schema_pb2.FLOAT:
-            return Numeric()
-        case schema_pb2.INT if not feature.int_domain.is_categorical:
-            return Numeric()
-        case schema_pb2.BYTES if feature.HasField("image_domain"):
-            return None
-        case schema_pb2.INT | schema_pb2.BYTES:
-            if values is not None and len(values) <= LARGE_DOMAIN:
-                return Vocabulary(top_k=len(values))
-            return Hashed()
-    return None
+    is_number = feature.type == schema_pb2.FLOAT or (
+        feature.type == schema_pb2.INT and not feature.int_domain.is_categorical
+    )
+    if feature.type not in _TYPES or feature.HasField("image_domain"):
+        return None
+    if not loader.has_one_value(feature):
+        if not is_number:
+            return MultiHot()
+        return Vector() if feature.HasField("shape") else None
+    if is_number:
+        return Numeric()
+    if values is not None and len(values) <= LARGE_DOMAIN:
+        return Vocabulary(top_k=len(values))
+    return Hashed()
+
+
+def _completed(
+    spec: FeatureSpec, feature: schema_pb2.Feature, schema: schema_pb2.Schema
+) -> FeatureSpec:
+    """Returns a kind with what the schema knows."""
+    if isinstance(spec, MultiHot) and spec.top_k is None:
+        values = loader.class_values(schema, feature.name) or ()
+        return spec.model_copy(update={"top_k": len(values) or CATEGORIES})
+    return spec

@@ -30,6 +30,9 @@ _UNIQUE_FRACTION = 0.9
 _MIN_RECORDS_OF_IDENTIFIER = 20
 # Whole numbers with at most so many values are classes.
 _FEW = 20
+_MAX_CATEGORIES = 1000
+# The largest of numbers whose logarithm is taken, as a multiple of their median.
+_LONG_TAIL = 100
 # 1980: a whole number from there on may be seconds since 1970.
 _EARLIEST_TIME = 315_532_800
 
@@ -37,6 +40,10 @@ _CODE_WORDS = frozenset(
     "id ids code area tract zip zipcode postcode postal type category class kind group "
     "zone region district month day weekday hour country state city store shop item "
     "product segment channel brand model sku cluster level grade status".split()
+)
+# Lists of these are of categories, even if all have the same length.
+_LIST_WORDS = frozenset(
+    "ids codes categories genres tags labels types classes kinds groups".split()
 )
 _ID_WORDS = frozenset("id ids uuid guid key hash filename path url uri".split())
 _TIME_WORDS = frozenset("time timestamp ts date datetime at epoch created".split())
@@ -151,14 +158,14 @@ def _choose(column: Column) -> FeatureChoice:
     is_personal = _SENSITIVE.search("_".join(words(column.name)))
     if is_personal and not set(column.counts) <= {0, 1}:
         return found("sensitive", "its name suggests personal data")
-    if not column.present:
+    if not column.present or not column.lengths[1]:
         return found("empty", "no record has a value")
-    if not column.is_single:
-        return found("several_values", "a list needs your own preprocessing_fn")
-    if column.images:
-        return _choose_image(column)
     if is_not_finite(column):
         return found("not_finite", "some of its values are NaN or infinite")
+    if not column.is_single:
+        return _choose_list(column)
+    if column.images:
+        return _choose_image(column)
     counts = column.counts
     values = f"{len(counts):,} values"
     if len(counts) == 1:
@@ -171,15 +178,56 @@ def _choose(column: Column) -> FeatureChoice:
         return _categorical(column)
     low, high = column.bounds
     if column.type == "FLOAT":
-        why = f"{low:.6g} to {high:.6g}, {values}"
-        return found("number", why, {"kind": "numeric"})
+        return _number(column, f"{low:.6g} to {high:.6g}, {values}")
     if named & _TIME_WORDS and low >= _EARLIEST_TIME:
         return found("timestamp", "the model would learn the time of the records")
     if _is_unique(column) and (named & _ID_WORDS or high - low < 1.1 * column.present):
         return found("identifier", f"{values}, nearly one per record")
     if named & _CODE_WORDS or (len(counts) <= _FEW and _is_dense(column, 0.5)):
         return _categorical(column)
-    return found("number", f"{low:,} to {high:,}, {values}", {"kind": "numeric"})
+    return _number(column, f"{low:,} to {high:,}, {values}")
+
+
+def _number(column: Column, why: str) -> FeatureChoice:
+    spec: dict[str, Any] = {"kind": "numeric"}
+    low, high = column.bounds
+    if low >= 0 and high > _LONG_TAIL * column.stats.num_stats.median > 0:
+        why += ", a few of them far larger than the others"
+        spec["log"] = True
+    if not column.is_required:
+        why += f", missing in {column.records - column.present:,} records"
+        spec["missing_indicator"] = True
+    return FeatureChoice(column.name, "number", why, spec)
+
+
+def _choose_list(column: Column) -> FeatureChoice:
+    """Returns the choice for a feature with several values in a record."""
+    found = partial(FeatureChoice, column.name)
+    least, most = column.lengths
+    is_fixed = least == most and column.present == column.records
+    size = f"{most:,} values" if is_fixed else f"{least:,} to {most:,} values"
+    if column.images or not column.is_text:
+        return found("binary", "several images or other bytes in a record")
+    count, is_number = len(column.counts), column.type != "BYTES"
+    named = set(words(column.name))
+    if is_number and is_fixed and not named & _LIST_WORDS:
+        low, high = column.bounds
+        why = f"{size} in each record, {low:.6g} to {high:.6g}"
+        return found("vector", why, {"kind": "vector"})
+    if column.type == "FLOAT":
+        why = f"{size}: a vector needs as many in each record"
+        return found("several_values", f"{why}, or your own preprocessing_fn")
+    if count >= _UNIQUE_FRACTION * len(column.values) and count > _FEW:
+        return found("identifier", f"{count:,} values, nearly all of them once")
+    is_code = named & (_CODE_WORDS | _LIST_WORDS)
+    if is_number and not (is_code or _is_dense(column, 0.5)):
+        return found("several_values", f"{size}, which do not look like categories")
+    if count > _MAX_CATEGORIES:
+        why = f"{count:,} categories: choose how many to keep, with kind multi_hot"
+        return found("several_values", why)
+    why = f"{count:,} categories, {size}"
+    kept = {} if is_closed(column) else {"top_k": count}
+    return found("categories", why, {"kind": "multi_hot", **kept})
 
 
 def is_not_finite(column: Column) -> bool:

@@ -168,7 +168,7 @@ def _model(kinds: list[object]) -> str:
     """Returns the built-in model that fits the features."""
     if "image" in kinds:
         return "cnn" if len(kinds) == 1 else "dense"
-    return "dense" if set(kinds) == {"numeric"} else "wide_deep"
+    return "dense" if {*kinds} <= {"numeric", "vector"} else "wide_deep"
 
 
 def _evaluate(label: Column, records: int) -> dict[str, Any]:
@@ -202,7 +202,12 @@ def _schema(
         column, feature = sample.columns[choice.name], found[choice.name]
         if choice.seen_as == "image":
             feature.image_domain.SetInParent()
-        elif choice.seen_as == "categorical" and column.type == "INT":
+        elif choice.seen_as == "categories":
+            # A record may have none, or more than those of the sample.
+            feature.ClearField("shape")
+            feature.ClearField("value_count")
+            feature.presence.ClearField("min_fraction")
+        if choice.seen_as in ("categorical", "categories") and column.type == "INT":
             feature.ClearField("int_domain")
             feature.int_domain.is_categorical = True
             if is_closed(column):

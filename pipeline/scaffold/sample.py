@@ -63,9 +63,16 @@ class Column:
     @property
     def present(self) -> int:
         """How many of the records have the feature."""
-        return getattr(
-            self.stats, str(self.stats.WhichOneof("stats"))
-        ).common_stats.num_non_missing
+        return self._common.num_non_missing
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """The least and the largest number of values of a record that has some."""
+        return self._common.min_num_values, self._common.max_num_values
+
+    @property
+    def _common(self) -> statistics_pb2.CommonStatistics:
+        return getattr(self.stats, str(self.stats.WhichOneof("stats"))).common_stats
 
     @property
     def is_single(self) -> bool:

@@ -21,8 +21,6 @@ from pipeline.training.strategy.distribution import Distribution
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
 
-_CATEGORICAL = ("bucketized", "vocabulary", "hashed")
-
 
 def load_function(import_path: str) -> Any:
     """Returns a function or class by import path, ``package.module:name``."""
@@ -54,7 +52,7 @@ def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInpu
     categorical = {
         transformed_name(name): number_of_ids(name, item, tf_transform_output)
         for name, item in feature_set.features.items()
-        if item.kind in _CATEGORICAL and transformed_name(name) in shapes
+        if item.is_categorical and transformed_name(name) in shapes
     }
     return ModelInputs(feature_set, shapes, dtypes, number_of_ids=categorical)
 

@@ -11,6 +11,9 @@ with ``train.sample_weight`` the weights as ``sample_weight``.
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -38,13 +41,15 @@ def preprocessing_fn(
       custom_config: holds ``feature_set``, see ``pipeline.config.features``.
 
     Returns:
-      Transformed features, ``[batch, 1]`` (numeric: float32; categorical: int64 ids;
+      Transformed features, ``[batch, 1]`` but for those that are said to be longer
+      (numeric: float32, ``[batch, 2]`` with ``missing_indicator``; vector: float32, of
+      the schema's shape; categorical: int64 ids; multi_hot: float32 ``[batch, size]``;
       image: the encoded bytes), the label's class ids, int64 ``[batch, 1]``, and the
       weights of the examples, float32 ``[batch, 1]``, if there are some.
     """
     feature_set = FeatureSet.model_validate(custom_config["feature_set"])
     outputs = {
-        transformed_name(name): _transformed(name, spec, inputs[name])
+        transformed_name(name): _TRANSFORMS[spec.kind](name, spec, inputs[name])
         for name, spec in feature_set.features.items()
     }
     label = feature_set.label
@@ -75,24 +80,76 @@ def class_ids(value: Any, label: Label) -> tf.Tensor:
     return tf.where(found > 0, position, tf.constant(NO_LABEL, tf.int64))
 
 
-def _transformed(name: str, spec: Any, value: Any) -> tf.Tensor:
-    match spec.kind:
-        case "image":
-            return _dense(value, "")
-        case "numeric":
-            return _dense(tft.scale_to_z_score(_map_values(value, _as_float)), 0.0)
-        case "bucketized":
-            ids = tft.bucketize(_map_values(value, _as_float), spec.buckets)
-        case "vocabulary":
-            ids = tft.compute_and_apply_vocabulary(
-                value,
-                top_k=spec.top_k,
-                num_oov_buckets=spec.oov_buckets,
-                vocab_filename=_vocabulary_name(name),
-            )
-        case "hashed":
-            ids = _map_values(value, lambda x: _hashed(x, spec.buckets))
-    shifted = _map_values(ids, lambda x: tf.cast(x, tf.int64) + MISSING_ID + 1)
+def _numeric(name: str, spec: Any, value: Any) -> tf.Tensor:
+    number = _map_values(value, functools.partial(_as_number, spec))
+    scaled = _dense(tft.scale_to_z_score(number), 0.0)
+    if not spec.missing_indicator:
+        return scaled
+    present = _dense(_map_values(number, tf.ones_like), 0.0)
+    return tf.concat([scaled, 1.0 - present], axis=1)
+
+
+def _vector(name: str, spec: Any, value: tf.Tensor) -> tf.Tensor:
+    numbers = _as_number(spec, value)
+    if spec.scale == "none":
+        return numbers
+    return tft.scale_to_z_score(numbers, elementwise=spec.scale == "each")
+
+
+def _bucketized(name: str, spec: Any, value: Any) -> tf.Tensor:
+    return _ids(tft.bucketize(_map_values(value, _as_float), spec.buckets))
+
+
+def _vocabulary(name: str, spec: Any, value: Any) -> tf.Tensor:
+    return _ids(_places(name, spec, value))
+
+
+def _hashed(name: str, spec: Any, value: Any) -> tf.Tensor:
+    return _ids(
+        _map_values(
+            value,
+            lambda x: tf.strings.to_hash_bucket_fast(_as_text(x), spec.buckets),
+        )
+    )
+
+
+def _multi_hot(name: str, spec: Any, value: Any) -> tf.Tensor:
+    places = _as_sparse(_places(name, spec, value))
+    rows = places.dense_shape[0]
+    at = tf.stack([places.indices[:, 0], places.values], axis=1)
+    counts = tf.scatter_nd(at, tf.ones_like(places.values), [rows, spec.size])
+    return tf.ensure_shape(tf.cast(counts > 0, tf.float32), [None, spec.size])
+
+
+def _image(name: str, spec: Any, value: Any) -> tf.Tensor:
+    return _dense(value, "")
+
+
+# By kind: from the name, the spec and the raw feature to the transformed one.
+_TRANSFORMS: dict[str, Callable[[str, Any, Any], tf.Tensor]] = {
+    "numeric": _numeric,
+    "vector": _vector,
+    "bucketized": _bucketized,
+    "vocabulary": _vocabulary,
+    "hashed": _hashed,
+    "multi_hot": _multi_hot,
+    "image": _image,
+}
+
+
+def _places(name: str, spec: Any, value: Any) -> Any:
+    """Returns the place of each value in the vocabulary, from 0."""
+    return tft.compute_and_apply_vocabulary(
+        value,
+        top_k=spec.top_k,
+        num_oov_buckets=spec.oov_buckets,
+        vocab_filename=_vocabulary_name(name),
+    )
+
+
+def _ids(places: Any) -> tf.Tensor:
+    """Returns ids ``[batch, 1]`` from 1, and 0 where a record has no value."""
+    shifted = _map_values(places, lambda x: tf.cast(x, tf.int64) + MISSING_ID + 1)
     return _dense(shifted, tf.constant(MISSING_ID, tf.int64))
 
 
@@ -105,9 +162,30 @@ def _as_float(value: tf.Tensor) -> tf.Tensor:
     return tf.cast(value, tf.float32)
 
 
-def _hashed(value: tf.Tensor, buckets: int) -> tf.Tensor:
-    text = value if value.dtype == tf.string else tf.strings.as_string(value)
-    return tf.strings.to_hash_bucket_fast(text, buckets)
+def _as_number(spec: Any, value: tf.Tensor) -> tf.Tensor:
+    """Returns float32 with the bounds and the logarithm of a spec applied."""
+    number = _as_float(value)
+    if spec.clip:
+        low, high = spec.clip
+        number = tf.maximum(number, -math.inf if low is None else low)
+        number = tf.minimum(number, math.inf if high is None else high)
+    return tf.sign(number) * tf.math.log1p(tf.abs(number)) if spec.log else number
+
+
+def _as_text(value: tf.Tensor) -> tf.Tensor:
+    return value if value.dtype == tf.string else tf.strings.as_string(value)
+
+
+def _as_sparse(value: Any) -> tf.sparse.SparseTensor:
+    """Returns all values of a dense or sparse ``[batch, values]``."""
+    if isinstance(value, tf.sparse.SparseTensor):
+        return value
+    rows = tf.reshape(value, [tf.shape(value)[0], -1])
+    # Not tf.sparse.from_dense, which leaves out zeros.
+    indices = tf.where(tf.ones_like(rows, tf.bool))
+    return tf.sparse.SparseTensor(
+        indices, tf.reshape(rows, [-1]), tf.shape(rows, tf.int64)
+    )
 
 
 def _map_values(value: Any, function: Any) -> Any:

@@ -41,6 +41,8 @@ def customers(row, chance):
         "visits": [chance.randrange(4)],
         "score": [float("nan") if row == 3 else 1.0 * row],
         "tags": [b"a", b"b"][: 1 + row % 2],
+        "embedding": [chance.gauss(churned, 1) for _ in range(3)],
+        "history": [1.0, 2.0][: 1 + row % 2],
     }
     if chance.random() < 0.7:
         found["age"] = [chance.randrange(18, 90)]

@@ -242,7 +242,13 @@ def test_vectors_of_fixed_and_of_any_length(tf, tmp_path):
     sums = [row.probabilities for row in model.predict_files([path])]
     assert sums == [[9.5], [3.0], [10.0]]
 
-    for bad in ({"place": [1]}, {"place": None}, {"place": [1, 2], "tags": ["a"]}):
+    for bad in (
+        {"place": [1]},
+        {"place": None},
+        {"place": [1, float("nan")]},
+        {"place": [1, 2], "tags": ["a"]},
+        {"place": [1, 2], "tags": "ab"},
+    ):
         write_lines(path, bad)
         with pytest.raises(DataError, match="cannot process this row"):
             list(model.predict_files([path]))

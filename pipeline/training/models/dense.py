@@ -24,7 +24,7 @@ def hidden_layers(
 ) -> Any:
     """Returns a float tensor ``[batch, units of the last layer]``.
 
-    Numeric features are taken as they are, images flattened, and each categorical
+    Numbers are taken as they are, vectors and images flattened, and each categorical
     feature is embedded in ``ids ** 0.5 + 1`` dimensions, 16 at most.
     """
     given = DenseParams.model_validate(params)

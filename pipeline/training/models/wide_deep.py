@@ -17,8 +17,8 @@ from pipeline.training.models.dense import hidden_layers
 def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
     """Returns the model.
 
-    Categorical features feed both sides, numeric ones the deep side. ``params`` are
-    ``DenseParams``.
+    Categorical and multi-hot features feed both sides, numbers the deep side.
+    ``params`` are ``DenseParams``.
     """
     layers = tf.keras.layers
     keras_inputs = inputs.keras_inputs()
@@ -27,6 +27,11 @@ def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
     wide = [
         layers.Flatten()(layers.Embedding(ids, 1)(keras_inputs[name]))
         for name, ids in inputs.number_of_ids.items()
+    ]
+    wide += [
+        keras_inputs[name]
+        for name, spec in inputs.feature_set.transformed.items()
+        if spec.kind == "multi_hot" and name in keras_inputs
     ]
     joined = layers.Concatenate()([deep, *wide]) if wide else deep
     return tf.keras.Model(keras_inputs, inputs.output_layer()(joined))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.config.features import Hashed, Numeric, Vocabulary
+from pipeline.config.features import Hashed, MultiHot, Numeric, Vector, Vocabulary
 from tests.kit.trainings import feature_set
 from tests.pipeline.config.conftest import SCHEMA
 
@@ -58,6 +58,50 @@ def test_a_kind_is_derived_from_the_type(validate, write_schema, feature, spec):
     assert config.feature_set == feature_set(
         {"x": spec.model_dump()}, label="big_tip", classes=(0, 1)
     )
+
+
+FIXED = "presence { min_fraction: 1 } shape { dim { size: 3 } }"
+CLASSES = "int_domain { min: 1 max: 12 is_categorical: true }"
+
+
+@pytest.mark.parametrize(
+    ("feature", "spec"),
+    [
+        (f"type: FLOAT {FIXED}", Vector()),
+        (f"type: INT {FIXED}", Vector()),
+        (f"type: INT {FIXED} {CLASSES}", MultiHot(top_k=12)),
+        (f"type: INT {CLASSES}", MultiHot(top_k=12)),
+        ('type: BYTES domain: "shared"', MultiHot(top_k=2)),
+        ("type: BYTES", MultiHot(top_k=1000)),
+    ],
+)
+def test_the_kind_of_a_list(validate, write_schema, feature, spec):
+    shared = 'string_domain { name: "shared" value: "a" value: "b" }'
+    write_schema(f'feature {{ name: "x" {feature} }}', shared)
+    assert validate(*ALL).config.features == {"x": spec}
+
+
+@pytest.mark.parametrize(
+    ("feature", "spec", "what"),
+    [
+        ("type: FLOAT", None, "no kind can be derived for lists of numbers"),
+        ("type: FLOAT", "{kind: vector}", "'x' has no fixed number of values"),
+        ("type: BYTES", "{kind: vector}", "'vector' is not for 'x', which is BYTES"),
+        ("type: FLOAT", "{kind: multi_hot}", "'multi_hot' is not for 'x'"),
+        (f"type: FLOAT {FIXED}", "{kind: numeric}", "not have exactly one value"),
+        (
+            f"type: FLOAT {FIXED.replace('1', '0.5')}",
+            "{kind: vector}",
+            "'x' has a shape and may be missing",
+        ),
+        (f"type: INT {FIXED}", "{kind: vector, clip: [2, 1]}", "two bounds, the first"),
+        (f"type: INT {FIXED}", "{kind: vector, clip: [null, null]}", "two bounds"),
+    ],
+)
+def test_lists_that_a_kind_does_not_take(refused, write_schema, feature, spec, what):
+    write_schema(f'feature {{ name: "x" {feature} }}')
+    settings = ("evaluate.slices=[]", f"features={{x: {spec}}}")
+    assert what in refused(*(settings if spec else ALL))
 
 
 @pytest.mark.parametrize(

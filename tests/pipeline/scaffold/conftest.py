@@ -20,7 +20,7 @@ def table(tmp_path):
                     {
                         name: value if isinstance(value, list) else [value]
                         for name, value in values.items()
-                        if value is not None
+                        if value not in (None, [])
                     }
                 )
             )

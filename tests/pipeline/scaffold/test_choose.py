@@ -28,7 +28,11 @@ def picture(width, height, mode="RGB", kind="PNG"):
 
 
 NUMERIC, VOCABULARY = {"kind": "numeric"}, {"kind": "vocabulary"}
+OPTIONAL = {**NUMERIC, "missing_indicator": True}
 HASHED = {"kind": "hashed", "buckets": 256}
+MULTI_HOT, VECTOR = {"kind": "multi_hot"}, {"kind": "vector"}
+
+MANY = {"kind": "multi_hot", "top_k": 50}
 
 
 def image(height, width, channels):
@@ -40,6 +44,8 @@ def image(height, width, channels):
     [
         ("x", lambda n: n / 7, "number", NUMERIC),
         ("x", lambda n: n * n, "number", NUMERIC),
+        ("x", lambda n: 1e6 if n == 7 else n / 7, "number", {**NUMERIC, "log": True}),
+        ("x", lambda n: n / 7 if n % 2 else None, "number", OPTIONAL),
         ("x", lambda n: n % 4, "categorical", VOCABULARY),
         ("store_code", lambda n: 37 * (n % 60), "categorical", HASHED),
         ("x", lambda n: b"abc"[n % 3 : n % 3 + 1], "categorical", VOCABULARY),
@@ -53,8 +59,16 @@ def image(height, width, channels):
         ("x", lambda n: 5, "constant", None),
         ("x", lambda n: float("nan") if n == 3 else 1.0 * n, "not_finite", None),
         ("x", lambda n: float("-inf") if n == 3 else 1.0 * n, "not_finite", None),
-        ("x", lambda n: [1, 2] if n % 2 else [1], "several_values", None),
-        ("x", lambda n: [1, 2], "several_values", None),
+        ("x", lambda n: [1, 2] if n % 2 else [1], "categories", MULTI_HOT),
+        ("x", lambda n: [1, n], "vector", VECTOR),
+        ("genres", lambda n: [n % 4, 3], "categories", MULTI_HOT),
+        ("x", lambda n: [b"a", b"b", b"c"][: n % 3], "categories", MULTI_HOT),
+        ("x", lambda n: [b"%d" % (n % 50)] * (n % 7), "categories", MANY),
+        ("x", lambda n: [b"%d" % n] * (1 + n // 299), "identifier", None),
+        ("x", lambda n: [n / 7] * (1 + n % 2), "several_values", None),
+        ("x", lambda n: [n / 7, 1.0] if n else None, "several_values", None),
+        ("x", lambda n: [n * n] * (1 + n % 2), "several_values", None),
+        ("x", lambda n: [float("nan"), 1.0], "not_finite", None),
         ("x", lambda n: bytes([200, n % 7]), "binary", None),
         ("email", lambda n: b"a@b" if n % 2 else b"c@d", "sensitive", None),
         ("customer.firstName", lambda n: b"Ann" if n % 2 else b"B", "sensitive", None),
@@ -117,8 +131,7 @@ def test_features_without_values(tmp_path):
     empty = bytes.fromhex("0a090a070a016112021a00")
     none = bytes.fromhex("0a070a050a01611200")
     for records, seen_as in (
-        ([empty, none], "several_values"),
-        ([empty, encode({"a": [2]})], "several_values"),
+        ([empty, none], "empty"),
         ([none, none], "empty"),
     ):
         tfrecord.write(tmp_path / "records", records)

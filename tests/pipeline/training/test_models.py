@@ -19,9 +19,10 @@ def _inputs(*kinds: str, classes: tuple[int, ...] = (0, 1)):
     from pipeline.training.models import ModelInputs
 
     specs = {kind: IMAGE if kind == "image" else kind for kind in kinds}
+    shapes = {"image": (4, 4, 3), "vector": (3,), "multi_hot": (5,)}
     return ModelInputs(
         feature_set(specs, classes),
-        shapes={f"{k}_xf": (4, 4, 3) if k == "image" else (1,) for k in kinds},
+        shapes={f"{k}_xf": shapes.get(k, (1,)) for k in kinds},
         dtypes={f"{k}_xf": tf.int64 if k == "hashed" else tf.float32 for k in kinds},
         number_of_ids={f"{k}_xf": 5 for k in kinds if k == "hashed"},
     )
@@ -65,7 +66,9 @@ def test_cnn():
 
 
 @pytest.mark.parametrize("name", ["dense", "wide_deep"])
-@pytest.mark.parametrize("kinds", [("numeric", "hashed"), ("image",)])
+@pytest.mark.parametrize(
+    "kinds", [("numeric", "hashed"), ("vector", "multi_hot"), ("image",)]
+)
 def test_dense_and_wide_deep(name, kinds):
     from pipeline.config.config import BUNDLED_MODELS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -18,19 +19,43 @@ FEATURES = feature_set(
         "place": {"kind": "bucketized", "buckets": 3},
         "pay/kind": {"kind": "vocabulary", "oov_buckets": 2},
         "tract": {"kind": "hashed", "buckets": 16},
+        "income": {
+            "kind": "numeric",
+            "clip": [None, 100],
+            "log": True,
+            "missing_indicator": True,
+        },
+        "wave": "vector",
+        "embedding": {"kind": "vector", "scale": "all"},
+        "raw": {"kind": "vector", "scale": "none", "clip": [0, 5], "log": True},
+        "genres": {"kind": "multi_hot", "top_k": 3},
+        "pair": {"kind": "multi_hot", "top_k": 2, "oov_buckets": 2},
         "picture": {"kind": "image", "height": 1, "width": 1, "channels": 1},
     },
     ("no", "yes"),
     label="tip",
     sample_weight="worth",
 )
-KNOWN: dict[str, Any] = {"picture": [b"pixels"], "tip": [b"no"], "worth": [3]}
+KNOWN: dict[str, Any] = {
+    "picture": [b"pixels"],
+    "tip": [b"no"],
+    "worth": [3],
+    "wave": [0, 0],
+    "embedding": [0.0, 0.0],
+    "raw": [0.0, 0.0],
+    "pair": [7, 7],
+}
 TRAINING: list[dict[str, Any]] = [
     {"miles": [1.0], "hour": [3], "place": [10.0], "pay/kind": [b"Cash"], "tract": [7]},
     {"miles": [2.0], "hour": [5], "place": [20.0], "pay/kind": [b"Card"], "tract": [8]},
     {"miles": [3.0], "hour": [4], "place": [30.0], "pay/kind": [b"Cash"], "tract": [7]},
 ]
 MISSING: dict[str, Any] = {name: [] for name in TRAINING[0]}
+LISTS: list[dict[str, Any]] = [
+    {"wave": [1, 5], "embedding": [1.0, 3.0], "genres": [b"a", b"b"], "pair": [0, 7]},
+    {"wave": [3, 5], "embedding": [1.0, 3.0], "genres": [b"a"], "pair": [0, 0]},
+    {"wave": [2, 5], "embedding": [2.0, 2.0], "genres": [], "pair": [7, 0]},
+]
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +79,21 @@ def output(tmp_path_factory: pytest.TempPathFactory):
         "pay/kind": tf.io.VarLenFeature(tf.string),
         "tract": tf.io.VarLenFeature(tf.int64),
         "picture": tf.io.FixedLenFeature([1], tf.string),
+        "income": tf.io.VarLenFeature(tf.float32),
+        "wave": tf.io.FixedLenFeature([2], tf.int64),
+        "embedding": tf.io.FixedLenFeature([2], tf.float32),
+        "raw": tf.io.FixedLenFeature([2], tf.float32),
+        "genres": tf.io.VarLenFeature(tf.string),
+        "pair": tf.io.FixedLenFeature([2], tf.int64),
         "tip": tf.io.FixedLenFeature([1], tf.string),
         "worth": tf.io.FixedLenFeature([1], tf.int64),
     }
     directory = tmp_path_factory.mktemp("tft")
     path = str(directory / "train.tfrecord")
     with tf.io.TFRecordWriter(path) as writer:
-        for row in TRAINING:
-            writer.write(encode({**row, **KNOWN}))
+        for row, lists in zip(TRAINING, LISTS, strict=True):
+            given = {"income": [50.0], **KNOWN, **row, **lists}
+            writer.write(encode({name: x for name, x in given.items() if x}))
     source = tfxio.TFExampleRecord(
         path, schema=schema_utils.schema_from_feature_spec(spec)
     )
@@ -89,8 +121,10 @@ def _apply(output, rows: list[dict[str, Any]]) -> dict[str, list]:
     ]
     parsed = tf.io.parse_example(serialized, output.raw_feature_spec())
     transformed = output.transform_features_layer()(parsed)
-    assert all(tensor.shape[1:] == [1] for tensor in transformed.values())
-    return {key: tensor.numpy()[:, 0].tolist() for key, tensor in transformed.items()}
+    return {
+        key: (tensor[:, 0] if tensor.shape[1:] == [1] else tensor).numpy().tolist()
+        for key, tensor in transformed.items()
+    }
 
 
 def test_numbers_are_z_scores_and_a_missing_one_is_the_mean(output):
@@ -121,6 +155,45 @@ def test_every_id_is_below_the_number_of_ids(output):
     # Two known, two buckets for the unknown ones, one for missing.
     assert set(values["pay/kind_xf"]) == {0, 1, 2, 3, 4}
     assert number_of_ids("pay/kind", FEATURES.features["pay/kind"], output) == 5
+
+
+def test_a_number_is_clipped_then_its_logarithm_taken_and_its_absence_marked(output):
+    rows = [{"income": [value]} for value in (50.0, 1e9, 100.0, -50.0)]
+    at_mean, above, limit, negative, missing = _apply(output, [*rows, {}])["income_xf"]
+    # All incomes of the training are 50: without variance only their mean is taken off.
+    assert (at_mean, missing) == ([0.0, 0.0], [0.0, 1.0])
+    assert above == limit == pytest.approx([math.log(101 / 51), 0.0])
+    assert negative == pytest.approx([-2 * math.log(51), 0.0])
+    raw = _apply(output, [{"raw": [-3.0, 4.0]}, {"raw": [9.0, 5.0]}])["raw_xf"]
+    log = [[math.log(1), math.log(5)], [math.log(6), math.log(6)]]
+    assert raw == [pytest.approx(row) for row in log]
+
+
+def test_vectors_are_scaled_by_element_or_as_a_whole(output):
+    values = _apply(output, [{**KNOWN, **row} for row in LISTS])
+    each = [[-1.2247, 0.0], [1.2247, 0.0], [0.0, 0.0]]
+    assert values["wave_xf"] == [pytest.approx(row, abs=1e-4) for row in each]
+    # The mean of all six numbers is 2, their variance 2/3.
+    whole = [[-1.2247, 1.2247], [-1.2247, 1.2247], [0.0, 0.0]]
+    assert values["embedding_xf"] == [pytest.approx(row, abs=1e-4) for row in whole]
+
+
+def test_multi_hot_marks_each_category_once(output):
+    rows = [
+        *LISTS,
+        {"genres": [b"b", b"b", b"new"], "pair": [8, 9]},
+        {"pair": [7, 7]},
+    ]
+    values = _apply(output, rows)
+    # "a" is the most frequent of two; the third place is that of unknown ones.
+    a, b, new, none = [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]
+    mixed = [[1, 1, 0, 0], a, none, [b[i] + new[i] for i in range(4)], none]
+    assert values["genres_xf"] == mixed
+    both, zero, *_, seven = values["pair_xf"]
+    assert both == values["pair_xf"][2] == [1, 1, 0, 0]
+    assert (zero, seven) == ([1, 0, 0, 0], [0, 1, 0, 0])
+    unknown = values["pair_xf"][3]
+    assert unknown[:2] == [0, 0] and sum(unknown[2:]) in (1, 2)
 
 
 def test_an_image_stays_encoded(output):
