@@ -176,6 +176,11 @@ class Config(Section):
         return not (self.model in BUNDLED_MODELS or {*self.model} & {*".:"})
 
     @property
+    def has_own_model(self) -> bool:
+        """Whether the model is a function of the user's own."""
+        return ":" in self.model
+
+    @property
     def model_path(self) -> str:
         """The model's function, ``package.module:function``."""
         if self.is_application:

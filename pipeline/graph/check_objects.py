@@ -1,5 +1,8 @@
 """Checks what a config names by making it: objects of Keras and TFMA, the user's code.
 
+A preprocessing function of the user's own is traced and a model is built, so that a
+forgotten label or another output shape is refused before Transform reads all data.
+
 It is what the nodes will do hours later, so the libraries themselves say what is wrong.
 A loss or metric is also computed for right and for wrong predictions: one that does not
 fit the number of classes gives a number all the same, but the same one for both.
@@ -8,9 +11,10 @@ fit the number of classes gives a number all the same, but the same one for both
 from __future__ import annotations
 
 import inspect
+import sys
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from functools import partial
 from typing import Any
 
@@ -22,17 +26,21 @@ from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.train import KerasObject, Train
 from pipeline.graph.arguments import eval_config
-from pipeline.training.build import load_function
+from pipeline.training.build import build_model, load_function, model_inputs
 from pipeline.training.compile import make_loss, make_metrics, make_optimizer
+from pipeline.training.strategy.distribution import Distribution
+from pipeline.training.traced_preprocessing import TracedPreprocessing
+from schemas.loader import load
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import ConfigError, SluiceError, did_you_mean
+from sluice.secrets import references
 
 
 def check_objects(config: Config) -> None:
-    """Makes optimizer, loss and metrics, and imports the user's model and callbacks.
+    """Makes optimizer, loss and metrics, and imports the user's callbacks.
 
-    Functions of the user are not called. This process sees no GPU any more, whose
-    memory is for the Trainer's.
+    Preprocessing of the user's own is traced, and a model of their own is built of it.
+    This process sees no GPU any more, whose memory is for the Trainer's.
 
     Raises:
       ConfigError: lists every problem with file, line and key path.
@@ -42,7 +50,10 @@ def check_objects(config: Config) -> None:
         tf.config.set_visible_devices([], "GPU")
     problems, train = Problems(config.origin), config.train
     attempt, classes = partial(_attempt, problems), len(config.label.class_names)
-    attempt(("model",), _check_model, config)
+    transformed = None
+    if config.preprocessing or config.has_own_model:
+        transformed = attempt(("preprocessing",), _trace_preprocessing, config)
+    attempt(("model",), _check_model, config, transformed)
     attempt(("model_params", "weights"), _check_weights, config)
     attempt(("train", "optimizer"), _try_optimizer, train)
     attempt(("train", "loss"), _try_loss, train.loss, classes)
@@ -58,20 +69,24 @@ def check_objects(config: Config) -> None:
 
 
 def _attempt(
-    problems: Problems, path: KeyPath, check: Callable[..., object], *args: Any
-) -> None:
-    """Adds what a check raises as a problem with the value at a key path."""
+    problems: Problems, path: KeyPath, check: Callable[..., Any], *args: Any
+) -> Any:
+    """Returns the result of a check, or adds what it raises as a problem of a key."""
     try:
-        with warnings.catch_warnings():
+        # The user's code may print; stdout is for the answer of a verb.
+        with warnings.catch_warnings(), redirect_stdout(sys.stderr):
             warnings.simplefilter("ignore")  # Keras warns of what is refused here.
-            check(*args)
+            return check(*args)
     except SluiceError as error:
         problems.add_error(path, error)
     except Exception as error:  # A class, or a user's module, may raise anything.
-        first, hint = str(error).partition("\n")[0], None
+        # Keras names the layer, and gives the reason below.
+        lines, hint = [line for line in str(error).split("\n") if line], None
+        first = " ".join(lines[: 2 if "when calling layer" in str(error) else 1])
         if isinstance(error, AttributeError) and inspect.ismodule(error.obj):
             hint = did_you_mean(error.name, dir(error.obj))
-        problems.add(path, f"{type(error).__name__}: {first}", hint=hint)
+        problems.add(path, f"{type(error).__name__}: {first}", error, hint=hint)
+    return None
 
 
 def _try_optimizer(train: Train) -> None:
@@ -146,13 +161,28 @@ def _check_takes(reference: str, /, *args: Any, **kwargs: Any) -> None:
         raise TypeError(f"{reference} cannot be called: {error}") from error
 
 
-def _check_model(config: Config) -> None:
+def _trace_preprocessing(config: Config) -> TracedPreprocessing:
+    """Traces the preprocessing, and runs it on a few made-up records."""
+    schema = load(config.schema_path)
+    function, features = config.preprocessing_path, config.feature_set
+    transformed = TracedPreprocessing(function, schema, features)
+    transformed.check()
+    return transformed
+
+
+def _check_model(config: Config, transformed: TracedPreprocessing | None) -> None:
     known = [name for name in vars(tf.keras.applications) if name[:1].isupper()]
+    params = config.model_params
     if config.is_application and config.model not in known:
         what = f"neither Sluice nor tf.keras.applications has a model {config.model!r}"
         hint = did_you_mean(config.model, [*BUNDLED_MODELS, *known])
         raise ConfigError(what, hint=hint)
     _check_takes(config.model_path, "the inputs", "the parameters")
+    # Secrets are for the Trainer, whose output is redacted.
+    if config.has_own_model and transformed and not references(str(params)):
+        one_device = Distribution(tf.distribute.get_strategy(), "one_device", "", 1, 1)
+        inputs = model_inputs(config.feature_set, transformed)
+        build_model(config.model_path, params, inputs, one_device)
 
 
 def _check_weights(config: Config) -> None:

@@ -7,27 +7,17 @@ around it runs on the host. No data, no workspace and no accelerator is needed.
 
 from __future__ import annotations
 
-import functools
 import re
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import tensorflow as tf
 from tensorflow_metadata.proto.v0 import schema_pb2
-from tensorflow_transform import impl_helper, schema_inference
-from tensorflow_transform.tf_metadata import schema_utils
 
 from pipeline.config.config import Config
-from pipeline.config.features import (
-    FeatureSet,
-    Vocabulary,
-    identifier,
-    transformed_name,
-)
 from pipeline.config.train import TPU_MULTIPLE, Train
-from pipeline.training.build import build_model, load_function, model_inputs
+from pipeline.training.build import build_model, model_inputs
 from pipeline.training.compile import compile_model
 from pipeline.training.fine_tune import freeze, unfreeze
 from pipeline.training.models import ModelInputs
@@ -35,13 +25,12 @@ from pipeline.training.strategy.distribution import (
     TPU_STEPS_PER_EXECUTION,
     Distribution,
 )
+from pipeline.training.traced_preprocessing import TracedPreprocessing
 from sluice.errors import SluiceError, bounded
 from sluice.secrets import resolve
 
 # Of a TPU; a slice of v2 or v3 has at least 8.
 REPLICAS = 8
-# Only the data tells them.
-VOCABULARY_SIZE = 1000
 _STEPS_PER_EPOCH = 1000
 
 _HOST_CALLS = {
@@ -255,49 +244,3 @@ def _nodes_of(graph: Any) -> Iterator[Any]:
     yield from definition.node
     for function in definition.library.function:
         yield from function.node_def
-
-
-class TracedPreprocessing:
-    """Stands in for the ``tft.TFTransformOutput`` of a Transform that has not run.
-
-    The preprocessing function is traced as Transform traces it. What only the data
-    tells, the sizes of vocabularies, is assumed.
-
-    Attributes:
-      assumptions: the assumed sizes, one line each.
-    """
-
-    def __init__(
-        self, function: str, schema: schema_pb2.Schema, feature_set: FeatureSet
-    ) -> None:
-        preprocessing_fn = functools.partial(
-            load_function(function),
-            custom_config={"feature_set": feature_set.model_dump()},
-        )
-        raw = schema_utils.schema_as_feature_spec(schema).feature_spec
-        # Public functions of Transform need data, and a run of Beam (1.16 and 1.21).
-        with tempfile.TemporaryDirectory() as directory:
-            graph, _, outputs = impl_helper.trace_preprocessing_function(
-                preprocessing_fn,
-                impl_helper.get_type_specs_from_feature_specs(raw),
-                use_tf_compat_v1=False,
-                base_temp_dir=directory,
-            )
-        self._schema = schema_inference.infer_feature_schema(outputs, graph)
-        self._sizes = {
-            identifier(transformed_name(name)): spec.top_k or VOCABULARY_SIZE
-            for name, spec in feature_set.features.items()
-            if isinstance(spec, Vocabulary)
-        }
-        self.assumptions = [
-            f"{size:,} values in the vocabulary {name}"
-            for name, size in self._sizes.items()
-        ]
-
-    def transformed_feature_spec(self) -> dict[str, Any]:
-        """Returns the parsing spec of the transformed examples."""
-        return dict(schema_utils.schema_as_feature_spec(self._schema).feature_spec)
-
-    def vocabulary_size_by_name(self, name: str) -> int:
-        """Returns the assumed number of values in a vocabulary."""
-        return self._sizes[name]

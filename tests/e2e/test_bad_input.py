@@ -22,8 +22,15 @@ MODELS = '''
 import tensorflow as tf
 
 
+class Raises(tf.keras.Model):
+    def fit(self, *args, **kwargs):
+        raise ValueError("no such layer: conv9d")
+
+
 def raises(inputs, params):
-    raise ValueError("no such layer: conv9d")
+    layers = inputs.keras_inputs()
+    x = tf.keras.layers.Flatten()(layers["image_xf"])
+    return Raises(layers, inputs.output_layer()(x))
 
 
 class Capped(tf.keras.layers.Layer):
@@ -138,7 +145,7 @@ def test_user_code_that_raises_is_a_failed_node(small_project, run_small):
     assert record.error
     message = record.error.message
     assert "Trainer failed: ValueError: no such layer: conv9d" in message
-    assert "my_models.py:6 in raises" in message
+    assert "my_models.py:7 in fit" in message
     assert record.error.log
     assert "Traceback" in Path(record.error.log).read_text()
     assert _states(record)["Evaluator"] == "not_reached"

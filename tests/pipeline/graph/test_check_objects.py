@@ -20,8 +20,33 @@ class Good(tf.keras.callbacks.Callback):
 def make(path):
     raise RuntimeError("called before the run")
 
-def build_model(inputs, params):
-    raise RuntimeError("called before the run")
+def one_output(inputs, params):
+    layers = inputs.keras_inputs()
+    x = tf.keras.layers.Concatenate()(list(layers.values()))
+    return tf.keras.Model(layers, tf.keras.layers.Dense(params.get("units", 1))(x))
+
+def raises(inputs, params):
+    raise RuntimeError("no such layer")
+
+def forgets_label(inputs, custom_config):
+    return {"fare_xf": inputs["fare"]}
+
+def raw_label(inputs, custom_config):
+    return {"big_tip_xf": tf.cast(inputs["big_tip"], tf.float32)}
+
+def drops_rows(inputs, custom_config):
+    companies = inputs["company"]
+    rows = tf.RaggedTensor.from_value_rowids(companies.values, companies.indices[:, 0])
+    length = tf.strings.length(rows[:, :1].to_tensor(shape=[None, 1]))
+    return {"length_xf": tf.cast(length, tf.int64), "big_tip_xf": inputs["big_tip"]}
+
+def keeps_sparse(inputs, custom_config):
+    return {"company_xf": inputs["company"], "big_tip_xf": inputs["big_tip"]}
+
+def keeps_rows(inputs, custom_config):
+    # Refuses made-up values.
+    with tf.control_dependencies([tf.debugging.assert_greater(inputs["fare"], 1e6)]):
+        return {"fare_xf": tf.identity(inputs["fare"]), "big_tip_xf": inputs["big_tip"]}
 
 number = 3
 """
@@ -108,6 +133,45 @@ def test_what_is_not_for_two_classes(check, override):
         check("taxi", "evaluate.thresholds=[]", override)
 
 
+OWN_MODEL = "model=own_training_code:one_output"
+KEEPS_ROWS = "preprocessing=own_training_code:keeps_rows"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["preprocessing=own_training_code:forgets_label"], "'big_tip_xf', the label"),
+        (["preprocessing=own_training_code:raw_label"], "the label as class ids"),
+        (
+            ["preprocessing=own_training_code:drops_rows"],
+            "drops_rows returns 2 rows of 'length_xf' for 3 records",
+        ),
+        (
+            ["preprocessing=own_training_code:keeps_sparse", OWN_MODEL],
+            "dense tensors; these are sparse: ['company_xf']",
+        ),
+        (
+            [KEEPS_ROWS, OWN_MODEL, "model_params={units: 2}"],
+            "expected: (None, 1)",
+        ),
+        (["model=own_training_code:raises"], "RuntimeError: no such layer"),
+        (["model=own_training_code:make"], "too many positional arguments"),
+    ],
+)
+def test_own_code_is_refused_before_a_node_runs(check, overrides, message):
+    with pytest.raises(ConfigError) as caught:
+        check("taxi", *overrides)
+    assert message in str(caught.value)
+
+
+def test_own_code_that_training_takes(check, monkeypatch):
+    # A model that is given a secret is not built: what it prints would show it.
+    monkeypatch.setenv("DEMO_TOKEN", "secret")
+    secret = "model_params={key: '${env:DEMO_TOKEN}'}"
+    check("taxi", "model=own_training_code:raises", secret)
+    check("taxi", KEEPS_ROWS, OWN_MODEL)
+
+
 def test_what_keras_and_tfma_take(check):
     check(
         "digits",
@@ -131,12 +195,11 @@ def test_what_keras_and_tfma_take(check):
     )
 
 
-def test_the_users_code_is_imported_and_not_called(check):
+def test_callbacks_are_imported_and_not_called(check):
     check(
         "digits",
         "train.callbacks=[own_training_code:Good, "
         "{function: own_training_code:make, params: {path: logs}}]",
-        "model=own_training_code:build_model",
     )
 
 

@@ -1,0 +1,182 @@
+"""Preprocessing traced before Transform runs, and run on a batch of made-up records.
+
+No data is read. Analyzers give zeros, and vocabularies have an assumed size: neither
+changes names, types and shapes of what the function returns, or the number of rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import tensorflow as tf
+from tensorflow_metadata.proto.v0 import schema_pb2
+from tensorflow_transform import (
+    annotators,
+    graph_context,
+    impl_helper,
+    schema_inference,
+)
+from tensorflow_transform.tf_metadata import schema_utils
+
+from pipeline.config.features import (
+    SAMPLE_WEIGHT_KEY,
+    FeatureSet,
+    Vocabulary,
+    identifier,
+    transformed_name,
+)
+from pipeline.training.build import load_function
+from sample_data.tf_example import encode
+from schemas.loader import number_bounds, string_domain
+from sluice.errors import ConfigError
+
+# Only the data tells them.
+VOCABULARY_SIZE = 1000
+_RECORDS = 3
+_MAX_VALUES = 3
+
+
+class TracedPreprocessing:
+    """Stands in for the ``tft.TFTransformOutput`` of a Transform that has not run.
+
+    The preprocessing function is traced as Transform traces it.
+
+    Attributes:
+      assumptions: the assumed sizes of vocabularies, one line each.
+      rows: by transformed feature, the number of rows for ``_RECORDS`` records; empty
+        if the function cannot process made-up values.
+    """
+
+    def __init__(
+        self, function: str, schema: schema_pb2.Schema, feature_set: FeatureSet
+    ) -> None:
+        preprocessing_fn = functools.partial(
+            load_function(function),
+            custom_config={"feature_set": feature_set.model_dump()},
+        )
+        raw = schema_utils.schema_as_feature_spec(schema).feature_spec
+        self._function, self._feature_set = function, feature_set
+        self.rows: dict[str, int] = {}
+        # Public functions of Transform need data, and a run of Beam (1.16 and 1.21).
+        with tempfile.TemporaryDirectory() as directory:
+            context = graph_context.TFGraphContext(
+                module_to_export=tf.Module(), temp_dir=directory
+            )
+            with annotators.object_tracker_scope(annotators.ObjectTracker()):
+                traced = impl_helper.get_traced_transform_fn(
+                    preprocessing_fn,
+                    impl_helper.get_type_specs_from_feature_specs(raw),
+                    context,
+                ).get_concrete_function()
+            self._schema = schema_inference.infer_feature_schema(
+                traced.structured_outputs, traced.graph
+            )
+            with suppress(tf.errors.OpError):
+                records = tf.io.parse_example(made_up_records(schema), raw)
+                found = traced(*tf.nest.flatten(records, expand_composites=True))
+                self.rows = {name: int(value.shape[0]) for name, value in found.items()}
+        self._sizes = {
+            identifier(transformed_name(name)): spec.top_k or VOCABULARY_SIZE
+            for name, spec in feature_set.features.items()
+            if isinstance(spec, Vocabulary)
+        }
+        self.assumptions = [
+            f"{size:,} values in the vocabulary {name}"
+            for name, size in self._sizes.items()
+        ]
+
+    def check(self) -> None:
+        """Raises if the outputs are not what training needs.
+
+        Raises:
+          ConfigError: the label or the weights are missing, the label is not of class
+            ids, or there is not one row per record.
+        """
+        spec, label = self.transformed_feature_spec(), self._feature_set.label
+        wanted = {label.key: "the label"}
+        if self._feature_set.sample_weight is not None:
+            wanted[SAMPLE_WEIGHT_KEY] = "the weights of the examples"
+        for key, what in wanted.items():
+            if key not in spec:
+                raise ConfigError(
+                    f"{self._function} does not return {key!r}, {what}",
+                    actual=", ".join(spec),
+                    hint="add it, or extend the result of pipeline.training."
+                    "preprocessing.preprocessing_fn",
+                )
+        if spec[label.key] != (ids := tf.io.FixedLenFeature([1], tf.int64)):
+            raise ConfigError(
+                f"{self._function} does not return the label as class ids",
+                expected=str(ids),
+                actual=str(spec[label.key]),
+                hint=f"{label.key!r}: pipeline.training.preprocessing.class_ids("
+                f"inputs[{label.feature!r}], label) returns them",
+            )
+        for name, rows in self.rows.items():
+            if rows != _RECORDS:
+                raise ConfigError(
+                    f"{self._function} returns {rows} rows of {name!r} for {_RECORDS} "
+                    "records",
+                    hint="return one row per record, also of records without values",
+                )
+
+    def transformed_feature_spec(self) -> dict[str, Any]:
+        """Returns the parsing spec of the transformed examples."""
+        return dict(schema_utils.schema_as_feature_spec(self._schema).feature_spec)
+
+    def vocabulary_size_by_name(self, name: str) -> int:
+        """Returns the assumed number of values in a vocabulary."""
+        return self._sizes[name]
+
+
+def made_up_records(schema: schema_pb2.Schema) -> list[bytes]:
+    """Returns different records that conform to a schema.
+
+    The last one lacks all values that a record may lack.
+    """
+    return [
+        encode(
+            {
+                feature.name: values
+                for feature in schema.feature
+                if (values := _values(feature, schema, index))
+            }
+        )
+        for index in range(_RECORDS)
+    ]
+
+
+def _values(
+    feature: schema_pb2.Feature, schema: schema_pb2.Schema, index: int
+) -> Sequence[Any]:
+    """Returns the values of a feature in a record; none of a structure."""
+    left = _RECORDS - 1 - index
+    if feature.HasField("shape"):
+        sizes = [dimension.size for dimension in feature.shape.dim]
+        count = functools.reduce(lambda x, y: x * y, sizes, 1)
+    elif not left and feature.presence.min_fraction < 1:
+        count = 0
+    else:
+        limits = feature.value_count
+        low, high = limits.min, limits.max or max(limits.min, _MAX_VALUES)
+        count = min(high, low + left)
+    return [_value(feature, schema, index)] * count
+
+
+def _value(
+    feature: schema_pb2.Feature, schema: schema_pb2.Schema, index: int
+) -> float | bytes:
+    if feature.type == schema_pb2.BYTES:
+        if feature.HasField("image_domain"):
+            return tf.io.encode_png(tf.zeros([8, 8, 3], tf.uint8)).numpy()
+        domain = string_domain(feature, schema)
+        values = domain.value if domain else ()
+        return values[index % len(values)].encode() if values else b"%d" % index
+    low, high = number_bounds(feature) or (None, None)
+    value = index if low is None else low + index
+    kind = float if feature.type == schema_pb2.FLOAT else int
+    return kind(value if high is None else min(value, high))
