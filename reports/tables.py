@@ -44,6 +44,15 @@ class Delta:
     is_noise: bool = False
     decimals: int | None = None
 
+    @classmethod
+    def between(
+        cls, new: float | None, old: float | None, better: str | None
+    ) -> Delta | None:
+        """Returns the change of a value, with its decimals; None without both."""
+        if new is None or old is None:
+            return None
+        return cls(new - old, better, decimals=formats.decimals_of(old, new))
+
     @property
     def word(self) -> str:
         """``better``, ``worse``, or empty where neither can be said."""

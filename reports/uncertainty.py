@@ -8,9 +8,11 @@ number; all others, such as AUC and losses, have none.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from markupsafe import Markup
 
 from reports.charts.svg import is_finite
 from reports.evaluation import (
@@ -76,6 +78,18 @@ class Estimate:
         return f"{value:,.{max(1 - math.floor(math.log10(width)), least)}f}"
 
 
+def measured(plain: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Returns a format for numbers, and for estimates with the interval below."""
+
+    def format(value: Any) -> str:
+        if not isinstance(value, Estimate):
+            return plain(value)
+        number, rest = str(value).split(" ", 1)
+        return Markup("{} <small>{}</small>").format(number, rest)
+
+    return format
+
+
 def wilson(successes: float, total: float) -> tuple[float, float]:
     """Returns the 95 % interval of a share.
 
@@ -86,6 +100,14 @@ def wilson(successes: float, total: float) -> tuple[float, float]:
     center = (share + spread / 2) / (1 + spread)
     half = math.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
     return max(0.0, center - half), min(1.0, center + half)
+
+
+def share_of(right: float, total: float) -> Estimate | None:
+    """Returns the share of right examples; None without any example."""
+    if not total:
+        return None
+    errors = round(total - right)
+    return Estimate(right / total, *wilson(right, total), errors, round(total))
 
 
 def estimates(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,10 +11,13 @@ import numpy as np
 from reports import formats
 from reports.evaluation import confusion_matrices
 from reports.sections import curves
-from reports.tables import Header, Table, decimals, numbers
+from reports.tables import Delta, Header, Table, decimals, numbers
+from reports.uncertainty import measured, share_of
 
 MAX_MATRIX = 20
 _MAX_PAIRS = 200
+# Of a matrix: its text, the classes of its look, and what it says when pointed at.
+Cell = tuple[str, str, str]
 
 
 def build(
@@ -46,12 +50,33 @@ def build(
         }
     if confusion is not None and len(confusion):
         names = [*map(str, classes), *map(str, range(len(classes), len(confusion)))]
-        view["classes"] = _by_class(confusion, confusions.get("baseline"), names)
+        last = confusions.get("baseline")
+        last = None if last is None or last.shape != confusion.shape else last
+        view["classes"] = _by_class(confusion, last, names)
         if len(confusion) <= MAX_MATRIX:
-            view["matrix"] = {"names": names, "rows": confusion.round().astype(int)}
+            changes = None if last is None else _cells(confusion, last)
+            rows = _cells(confusion)
+            view["matrix"] = {"names": names, "rows": rows, "changes": changes}
         else:
             view["pairs"] = _pairs(confusion, names)
     return view
+
+
+def _cells(confusion: np.ndarray, last: np.ndarray | None = None) -> list[list[Cell]]:
+    """Returns the cells of a matrix, or of how it differs from the last one.
+
+    They are shaded by the root of their share of the true class: 1 % can be seen.
+    """
+    shown = confusion if last is None else confusion - last
+    form = formats.number if last is None else formats.signed
+    rows: list[list[Cell]] = [[] for _ in shown]
+    for (actual, predicted), value in np.ndenumerate(shown):
+        share = min(abs(value) / max(confusion[actual].sum(), 1.0), 1.0)
+        is_good = (actual == predicted) == (value > 0)
+        look = f"{'right' if is_good else 'wrong'} shade-{math.ceil(9 * share**0.5)}"
+        title = f"{formats.percent(share)} of the true class"
+        rows[actual].append((form(float(value)), look if value else "zero", title))
+    return rows
 
 
 def _pairs(confusion: np.ndarray, names: Sequence[str]) -> Table:
@@ -72,26 +97,26 @@ def _pairs(confusion: np.ndarray, names: Sequence[str]) -> Table:
 def _by_class(
     confusion: np.ndarray, baseline: np.ndarray | None, names: Sequence[str]
 ) -> Table:
-    scored = ["Recall", "Precision", "F1"]
-    columns = [*_scores(confusion)]
-    if baseline is not None and baseline.shape == confusion.shape:
-        scored += ["Baseline F1", "Change of F1"]
-        before = _scores(baseline)[-1]
-        columns += [before, columns[-1] - before]
+    """Returns examples, recall, precision and F1 of each class, the worst F1 first."""
     header: Header = ["Class", numbers("Examples")]
-    header += [numbers(name, decimals) for name in scored]
-    rows: list[list[Any]] = [
-        [name, *(None if value != value else value for value in values)]
-        for name, values in zip(names, np.stack(columns, axis=1).tolist(), strict=True)
-    ]
+    header += [numbers(x, measured(decimals)) for x in ("Recall", "Precision", "F1")]
+    if baseline is not None:
+        header += [numbers("Baseline F1", decimals), numbers("Change of F1")]
+    actual, predicted = confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist()
+    scores, before = _f1(confusion), _f1(confusion if baseline is None else baseline)
+    rows: list[list[Any]] = []
+    for i, (name, right) in enumerate(zip(names, np.diag(confusion), strict=True)):
+        shares = share_of(right, actual[i]), share_of(right, predicted[i])
+        row = [name, actual[i], *shares, scores[i]]
+        if baseline is not None:
+            row += [before[i], Delta.between(scores[i], before[i], "higher")]
+        rows.append(row)
     rows.sort(key=lambda row: 2.0 if row[4] is None else row[4])
     return Table("classes", "Classes, the worst first", header, rows, limit=20)
 
 
-def _scores(confusion: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Returns examples, recall, precision and F1 of each class; NaN if undefined."""
-    right, actual = np.diag(confusion), confusion.sum(axis=1)
-    predicted = confusion.sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        f1 = 2 * right / (actual + predicted)
-        return actual, right / actual, right / predicted, f1
+def _f1(confusion: np.ndarray) -> list[Any]:
+    """Returns the F1 of each class; None of one that is neither seen nor predicted."""
+    totals = confusion.sum(axis=1) + confusion.sum(axis=0)
+    pairs = zip(np.diag(confusion).tolist(), totals.tolist(), strict=True)
+    return [2 * right / total if total else None for right, total in pairs]

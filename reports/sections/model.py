@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from markupsafe import Markup
+
 from reports import formats
 from reports.charts.svg import is_finite
 from reports.evaluation import (
@@ -20,10 +22,13 @@ from reports.flips import against_baseline, example_table
 from reports.read_run import RunData
 from reports.run_table import Better, better, is_measured
 from reports.sections import classification
-from reports.tables import Column, Header, Mark, Table, decimals, numbers
+from reports.tables import Column, Delta, Header, Mark, Table, decimals, numbers
+from reports.uncertainty import Estimate, estimates, measured
 from sluice.record.verdict import Check
 
 _MAX_METRICS = 12
+# The metrics of a slice with fewer examples say little.
+_FEW = 30
 
 
 @dataclass
@@ -32,10 +37,14 @@ class Slice:
 
     Attributes:
       per_class: the number of examples of each class; empty if unknown.
+      histograms: of predictions, by model.
+      estimates: the candidate's metrics that have an interval.
     """
 
     models: dict[str, dict[str, Metric]] = field(default_factory=dict)
     per_class: list[float] = field(default_factory=list)
+    histograms: dict[str, list[float]] = field(default_factory=dict)
+    estimates: dict[str, Estimate] = field(default_factory=dict)
 
     @property
     def candidate(self) -> dict[str, Metric]:
@@ -43,28 +52,38 @@ class Slice:
         first: dict[str, Metric] = next(iter(self.models.values()), {})
         return self.models.get("candidate", first)
 
-    def change(self, name: str) -> float | None:
-        """Returns by how much the candidate's value is above the baseline's."""
-        found = self.candidate.get(name), self.models.get("baseline", {}).get(name)
-        new, old = (metric.value if metric else None for metric in found)
-        if new is None or old is None or not is_measured(name, self.per_class):
-            return None
-        return new - old
+    @property
+    def examples(self) -> float:
+        """How many there are; 0 if it is unknown."""
+        counted = self.candidate.get(EXAMPLES)
+        return (counted and counted.value) or sum(self.per_class)
 
-    def shown(self, name: str) -> float | str | None:
-        """Returns the candidate's value, or why there is none."""
+    def value(self, name: str) -> float | None:
+        """Returns the candidate's value; None without one, or without a meaning."""
         metric = self.candidate.get(name)
-        if metric is None or not is_measured(name, self.per_class):
-            return metric and "one class"
-        return metric.text if metric.value is None else metric.value
+        return metric.value if metric and is_measured(name, self.per_class) else None
+
+    def change(self, name: str, direction: Better | None) -> Delta | None:
+        """Returns by how much the candidate's value is above the baseline's."""
+        last = self.models.get("baseline", {}).get(name)
+        return Delta.between(self.value(name), last and last.value, direction)
+
+    def shown(self, name: str) -> Any:
+        """Returns the candidate's value with its interval, or why there is none."""
+        metric, value = self.candidate.get(name), self.value(name)
+        if metric is None or value is not None:
+            return self.estimates.get(name, value)
+        return metric.text if metric.value is None else "one class"
 
     def goodness(self, name: str, direction: Better | None) -> tuple[bool, float]:
-        """Sorts worst first: by the change, else by the value; unusable ones last."""
-        value = self.shown(name)
+        """Sorts the most harmful first: change times examples, else by the value.
+
+        Those without a usable value are last.
+        """
+        value, change = self.value(name), self.change(name, direction)
         if not is_finite(value):
             return True, 0.0
-        change = self.change(name)
-        number = value if change is None else change
+        number = change.value * (self.examples or 1) if change else value
         return False, float(number or 0) * (-1.0 if direction == "lower" else 1.0)
 
 
@@ -96,9 +115,11 @@ def _classes(run: RunData, count: int) -> list[str]:
 
 
 def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str, Any]:
-    slices, histograms = _read(document)
+    config = run.record.config
+    slices = _read(document, config)
     overall = slices.pop(OVERALL, Slice())
     names = [name for name in overall.candidate if name != EXAMPLES]
+    directions = {name: better(name, config) for name in names}
     checks = [x for x in run.record.gate_rows("model") if x.limit_text]
     judged = [row.check.removesuffix(" change") for row in checks]
     usable = [name for name in names if overall.candidate[name].value is not None]
@@ -106,71 +127,88 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
     primary = found[0] if found else None
     order = ""
     if slices and primary:
-        direction = better(primary, run.record.config)
-        key = lambda item: item[1].goodness(primary, direction)  # noqa: E731
+        key = lambda item: item[1].goodness(primary, directions[primary])  # noqa: E731
         slices = dict(sorted(slices.items(), key=key))
         is_change = "baseline" in overall.models
-        order = f"Worst first, by the {'change of ' if is_change else ''}{primary}."
+        order = f"Worst first, by the {'change of ' if is_change else ''}{primary}"
+        order += ", times the number of examples." if is_change else "."
     classes = _classes(run, len(overall.per_class))
     split = next((str(item["split"]) for item in run.documents("mistakes")), "")
     return {
         "node": document["node"],
-        "overall": _overall(index, overall, checks, split),
-        "slices": _slices(index, slices, names, primary) if slices else None,
+        "overall": _overall(index, overall, checks, directions, split),
+        "undecided": _undecided(checks, {**slices, OVERALL: overall}),
+        "slices": _slices(index, slices, directions, primary) if slices else None,
         "order": order,
         "left_out": document["slices_left_out"],
-        "classification": classification.build(document, histograms, classes),
+        "classification": classification.build(document, overall.histograms, classes),
     }
 
 
-def _read(
-    document: dict[str, Any],
-) -> tuple[dict[str, Slice], dict[str, list[float]]]:
-    """Returns the metrics by slice, and the histograms of predictions by model."""
+def _read(document: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Slice]:
+    """Returns the slices by name, all examples first."""
     slices: dict[str, Slice] = {}
-    histograms: dict[str, list[float]] = {}
     for item in read_metrics(document):
         found = slices.setdefault(item.slice, Slice())
         values = found.models.setdefault(item.model, {})
         if item.name == HISTOGRAM:
-            histograms[item.model] = item.array
+            found.histograms[item.model] = item.array
         elif item.name != PER_CLASS:
             values[item.name] = item
         elif item.model != "baseline":
             found.per_class = item.array
-    return slices, dict(sorted(histograms.items(), reverse=True))
+    for (name, metric), estimate in estimates(document, config).items():
+        slices[name].estimates[metric] = estimate
+    for found in slices.values():
+        found.histograms = dict(sorted(found.histograms.items(), reverse=True))
+    return slices
 
 
-def _interval(metric: Metric | None) -> str | None:
-    bounds = metric.bounds if metric else None
-    return bounds and " to ".join(map(formats.number, bounds))
-
-
-def _overall(index: int, overall: Slice, checks: Sequence[Check], split: str) -> Table:
-    found, baseline = overall.candidate, overall.models.get("baseline")
-    has_interval = any(map(_interval, found.values()))
-    limits: dict[str, list[Check]] = {name: [] for name in found}
+def _overall(
+    index: int,
+    overall: Slice,
+    checks: Sequence[Check],
+    directions: Mapping[str, Better | None],
+    split: str,
+) -> Table:
+    baseline = overall.models.get("baseline")
+    limits: dict[str, list[Check]] = {name: [] for name in overall.candidate}
     for row in checks:
         name = row.check.removesuffix(" change")
         if row.slice == OVERALL and name in limits:
             limits[name].append(row)
     has_limits = any(limits.values())
-    columns: Header = ["Metric", numbers("Value")]
-    columns += ["Interval"] if has_interval else []
+    columns: Header = ["Metric", numbers("Value", measured(formats.number))]
     columns += [numbers("Baseline"), numbers("Change")] if baseline else []
     columns += ["Limit", "Result"] if has_limits else []
     rows = []
     for name in sorted(limits, key=lambda name: (not limits[name], name == EXAMPLES)):
         cells: list[Any] = [name, overall.shown(name)]
-        cells += [_interval(found[name])] if has_interval else []
         if baseline is not None:
             last = baseline.get(name)
-            cells += [last.value if last else None, overall.change(name)]
+            change = overall.change(name, directions.get(name))
+            cells += [last.value if last else None, change]
         if has_limits:
             cells += _limits(limits[name])
         rows.append(cells)
     caption = "Metrics of all examples" + (f" of {split}" if split else "")
     return Table(f"metrics-{index}", caption, columns, rows)
+
+
+def _undecided(checks: Sequence[Check], slices: Mapping[str, Slice]) -> list[str]:
+    """Returns a sentence for each limit that the uncertainty of a metric spans."""
+    found = []
+    for row in checks:
+        limit, of = row.limit, slices.get(row.slice, Slice())
+        estimate = of.estimates.get(row.check)
+        if estimate and isinstance(limit, int | float) and estimate.contains(limit):
+            where = "" if row.slice == OVERALL else f" of {row.slice}"
+            found.append(
+                f"{row.check}{where}: the limit {limit:g} lies within the interval, "
+                f"{estimate.interval}: on other data of this size the gate might "
+                "decide otherwise."
+            )
+    return found
 
 
 def _limits(checks: Sequence[Check]) -> tuple[str | None, Mark | None]:
@@ -189,29 +227,36 @@ def _limits(checks: Sequence[Check]) -> tuple[str | None, Mark | None]:
 
 
 def _slices(
-    index: int, slices: Mapping[str, Slice], names: Sequence[str], primary: str | None
+    index: int,
+    slices: Mapping[str, Slice],
+    directions: Mapping[str, Better | None],
+    primary: str | None,
 ) -> Table:
     """Returns a row per slice, and columns for each metric."""
-    shown = sorted(names, key=lambda name: name != primary)[:_MAX_METRICS]
+    shown = sorted(directions, key=lambda name: name != primary)[:_MAX_METRICS]
+    has_baseline = any("baseline" in item.models for item in slices.values())
     columns: Header = ["Slice", numbers("Examples")]
-    rows: list[list[Any]] = [
-        [name, item.shown(EXAMPLES)] for name, item in slices.items()
-    ]
     for name in shown:
-        values = [item.shown(name) for item in slices.values()]
+        values = [item.value(name) for item in slices.values()]
         is_share = all(0 <= float(x or 0) <= 1 for x in values if is_finite(x))
-        found = [(numbers(name, decimals if is_share else formats.number), values)]
-        intervals = [_interval(item.candidate.get(name)) for item in slices.values()]
-        if any(intervals):
-            found.append((Column("Interval"), intervals))  # type: ignore[arg-type]
-        if any("baseline" in item.models for item in slices.values()):
-            changes = [item.change(name) for item in slices.values()]
-            found.append((numbers("Change"), changes))  # type: ignore[arg-type]
-        for column, cells in found:
-            columns.append(column)
-            for row, cell in zip(rows, cells, strict=True):
-                row.append(cell)
+        columns.append(
+            numbers(name, measured(decimals if is_share else formats.number))
+        )
+        columns += [numbers("Change")] if has_baseline else []
+    rows: list[list[Any]] = []
+    for where, item in slices.items():
+        is_few = 0 < item.examples < _FEW
+        row: list[Any] = [_few(where) if is_few else where, item.shown(EXAMPLES)]
+        for name in shown:
+            row.append(item.shown(name))
+            row += [item.change(name, directions[name])] if has_baseline else []
+        rows.append(row)
     return Table(f"slices-{index}", "Metrics of each slice", columns, rows)
+
+
+def _few(where: str) -> Markup:
+    text = '<span class="value few">{}</span> <small>(few examples)</small>'
+    return Markup(text).format(formats.shorten(where, 200))
 
 
 def _mistakes(index: int, document: dict[str, Any]) -> Table | None:
