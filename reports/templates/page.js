@@ -156,4 +156,14 @@
     }
   }, { rootMargin: "-10% 0px -60% 0px" });
   all("main > section").forEach((section) => observer.observe(section));
+
+  // In a frame of the local server, which opens other reports: this page has no session.
+  if (window.parent !== window) {
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest("a[href$='/report.html']");
+      if (!link) return;
+      event.preventDefault();
+      window.parent.postMessage(link.href, location.origin);
+    });
+  }
 }

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from runners.cloud.submitted_job import is_service_run
 from runners.operations.find_run import RESUMABLE, FoundRun, last_real_run
+from sluice.record.states import Tone
+from sluice.workspace import Workspace
 
 _TAIL_BYTES = 100_000
 
@@ -77,12 +79,19 @@ def possible_actions(found: FoundRun) -> list[Action]:
     return actions
 
 
+def first_action(name: str, workspace: Workspace) -> Action:
+    """Returns the button that runs a pipeline as its config is."""
+    words = ["sluice", "run", name, f"--workspace={workspace.root.parent}"]
+    return Action("run", "Run", _FIRST, words)
+
+
 _CANCEL = (
     "Running nodes may finish their work; asked a second time, they are killed. "
     "The run can be resumed."
 )
 _RESUME = "The nodes that have not finished run again, with the config of this run."
 _RUN = "A new run begins, with the options of this one; the cache has what is the same."
+_FIRST = "A new run begins, with the config as it is; the cache has what is the same."
 _ACCEPT_DATA = "A new run begins, and its data gate lets the data pass."
 
 
@@ -92,12 +101,12 @@ class Child:
 
     Attributes:
       title: what it does.
-      run_url: of the page that it was started from.
+      run_url: of the run that it was started from; None if from none.
       command: as one would type it.
     """
 
     title: str
-    run_url: str
+    run_url: str | None
     command: str
     process: subprocess.Popen[bytes]
     output_file: Path
@@ -106,6 +115,18 @@ class Child:
     def exit_code(self) -> int | None:
         """None while it runs."""
         return self.process.poll()
+
+    @property
+    def state(self) -> str:
+        """What becomes of it, in words."""
+        code = self.exit_code
+        return "running" if code is None else f"ended with exit code {code}"
+
+    @property
+    def tone(self) -> Tone:
+        return (
+            "active" if self.exit_code is None else "bad" if self.exit_code else "good"
+        )
 
     def output(self) -> str:
         """Returns the end of what it has printed."""
@@ -119,7 +140,7 @@ class ChildProcesses:
         self.started: list[Child] = []
         self._folder = tempfile.TemporaryDirectory(prefix="sluice-ui-")
 
-    def start(self, title: str, words: list[str], run_url: str) -> int:
+    def start(self, title: str, words: list[str], run_url: str | None) -> int:
         """Starts a command of Sluice in a session of its own; returns its index."""
         output_file = Path(self._folder.name) / f"{len(self.started)}.log"
         with open(output_file, "wb") as output:

@@ -21,7 +21,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from reports.environment import TEMPLATES, environment
+from reports.formats import visible
 from sluice.errors import SluiceError
+from sluice.record.states import Tone
 
 EVENT_STREAM = "text/event-stream"
 _EVERY_S = 1.0
@@ -40,6 +42,8 @@ class View:
 
     Attributes:
       title: of the page.
+      tab: title of the browser's tab; by default, where the page is.
+      tone: of the tab's icon.
       template: of the content.
       values: of the template.
       trail: name and address of the pages above it.
@@ -51,11 +55,20 @@ class View:
     values: dict[str, Any] = field(default_factory=dict)
     trail: tuple[tuple[str, str], ...] = ()
     is_live: bool = False
+    tab: str | None = None
+    tone: Tone = "quiet"
 
-    def markup(self) -> Markup:
-        """Returns the rendered content."""
-        template = ui_environment().get_template(self.template)
-        return Markup(template.render(self.values))
+    def draw(self) -> dict[str, Markup | str]:
+        """Returns what may change of a page: title and icon of its tab, its content."""
+        environment = ui_environment()
+        content = environment.get_template(self.template).render(self.values)
+        favicon = environment.globals["ui"].favicon  # type: ignore[attr-defined]
+        place = " · ".join([self.title, *(name for name, _ in self.trail[::-1])])
+        return {
+            "title": visible(self.tab or place),
+            "icon": favicon(self.tone),
+            "content": Markup(content),
+        }
 
 
 async def stream(
@@ -71,19 +84,19 @@ async def stream(
     while not is_stopping():
         try:
             view = await run_in_threadpool(make_view)
-            content = await run_in_threadpool(view.markup)
+            drawn = await run_in_threadpool(view.draw)
         except (SluiceError, HTTPException) as error:
             # Such as a run that was deleted meanwhile.
             yield _event("gone", str(error))
             return
         # A tunnel may close a connection without traffic.
-        yield _event("content", content) if content != sent else ": the same\n\n"
-        sent = content
+        yield _event("content", drawn) if drawn != sent else ": the same\n\n"
+        sent = drawn
         if not view.is_live:
             yield _event("end", "")
             return
         await asyncio.sleep(_EVERY_S)
 
 
-def _event(name: str, text: str) -> str:
-    return f"event: {name}\ndata: {json.dumps(text)}\n\n"
+def _event(name: str, data: object) -> str:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n"

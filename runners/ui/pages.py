@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,11 +18,11 @@ from pipeline.graph.choose_spans import choose_spans
 from reports.read_run import EpochReports
 from runners.operations.find_run import FoundRun, all_workspaces, read_record
 from runners.operations.models import ListedModel, list_models
-from runners.ui.actions import Action, ChildProcesses, possible_actions
+from runners.ui.actions import Action, ChildProcesses, first_action, possible_actions
 from runners.ui.live import View
+from runners.ui.pipeline_card import pipeline_card
 from runners.ui.run_view import run_values
 from runners.ui.tables import (
-    pipeline_table,
     pipeline_url,
     run_index,
     run_url,
@@ -30,9 +31,14 @@ from runners.ui.tables import (
 )
 from sluice.errors import SluiceError, WorkspaceError
 from sluice.project import current_project
-from sluice.workspace import Workspace
+from sluice.record.states import RUN_TONES, Tone
+from sluice.workspace import Workspace, locate
 
 _HOME = ("Sluice", "/")
+# Pages that are in frames.
+REPORT_PAGE, DIFF_PAGE = "page.html", "diff.html"
+# The tab of the first page is about the first of these that a pipeline has.
+_TONES: tuple[Tone, ...] = ("active", "bad", "warn", "good", "info")
 # Runs whose documents are read for a table.
 _MAX_RUNS = 50
 
@@ -55,14 +61,16 @@ class Pages:
         """All pipelines with their last run, and the commands that were started."""
         newest = [islice(_runs(item), 1) for item in self._workspaces().values()]
         last = [found for runs in newest for found in runs]
-        configs = (current_project(Path.cwd()) / "configs").glob("*.yaml")
-        names = {path.stem for path in configs} - {found.name for found in last}
+        configs = _config_names()
         values = {
-            "table": pipeline_table(last),
-            "not_run": sorted(names),
+            "cards": [pipeline_card(found, self._actions(found)) for found in last],
+            "not_run": sorted(configs - {found.name for found in last}),
+            "can_start": configs if self.children else (),
             "commands": self.children.started if self.children else [],
         }
-        return View("Sluice", "pipelines.html.j2", values, is_live=True)
+        first = sorted(last, key=lambda found: _TONES.index(_tone(found)))
+        tab = _tab(first[0]) if first else {}
+        return View("Sluice", "pipelines.html.j2", values, is_live=True, **tab)
 
     def runs(self, request: Request) -> View:
         """The runs of a pipeline."""
@@ -74,7 +82,9 @@ class Pages:
             "run_ids": [item.record.run_id for item in runs],
             "most": _MAX_RUNS,
         }
-        return View(name, "runs.html.j2", values, (_HOME,))
+        tab = _tab(runs[0]) if runs else {}
+        is_live = bool(runs) and runs[0].record.status == "running"
+        return View(name, "runs.html.j2", values, (_HOME,), is_live, **tab)
 
     def run(self, request: Request) -> View:
         """A run, live while it is in progress."""
@@ -85,22 +95,41 @@ class Pages:
         is_live = found.record.status == "running" or is_ending
         values = {
             "url": run_url(found),
-            "actions": possible_actions(found) if self.children else [],
-            **run_values(found, request.query_params.get("log"), self.epochs),
+            "actions": self._actions(found),
+            **run_values(
+                found,
+                request.query_params.get("log"),
+                request.query_params.get("lines") == "all",
+                self.epochs,
+            ),
         }
-        title = f"run {run_id}"
-        return View(title, "run_live.html.j2", values, _up(found.name), is_live)
+        title, up, tab = f"run {run_id}", _up(found.name), _tab(found)
+        return View(title, "run_live.html.j2", values, up, is_live, **tab)
+
+    def report(self, request: Request) -> View:
+        """The report of a run, in a frame, since it has no session of its own."""
+        found = self.found(request)
+        status = found.record.status
+        # It is loaded again at the end of the run.
+        values = {"address": f"{run_url(found)}{REPORT_PAGE}?{status}"}
+        up, is_live = _up_from_run(found), status == "running"
+        return View("report", "frame.html.j2", values, up, is_live, **_tab(found))
+
+    def diff(self, request: Request) -> View:
+        """The differences between two runs, in a frame as a report is."""
+        name = request.path_params["name"]
+        values = {"address": f"{pipeline_url(name)}/{DIFF_PAGE}?{request.url.query}"}
+        self.compared(request)
+        return View("comparison", "frame.html.j2", values, _up(name))
 
     def ask(self, request: Request) -> View:
         """Asks before a command is started."""
         found, action = self.action(request)
-        values = {
-            "action": action,
-            "command": shlex.join(action.command("REASON")),
-            "url": run_url(found),
-        }
-        trail = (*_up(found.name), (f"run {found.record.run_id}", run_url(found)))
-        return View(action.label, "ask.html.j2", values, trail)
+        command = shlex.join(action.command("REASON"))
+        up = _up_from_run(found) if found else (_HOME,)
+        values = {"action": action, "command": command, "url": up[-1][1]}
+        title = f"{action.label} {request.path_params['name']}"
+        return View(action.label if found else title, "ask.html.j2", values, up)
 
     def models(self, request: Request) -> View:
         """The pushed versions of a pipeline, and the models of its runs."""
@@ -140,19 +169,32 @@ class Pages:
             raise HTTPException(404, "this server has started no such command")
         child = started[index]
         is_live, values = child.exit_code is None, {"child": child}
-        return View(child.title, "command.html.j2", values, (_HOME,), is_live)
+        title, up, tone = child.title, (_HOME,), child.tone
+        return View(title, "command.html.j2", values, up, is_live, tone=tone)
 
-    def action(self, request: Request) -> tuple[FoundRun, Action]:
-        """Returns the run and the button that an address names.
+    def action(self, request: Request) -> tuple[FoundRun | None, Action]:
+        """Returns the button that an address names, and its run unless it needs none.
 
         Raises:
-          HTTPException: the run has no such button, or not any more.
+          HTTPException: there is no such button, or not any more.
         """
-        found = self.found(request)
-        for action in possible_actions(found):
+        if "run_id" in request.path_params:
+            found = self.found(request)
+            actions = possible_actions(found)
+        else:
+            name = request.path_params["name"]
+            workspace = locate(current_project(Path.cwd()), name)
+            can_run = name in _config_names() and not workspace.is_running()
+            found, actions = None, [first_action(name, workspace)] if can_run else []
+        for action in actions:
             if action.name == request.path_params["action"]:
                 return found, action
         raise HTTPException(409, "this is not possible for the run as it is now")
+
+    def compared(self, request: Request) -> list[FoundRun]:
+        """Returns the two runs that an address names; see ``found``."""
+        ids = [request.query_params.get(side, "") for side in ("before", "after")]
+        return [self.found(request, run_id) for run_id in ids]
 
     def found(self, request: Request, run_id: str | None = None) -> FoundRun:
         """Returns the run that an address names.
@@ -176,6 +218,9 @@ class Pages:
             raise HTTPException(404, "there is no such pipeline, or it has not run yet")
         return found
 
+    def _actions(self, found: FoundRun) -> list[Action]:
+        return possible_actions(found) if self.children else []
+
     def _newest_runs(self, name: str) -> list[FoundRun]:
         return list(islice(_runs(self._workspace(name)), _MAX_RUNS))
 
@@ -185,6 +230,24 @@ def _runs(workspace: Workspace) -> Iterator[FoundRun]:
     for run_id in reversed(workspace.run_ids()):
         with suppress(WorkspaceError):
             yield FoundRun(workspace, read_record(workspace, run_id))
+
+
+def _config_names() -> set[str]:
+    configs = (current_project(Path.cwd()) / "configs").glob("*.yaml")
+    return {path.stem for path in configs}
+
+
+def _tab(found: FoundRun) -> dict[str, Any]:
+    tab = f"{found.name}: {found.record.status.replace('_', ' ')}"
+    return {"tab": tab, "tone": _tone(found)}
+
+
+def _tone(found: FoundRun) -> Tone:
+    return RUN_TONES[found.record.status]
+
+
+def _up_from_run(found: FoundRun) -> tuple[tuple[str, str], ...]:
+    return (*_up(found.name), (f"run {found.record.run_id}", run_url(found)))
 
 
 def _up(name: str) -> tuple[tuple[str, str], ...]:

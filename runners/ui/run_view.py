@@ -18,19 +18,23 @@ from reports.run_table import duration_s
 from reports.sections.run import build
 from reports.sections.training import curves
 from runners.operations.find_run import FoundRun
+from sluice.log_lines import is_error, without_library_lines
 from sluice.record.parts import NodeRecord
 
+# Of a log, the end; the whole of it has a page of its own.
+_LOG_BYTES = 100_000
 Drawn = TypeVar("Drawn")
 
 
 def run_values(
-    found: FoundRun, log: str | None, epochs: EpochReports
+    found: FoundRun, log: str | None, all_lines: bool, epochs: EpochReports
 ) -> dict[str, Any]:
     """Returns the values of the template ``run_live.html.j2``.
 
     Args:
       found: the run.
       log: the node whose log is shown; None for one that runs or has failed.
+      all_lines: whether those of libraries are shown too.
       epochs: the reports of running trainings.
     """
     record = found.record
@@ -41,11 +45,15 @@ def run_values(
     if record.status != "running":
         run.previous = last_pushed(run)
         verdict = render_section(run, "verdict")
-    logs = [name for name in log_files(found) if run.log_tail(name).strip()]
+    logs = [name for name, path in log_files(found).items() if path.stat().st_size]
+    states = {node.id: node.state for node in nodes}
     if log not in logs:
-        states = {node.id: node.state for node in nodes}
         busy = [name for name in logs if states.get(name) in ("failed", "running")]
         log = next(iter(busy[-1:] or logs[-1:]), None)
+    text = run.log_end(log, _LOG_BYTES) if log else ""
+    shown = text if all_lines else without_library_lines(text)
+    # A run that has failed before its first node has done so in ``start``.
+    has_failed = states.get(log or "", record.status) == "failed"
     training = found.workspace.artifacts / "Trainer"
     return {
         "record": record,
@@ -58,7 +66,9 @@ def run_values(
         "tensorboard": shlex.quote(str(training)) if training.is_dir() else None,
         "logs": logs,
         "log": log,
-        "log_text": run.log_tail(log) if log else "",
+        "log_lines": [(x, has_failed and is_error(x)) for x in shown.splitlines()],
+        "hidden_lines": len(text.splitlines()) - len(shown.splitlines()),
+        "all_lines": all_lines,
         "notices": run.notices,
     }
 

@@ -51,7 +51,7 @@ from reports.run_page import render_run
 from runners.operations.pipeline_request import next_command
 from runners.ui.actions import ChildProcesses
 from runners.ui.live import EVENT_STREAM, View, stream, ui_environment
-from runners.ui.pages import Pages
+from runners.ui.pages import DIFF_PAGE, REPORT_PAGE, Pages
 from runners.ui.run_view import log_files
 from runners.ui.tables import run_url
 from sluice.errors import ExitCode, SluiceError, UsageError
@@ -63,9 +63,10 @@ _PIPELINE = "/pipelines/{name}"
 # As on disk: the link from one report to another is relative.
 _RUN = _PIPELINE + "/runs/{run_id}/"
 # A report has a policy in its head. Whatever else is in it, it cannot send requests
-# here as a page of this server could.
+# here as a page of this server could. Its links have no cookie either: pages of this
+# server show it in a frame, below links of their own.
 _REPORT_HEADERS = {
-    "Content-Security-Policy": "sandbox allow-scripts; frame-ancestors 'none'"
+    "Content-Security-Policy": "sandbox allow-scripts; frame-ancestors 'self'"
 }
 
 
@@ -101,8 +102,7 @@ class _Site:
 
     def diff(self, request: Request) -> Response:
         """Shows the differences between two runs of a pipeline, as a report."""
-        ids = [request.query_params.get(side, "") for side in ("before", "after")]
-        found = [self.pages.found(request, run_id) for run_id in ids]
+        found = self.pages.compared(request)
         before, after = (RunData(item.run_dir, item.record) for item in found)
         return HTMLResponse(render_diff(compare(before, after)), 200, _REPORT_HEADERS)
 
@@ -120,13 +120,16 @@ class _Site:
         found, action = await run_in_threadpool(self.pages.action, request)
         assert self.pages.children is not None
         words = action.command("".join(form.get("reason", ())))
-        index = self.pages.children.start(action.label, words, run_url(found))
+        url = run_url(found) if found else None
+        index = self.pages.children.start(action.label, words, url)
         return RedirectResponse(f"/commands/{index}", 303)
 
     def _show(self, view: View) -> Response:
         page = ui_environment().get_template("ui.html.j2")
         return HTMLResponse(
-            page.render(view=view, is_read_only=self.pages.children is None)
+            page.render(
+                view=view, drawn=view.draw(), is_read_only=self.pages.children is None
+            )
         )
 
 
@@ -148,19 +151,22 @@ def make_app(
         Route("/static/page.js", partial(_asset, "page.js", "text/javascript")),
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         Route(_PIPELINE, site.page(pages.runs)),
-        Route(f"{_PIPELINE}/diff", site.diff),
+        Route(f"{_PIPELINE}/diff", site.page(pages.diff)),
+        Route(f"{_PIPELINE}/{DIFF_PAGE}", site.diff),
         Route(f"{_PIPELINE}/models", site.page(pages.models)),
         Route(f"{_PIPELINE}/data", site.page(pages.data)),
         Route(_RUN, site.page(pages.run)),
-        Route(f"{_RUN}{REPORT_FILE}", site.report),
+        Route(f"{_RUN}{REPORT_FILE}", site.page(pages.report)),
+        Route(f"{_RUN}{REPORT_PAGE}", site.report),
         Route(f"{_RUN}logs/{{node}}", site.log),
     ]
     if pages.children is not None:
         routes += [
             Route("/commands/{index:int}", site.page(pages.command)),
-            Route(f"{_RUN}do/{{action}}", site.page(pages.ask), methods=["GET"]),
-            Route(f"{_RUN}do/{{action}}", site.act, methods=["POST"]),
         ]
+        for path in (f"{_PIPELINE}/do/{{action}}", f"{_RUN}do/{{action}}"):
+            routes.append(Route(path, site.page(pages.ask), methods=["GET"]))
+            routes.append(Route(path, site.act, methods=["POST"]))
     return Starlette(
         routes=routes,
         middleware=guards(token, cookie),
@@ -224,7 +230,8 @@ def serve(
 
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
 _HEADERS = {
     "Content-Security-Policy": _CSP,

@@ -9,16 +9,13 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from reports.formats import seconds, shorten, time, visible
+from reports.formats import time, visible
 from reports.index_page import make_index
 from reports.read_run import RunData
-from reports.run_table import duration_s, make_run_table, outcome, version
+from reports.run_table import make_run_table
 from reports.tables import Column, Header, Mark, Table, numbers
 from runners.operations.find_run import FoundRun
 from runners.operations.models import ListedModel
-from runners.ui.run_view import now_utc, remark
-from sluice.record.run_record import RunRecord
-from sluice.record.states import RUN_TONES
 
 
 def _link(url: str, text: object) -> Markup:
@@ -37,33 +34,6 @@ def run_url(found: FoundRun) -> str:
 
 def _run_link(found: FoundRun) -> Markup:
     return _link(run_url(found), found.record.run_id)
-
-
-def pipeline_table(last_runs: Sequence[FoundRun]) -> Table:
-    """Returns a row for each pipeline, with its last run."""
-    rows = [
-        [
-            _link(pipeline_url(found.name), found.name),
-            _run_link(found),
-            Mark(RUN_TONES[found.record.status], outcome(found.record)),
-            version(found.record),
-            time(found.record.started_at),
-            duration_s(found.record, now_utc()),
-            _remark(found.record),
-        ]
-        for found in last_runs
-    ]
-    columns: Header = ["Pipeline", "Last run", "Verdict", numbers("Version"), "Started"]
-    columns += [numbers("Duration", format=seconds), "Remark"]
-    return Table("pipelines", "Pipelines", columns, rows)
-
-
-def _remark(record: RunRecord) -> str:
-    """Returns what a run does now, or why it has failed."""
-    if record.error:
-        return shorten(record.error.message.partition("\n")[0], 100)
-    running = [node for node in record.nodes if node.state == "running"]
-    return "; ".join(f"{node.id} {remark(node)}".rstrip() for node in running)
 
 
 def run_index(runs: Sequence[FoundRun]) -> dict[str, Any]:

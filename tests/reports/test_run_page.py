@@ -439,7 +439,8 @@ def test_the_page_loads_nothing_and_allows_only_its_own_script_and_style(run_wit
     page = Page(render_run(run_with()))
     names = [name for _, attributes in page.elements for name in attributes]
     assert "src" not in names and "style" not in names
-    assert "link" not in [tag for tag, _ in page.elements]
+    (icon,) = (str(found["href"]) for tag, found in page.elements if tag == "link")
+    assert icon.startswith("data:image/svg+xml,")
     (policy,) = (
         attributes["content"] or ""
         for _, attributes in page.elements

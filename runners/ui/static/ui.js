@@ -4,7 +4,11 @@
   const content = document.getElementById("content");
   const connection = document.getElementById("connection");
   const logs = () => [...content.querySelectorAll("pre[id]")];
-  const toEnd = (log) => { log.scrollTop = log.scrollHeight; };
+  // A log is read from its first error, or else from its end.
+  const toPlace = (log) => {
+    const error = log.querySelector("mark");
+    log.scrollTop = error ? error.offsetTop - log.offsetTop - 40 : log.scrollHeight;
+  };
 
   // Changes what differs only, so that focus, selection and scroll positions stay.
   const update = (old, fresh) => {
@@ -40,7 +44,7 @@
       .map((log) => log.id));
     const known = new Set(logs().map((log) => log.id));
     update(content, fresh);
-    logs().filter((log) => atEnd.has(log.id) || !known.has(log.id)).forEach(toEnd);
+    logs().filter((log) => atEnd.has(log.id) || !known.has(log.id)).forEach(toPlace);
   };
 
   let source = null;
@@ -57,7 +61,13 @@
     source = new EventSource(location.href);
     source.addEventListener("open", () => say("live"));
     source.addEventListener("error", () => say("connection lost", true));
-    source.addEventListener("content", (event) => show(JSON.parse(event.data)));
+    source.addEventListener("content", (event) => {
+      const { title, icon, content: html } = JSON.parse(event.data);
+      document.title = title;
+      const link = document.querySelector("link[rel=icon]");
+      if (link.getAttribute("href") !== icon) link.href = icon;
+      show(html);
+    });
     for (const [name, isLost] of [["end", false], ["gone", true]]) {
       source.addEventListener(name, (event) => {
         pause();
@@ -66,8 +76,15 @@
       });
     }
   };
-  logs().forEach(toEnd);
+  logs().forEach(toPlace);
   follow();
+  // A report in a frame names another one, which it has no session to open.
+  window.addEventListener("message", ({ source: from, data }) => {
+    const { origin, pathname } = new URL(data, location.href);
+    const isReport = /^\/pipelines\/[^/]+\/runs\/[^/]+\/report\.html$/.test(pathname);
+    const isOurs = from === content.querySelector("iframe")?.contentWindow && origin === location.origin;
+    if (isReport && isOurs) location.assign(pathname);
+  });
   // A browser opens at most six connections to a server: hidden pages do without.
   document.addEventListener("visibilitychange", () => (document.hidden ? pause() : follow()));
 }

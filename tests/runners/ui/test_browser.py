@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,26 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from reports import formats
+from reports.run_page import write_report
 from reports.run_table import duration_s
 from sluice import progress
 from sluice.project import own_root
+from sluice.record.parts import ErrorRecord, PushRecord
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace
+from tests.kit.runs import AT, FIRST, SECOND
 
 pytestmark = [pytest.mark.e2e, pytest.mark.browser]
 
-LONG_MS = 240_000
+LONG_MS, SHORT_MS = 240_000, 20_000
 RUN_ID = re.compile(r"^\d{8}T\d{6}Z-[0-9a-f]{4}$")
+
+
+# How far an element is below the top of its box.
+DISTANCE = """x => x.getBoundingClientRect().top
+  - x.parentElement.getBoundingClientRect().top"""
+FAILED_LOG = (own_root() / "tests/sluice/failed_node.txt").read_text()
+ICON = "document.querySelector('link[rel=icon]').href"
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +44,24 @@ def ui(project, start_ui, tmp_path_factory):
 
 
 @pytest.fixture
-def page(ui, browser):
-    """A page at the printed address; at the end, nothing may have gone wrong in it."""
+def page(ui, open_page):
+    return open_page(ui[1], LONG_MS)
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens a printed address; at the end, nothing may have gone wrong in the page."""
+    with ExitStack() as opened:
+        yield lambda *args: opened.enter_context(_page(browser, *args))
+
+
+@contextmanager
+def _page(browser, url, patience_ms):
     context = browser.new_context()
-    context.set_default_timeout(LONG_MS)
-    expect.set_options(timeout=LONG_MS)
+    context.set_default_timeout(patience_ms)
+    expect.set_options(timeout=patience_ms)
     page, problems = context.new_page(), []
-    origin = ui[1].partition("/?")[0]
+    origin = url.partition("/?")[0]
 
     def note_error(said):
         if said.type == "error":
@@ -52,7 +74,7 @@ def page(ui, browser):
     page.on("console", note_error)
     page.on("request", note_foreign)
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(ui[1])
+    page.goto(url)
     yield page
     context.close()
     assert problems == []
@@ -110,8 +132,9 @@ def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     expect(page.locator(".state")).to_contain_text(f"{text} without pauses")
     assert text in (run_dir / "report.html").read_text()
     page.get_by_role("link", name="Report").click()
-    expect(page).to_have_title(re.compile(f"{run_dir.name}$"))
-    page.go_back()
+    expect(page).to_have_title("digits: succeeded")
+    expect(page.frame_locator("iframe").get_by_text(text).first).to_be_visible()
+    # From the report to the list.
     page.get_by_role("link", name="digits").click()
     expect(page.get_by_role("row", name=run_dir.name)).to_contain_text(text)
 
@@ -119,14 +142,77 @@ def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_accessible_and_fit_a_phone(ui, page, scheme):
     page.emulate_media(color_scheme=scheme)
-    origin, axe = ui[1].partition("/?")[0], Axe()
+    origin = ui[1].partition("/?")[0]
     run = f"/pipelines/digits/runs/{ui[0].run_ids()[0]}/"
     paths = ["/", *(f"/pipelines/digits{name}" for name in ("", "/models", "/data"))]
-    for path in [*paths, run, f"{run}do/run"]:
+    own = (run, f"{run}?lines=all", f"{run}do/run", f"{run}report.html")
+    for path in [*paths, *own, "/pipelines/digits/do/run"]:
         page.goto(origin + path)
-        for width in (1280, 360):
-            page.set_viewport_size({"width": width, "height": 800})
-            found = axe.run(page).response["violations"]
-            bad = [item for item in found if item["impact"] in ("serious", "critical")]
-            assert bad == [], path
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        check_accessibility(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_failed_run_is_followed_to_its_error(written, start_ui, open_page, scheme):
+    pushed = PushRecord(str(written.workspace.serving), "pushed", 1)
+    written.write(FIRST, pushes=[pushed])
+    write_report(written.run_dir(FIRST))
+    record = written.begin(SECOND, running="Examples")
+    log = written.run_dir(SECOND) / "logs" / "Examples.log"
+    log.write_text("reading\n" * 100)
+    with ExitStack() as lock, start_ui(written.root) as (_, printed):
+        lock.enter_context(written.workspace.exclusive("test"))
+        page = open_page(printed["url"], SHORT_MS)
+        page.emulate_media(color_scheme=scheme)
+        expect(page).to_have_title("digits: running")
+        icon = page.evaluate(ICON)
+        page.get_by_role("link", name=SECOND).click()
+        expect(page.locator("#connection")).to_have_text("live")
+        # A log that grows is shown from its end.
+        shown = page.locator("pre[id]")
+        assert shown.evaluate("x => x.scrollTop + x.clientHeight > x.scrollHeight - 9")
+
+        log.write_text(FAILED_LOG + "the end of it\n" * 100)
+        said = "Examples failed: boom"
+        record.error = ErrorRecord("Examples", said, str(log))
+        record.status, record.exit_code, record.ended_at = "failed", 7, AT
+        vars(record.node("Examples")).update(state="failed", reason=said)
+        written.save(record)
+        expect(page).to_have_title("digits: failed")
+        assert page.evaluate(ICON) != icon
+        first = shown.locator("mark").first
+        expect(first).to_have_text("ERROR:absl:Execution 56 failed.")
+        expect(first).to_be_visible()
+        assert 0 <= first.evaluate(DISTANCE) < 60
+        check_accessibility(page)
+        page.reload()
+        assert 0 <= first.evaluate(DISTANCE) < 60
+        page.get_by_role("link", name="show all lines").press("Enter")
+        expect(shown).to_contain_text("WARNING:absl")
+        assert 0 <= first.evaluate(DISTANCE) < 60
+        check_accessibility(page)
+
+        # From one report to another, to the list and to the first page.
+        page.get_by_role("link", name="Report").click()
+        frame = page.frame_locator("iframe")
+        expect(frame.get_by_text("Failed in Examples").first).to_be_visible()
+        frame.get_by_role("link", name=FIRST).click()
+        expect(page).to_have_title("digits: succeeded")
+        expect(frame.get_by_text(f"run {FIRST}").first).to_be_visible()
+        page.get_by_role("link", name="digits").click()
+        expect(page).to_have_title("digits: failed")
+        check_accessibility(page)
+        page.get_by_role("link", name="Sluice").click()
+        expect(page.locator(".pipeline")).to_contain_text(said)
+        check_accessibility(page)
+        # A page whose stream ends with the server would complain.
+        page.get_by_role("link", name="digits", exact=True).click()
+        expect(page.get_by_role("heading", name="Compare")).to_be_visible()
+
+
+def check_accessibility(page):
+    for width in (1280, 360):
+        page.set_viewport_size({"width": width, "height": 800})
+        found = Axe().run(page).response["violations"]
+        assert [item for item in found if item["impact"] != "minor"] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.set_viewport_size({"width": 1280, "height": 800})

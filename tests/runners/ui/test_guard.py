@@ -50,9 +50,11 @@ def test_nothing_can_be_read(client, headers, status):
     ["", "null", "http://evil.example", "http://127.0.0.1:1", "https://127.0.0.1:8265"],
 )
 def test_other_sites_change_nothing(client, origin):
-    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
-        answer = client.request(method, RESUME, headers={"Origin": origin})
-        assert (answer.status_code, answer.text) == (403, "a request of another site\n")
+    for path in (RESUME, "/pipelines/digits/do/run"):
+        for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+            answer = client.request(method, path, headers={"Origin": origin})
+            refusal = (answer.status_code, answer.text)
+            assert refusal == (403, "a request of another site\n")
     assert client.pages.children.started == []
 
 
@@ -70,6 +72,10 @@ def test_a_form_needs_the_cookie(client):
         "/pipelines/digits/runs/20260101/",
         f"{RUN}logs/..%2F..%2Frun.json",
         f"{RUN}do/nothing",
+        "/pipelines/digits/do/nothing",
+        "/pipelines/nowhere/do/run",
+        "/pipelines/..%2fdigits/do/run",
+        "/pipelines/digits/diff.html?before=/etc&after=x",
         "/static/..%2fguard.py",
         "/commands/0",
         f"/commands/{'9' * 400}",
@@ -115,7 +121,12 @@ def test_headers(client):
 
 def test_a_report_is_in_a_sandbox(client, run_dir):
     (run_dir / "report.html").write_text("<script>steal()</script>")
-    answer = client.get(f"{RUN}report.html")
+    answer = client.get(f"{RUN}page.html")
     policy = answer.headers["content-security-policy"]
-    assert policy == "sandbox allow-scripts; frame-ancestors 'none'"
+    # Only a page of this server shows it in a frame.
+    assert policy == "sandbox allow-scripts; frame-ancestors 'self'"
     assert answer.text == "<script>steal()</script>"
+    answer = client.get(f"{RUN}report.html")
+    assert f'<iframe class="report" src="{RUN}page.html?failed"' in answer.text
+    policy = answer.headers["content-security-policy"]
+    assert "frame-src 'self'" in policy and "frame-ancestors 'none'" in policy

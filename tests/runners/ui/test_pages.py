@@ -2,24 +2,33 @@
 
 import asyncio
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from html import escape
 from urllib.parse import quote
 
 import pytest
 from starlette.requests import Request
 
+from reports import formats
+from reports.environment import environment
+from reports.sections.verdict import summarize
 from runners.operations.find_run import FoundRun
 from runners.ui import live, run_view
 from runners.ui.actions import possible_actions
+from serving.local_store import LocalModelStore
 from sluice.project import own_root
-from sluice.record.parts import ErrorRecord, NodeRecord
+from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
 from sluice.record.run_record import RunRecord
+from sluice.record.states import RUN_TONES
 from sluice.workspace import Workspace
+from tests.kit.read_page import Page
 from tests.kit.runs import AT, FIRST, SECOND, a_check, a_gate, a_record, write_run
 
 pytestmark = pytest.mark.unit
 
+STYLES = {"/static/page.css", "/static/ui.css"}
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{ 7*7 }}\u202e"
 RUN = "/pipelines/digits/runs/20260101T000000Z-aaaa/"
 
@@ -32,13 +41,72 @@ def test_pipelines_and_runs(written, call_ui):
     (written.root / "configs" / "other.yaml").write_text("")
     text = client.get("/").text
     assert f"/pipelines/digits/runs/{SECOND}" in text
-    assert FIRST not in text and "other" in text
+    assert FIRST not in text and "/pipelines/other/do/run" in text
     assert "Examples failed: boom" in text
     text = client.get("/pipelines/digits").text
     assert text.index(SECOND) < text.index(FIRST)
     query = f"before={FIRST}&after={SECOND}"
+    address = f"/pipelines/digits/diff.html?{query}"
     text = client.get(f"/pipelines/digits/diff?{query}").text
-    assert f"run {SECOND} compared with {FIRST}" in text
+    assert f'<iframe class="report" src="{escape(address)}"' in text
+    assert f"run {SECOND} compared with {FIRST}" in client.get(address).text
+
+
+def test_the_first_page_says_what_is_served_and_why_the_last_run_is_not(
+    written, call_ui
+):
+    serving, model = written.workspace.serving, written.root / "model"
+    model.mkdir()
+    (model / "saved_model.pb").write_text("a model")
+    store, facts = LocalModelStore(serving), {"pipeline_run_id": FIRST}
+    passed = a_gate("model", a_check(actual=0.9767), a_check("auc", actual=0.99))
+    pushed = PushRecord(str(serving), "pushed", 1, f"{serving}/1")
+    written.write(FIRST, gates=[passed], pushes=[pushed])
+    store.publish(model, facts=facts)
+    client = call_ui()
+    missed = a_check(actual=0.12, passed=False, why="misses the limit by 0.85")
+    written.write(
+        SECOND,
+        status="blocked",
+        exit_code=4,
+        gates=[a_gate("model", missed)],
+        pushes=[PushRecord(str(serving), "blocked")],
+    )
+    html = client.get("/").text
+    assert "<title>digits: blocked</title>" in html
+    text = Page(html).text
+    (version,) = store.versions()
+    since = formats.time(version.published_at)
+    assert f"Served version 1 since {since}" in text
+    assert "Its accuracy 0.9767 limit ≥ 0.97" in text and "0.99" not in text
+    assert "blocked (model gate)" in text
+    # The sentences of the report.
+    _, headline, (cause,) = summarize(RunRecord.load(written.run_dir(SECOND)))
+    report = Page(client.get(f"/pipelines/digits/runs/{SECOND}/page.html").text).text
+    for sentence in (headline, cause):
+        assert sentence in text and sentence in report
+    # What is in the directory is served, whatever a record says.
+    shutil.rmtree(serving / "1")
+    assert "Served nothing yet" in Page(client.get("/").text).text
+
+
+@pytest.mark.parametrize(
+    "status", ["succeeded", "up_to_date", "blocked", "failed", "interrupted"]
+)
+def test_the_tab_shows_the_state(written, call_ui, status):
+    written.write(FIRST, status=status)
+    client, state = call_ui(), status.replace("_", " ")
+    icons = set()
+    for path in ("/", "/pipelines/digits", RUN, f"{RUN}report.html", f"{RUN}page.html"):
+        html = client.get(path).text
+        assert f"<title>digits: {state}" in html
+        page = Page(html)
+        icons |= {item["href"] for tag, item in page.elements if tag == "link"} - STYLES
+    (icon,) = icons
+    # The same as of the static report.
+    assert icon == str(
+        environment().from_string("{{ ui.favicon(x) }}").render(x=RUN_TONES[status])
+    )
 
 
 def test_a_run_and_its_logs(written, call_ui):
@@ -54,10 +122,28 @@ def test_a_run_and_its_logs(written, call_ui):
     assert "one\ntwo</pre>" in text and "importing" not in text
     assert "importing</pre>" in client.get(f"{RUN}?log=start").text
     assert "one\ntwo</pre>" in client.get(f"{RUN}?log=..%2Frun").text
+    assert "<mark>" not in text
     answer = client.get(f"{RUN}logs/Examples")
     assert answer.text == "one\ntwo\n"
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert "<!doctype html>" in client.get(f"{RUN}report.html").text
+
+
+def test_the_errors_of_a_failed_node_are_marked_in_its_log(written, call_ui):
+    run_dir = written.fail(FIRST)
+    log = (own_root() / "tests/sluice/failed_node.txt").read_text()
+    for node in ("Examples", "Trainer"):
+        (run_dir / "logs" / f"{node}.log").write_text(log)
+    client = call_ui()
+    text = client.get(RUN).text
+    assert "<mark>ERROR:absl:Execution 56 failed.</mark>\n<mark>Traceback" in text
+    assert text.count("<mark>") == 3
+    assert "WARNING:" not in text and "oneDNN" not in text
+    assert "lines of libraries left out" in text
+    text = client.get(f"{RUN}?log=Examples&lines=all").text
+    assert "WARNING:absl" in text and "oneDNN" in text and "left out" not in text
+    # Only those of a node that has failed.
+    assert "<mark>" not in client.get(f"{RUN}?log=Trainer").text
 
 
 def test_models(past, call_ui):
@@ -163,18 +249,39 @@ def test_a_button_asks_and_shows_the_output(written, call_ui, monkeypatch):
     assert "/commands/0" in client.get("/").text
 
 
+def test_a_pipeline_is_run_as_its_config_is(written, call_ui):
+    client, path = call_ui(), "/pipelines/digits/do/run"
+    command = f"sluice run digits --workspace={written.workspace.root.parent}"
+    assert f"<pre>{command}</pre>" in client.get(path).text
+    assert path in client.get("/").text
+    with written.workspace.exclusive("test"):
+        written.begin(running="Examples")
+        text = client.get("/").text
+        assert path not in text and f"{RUN}do/cancel" in text
+        assert (client.get(path).status_code, client.post(path).status_code) == (
+            409,
+            409,
+        )
+    text = client.get("/").text
+    assert path in text and f"{RUN}do/resume" in text
+    assert client.pages.children.started == []
+
+
 def test_read_only_has_no_buttons_and_writes_nothing(written, call_ui):
     written.fail()
     written.begin(SECOND, running="Examples")  # killed: nobody has the lock
     before = {path: path.stat().st_mtime_ns for path in written.root.rglob("*")}
     client = call_ui(read_only=True)
     pipeline, killed = "/pipelines/digits", f"runs/{SECOND}/"
-    for path in ("", "/models", "/data", f"/{killed}", f"/{killed}report.html"):
-        answer = client.get(f"{pipeline}{path}")
+    paths = ("", "/models", "/data", f"/{killed}", f"/{killed}report.html")
+    for path in ("/", *(f"{pipeline}{path}" for path in paths)):
+        answer = client.get(path)
         assert (answer.status_code, "/do/" in answer.text) == (200, False)
     assert "read-only" in client.get(f"{pipeline}/{killed}").text
     assert client.get(f"{RUN}do/resume").status_code == 404
     assert client.post(f"{RUN}do/resume").status_code == 404
+    assert client.get(f"{pipeline}/do/run").status_code == 404
+    assert client.post(f"{pipeline}/do/run").status_code == 404
     after = {path: path.stat().st_mtime_ns for path in written.root.rglob("*")}
     assert after == before
 
@@ -199,6 +306,7 @@ def test_an_open_page_follows_a_run_to_its_end(written, call_ui, monkeypatch):
 
         text = await anext(events)
         assert text.count("not reached</span>") == 2 and "<html" not in text
+        assert '"title": "digits: running' in text
         assert await anext(events) == ": the same\n\n"
         (run_dir / "logs" / "Examples.log").write_text("reading <b> now\n")
         set_node("Examples", "running", started_at=AT)
@@ -223,6 +331,7 @@ def test_an_open_page_follows_a_run_to_its_end(written, call_ui, monkeypatch):
         text = await anext(events)
         # The curves of a failed training are those of its progress.
         assert "from 0.5000 to 0.2500" in text and "/do/cancel" not in text
+        assert '"title": "digits: failed' in text
         # The run has ended, but not yet its process.
         assert "/do/resume" not in text
         assert await anext(events) == ": the same\n\n"
