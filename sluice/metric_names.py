@@ -38,10 +38,12 @@ SHARES = frozenset(_SHARES_TO_RAISE + _SHARES_TO_LOWER)
 def result_name(class_name: str) -> str:
     """Returns what TFMA and Keras call the result of a class: its name in snake case.
 
+    A class of the user's own is ``package.module:Class``.
+
     Source: ``to_snake_case`` of tf_keras/src/utils/generic_utils.py. TFMA's own
     ``BinaryCrossEntropy`` has the name of Keras's ``BinaryCrossentropy``.
     """
-    plain = class_name.replace("CrossEntropy", "Crossentropy")
+    plain = class_name.rpartition(":")[2].replace("CrossEntropy", "Crossentropy")
     words = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", plain)
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", words).lower()
 

@@ -24,7 +24,8 @@ class Metric(Section):
     """A metric that TFMA computes. `AUC` is short for `{class: AUC}`."""
 
     class_name: Annotated[Text, Field(alias="class")]
-    """A class of TFMA or of `tf_keras.metrics`."""
+    """A class of TFMA or of `tf_keras.metrics`; or a Keras metric of your own,
+    `package.module:Class`, whose weights must be sums."""
     name: Text | None = None
     """Name of the result. null: the class's own name."""
     params: Params = {}

@@ -251,8 +251,9 @@ class Train(Section):
     """A class of `tf.keras.losses`. null: the cross-entropy that fits the number of
     classes."""
     metrics: tuple[KerasSpec, ...] | None = None
-    """Classes of `tf.keras.metrics` to compute while training. null: accuracy, and for
-    two classes AUC."""
+    """Classes of `tf.keras.metrics` to compute while training, or of your own,
+    `package.module:Class`, which are given class ids. null: accuracy, and for two
+    classes AUC."""
     class_weights: ClassWeights | None = None
     """Weight of each class in training, 1 for those not named; `balanced`: inversely to
     its share. null: 1."""

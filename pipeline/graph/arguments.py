@@ -327,13 +327,11 @@ def eval_config(evaluate: Evaluate, label: Label) -> Any:
     drawn, confusion = metric_configs(classes, key), "MultiClassConfusionMatrixPlot"
     if classes > 2 and confusion not in {x.class_name for x in evaluate.metrics}:
         drawn.append({"class_name": confusion})
-    metrics = [
-        {
-            "class_name": metric.class_name,
-            "config": json.dumps({"name": metric.name, **metric.params}),
-        }
-        for metric in evaluate.metrics
-    ]
+    metrics = []
+    for metric in evaluate.metrics:
+        module, _, name = metric.class_name.rpartition(":")
+        given = json.dumps({"name": metric.name, **metric.params})
+        metrics.append({"class_name": name, "module": module, "config": given})
     model = {
         "signature_name": "serving_default",
         "prediction_key": key,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout, suppress
 from functools import partial
 from typing import Any
@@ -112,12 +112,18 @@ def _try_loss(spec: KerasObject | None, classes: int) -> None:
 
 def _try_trained(spec: KerasObject, classes: int) -> None:
     (metric,) = make_metrics([spec], classes)
-    _try_metric(metric, classes)
+    if ":" in spec.class_name:
+        _value_of(_require_metric(metric), _batches(classes)[0])
+    else:
+        _try_metric(metric, classes)
 
 
 def _try_evaluated(metric: Any, classes: int) -> None:
     """Makes a metric as the Evaluator does; TFMA gives Keras's the ids of classes."""
     name = metric.class_name
+    if metric.module:
+        _try_own(metric, classes)
+        return
     known = {*dir(tf.keras.metrics), *metric_types.registered_metrics()}
     if name not in known:
         what = f"neither TFMA nor tf_keras.metrics has a class {name!r}"
@@ -127,12 +133,60 @@ def _try_evaluated(metric: Any, classes: int) -> None:
         _try_metric(made, classes)
 
 
+def _try_own(config: Any, classes: int) -> None:
+    """Evaluates batches with a metric of the user's own as TFMA does.
+
+    TFMA makes it by ``get_config``, and adds the weights of batches.
+    """
+    if config.class_name in metric_types.registered_metrics():
+        what = f"TFMA has a {config.class_name} too, and would compute that instead"
+        raise ConfigError(what, hint="give your class another name")
+    made = _require_metric(metric_specs.metric_instance(config))
+    copy = type(made).from_config(made.get_config())
+    batches = _batches(classes)
+    whole = _value_of(
+        made, [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    )
+    weights = []
+    for batch in batches:
+        _value_of(copy, batch)
+        weights.append(copy.get_weights())
+    copy.set_weights([first + second for first, second in zip(*weights, strict=True)])
+    added = float(copy.result())
+    if not np.isclose(whole, added, rtol=1e-4, equal_nan=True):
+        raise ConfigError(
+            f"{config.class_name} is {whole:g} of all examples, but {added:g} where "
+            "TFMA makes it by get_config and adds the weights of two batches",
+            hint="keep sums, such as of errors and of examples, divide in result(), "
+            "and return all parameters in get_config()",
+        )
+
+
+def _require_metric(made: Any) -> Any:
+    if not isinstance(made, tf.keras.metrics.Metric):
+        raise TypeError(f"{type(made).__name__} is not a tf.keras.metrics.Metric")
+    return made
+
+
+def _batches(classes: int) -> list[tuple[Any, ...]]:
+    """Returns class ids, predictions and weights of a batch of two, and of one."""
+    right, ones = _right_predictions(classes), np.ones((2, 1), np.float32)
+    return [
+        (np.array([[0], [1]]), right, ones),
+        (np.array([[1]]), right[:1], ones[:1]),
+    ]
+
+
+def _value_of(metric: Any, batch: Sequence[Any]) -> float:
+    metric.reset_state()
+    metric.update_state(*batch)
+    return float(metric.result())
+
+
 def _try_metric(metric: Any, classes: int) -> None:
     values, right = [], _right_predictions(classes)
     for predictions in (right, right[::-1]):
-        metric.reset_state()
-        metric.update_state(np.array([[0], [1]]), predictions)
-        values.append(float(metric.result()))
+        values.append(_value_of(metric, (np.array([[0], [1]]), predictions)))
     if np.isclose(values[0], values[1], rtol=1e-5):
         raise ValueError(
             f"{type(metric).__name__} is {values[0]:g} for right and for wrong "

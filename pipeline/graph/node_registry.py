@@ -8,7 +8,7 @@ same form. Properties of a component's class, such as that it is a gate, are in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -61,7 +61,16 @@ class Node:
 
 def _training_functions(config: Config) -> Names:
     callbacks = (callback.function for callback in config.train.callbacks)
-    return (arguments.RUN_FN, config.model_path, *callbacks)
+    metrics = (metric.class_name for metric in config.train.metrics or ())
+    return (arguments.RUN_FN, config.model_path, *callbacks, *_own(metrics))
+
+
+def _evaluated(config: Config) -> Names:
+    return _own(metric.class_name for metric in config.evaluate.metrics)
+
+
+def _own(class_names: Iterable[str]) -> Names:
+    return tuple(name for name in class_names if ":" in name)
 
 
 _TFRECORD_GEN = Node(
@@ -177,6 +186,7 @@ NODES = (
             "schema": "ImportSchemaGen.schema",
         },
         arguments.of_evaluator,
+        code=_evaluated,
     ),
     Node(
         "ModelVerdict",

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from pipeline.config.features import Label
 from pipeline.config.train import ClipGradients, KerasObject, Train
+from pipeline.training.build import load_function
 from pipeline.training.learning_rate import make_learning_rate, scale_of
 from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError
@@ -105,7 +106,8 @@ def make_metrics(
             params.setdefault("threshold", 0.5)
         named = spec.model_copy(update={"params": params})
         metric = _create(tf.keras.metrics, named, {}, f"train.metrics[{index}]")
-        metrics.append(_of_ids(metric, "update_state", classes))
+        own = ":" in spec.class_name
+        metrics.append(metric if own else _of_ids(metric, "update_state", classes))
     return metrics
 
 
@@ -126,9 +128,11 @@ def _of_ids(made: Any, method: str, classes: int) -> Any:
 
 
 def _create(module: Any, spec: KerasObject, params: dict[str, Any], key: str) -> Any:
+    name, own = spec.class_name, ":" in spec.class_name
+    make = load_function(name) if own else getattr(module, name)
     try:
         # Python refuses a parameter that is given twice, such as the learning rate.
-        return getattr(module, spec.class_name)(**spec.params, **params)
+        return make(**spec.params, **params)
     except (TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise NodeError(f"{spec.class_name}: {reason}", where=key) from error
+        raise NodeError(f"{name}: {reason}", where=key) from error

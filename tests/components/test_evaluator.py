@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -60,3 +61,53 @@ def test_a_model_is_measured_alike_with_and_without_a_baseline(evaluations, tmp_
     for row in overall:
         assert row.bounds is not None and row.value is not None
         assert row.bounds[0] < row.value < row.bounds[1]
+
+
+_OWN_METRIC = """
+import tensorflow as tf
+
+class ShareOfFar(tf.keras.metrics.Metric):
+    \"\"\"Share of examples whose prediction is further than `limit` from the id.\"\"\"
+
+    def __init__(self, limit=0.5, name="far", dtype=None):
+        super().__init__(name, dtype)
+        self.limit = limit
+        self.far = self.add_weight(name="far", initializer="zeros")
+        self.seen = self.add_weight(name="seen", initializer="zeros")
+
+    def update_state(self, ids, predictions, sample_weight=None):
+        error = tf.abs(predictions[:, 0] - tf.cast(ids[:, 0], tf.float32))
+        self.far.assign_add(tf.reduce_sum(tf.cast(error > self.limit, tf.float32)))
+        self.seen.assign_add(tf.cast(tf.size(error), tf.float32))
+
+    def result(self):
+        return self.far / self.seen
+
+    def get_config(self):
+        return {"limit": self.limit, "name": self.name}
+"""
+
+
+def test_a_metric_of_ones_own_is_summed_over_batches_and_bundles(
+    evaluations, tmp_path, monkeypatch
+):
+    (tmp_path / "own_metrics.py").write_text(_OWN_METRIC)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own = {"class": "own_metrics:ShareOfFar", "params": {"limit": 0.6}}
+    # With intervals TFMA evaluates in 20 parts, which it merges.
+    place = evaluations(tmp_path / "place", 2, (own, "ExampleCount"), intervals=True)
+    records = _records() * 50
+    examples = place.write_examples("examples", records)
+    evaluation = place.evaluate(examples, place.write_model("model", 1.0))
+
+    found = read_candidate(str(evaluation), place.class_names)
+    errors = [abs(1 / (1 + math.exp(-row["x"])) - row["label"]) for row in records]
+    share = sum(error > 0.6 for error in errors) / len(errors)
+    assert found.metrics[()]["share_of_far"] == pytest.approx(share)
+    north = [
+        x > 0.6
+        for x, row in zip(errors, records, strict=True)
+        if row["region"] == b"north"
+    ]
+    key = (("region", "north"),)
+    assert found.metrics[key]["share_of_far"] == pytest.approx(sum(north) / len(north))

@@ -25,6 +25,36 @@ def one_output(inputs, params):
     x = tf.keras.layers.Concatenate()(list(layers.values()))
     return tf.keras.Model(layers, tf.keras.layers.Dense(params.get("units", 1))(x))
 
+class Distance(tf.keras.metrics.Mean):
+    def __init__(self, power=1.0, name="distance", dtype=None):
+        super().__init__(name, dtype)
+        self.power = power
+
+    def update_state(self, ids, predictions, sample_weight=None):
+        right = tf.reduce_sum(predictions, 1) - tf.cast(ids[:, 0], tf.float32)
+        return super().update_state(tf.abs(right) ** self.power, sample_weight)
+
+    def get_config(self):
+        return {"power": self.power, "name": self.name}
+
+class Forgets(Distance):
+    def get_config(self):
+        return {"name": self.name}
+
+class Largest(tf.keras.metrics.Metric):
+    def __init__(self, name="largest", dtype=None):
+        super().__init__(name, dtype)
+        self.largest = self.add_weight(name="largest", initializer="zeros")
+
+    def update_state(self, ids, predictions, sample_weight=None):
+        self.largest.assign(tf.maximum(self.largest, tf.reduce_max(predictions)))
+
+    def result(self):
+        return self.largest
+
+class AUC(Distance):
+    pass
+
 def raises(inputs, params):
     raise RuntimeError("no such layer")
 
@@ -47,6 +77,9 @@ def keeps_rows(inputs, custom_config):
     # Refuses made-up values.
     with tf.control_dependencies([tf.debugging.assert_greater(inputs["fare"], 1e6)]):
         return {"fare_xf": tf.identity(inputs["fare"]), "big_tip_xf": inputs["big_tip"]}
+
+def number_of(name):
+    return 3
 
 number = 3
 """
@@ -170,6 +203,38 @@ def test_own_code_that_training_takes(check, monkeypatch):
     secret = "model_params={key: '${env:DEMO_TOKEN}'}"
     check("taxi", "model=own_training_code:raises", secret)
     check("taxi", KEEPS_ROWS, OWN_MODEL)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("own_training_code:Largest", "adds the weights of two batches"),
+        (
+            "{class: 'own_training_code:Forgets', params: {power: 2.0}}",
+            "makes it by get_config",
+        ),
+        ("own_training_code:AUC", "TFMA has a AUC too"),
+        ("own_training_code:Distnce", "did you mean 'Distance'?"),
+        ("own_training_code:Good", "unknown metric type"),
+        ("{class: 'own_training_code:Distance', params: {pwr: 2}}", "'pwr'"),
+    ],
+)
+def test_own_metrics_that_tfma_cannot_compute(check, metric, message):
+    with pytest.raises(ConfigError) as caught:
+        check("taxi", "evaluate.thresholds=[]", f"evaluate.metrics=[{metric}]")
+    assert message in str(caught.value)
+
+
+def test_own_metrics_in_training_and_evaluation(check):
+    own = "{class: 'own_training_code:Distance', params: {power: 2.0}}"
+    check(
+        "taxi",
+        f"train.metrics=[{own}]",
+        f"evaluate.metrics=[{own}]",
+        "evaluate.thresholds=[{metric: distance, upper_bound: 0.4}]",
+    )
+    with pytest.raises(ConfigError, match="not a tf.keras.metrics.Metric"):
+        check("taxi", "train.metrics=[own_training_code:number_of]")
 
 
 def test_what_keras_and_tfma_take(check):
