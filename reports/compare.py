@@ -19,6 +19,7 @@ from reports.evaluation import OVERALL
 from reports.feature_statistics import FeatureStatistics, statistics
 from reports.read_run import RunData
 from reports.run_table import Better, better, examples, metrics, run_facts
+from reports.tables import Delta, Number
 from sluice.errors import bounded
 from sluice.json_paths import flatten
 from sluice.record.json_number import json_number
@@ -70,6 +71,7 @@ class MetricChange:
 
     Attributes:
       better: the direction in which it improves; None if it is unknown.
+      is_noise: whether the change may be chance.
     """
 
     slice: str
@@ -77,6 +79,7 @@ class MetricChange:
     before: float | None
     after: float | None
     better: Better | None
+    is_noise = False
 
     @property
     def delta(self) -> float | None:
@@ -90,9 +93,21 @@ class MetricChange:
         """``differs`` where the direction or one of the values is unknown."""
         if str(self.before) == str(self.after):
             return "same"  # NaN too
-        if not self.delta or math.isnan(self.delta) or self.better is None:
-            return "differs"
-        return "better" if (self.delta > 0) == (self.better == "higher") else "worse"
+        return (self.change and self.change.word) or "differs"
+
+    @property
+    def change(self) -> Delta | None:
+        """The cell of a table with the delta."""
+        return Delta.between(self.after, self.before, self.better, self.is_noise)
+
+    @property
+    def numbers(self) -> list[Number | None]:
+        """The cells of a table with both values, which have the same decimals."""
+        decimals = formats.decimals_of(self.before, self.after)
+        values = self.before, self.after
+        return [
+            None if x is None else Number(x, formats.fixed(x, decimals)) for x in values
+        ]
 
     def __str__(self) -> str:
         return f"{Change(self.metric, self.before, self.after)} ({self.outcome})"

@@ -16,7 +16,7 @@ from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from reports.sections import curves, features
 from reports.sections.training import overlaid
-from reports.tables import Column, Delta, Header, Number, Table, numbers
+from reports.tables import Column, Header, Table, numbers
 
 _MAX_ROWS = 50
 _MAX_CHARTS = 10
@@ -79,17 +79,7 @@ def _metrics(found: Comparison, all_metrics: bool) -> Table:
     )
     header: Header = ["slice", "metric"]
     header += [numbers("before"), numbers("after"), numbers("change")]
-    rows = []
-    for item in shown:
-        decimals = formats.decimals_of(item.before, item.after)
-        values = [
-            None if value is None else Number(value, formats.fixed(value, decimals))
-            for value in (item.before, item.after)
-        ]
-        change = None
-        if item.delta is not None:
-            change = Delta(item.delta, item.better, decimals=decimals)
-        rows.append((item.slice, item.metric, *values, change))
+    rows = [(item.slice, item.metric, *item.numbers, item.change) for item in shown]
     return Table("metrics", "Metrics of the candidate", header, rows)
 
 

@@ -28,6 +28,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from reports.environment import environment, render_page
+from reports.outcome import failed_sections
 from reports.read_run import REPORT_FILE, RunData, read_run
 from reports.sections import data, model, training, verdict
 from reports.sections import run as run_section
@@ -36,10 +37,10 @@ from sluice.storage.storage import storage_for
 
 SECTIONS = {
     "verdict": verdict.build,
-    "run": run_section.build,
+    "model": model.build,
     "data": data.build,
     "training": training.build,
-    "model": model.build,
+    "run": run_section.build,
     "serving": run_section.serving,
     "provenance": run_section.provenance,
 }
@@ -50,7 +51,8 @@ def render_run(run: RunData) -> str:
     drawn = {name: render_section(run, name) for name in SECTIONS}
     sections = {name: html for name, html in drawn.items() if html is not None}
     values = {"record": run.record, "sections": sections, "notices": run.notices}
-    return render_page("run.html.j2", **values)
+    failed = failed_sections(run.record)
+    return render_page("run.html.j2", failed=failed, **values)
 
 
 def render_section(run: RunData, name: str) -> Markup | None:

@@ -98,8 +98,10 @@ def examples(run: RunData) -> dict[str, int]:
     return found
 
 
-def metrics(run: RunData) -> dict[tuple[str, str], float]:
-    """Returns the candidate's metrics by slice and name, all examples first.
+def metrics(
+    run: RunData, model: Literal["candidate", "baseline"] = "candidate"
+) -> dict[tuple[str, str], float]:
+    """Returns the metrics of a model by slice and name, all examples first.
 
     A metric of one class or output is named like ``precision (class_id 3)``. Arrays,
     tables, and metrics that could not be computed or measured are left out.
@@ -109,7 +111,8 @@ def metrics(run: RunData) -> dict[tuple[str, str], float]:
         items = [
             item
             for item in read_metrics(document)
-            if not item.is_compared and item.model != "baseline"
+            if not item.is_compared
+            and (item.model == "baseline") == (model == "baseline")
         ]
         per_class = {item.slice: item.array for item in items if item.name == PER_CLASS}
         for item in items:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from reports import formats
 from reports.charts.svg import is_finite
@@ -46,15 +46,19 @@ class Delta:
 
     @classmethod
     def between(
-        cls, new: float | None, old: float | None, better: str | None
+        cls,
+        new: float | None,
+        old: float | None,
+        better: str | None,
+        is_noise: bool = False,
     ) -> Delta | None:
         """Returns the change of a value, with its decimals; None without both."""
         if new is None or old is None:
             return None
-        return cls(new - old, better, decimals=formats.decimals_of(old, new))
+        return cls(new - old, better, is_noise, formats.decimals_of(old, new))
 
     @property
-    def word(self) -> str:
+    def word(self) -> Literal["better", "worse", ""]:
         """``better``, ``worse``, or empty where neither can be said."""
         if not self.value or math.isnan(self.value) or not self.better or self.is_noise:
             return ""

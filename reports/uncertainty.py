@@ -138,12 +138,13 @@ def estimates(
             if where == OVERALL and matrix is not None and len(matrix) == 2:
                 predicted = matrix[:, class_id].sum()
                 # Unless the metric has another threshold than the matrix.
-                if round(value * predicted) == matrix[class_id, class_id]:
+                if abs(value * predicted - matrix[class_id, class_id]) < 0.5:
                     totals["predicted"] = predicted
         of = None if metric.is_compared else _SHARE_OF.get(kind)
         part, total = _whole(value, totals.get(of or "", 0))
         errors = part if direction_of(kind) == "min" else total - part
-        if bounds := metric.bounds or (wilson(part, total) if total else None):
+        bounds = metric.bounds or (wilson(part, total) if total else None)
+        if bounds and is_finite(bounds[1] - bounds[0]):
             counts = (errors, total) if total else ()
             found[where, metric.name] = Estimate(value, *bounds, *counts)
     return found
@@ -169,6 +170,8 @@ def _whole(value: float, total: float) -> tuple[int, int]:
 
     It is not if examples are weighted. Keras computes in single precision.
     """
+    if not 0 <= value <= 1:
+        return 0, 0
     part = round(value * total)
     is_whole = abs(value * total - part) <= 1e-6 * total
-    return (part, round(total)) if is_whole and 0 <= part <= total else (0, 0)
+    return (part, round(total)) if is_whole else (0, 0)

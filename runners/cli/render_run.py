@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from reports.formats import limit_text, number, progress, seconds, tags_text
-from reports.sections.verdict import next_steps, overrides, summarize
+from reports.outcome import next_steps, overrides, summarize
 from runners.cli.rich_console import make_table, plain, say
 from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
 from sluice.record.run_record import RunRecord

@@ -402,6 +402,71 @@ def test_the_verdict_says_what_decided_and_what_to_do(
     assert [x.replace("&#39;", "'") for x in found] == commands
 
 
+def _against_baseline(old, new):
+    """Returns documents with an accuracy by slice, and how often no and yes are wrong.
+
+    ``old`` and ``new``: ``(accuracies by slice, examples, wrong)``.
+    """
+    examples = {None: 2250.0, "Cash": 1000.0, "Card": 700.0, "Check": 12.0}
+    slices = []
+    for model, (accuracies, wrong) in (("baseline", old), ("candidate", new)):
+        counts = [1786 - wrong[0], wrong[0], wrong[1], 464 - wrong[1]]
+        everywhere = {"examples_per_class": [1786, 464], "prediction_histogram": counts}
+        for name, accuracy in accuracies.items():
+            found = {"accuracy": accuracy, "example_count": examples[name]}
+            where = {"pay": name} if name else {}
+            found |= {} if name else everywhere
+            slices.append(protos.slice_metrics(found, model, **where))
+    return {"metrics": protos.evaluation(*slices)}
+
+
+def test_a_pass_that_is_worse_says_where_the_most_harmful_first(run_with, page_of):
+    old = {None: 0.95, "Cash": 0.971, "Card": 0.8, "Check": 1.0}
+    new = {None: 0.952, "Cash": 0.943, "Card": 0.79, "Check": 0.5}
+    run = run_with(_against_baseline((old, (182, 60)), (new, (249, 40))))
+    page = page_of(run)
+    says = (
+        "Version 3 was pushed: model gate passed, and worse in: "
+        "false positives (182 to 249), accuracy of pay: Cash (0.971 to 0.943)."
+    )
+    assert says in page.text
+    assert ("div", {"class": "banner warn verdict"}) in page.elements
+    rows = [(x["Metric"], x["Slice"], x["Change"]) for x in page.tables["moved"]]
+    assert rows == [
+        ("false positives", "overall", "+67 worse"),
+        ("accuracy", "pay: Cash", "-0.028 worse"),
+        ("false negatives", "overall", "-20 better"),
+        ("accuracy", "overall", "+0.002"),
+    ], "a change of 12 examples, or within the interval, may be chance"
+    assert "0.943 (0.927 to 0.956)" in page.tables["moved"][1]["Candidate"]
+
+
+def test_a_pass_that_is_not_worse_beyond_chance_stays_green(run_with, page_of):
+    old, new = {None: 0.95, "Check": 1.0}, {None: 0.947, "Check": 0.5}
+    page = page_of(run_with(_against_baseline((old, (182, 60)), (new, (190, 60)))))
+    assert "was pushed: model gate passed. Version 3" in page.text
+    assert ("div", {"class": "banner good verdict"}) in page.elements
+
+
+@pytest.mark.parametrize(
+    ("changes", "failed"),
+    [
+        ({}, []),
+        ({"status": "blocked", "gates": [a_gate("model", MISS)]}, ["model"]),
+        ({"status": "failed", "gates": [a_gate("model", MISS)]}, ["model", "run"]),
+    ],
+)
+def test_what_has_failed_is_marked_beside_the_names_of_sections(taxi, changes, failed):
+    html = render_run(taxi(**changes))
+    links = re.findall(r'<a href="#(\w+)">\w+(.*?)</a></li>', html)
+    assert [name for name, _ in links] == [
+        *("verdict", "model", "data", "training", "run", "serving", "provenance")
+    ]
+    marked = [name for name, mark in links if '<span class="mark bad"><svg' in mark]
+    assert marked == failed
+    assert sum("failed</span>" in mark for _, mark in links) == len(failed)
+
+
 def test_what_has_changed_since_the_last_run_that_pushed(run_with):
     run_with(run_id="20251231T000000Z-aaaa", config={"train": {"seed": 1}})
     blocked = [PushRecord("/serving", "blocked")]

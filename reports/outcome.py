@@ -1,0 +1,161 @@
+"""What became of a run, why, and what to do next; told from its record alone.
+
+The page, the local server and the terminal say the same.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from reports import formats
+from sluice.errors import bounded
+from sluice.record.run_record import RunRecord
+from sluice.record.states import RUN_TONES, Tone
+from sluice.record.verdict import Verdict
+
+# What is to be done, and the command for it if there is one.
+Step = tuple[str, str | None]
+
+
+def summarize(record: RunRecord) -> tuple[Tone, str, list[str]]:
+    """Returns how serious the outcome of a run is, a headline, and its causes."""
+    verdicts = _verdicts(record)
+    return *_headline(record, verdicts), _causes(record, verdicts)
+
+
+def _verdicts(record: RunRecord) -> list[Verdict]:
+    return [Verdict.from_dict(gate) for gate in record.gates]
+
+
+def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str]:
+    push = record.pushes[0] if record.pushes else None
+    tone = RUN_TONES[record.status]
+    error, failed = record.error, _failed(verdicts)
+    where = f" in {error.node}" if error and error.node else ""
+    if record.status == "running":
+        ended = [n for n in record.nodes if n.state not in ("running", "not_reached")]
+        of = formats.plural(len(record.nodes), "node")
+        return tone, f"Running: {len(ended)} of {of} ended"
+    if record.status == "interrupted":
+        stopped = [node.id for node in record.nodes if node.state == "interrupted"]
+        while_ = f" while {', '.join(stopped)} ran" if stopped else ""
+        return tone, f"Interrupted{while_}: nothing was pushed"
+    if push and push.state == "pushed":
+        text = f"Version {push.version} was pushed: {_passed(verdicts)}"
+        if record.status == "failed":
+            text += f", but the run failed{where}"
+        is_overridden = any(verdict.override is not None for verdict in verdicts)
+        return "warn" if is_overridden else tone, text
+    if push and push.state == "already_served":
+        what = "Nothing to do" if record.status == "up_to_date" else "The same model"
+        return tone, f"{what}: version {push.version} is served already"
+    if failed:
+        return tone, f"Not pushed: the {failed.gate} gate stopped the run"
+    if record.status == "blocked":
+        return tone, f"Not pushed: the run was stopped by a gate{where}"
+    if record.status == "failed":
+        return tone, f"Failed{where}: nothing was pushed"
+    return tone, f"Succeeded, and no model was to be pushed: {_passed(verdicts)}"
+
+
+def _passed(verdicts: Sequence[Verdict]) -> str:
+    by_hand = [item.gate for item in verdicts if item.override is not None]
+    passed = [item.gate for item in verdicts if item.override is None]
+    parts = [
+        f"{' and '.join(names)} gate{'s' if len(names) > 1 else ''} {what}"
+        for names, what in ((by_hand, "overridden by hand"), (passed, "passed"))
+        if names
+    ]
+    return ", ".join(parts) or "the pipeline has no gates"
+
+
+def _failed(verdicts: Sequence[Verdict]) -> Verdict | None:
+    return next((verdict for verdict in verdicts if not verdict.passed), None)
+
+
+def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
+    """Returns why a run was stopped, also where a person has accepted that."""
+    if failed := _failed(verdicts):
+        return [formats.limit_text(x) for x in bounded(failed.causes)]
+    if record.status == "blocked" and record.error:
+        return [record.error.message.partition("\n")[0]]
+    if record.status in ("failed", "interrupted", "running"):
+        return []
+    return [
+        f"{formats.plural(len(item.failures), 'check')} of the {item.gate} gate "
+        f"failed, accepted by hand: {item.override}"
+        for item in verdicts
+        if item.override is not None
+    ]
+
+
+def failed_sections(record: RunRecord) -> set[str]:
+    """Returns the sections of the page that show what has failed."""
+    gates = {gate["gate"] for gate in record.gates if not gate["passed"]}
+    return gates | ({"run"} if record.status == "failed" else set())
+
+
+def next_steps(record: RunRecord) -> list[Step]:
+    """Returns what to do next, what repairs a failure first."""
+    verdicts = _verdicts(record)
+    if record.status == "running":
+        return [
+            ("Follow it in the terminal", command_for(record, "status")),
+            ("Stop it; finished nodes are kept", command_for(record, "cancel")),
+        ]
+    if record.resume_command:
+        text = "Resume the run: nodes that have finished are not run again"
+        steps: list[Step] = [(text, record.resume_command)]
+        if record.status == "failed":
+            text = "Or, once config or code is corrected, run it again: that keeps them"
+            steps.append((text, record.command))
+        return steps
+    failed = _failed(verdicts)
+    if failed and failed.gate == "data":
+        steps = [
+            (
+                remedy[:1].upper() + remedy[1:],
+                command_for(record, verb) if verb else None,
+            )
+            for remedy, verb in failed.remedies
+        ]
+        text = "Then run it again; nodes that have not changed come from the cache"
+        return [*steps, (text, record.command)]
+    if failed:
+        # The same command would be stopped again.
+        text = "Change the config, the data or the code, and run it with the change"
+        steps = [(text, f"{record.command} --set KEY=VALUE")]
+        if any(row.baseline is not None for row in failed.failures):
+            text = "See what else differs from the last run that pushed a model"
+            compared = command_for(record, "diff", "last-pushed", record.run_id)
+            steps.insert(0, (text, compared))
+        return steps
+    if record.status in ("blocked", "failed"):
+        text = "Change the config, the data or the code, then run it again: nodes that "
+        return [(text + "have not changed come from the cache", record.command)]
+    return []
+
+
+def overrides(record: RunRecord) -> list[Step]:
+    """Returns how a person can accept what a gate has stopped."""
+    failed = _failed(_verdicts(record))
+    if failed is None or record.status != "blocked":
+        return []
+    if failed.gate != "data":
+        return [("Change evaluate.thresholds in the config, if it may pass", None)]
+    decided = dict.fromkeys(row.policy for row in failed.failures if row.policy)
+    once = f"{record.command} --accept-data 'REASON'"
+    return [
+        ("Let the data pass once, with a reason that is recorded", once),
+        (f"Or change the config, which says: {', '.join(decided)}", None),
+    ]
+
+
+def command_for(record: RunRecord, verb: str, *arguments: str) -> str:
+    """Returns a command for the same pipeline and workspace."""
+    words = shlex.split(record.command)
+    at = words.index("--workspace") if "--workspace" in words else len(words)
+    joined = [word for word in words if word.startswith("--workspace=")]
+    command = ["sluice", *verb.split(), record.pipeline, *arguments]
+    return shlex.join([*command, *words[at : at + 2], *joined])
