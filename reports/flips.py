@@ -13,13 +13,7 @@ from reports.tables import Column, Header, Table, numbers
 
 _MAX_FEATURES = 20
 # By whether the new and the old model are right.
-_OUTCOMES = {
-    (False, True): "newly_wrong",
-    (True, False): "newly_right",
-    (False, False): "both_wrong",
-    (True, True): "both_right",
-}
-FLIPPED = ("newly_wrong", "newly_right")
+FLIPPED = {"newly_wrong": (False, True), "newly_right": (True, False)}
 
 
 @dataclass(frozen=True)
@@ -107,50 +101,56 @@ def against_baseline(run: RunData) -> list[Flips | None]:
 def flips_between(before: RunData, after: RunData) -> Flips | None:
     """Returns the flips of the examples that the candidates of both runs predict.
 
-    None without such examples, or if the classes differ. Examples are those that one of
-    the runs shows.
+    None without such examples. Those can be shown that one of the runs shows.
     """
-    documents = [
-        document
-        for run in (before, after)
-        for document in run.documents("mistakes")[:1]
-        if document.get("predictions")
-    ]
-    if len(documents) < 2 or documents[0]["classes"] != documents[1]["classes"]:
+    old, new = _predicted(before), _predicted(after)
+    right = {
+        digest: (predicted == true, old[digest][1] == true)
+        for digest, (true, predicted) in new.items()
+        if digest in old
+    }
+    if not right:
         return None
-    classes = documents[0]["classes"]
-    was, now = map(_by_digest, documents)
-    shown = {item["digest"]: item for x in documents for item in _shown(x)}
-    counts: Counter[str] = Counter()
-    examples: dict[str, list[Any]] = {name: [] for name in FLIPPED}
-    for digest in (digest for digest in now if digest in was):
-        (true, new), (_, old) = now[digest], was[digest]
-        outcome = _OUTCOMES[new == true, old == true]
-        counts[outcome] += 1
-        if outcome in examples and digest in shown:
-            predicted = {"predicted": classes[new], "baseline": classes[old]}
-            item = {**shown[digest], **predicted, "probability": None}
-            examples[outcome].append(item)
-    if not counts:
-        return None
+    counts, shown = Counter(right.values()), {**_shown(before), **_shown(after)}
+    examples = {
+        name: [
+            {**item, "predicted": new[key][1], "baseline": old[key][1]}
+            for key, item in shown.items()
+            if right.get(key) == models
+        ]
+        for name, models in FLIPPED.items()
+    }
     return Flips(
-        f"{formats.plural(counts.total(), 'example')} that both runs have predicted",
-        **{name: counts[name] for name in _OUTCOMES.values()},
+        f"{formats.plural(len(right), 'example')} that both runs have predicted",
+        newly_wrong=counts[False, True],
+        newly_right=counts[True, False],
+        both_wrong=counts[False, False],
+        both_right=counts[True, True],
         examples=examples,
         models=("model after", "model before"),
     )
 
 
-def _by_digest(document: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """Returns the true and the predicted class by the digest of the record."""
-    found = document["predictions"]
-    classes = zip(found["true"], found["candidate"], strict=True)
-    return dict(zip(found["digests"], classes, strict=True))
+def _predicted(run: RunData) -> dict[str, tuple[str, str]]:
+    """Returns the true and the predicted class of examples by their digest."""
+    return {
+        digest: (document["classes"][true], document["classes"][predicted])
+        for document in run.documents("mistakes")
+        if (found := document.get("predictions"))
+        for digest, true, predicted in zip(
+            found["digests"], found["true"], found["candidate"], strict=True
+        )
+    }
 
 
-def _shown(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    flips = document.get("flips") or {"examples": {}}
-    return sum(flips["examples"].values(), document["mistakes"])
+def _shown(run: RunData) -> dict[str, dict[str, Any]]:
+    """Returns the examples that a run shows by their digest, without probability."""
+    found = []
+    for document in run.documents("mistakes"):
+        found += document["mistakes"]
+        for examples in (document.get("flips") or {}).get("examples", {}).values():
+            found += examples
+    return {item["digest"]: {**item, "probability": None} for item in found}
 
 
 def example_table(
