@@ -69,7 +69,12 @@ def export_model(
 def write_model_run(
     model: tf.keras.Model, history: Mapping[str, Sequence[float]], directory: str
 ) -> None:
-    """Writes the weights, and each metric by epoch: null where it is not finite."""
+    """Writes the weights, and each metric by epoch: null where it is not finite.
+
+    Takes the optimizer off the model: Keras would write its state beside the weights,
+    which is twice as large and which only a resumption needs, from its checkpoint.
+    """
+    model.optimizer = None
     epochs = {
         name: [float(value) if math.isfinite(value) else None for value in values]
         for name, values in history.items()
