@@ -10,7 +10,8 @@ address (``bucket_store``); both have this layout:
     .versions/owner.json  the pipeline that may publish here
 
 The record is not in the version's folder, so that ``digest.of_tree`` of a version is
-the model's digest. No store loads models or deletes versions.
+the model's digest. The record of a deleted version stays, so that its number is never
+used again. No store loads models.
 """
 
 from __future__ import annotations
@@ -216,6 +217,19 @@ class ModelStore(ABC):
     def _publish(
         self, source: SavedModel, facts: dict[str, Any], owner: Owner | None
     ) -> Publication: ...
+
+    def delete(self, version: int, owner: Owner) -> None:
+        """Deletes the files of a version that is not the newest.
+
+        Raises:
+          UsageError: the store belongs to another pipeline; nothing was deleted.
+          ServingError: something cannot be deleted.
+        """
+        with self._os_errors_as(f"version {version} could not be deleted"):
+            self._delete(f"{self.uri}/{version}", owner)
+
+    @abstractmethod
+    def _delete(self, uri: str, owner: Owner) -> None: ...
 
     def _already_served(self, source: SavedModel) -> Publication | None:
         newest = self.newest()

@@ -20,6 +20,7 @@ _KINDS = {
     "runs": "logs of runs",
     "inputs": "copies of input files",
     "checkpoints": "checkpoints of trainings",
+    "versions": "pushed versions",
 }
 
 
@@ -33,9 +34,14 @@ _KINDS = {
     help="Number of newest runs to keep.",
 )
 @click.option(
+    "--keep-versions",
+    type=click.IntRange(min=1),
+    help="Also delete pushed versions but so many newest ones and the baseline's.",
+)
+@click.option(
     "--dry-run", is_flag=True, help="List what would be deleted; delete nothing."
 )
-def gc(name: str, keep: int, dry_run: bool) -> Result:
+def gc(name: str, keep: int, keep_versions: int | None, dry_run: bool) -> Result:
     """Delete artifacts of NAME that no kept run and no served model needs.
 
     Kept are the newest runs, the runs that the served versions came from, and the last
@@ -48,6 +54,7 @@ def gc(name: str, keep: int, dry_run: bool) -> Result:
         workspace,
         [serving_dir_of(config), workspace.serving],
         keep=keep,
+        keep_versions=keep_versions,
         dry_run=dry_run,
         command=typed_command(),
     )

@@ -9,14 +9,21 @@ history and lineage stay readable.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from components.baseline_model.blessed_models import blessed_models, search_baseline
 from runners.cache import up_to_date
 from runners.metadata.read_metadata import open_store, read_metadata
 from runners.metadata.served_models import served_models
-from runners.retention.find_garbage import Garbage, find_garbage, select_kept
+from runners.retention.find_garbage import (
+    Garbage,
+    find_garbage,
+    old_versions,
+    select_kept,
+)
+from serving.model_store import store_at
+from serving.store_owner import Owner
 from sluice.errors import WorkspaceError
 from sluice.record.run_record import RunRecord
 from sluice.storage.storage import storage_for
@@ -29,6 +36,7 @@ def collect_garbage(
     serving_dirs: Sequence[str | Path],
     *,
     keep: int,
+    keep_versions: int | None = None,
     dry_run: bool = False,
     command: str = "sluice gc",
 ) -> Garbage:
@@ -36,8 +44,11 @@ def collect_garbage(
 
     Args:
       workspace: of the pipeline; it need not exist.
-      serving_dirs: the current serving directories; those of earlier runs are added.
+      serving_dirs: the current serving directories, the one that is pushed to first;
+        those of earlier runs are added.
       keep: the number of newest runs to keep, at least 1.
+      keep_versions: the number of newest versions to keep, at least 1, in the first
+        serving directory; that of the next baseline is kept too. None keeps all.
       dry_run: delete nothing.
       command: shown to other commands while this holds the lock.
 
@@ -49,22 +60,26 @@ def collect_garbage(
       UsageError: a folder cannot be read; nothing was deleted.
       WorkspaceError: the metadata cannot be read, or a file could not be deleted; the
         others were deleted then, and the next collection tries again.
-      ServingError: a serving directory cannot be read.
+      ServingError: a serving directory cannot be read, or a version be deleted.
     """
     if not workspace.root.exists():
         return Garbage()
     workspace.prepare()
     with workspace.exclusive(command):
-        garbage = _find(workspace, serving_dirs, keep)
+        garbage = _find(workspace, serving_dirs, keep, keep_versions)
         if not dry_run:
             with up_to_date.kept(workspace):
+                _delete_versions(workspace, garbage)
                 _mark_deleted(workspace.metadata_db, garbage)
                 _delete(workspace, garbage)
         return garbage
 
 
 def _find(
-    workspace: Workspace, serving_dirs: Iterable[str | Path], keep: int
+    workspace: Workspace,
+    serving_dirs: Sequence[str | Path],
+    keep: int,
+    keep_versions: int | None,
 ) -> Garbage:
     graph = read_metadata(workspace.metadata_db)
     records = {}
@@ -74,9 +89,21 @@ def _find(
     served = served_models(graph, serving_dirs)
     blessed = search_baseline(blessed_models(graph.artifacts.values()))
     baselines = [model for model, _ in blessed if model.retired is None]
+    versions = []
+    if keep_versions is not None:
+        versions = old_versions(serving_dirs[0], baselines, keep_versions)
+        deleted = {version.uri for version in versions}
+        served = [item for item in served if item.version.uri not in deleted]
     kept = select_kept(graph, records, served, baselines, keep)
     with explain_unreadable(str(workspace.root), "the workspace cannot be read"):
-        return find_garbage(workspace, graph, kept)
+        return find_garbage(workspace, graph, kept, versions)
+
+
+def _delete_versions(workspace: Workspace, garbage: Garbage) -> None:
+    owner = Owner(workspace.root.name, workspace.id)
+    for version in garbage.items["versions"]:
+        place, _, number = version.name.rpartition("/")
+        store_at(place).delete(int(number), owner)
 
 
 def _mark_deleted(metadata_db: Path, garbage: Garbage) -> None:

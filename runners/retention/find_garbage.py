@@ -15,9 +15,11 @@ from pathlib import Path
 
 from components.baseline_model.blessed_models import BlessedModel
 from runners.metadata.graph import MetadataGraph, ids_in
-from runners.metadata.served_models import ServedModel
+from runners.metadata.served_models import ServedModel, resolved
 from runners.retention.training_checkpoints import expired_checkpoints, folders
+from serving.model_store import ModelVersion, store_at
 from sluice.record.run_record import RECORD_FILE, RunRecord
+from sluice.storage import digest
 from sluice.workspace import Workspace
 
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
@@ -43,7 +45,8 @@ class Garbage:
       kept_runs: the ids of the kept runs, oldest first.
       items: what to delete, by kind: ``artifacts`` (with their documents, and all else
         in the folders of nodes), ``runs`` (all but their records), ``inputs`` (copies
-        of input files) and ``checkpoints`` (of unfinished trainings that are too old).
+        of input files), ``checkpoints`` (of unfinished trainings that are too old) and
+        ``versions`` (by their addresses; the model store deletes their files).
       mark: ids of artifacts to mark as deleted.
     """
 
@@ -57,8 +60,32 @@ class Garbage:
         return sum(item.size_bytes for items in self.items.values() for item in items)
 
 
-def find_garbage(workspace: Workspace, graph: MetadataGraph, kept: Kept) -> Garbage:
-    """Returns what is not in ``kept``.
+def old_versions(
+    serving_dir: str | Path, baselines: Iterable[BlessedModel], keep: int
+) -> list[ModelVersion]:
+    """Returns the recorded versions of a store that are neither new nor the baseline.
+
+    Args:
+      serving_dir: of the store.
+      baselines: as ``select_kept`` takes them.
+      keep: the number of newest versions to keep, at least 1.
+    """
+    uris = {item.model.uri for item in baselines}
+    versions = store_at(resolved(str(serving_dir))).versions()
+    return [
+        version
+        for version in versions[:-keep]
+        if version.digest and version.facts.get("model_uri") not in uris
+    ]
+
+
+def find_garbage(
+    workspace: Workspace,
+    graph: MetadataGraph,
+    kept: Kept,
+    versions: Iterable[ModelVersion] = (),
+) -> Garbage:
+    """Returns what is not in ``kept``, and given versions.
 
     Raises:
       OSError: a folder cannot be listed.
@@ -79,6 +106,7 @@ def find_garbage(workspace: Workspace, graph: MetadataGraph, kept: Kept) -> Garb
             "runs": tuple(_runs(workspace, kept)),
             "inputs": tuple(_inputs(workspace, graph, kept)),
             "checkpoints": tuple(_item(str(path), path) for path in expired),
+            "versions": tuple(Item(x.uri, (), _size_of(x)) for x in versions),
         },
         mark=tuple(x for x in sorted(gone) if graph.artifacts[x].state != "deleted"),
     )
@@ -145,6 +173,10 @@ def _inputs(workspace: Workspace, graph: MetadataGraph, kept: Kept) -> Iterator[
         for copy in folders(kind):
             if _SHA256.fullmatch(copy.name) and copy.name not in text:
                 yield _item(str(copy), copy)
+
+
+def _size_of(version: ModelVersion) -> int:
+    return sum(entry.size_bytes for entry in digest.files_below(version.uri))
 
 
 def _item(name: str, *paths: Path) -> Item:

@@ -231,3 +231,19 @@ def test_a_model_that_changes_while_it_is_copied_is_not_pushed(
         store.publish(source, facts={})
     assert store.versions() == []
     assert not storage_for(store.uri).exists(f"{store.uri}/1/saved_model.pb")
+
+
+def test_a_deleted_version_is_gone_and_its_number_stays_used(store, make_saved_model):
+    owner = Owner("digits", "w1")
+    for content in (b"a", b"b"):
+        store.publish(
+            make_saved_model(content.decode(), content), facts={}, owner=owner
+        )
+    with pytest.raises(UsageError, match="belongs to another pipeline"):
+        store.delete(1, Owner("taxi", "w2"))
+    store.delete(1, owner)
+    assert [item.version for item in store.versions()] == [2]
+    store.delete(2, owner)
+    assert store.versions() == []
+    source = make_saved_model("c", b"c")
+    assert store.publish(source, facts={}, owner=owner).version == 3

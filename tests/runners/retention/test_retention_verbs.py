@@ -48,7 +48,7 @@ def test_gc_as_json(past, call):
     kept = past.run(blessed=False)
     out, _ = call(gc, "digits", "--keep", "1", "--json")
     document = json.loads(out)
-    kinds = {"artifacts", "runs", "inputs", "checkpoints"}
+    kinds = {"artifacts", "runs", "inputs", "checkpoints", "versions"}
     assert document["deleted"].keys() == kinds
     assert document["deleted"]["runs"] == [dropped]
     assert len(document["deleted"]["artifacts"]) == 4
@@ -60,6 +60,27 @@ def test_gc_as_json(past, call):
         "dry_run": False,
         "kept_runs": [kept],
     }
+
+
+def test_gc_keeps_so_many_versions_and_the_baseline(past, call, sluice):
+    runs = [past.run(push=True) for _ in range(4)]
+    for version in ("3", "4"):
+        sluice("models", "retire", "digits", version, "--reason", "wrong labels")
+    version_dirs = [past.workspace.serving / str(n) for n in range(1, 5)]
+    would = call(gc, "digits", "--keep", "1", "--keep-versions", "1", "--dry-run")[0]
+    assert "pushed versions would be deleted: 2, " in would
+    assert all(path.is_dir() for path in version_dirs)
+
+    out, _ = call(gc, "digits", "--keep", "1", "--keep-versions", "1", "--json")
+
+    # 4 is served, and 2 has the baseline.
+    deleted = [str(version_dirs[0]), str(version_dirs[2])]
+    assert json.loads(out)["deleted"]["versions"] == deleted
+    assert json.loads(out)["kept_runs"] == [runs[1], runs[3]]
+    _, listed, _ = sluice("models", "list", "digits", "--json")
+    assert [item["version"] for item in json.loads(listed)] == [4, 2]
+    assert not past.made_by(runs[0], "Trainer.model").exists()
+    assert past.run(push=True) and (past.workspace.serving / "5").is_dir()
 
 
 def test_gc_keeps_five_runs_unless_told_otherwise(past, call):
@@ -84,7 +105,8 @@ def test_gc_before_any_run(past, call):
     assert call(gc, "digits")[0].endswith("kept runs: none\n")
     shutil.rmtree(past.workspace.root)
     deleted = json.loads(call(gc, "digits", "--json")[0])["deleted"]
-    assert deleted == {"artifacts": [], "runs": [], "inputs": [], "checkpoints": []}
+    kinds = ("artifacts", "runs", "inputs", "checkpoints", "versions")
+    assert deleted == {kind: [] for kind in kinds}
 
 
 def test_gc_deletes_checkpoints_that_will_hardly_be_needed(past, call):
