@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sluice.clock import utc_now
 from sluice.errors import ExitCode, WorkspaceError
@@ -39,6 +40,9 @@ RECORD_FILE = "run.json"
 REHEARSAL = "rehearsal"
 # The reason of a node that ``--to`` leaves out.
 NOT_ASKED_FOR = "not in the part asked for"
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 _BLESSINGS = ("ModelBlessing", "InfraBlessing")
 _STOPPED = ("failed", "blocked", "not_reached", "interrupted")
@@ -318,14 +322,12 @@ class RunRecord:
         Raises:
           WorkspaceError: the file is missing, damaged or another version's.
         """
-        from pydantic import TypeAdapter
-
         path = run_dir / RECORD_FILE
         try:
             data = json.loads(path.read_bytes())
             if data["schema_version"] != SCHEMA_VERSION:
                 raise ValueError(f"its schema_version is not {SCHEMA_VERSION}")
-            return TypeAdapter(cls).validate_python(data)
+            return _adapter().validate_python(data)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise WorkspaceError(
                 f"the record of run {run_dir.name} cannot be read",
@@ -360,6 +362,14 @@ class RunRecord:
         for node in self.nodes:
             if node.state == "running":
                 node.state, node.reason, node.progress = "interrupted", reason, None
+
+
+@cache
+def _adapter() -> TypeAdapter[RunRecord]:
+    """Returns pydantic's reader of records, which takes 30 ms to make."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RunRecord)
 
 
 def _uris(artifacts: Artifacts) -> dict[str, list[str]]:
