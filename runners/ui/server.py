@@ -66,7 +66,11 @@ _RUN = _PIPELINE + "/runs/{run_id}/"
 # here as a page of this server could. Its links have no cookie either: pages of this
 # server show it in a frame, below links of their own.
 _REPORT_HEADERS = {
-    "Content-Security-Policy": "sandbox allow-scripts; frame-ancestors 'self'"
+    "Content-Security-Policy": (
+        # The second for the link to a service's console.
+        "sandbox allow-scripts allow-top-navigation-by-user-activation; "
+        "frame-ancestors 'self'"
+    )
 }
 
 

@@ -288,7 +288,7 @@ def test_a_service_run_a_rehearsal_and_a_resume(run_with, page_of):
     (run.run_dir / "job.json").write_text(json.dumps(job))
     page = page_of(run)
     assert "Engine Vertex AI Job 7-8 Started" in page.text
-    assert ("a", {"href": job["page"]}) in page.elements
+    assert ("a", {"href": job["page"], "target": "_top"}) in page.elements
     run = run_with(tags={"rehearsal": "round 1"}, run_id=SECOND)
     assert "a service, rehearsed on this machine: round 1" in page_of(run).text
 

@@ -124,7 +124,10 @@ def test_a_report_is_in_a_sandbox(client, run_dir):
     answer = client.get(f"{RUN}page.html")
     policy = answer.headers["content-security-policy"]
     # Only a page of this server shows it in a frame.
-    assert policy == "sandbox allow-scripts; frame-ancestors 'self'"
+    assert policy == (
+        "sandbox allow-scripts allow-top-navigation-by-user-activation; "
+        "frame-ancestors 'self'"
+    )
     assert answer.text == "<script>steal()</script>"
     answer = client.get(f"{RUN}report.html")
     assert f'<iframe class="report" src="{RUN}page.html?failed"' in answer.text
