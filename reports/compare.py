@@ -17,6 +17,7 @@ from reports import formats
 from reports.charts.svg import is_finite
 from reports.evaluation import OVERALL
 from reports.feature_statistics import FeatureStatistics, statistics
+from reports.flips import Flips, flips_between
 from reports.read_run import RunData
 from reports.run_table import Better, better, examples, metrics, run_facts
 from reports.tables import Delta, Number
@@ -32,6 +33,7 @@ _MAX_NAMED = 3
 # The kinds of values that explain another digest.
 _DIGESTS = {"code": "code", "schema": "schema", "data": "spans examples"}
 _MAX_CHARS = 60
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ class Comparison:
         ``schema``, ``packages``, ``spans``, ``examples``, ``gates``, ``times``.
       features: the largest shift first.
       metrics: of both runs, also those that are the same.
+      flips: predictions that are newly right or wrong; None where none is known.
       runs: before and after.
     """
 
@@ -149,11 +152,13 @@ class Comparison:
     changes: dict[str, list[Change]]
     features: list[FeatureChange]
     metrics: list[MetricChange]
+    flips: Flips | None
     runs: tuple[RunData, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form; an infinite or undefined number is a string."""
-        found = {"schema_version": 1, **asdict(replace(self, runs=()))}
+        flips = self.flips and replace(self.flips, examples={})
+        found = {"schema_version": 1, **asdict(replace(self, flips=flips, runs=()))}
         del found["runs"]
         for item, metric in zip(found["metrics"], self.metrics, strict=True):
             item |= {"delta": metric.delta, "outcome": metric.outcome}
@@ -177,6 +182,7 @@ def compare(before: RunData, after: RunData) -> Comparison:
         changes=found,
         features=_features(before, after),
         metrics=_metrics(before, after),
+        flips=flips_between(before, after),
         runs=(before, after),
     )
 
@@ -189,7 +195,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]
 
 def _same(before: Any, after: Any) -> bool:
     try:
-        return before == after or math.isclose(before, after, rel_tol=1e-9)
+        return before == after or math.isclose(before, after, rel_tol=_ROUNDING)
     except TypeError:
         return False
 
@@ -264,8 +270,9 @@ def _features(before: RunData, after: RunData) -> list[FeatureChange]:
     found = []
     for key in {**old, **new} if old and new else ():
         was, now = old.get(key), new.get(key)
-        if differing := changes(_statistics(was), _statistics(now)):
-            found.append(FeatureChange(*key, _shift(was, now), differing))
+        differing, shift = changes(_statistics(was), _statistics(now)), _shift(was, now)
+        if differing or shift > _ROUNDING:
+            found.append(FeatureChange(*key, shift, differing))
     return sorted(found, key=lambda item: -item.shift)
 
 
@@ -274,8 +281,9 @@ def _statistics(feature: FeatureStatistics | None) -> dict[str, Any]:
         return {}
     names = ("type", "min_values", "max_values")
     values = {name: getattr(feature, name) for name in names} | feature.numbers
-    top = next(iter(feature.top_values), None)
-    return values | ({} if top is None else {"top value": top})
+    for top, count in [*feature.top_values.items()][:1]:
+        values |= {"top value": top, "top share": count / feature.examples}
+    return values
 
 
 def _shift(before: FeatureStatistics | None, after: FeatureStatistics | None) -> float:

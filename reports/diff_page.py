@@ -89,6 +89,7 @@ def render_diff(found: Comparison) -> str:
     runs = tables.pop("runs")
     first = {
         "metrics": None,
+        "predictions": found.flips,
         "curves": _curves(found),
         "distributions": _distributions(found),
     }
@@ -160,6 +161,7 @@ def diff_markdown(found: Comparison) -> str:
     lines += [f"- {_cell(line)}" for line in summarize_changes(found)] or [
         "Nothing that has an effect on the model differs."
     ]
+    lines += ["", str(found.flips)] if found.flips else []
     for table in diff_tables(found, all_metrics=False):
         lines += ["", *_table(table)]
     return "\n".join(lines) + "\n"
