@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from reports import formats
 from reports.charts.svg import is_finite
@@ -32,7 +32,7 @@ from sluice.record.verdict import Verdict
 _MAX_NAMED = 3
 # The kinds of values that explain another digest.
 _DIGESTS = {"code": "code", "schema": "schema", "data": "spans examples"}
-_MAX_CHARS = 60
+_MAX_CHARS = 90
 _ROUNDING = 1e-9
 
 
@@ -46,13 +46,10 @@ class Change:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """Both values as short text that differs, where so few characters can."""
-        before, after = self.before, self.after
-        decimals = formats.decimals_of(*filter(is_finite, (before, after)))
-        short = _text(before, decimals), _text(after, decimals)
-        if short[0] == short[1]:
-            return formats.shorten(before, 90), formats.shorten(after, 90)
-        return short
+        """Both values as short text; numbers have the decimals that tell them apart."""
+        values = self.before, self.after
+        decimals = formats.decimals_of(*filter(is_finite, values))
+        return _text(self.before, decimals), _text(self.after, decimals)
 
     def __str__(self) -> str:
         return f"{self.name} {' → '.join(self.texts)}"
@@ -91,8 +88,8 @@ class MetricChange:
         return self.after - self.before
 
     @property
-    def outcome(self) -> Literal["same", "better", "worse", "differs"]:
-        """``differs`` where the direction or one of the values is unknown."""
+    def outcome(self) -> str:
+        """``same``, ``better``, ``worse``, or ``differs`` where neither is known."""
         if str(self.before) == str(self.after):
             return "same"  # NaN too
         return (self.change and self.change.word) or "differs"
@@ -337,6 +334,8 @@ def summarize_changes(found: Comparison) -> list[str]:
         for kind in shown
     }
     lines["features"] = [f"{item.feature} ({item.split})" for item in found.features]
+    if found.flips and found.flips.newly_right + found.flips.newly_wrong:
+        lines["predictions"] = [str(found.flips)]
     judged = [x for x in found.metrics if x.slice == OVERALL]
     lines["metrics"] = [
         str(item)

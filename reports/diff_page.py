@@ -161,7 +161,6 @@ def diff_markdown(found: Comparison) -> str:
     lines += [f"- {_cell(line)}" for line in summarize_changes(found)] or [
         "Nothing that has an effect on the model differs."
     ]
-    lines += ["", str(found.flips)] if found.flips else []
     for table in diff_tables(found, all_metrics=False):
         lines += ["", *_table(table)]
     return "\n".join(lines) + "\n"

@@ -93,8 +93,6 @@ def print_comparison(console: Console, found: Comparison) -> None:
     """Prints a summary and tables of what differs."""
     for line in summarize_changes(found) or ["nothing differs that affects the model"]:
         say(console, line)
-    if found.flips:
-        say(console, str(found.flips))
     for table in diff_tables(found, all_metrics=False):
         say(console)
         say(console, table.caption, "bold")

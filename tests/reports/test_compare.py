@@ -287,7 +287,7 @@ def test_long_lists_are_cut_and_values_shown_so_that_they_differ(run_with):
     assert "| key49 | 1 | 2 |" in markdown and "| key50 |" not in markdown
     assert "\nand 10 more\n" in markdown
     assert Change("a", 0.1234561, 0.1234562).texts == ("0.1234561", "0.1234562")
-    assert str(Change("a", "x" * 90, None)) == f"a {'x' * 59}… → none"
+    assert str(Change("a", "x" * 91, None)) == f"a {'x' * 89}… → none"
 
 
 @pytest.mark.parametrize(
