@@ -172,7 +172,9 @@ def compare(before: RunData, after: RunData) -> Comparison:
         digests = [run.record.digests.get(name) for run in (before, after)]
         is_known = any(found.get(kind) for kind in kinds.split())
         if all(digests) and digests[0] != digests[1] and not is_known:
-            found[kinds.split()[-1]] = [Change(f"digest of the {name}", *digests)]
+            found[kinds.split()[-1]] = [
+                Change(f"digest of the {name}", *(x[:12] for x in digests if x))
+            ]
     return Comparison(
         before=run_facts(before.record),
         after=run_facts(after.record),

@@ -16,6 +16,8 @@ from sluice.record.verdict import Verdict
 
 # What is to be done, and the command for it if there is one.
 Step = tuple[str, str | None]
+# Of the line of an error's place; see ``SluiceError``.
+_WHERE = "  where:"
 
 
 def summarize(record: RunRecord) -> tuple[Tone, str, list[str]]:
@@ -78,9 +80,11 @@ def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
     """Returns why a run was stopped, also where a person has accepted that."""
     if failed := _failed(verdicts):
         return [formats.limit_text(x) for x in bounded(failed.causes)]
-    if record.status == "blocked" and record.error:
-        return [record.error.message.partition("\n")[0]]
-    if record.status in ("failed", "interrupted", "running"):
+    if record.status in ("blocked", "failed") and record.error:
+        what, *more = record.error.message.splitlines()
+        places = (line.split(maxsplit=1)[1] for line in more if line.startswith(_WHERE))
+        return ["; ".join([what, *places])]
+    if record.status in ("interrupted", "running"):
         return []
     return [
         f"{formats.plural(len(item.failures), 'check')} of the {item.gate} gate "

@@ -19,6 +19,7 @@ from reports.evaluation import (
     read_metrics,
 )
 from reports.flips import against_baseline, example_table
+from reports.metric_changes import metric_changes
 from reports.read_run import RunData
 from reports.run_table import Better, better, is_measured
 from reports.sections import classification
@@ -39,12 +40,14 @@ class Slice:
       per_class: the number of examples of each class; empty if unknown.
       histograms: of predictions, by model.
       estimates: the candidate's metrics that have an interval.
+      noise: metrics whose change may be chance.
     """
 
     models: dict[str, dict[str, Metric]] = field(default_factory=dict)
     per_class: list[float] = field(default_factory=list)
     histograms: dict[str, list[float]] = field(default_factory=dict)
     estimates: dict[str, Estimate] = field(default_factory=dict)
+    noise: set[str] = field(default_factory=set)
 
     @property
     def candidate(self) -> dict[str, Metric]:
@@ -66,7 +69,8 @@ class Slice:
     def change(self, name: str, direction: Better | None) -> Delta | None:
         """Returns by how much the candidate's value is above the baseline's."""
         last = self.models.get("baseline", {}).get(name)
-        return Delta.between(self.value(name), last and last.value, direction)
+        values = self.value(name), last and last.value
+        return Delta.between(*values, direction, name in self.noise)
 
     def shown(self, name: str) -> Any:
         """Returns the candidate's value with its interval, or why there is none."""
@@ -117,6 +121,9 @@ def _classes(run: RunData, count: int) -> list[str]:
 def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str, Any]:
     config = run.record.config
     slices = _read(document, config)
+    for moved in metric_changes(run):
+        if moved.is_noise and moved.slice in slices:
+            slices[moved.slice].noise.add(moved.metric)
     overall = slices.pop(OVERALL, Slice())
     names = [name for name in overall.candidate if name != EXAMPLES]
     directions = {name: better(name, config) for name in names}

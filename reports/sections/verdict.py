@@ -95,10 +95,10 @@ def _since(run: RunData, previous: RunData) -> dict[str, Any]:
 
 def _metrics(moved: Sequence[Moved]) -> Table:
     """Returns the metrics of all examples, and those of slices that have moved."""
-    header: Header = ["Metric", "Slice", numbers("Examples"), numbers("Baseline")]
-    header += [numbers("Candidate", measured(formats.number)), numbers("Change")]
+    header: Header = ["Metric", "Slice", numbers("Change"), numbers("Baseline")]
+    header += [numbers("Candidate", measured(formats.number)), numbers("Examples")]
     rows = [
-        [x.metric, x.slice, x.examples, old, x.estimate or new, x.change]
+        [x.metric, x.slice, x.change, old, x.estimate or new, x.examples]
         for x in moved
         for old, new in [x.numbers]
         if x.outcome in ("worse", "better") or x.slice == OVERALL
