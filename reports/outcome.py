@@ -1,4 +1,4 @@
-"""What became of a run, why, and what to do next; told from its record alone.
+"""What became of a run, why, and what to do next.
 
 The page, the local server and the terminal say the same.
 """
@@ -9,21 +9,35 @@ import shlex
 from collections.abc import Sequence
 
 from reports import formats
+from reports.metric_changes import Moved
 from sluice.errors import bounded
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
 from sluice.record.verdict import Verdict
 
+_MAX_WORSE = 2
 # What is to be done, and the command for it if there is one.
 Step = tuple[str, str | None]
 # Of the line of an error's place; see ``SluiceError``.
 _WHERE = "  where:"
 
 
-def summarize(record: RunRecord) -> tuple[Tone, str, list[str]]:
-    """Returns how serious the outcome of a run is, a headline, and its causes."""
+def summarize(
+    record: RunRecord, moved: Sequence[Moved] = ()
+) -> tuple[Tone, str, list[str]]:
+    """Returns how serious the outcome of a run is, a headline, and its causes.
+
+    Args:
+      record: of the run.
+      moved: its metrics against the baseline's; a run that passes may be worse.
+    """
     verdicts = _verdicts(record)
-    return *_headline(record, verdicts), _causes(record, verdicts)
+    tone, headline = _headline(record, verdicts)
+    worse = [str(item) for item in moved if item.outcome == "worse"]
+    if worse and record.status == "succeeded":
+        tone = "warn"
+        headline += f", and worse in: {', '.join(bounded(worse, _MAX_WORSE))}"
+    return tone, headline, _causes(record, verdicts)
 
 
 def _verdicts(record: RunRecord) -> list[Verdict]:

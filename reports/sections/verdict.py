@@ -21,11 +21,9 @@ from reports.run_table import duration_s
 from reports.sections.features import largest_shifts
 from reports.tables import Header, Table, numbers
 from reports.uncertainty import measured
-from sluice.errors import bounded
 from sluice.record.verdict import Verdict
 
 _RESULTS = ("FAIL", "warn", "ignored", "pass")
-_MAX_WORSE = 2
 _MAX_SHIFTS = 3
 # Kinds of changes that are shown otherwise than as a line.
 _DRAWN = ("features", "metrics")
@@ -35,13 +33,9 @@ def build(run: RunData) -> dict[str, Any]:
     """Returns what the template shows; every run has this section."""
     record = run.record
     verdicts = [Verdict.from_dict(gate) for gate in record.gates]
-    tone, headline, causes = summarize(record)
     changes = _guarded(run)
     moved = changes.get("moved", [])
-    worse = [str(item) for item in moved if item.outcome == "worse"]
-    if worse and record.status == "succeeded":
-        tone = "warn"
-        headline += f", and worse in: {', '.join(bounded(worse, _MAX_WORSE))}"
+    tone, headline, causes = summarize(record, moved)
     return {
         "tone": tone,
         "headline": headline,

@@ -68,8 +68,8 @@ class Pages:
             "can_start": configs if self.children else (),
             "commands": self.children.started if self.children else [],
         }
-        first = sorted(last, key=lambda found: _TONES.index(_tone(found)))
-        tab = _tab(first[0]) if first else {}
+        tabs = sorted(map(_tab, last), key=lambda tab: _TONES.index(tab["tone"]))
+        tab = tabs[0] if tabs else {}
         return View("Sluice", "pipelines.html.j2", values, is_live=True, **tab)
 
     def runs(self, request: Request) -> View:
@@ -239,11 +239,7 @@ def _config_names() -> set[str]:
 
 def _tab(found: FoundRun) -> dict[str, Any]:
     tab = f"{found.name}: {found.record.status.replace('_', ' ')}"
-    return {"tab": tab, "tone": _tone(found)}
-
-
-def _tone(found: FoundRun) -> Tone:
-    return RUN_TONES[found.record.status]
+    return {"tab": tab, "tone": RUN_TONES[found.record.status]}
 
 
 def _up_from_run(found: FoundRun) -> tuple[tuple[str, str], ...]:

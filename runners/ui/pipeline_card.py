@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.formats import shorten
+from reports.metric_changes import metric_changes
+from reports.outcome import summarize
 from reports.read_run import RunData, last_pushed
 from reports.run_table import duration_s, outcome
-from reports.sections.verdict import summarize
 from reports.tables import Mark
 from runners.operations.find_run import FoundRun, read_record
 from runners.ui.actions import Action
-from runners.ui.run_view import now_utc, remark
+from runners.ui.run_view import drawn, now_utc, remark
 from runners.ui.tables import pipeline_url, run_url
 from serving.model_store import store_at
 from sluice.errors import SluiceError
 from sluice.record.run_record import RunRecord
-from sluice.record.states import RUN_TONES
 from sluice.storage.storage import is_remote
 
 
@@ -28,7 +27,8 @@ def pipeline_card(found: FoundRun, actions: list[Action]) -> dict[str, Any]:
       actions: its buttons.
     """
     record = found.record
-    _, headline, causes = summarize(record)
+    moved = drawn(RunData(found.run_dir, record), metric_changes)
+    tone, headline, causes = summarize(record, moved or ())
     served, unknown = None, ""
     try:
         served = _served(found)
@@ -39,7 +39,7 @@ def pipeline_card(found: FoundRun, actions: list[Action]) -> dict[str, Any]:
         "url": pipeline_url(found.name),
         "run_url": run_url(found),
         "record": record,
-        "outcome": Mark(RUN_TONES[record.status], outcome(record)),
+        "outcome": Mark(tone, outcome(record)),
         "duration_s": duration_s(record, now_utc()),
         "headline": headline,
         "causes": causes or [_remark(record)],
@@ -50,9 +50,7 @@ def pipeline_card(found: FoundRun, actions: list[Action]) -> dict[str, Any]:
 
 
 def _remark(record: RunRecord) -> str:
-    """Returns what a run does now, or why it has failed."""
-    if record.error:
-        return shorten(record.error.message.partition("\n")[0], 200)
+    """Returns what a run does now."""
     running = [node for node in record.nodes if node.state == "running"]
     return "; ".join(f"{node.id} {remark(node)}".rstrip() for node in running)
 

@@ -40,7 +40,7 @@ def run_values(
     record = found.record
     nodes = [_with_duration(node) for node in record.nodes]
     run = RunData(found.run_dir, replace(record, nodes=nodes), epoch_reports=epochs)
-    section = _drawn(run, build)
+    section = drawn(run, build)
     verdict = None
     if record.status != "running":
         run.previous = last_pushed(run)
@@ -62,7 +62,7 @@ def run_values(
         "nodes": [(node, remark(node)) for node in nodes],
         "timeline": section and section["timeline"],
         "graph": section and section["graph"],
-        "charts": _drawn(run, _curves),
+        "charts": drawn(run, _curves),
         "tensorboard": shlex.quote(str(training)) if training.is_dir() else None,
         "logs": logs,
         "log": log,
@@ -73,7 +73,7 @@ def run_values(
     }
 
 
-def _drawn(run: RunData, draw: Callable[[RunData], Drawn]) -> Drawn | None:
+def drawn(run: RunData, draw: Callable[[RunData], Drawn]) -> Drawn | None:
     """Returns what is drawn, or adds a notice: a document may be damaged in any way."""
     try:
         return draw(run)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from reports import formats
 from reports.environment import environment
-from reports.sections.verdict import summarize
+from reports.outcome import summarize
 from runners.operations.find_run import FoundRun
 from runners.ui import live, run_view
 from runners.ui.actions import possible_actions
@@ -23,6 +23,7 @@ from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES
 from sluice.workspace import Workspace
+from tests.kit import protos
 from tests.kit.read_page import Page
 from tests.kit.runs import AT, FIRST, SECOND, a_check, a_gate, a_record, write_run
 
@@ -61,9 +62,18 @@ def test_the_first_page_says_what_is_served_and_why_the_last_run_is_not(
     store, facts = LocalModelStore(serving), {"pipeline_run_id": FIRST}
     passed = a_gate("model", a_check(actual=0.9767), a_check("auc", actual=0.99))
     pushed = PushRecord(str(serving), "pushed", 1, f"{serving}/1")
-    written.write(FIRST, gates=[passed], pushes=[pushed])
+    record = written.write(FIRST, gates=[passed], pushes=[pushed])
+    slices = [
+        protos.slice_metrics({"accuracy": value, "example_count": 10_000.0}, name)
+        for name, value in (("baseline", 0.99), ("candidate", 0.9767))
+    ]
+    write_run(written.workspace.runs, record, {"metrics": protos.evaluation(*slices)})
     store.publish(model, facts=facts)
     client = call_ui()
+    text = Page(client.get("/").text).text
+    report = Page(client.get(f"{RUN}page.html").text).text
+    says = "Version 1 was pushed: model gate passed, and worse in: accuracy (0.99"
+    assert says in text and says in report
     missed = a_check(actual=0.12, passed=False, why="misses the limit by 0.85")
     written.write(
         SECOND,
