@@ -26,7 +26,6 @@ from sluice.json_paths import flatten
 from sluice.record.json_number import json_number
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
-from sluice.record.states import NODE_STATES
 from sluice.record.verdict import Verdict
 
 _MAX_NAMED = 3
@@ -224,7 +223,7 @@ def _values(run: RunData) -> dict[str, dict[str, Any]]:
 
 
 def _node_text(node: NodeRecord) -> str:
-    parts = (NODE_STATES[node.state].label, formats.seconds(node.duration_s, ""))
+    parts = (formats.state(node.state), formats.seconds(node.duration_s, ""))
     return ", ".join(filter(None, parts))
 
 

@@ -181,6 +181,11 @@ def shape(sizes: Sequence[int | None] | None) -> str:
     return f"[{', '.join('?' if size in (None, -1) else str(size) for size in sizes)}]"
 
 
+def state(value: str) -> str:
+    """Returns the state of a run or node in words: ``done`` of a node that ran."""
+    return "done" if value == "ran" else value.replace("_", " ")
+
+
 def plural(count: int, noun: str) -> str:
     """Returns a count with its noun: ``1 node``, ``1,200 examples``."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")

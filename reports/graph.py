@@ -19,6 +19,7 @@ from statistics import fmean
 from markupsafe import Markup
 from rich.cells import cell_len
 
+from reports import formats
 from reports.charts.svg import number, tag
 from reports.environment import inline
 
@@ -257,7 +258,7 @@ def _node(slot: _Slot, node: GraphNode, states: Mapping[str, str]) -> Markup:
 def _facts(node: GraphNode, state: str | None = None) -> str:
     facts = [node.kind] if node.kind != node.id else []
     facts += ["gate"] if node.gate else []
-    facts += [state.replace("_", " ")] if state else []
+    facts += [formats.state(state)] if state else []
     return ", ".join(facts)
 
 

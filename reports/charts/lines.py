@@ -138,7 +138,7 @@ def _line(
     drawn = [[(x.at(a), y.at(b)) for a, b in run] for run in runs if len(run) > 1]
     counts = dict(zip(series.x, series.counts, strict=False))
     most = max(series.counts, default=1) or 1
-    is_marked = is_marked and sum(map(len, runs)) <= _MAX_MARKERS
+    is_few = sum(map(len, runs)) <= _MAX_MARKERS
     points = [
         tag(
             "circle",
@@ -148,7 +148,7 @@ def _line(
             r=1.5 + 4.5 * math.sqrt(counts[a] / most) if a in counts else 2.5,
         )
         for run in runs
-        if is_marked or len(run) == 1
+        if is_marked and (is_few or len(run) == 1)
         for a, b in run
     ]
     line = tag("path", class_="line", d="".join(map(path, drawn))) if drawn else None

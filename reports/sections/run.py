@@ -89,7 +89,7 @@ def _timeline(record: RunRecord, start_is: str) -> Markup | None:
         start_s = (datetime.fromisoformat(node.started_at) - begin).total_seconds()
         # The start of a run is recorded to the second, that of a node more exactly.
         if start_s > -1:
-            note = node.state.replace("_", " ")
+            note = formats.state(node.state)
             note = formats.seconds(node.duration_s) if node.state == "ran" else note
             times = max(start_s, 0.0), start_s + (node.duration_s or 0.0)
             bars.append(Bar(node.id, *times, note, NODE_TONES[node.state]))
@@ -113,7 +113,7 @@ def _table(nodes: Sequence[NodeRecord]) -> Table:
             else kind.format(
                 formats.shorten(node.id, 200), formats.shorten(node.kind, 100)
             ),
-            Mark(NODE_TONES[node.state], node.state.replace("_", " ")),
+            Mark(NODE_TONES[node.state], formats.state(node.state)),
             node.duration_s if node.attempts or node.duration_s else None,
             node.peak_memory_bytes,
             node.attempts,

@@ -165,11 +165,11 @@ def test_nodes_have_a_title_and_the_colour_of_their_state():
     svg = ET.fromstring(as_svg(PIPELINE, {"Gen": "ran", "my.gate": "not_reached"}))
     assert svg.attrib["aria-label"] == "Graph of 5 nodes"
     groups = {x.findtext(f"{SVG}title"): x for x in svg.findall(f"{SVG}g")}
-    gen = groups["Gen: CsvExampleGen, ran; waits for nothing"]
+    gen = groups["Gen: CsvExampleGen, done; waits for nothing"]
     gate = groups["my.gate: gate, not reached; waits for Gen"]
     assert "Trainer; waits for Gen, my.gate" in groups
     assert gen.attrib["class"] == "node ran"
-    assert gen.findall(f"{SVG}text")[1].text == "CsvExampleGen, ran"
+    assert gen.findall(f"{SVG}text")[1].text == "CsvExampleGen, done"
     shapes = [next(x.iter(f"{SVG}rect")) for x in (gen, gate)]
     assert [x.attrib["rx"] for x in shapes] == ["6", "22"]
     light, dark = (svg.findtext(f"{SVG}style") or "").split(

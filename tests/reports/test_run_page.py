@@ -40,7 +40,7 @@ def test_the_page_of_a_pushed_model(taxi, page_of):
     train = _row(page, "examples", Split="train")
     assert (train["Examples"], train["Share"]) == ("10,502", "70 %")
     trainer = _row(page, "nodes", Node="Trainer")
-    assert trainer["State"] == "ran" and trainer["Peak memory"].endswith("B")
+    assert trainer["State"] == "done" and trainer["Peak memory"].endswith("B")
     epoch = page.tables["epochs-0"][0]
     assert (epoch["Epoch"], epoch["loss"], epoch["val_auc"]) == (
         "1",
