@@ -147,8 +147,12 @@ class Predictor:
         labels = outputs["label"].numpy().ravel().tolist()
         probabilities = outputs["probabilities"].numpy().tolist()
         if not len(labels) == len(probabilities) == len(batch):
+            if len(batch) > 1:
+                for row in batch:  # One by one, to name the row without an answer.
+                    self._run([row])
             answers = f"{len(labels)} labels and {len(probabilities)} probabilities"
-            raise self._failure(f"{answers} for {len(batch)} rows")
+            place = batch[0].where if len(batch) == 1 else f"{len(batch)} rows"
+            raise self._failure(f"{answers} for {place}")
         return [
             Prediction(row.source, row.index, label.decode(), self._by_class(values))
             for row, label, values in zip(batch, labels, probabilities, strict=True)

@@ -184,7 +184,11 @@ def test_record_that_the_model_cannot_parse_is_named(tabular_model, tmp_path, ba
     ("answers", "words"),
     [
         (lambda tf, x: tf.map_fn(tf.io.read_file, x), "No such file"),
-        # Rows were left out without a word.
+        # A preprocessing left out rows.
+        (
+            lambda tf, x: tf.boolean_mask(x, x != b"b"),
+            "0 labels and 0 probabilities for .*records, record 2",
+        ),
         (lambda tf, x: x[:1], "1 labels and 1 probabilities for 2 rows"),
     ],
 )
