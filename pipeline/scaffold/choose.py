@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from pipeline.scaffold.sample import MAX_DOMAIN, Column, Sample
@@ -28,6 +29,7 @@ MIN_SIDE = 4
 _BUCKETS = 256
 _UNIQUE_FRACTION = 0.9
 _MIN_RECORDS_OF_IDENTIFIER = 20
+_MIN_PER_CLASS = 10
 # Whole numbers with at most so many values are classes.
 _FEW = 20
 _MAX_CATEGORIES = 1000
@@ -78,6 +80,7 @@ def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
         raise UsageError(
             f"{which} be the label: a whole number or string in every record, of 2 to "
             f"{MAX_CLASSES:,} classes",
+            actual=_flaw(columns[requested]) if requested in columns else None,
             examples=names,
             hint=did_you_mean(requested, names) if requested else None,
         )
@@ -103,6 +106,38 @@ def _can_be_label(column: Column) -> bool:
         return column.is_text
     low, high = column.bounds
     return high - low < max(10 * classes, MAX_CLASSES)
+
+
+def _flaw(column: Column) -> str | None:
+    """Returns what keeps a feature from being the label; None: its type or range."""
+    if not column.is_required:
+        return f"{column.present:,} of {column.records:,} records have it"
+    if len(column.counts) == 1:
+        return "it is constant: one value in all records"
+    if len(column.counts) > column.records / 2:
+        values = f"{len(column.counts):,} values in {column.records:,} records"
+        return f"it is almost unique: {values}"
+    return None
+
+
+def gives_away(column: Column, label: Column) -> str | None:
+    """Returns how a feature tells the label of every record; None if it does not.
+
+    With enough records of each class that is no coincidence, but a copy of the label,
+    or what is known only after it.
+    """
+    if not column.is_required or min(label.counts.values()) < _MIN_PER_CLASS:
+        return None
+    pairs = sorted(
+        zip(column.values.to_pylist(), label.values.to_pylist(), strict=True)
+    )
+    changes = sum(before[1] != after[1] for before, after in pairwise(pairs))
+    if column.type != "BYTES" and changes == len(label.counts) - 1:
+        return "thresholds of it separate the classes"
+    is_repeated = len(column.counts) <= column.records / 2
+    if is_repeated and len(set(pairs)) == len(column.counts):
+        return "each of its values has one class"
+    return None
 
 
 def _rank(column: Column) -> tuple[int, str]:

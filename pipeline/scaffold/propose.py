@@ -18,6 +18,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from pipeline.scaffold.choose import (
     FeatureChoice,
     choose_features,
+    gives_away,
     is_closed,
     is_not_finite,
 )
@@ -142,7 +143,7 @@ def propose(
         schema_text=head + schema_text(schema),
         model=model,
         features=tuple(choices),
-        warnings=tuple(_warnings(sample, column)),
+        warnings=tuple(_warnings(sample, column, used)),
     )
 
 
@@ -215,13 +216,17 @@ def _schema(
     return schema
 
 
-def _warnings(sample: Sample, label: Column) -> list[str]:
+def _warnings(sample: Sample, label: Column, used: Iterable[str]) -> list[str]:
     low, high = label.bounds
     unseen = high - low + 1 - len(label.counts) if label.type == "INT" else 0
     sorted_ = "if the files are sorted, the schema may lack classes and categories"
     found = [] if sample.is_complete else [f"not all records were read: {sorted_}"]
     if unseen:
         found.append(f"{unseen:,} of the label's classes {low} to {high} were not seen")
+    for name in used:
+        if how := gives_away(sample.columns[name], label):
+            what = "leave it out of 'features' if it is not known when predicting"
+            found.append(f"{name!r} gives the label away, as {how}: {what}")
     return found
 
 

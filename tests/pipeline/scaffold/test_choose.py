@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pipeline.scaffold import sample as sample_module
-from pipeline.scaffold.choose import choose_features, choose_label
+from pipeline.scaffold.choose import choose_features, choose_label, gives_away
 from pipeline.scaffold.sample import read_sample
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
@@ -147,6 +147,42 @@ def test_a_requested_label(table):
     with pytest.raises(UsageError, match="'x' cannot be the label") as caught:
         choose_label(sample, "x")
     assert caught.value.examples == ("clicked",)
+
+
+@pytest.mark.parametrize(
+    ("column", "flaw"),
+    [
+        (lambda n: 7, "it is constant"),
+        (lambda n: n, "it is almost unique: 200 values in 200 records"),
+        (lambda n: n % 2 if n else None, "199 of 200 records have it"),
+    ],
+)
+def test_why_a_requested_feature_cannot_be_the_label(table, column, flaw):
+    with pytest.raises(UsageError, match=flaw):
+        choose_label(table(x=column, clicked=lambda n: n % 2), "x")
+
+
+def test_features_that_give_the_label_away(table):
+    sample = table(
+        label=lambda n: n // 20 % 2,
+        copy=lambda n: float(n // 20 % 2),
+        text=lambda n: b"abcd"[n // 10 % 4 : n // 10 % 4 + 1],
+        late=lambda n: n / 1000 + n // 20 % 2,
+        row=lambda n: n,
+        other=lambda n: n % 7,
+        rare=lambda n: 1 if n // 20 % 2 else None,
+    )
+    label = sample.columns["label"]
+    found = {x: gives_away(sample.columns[x], label) for x in sample.columns}
+    del found["label"]
+    assert found == {
+        "copy": "thresholds of it separate the classes",
+        "text": "each of its values has one class",
+        "late": "thresholds of it separate the classes",
+        "row": None,
+        "other": None,
+        "rare": None,
+    }
 
 
 def write(path, count, size=1):

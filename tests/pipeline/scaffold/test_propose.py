@@ -76,6 +76,14 @@ def test_the_proposal_for_taxi_is_near_the_reviewed_schema(tmp_path):
     assert kinds["trip_start_timestamp"] is None
 
 
+def test_a_copy_of_the_label_is_a_warning(proposed):
+    _, _, found = proposed(
+        label=lambda n: n // 20 % 2, copy=lambda n: n // 20 % 2, fare=lambda n: n % 9.5
+    )
+    (warning,) = found.warnings
+    assert warning.startswith("'copy' gives the label away, as thresholds of it")
+
+
 def test_presence_shapes_and_domains(proposed):
     _, schema, _ = proposed(
         label=lambda n: n % 3,
