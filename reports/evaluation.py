@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 OVERALL = "overall"
 EXAMPLES = "example_count"
@@ -105,12 +106,16 @@ def confusion_matrices(
 
 
 def _at_half(histogram: list[float]) -> np.ndarray:
+    import numpy as np  # Slow: most verbs read metrics without it.
+
     counts = np.array(histogram, float).reshape(2, 2, -1)
     return np.asarray(counts.sum(axis=2))
 
 
 def _from_plot(found: Mapping[str, Any], size: int) -> np.ndarray:
     """Returns examples by actual and predicted class, at the lowest threshold."""
+    import numpy as np
+
     # Without a threshold there is one matrix, of the most probable class.
     matrices = found.get("matrices") or [{}]
     lowest: Any = min(matrices, key=lambda item: float(item.get("threshold", 0)))
