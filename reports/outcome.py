@@ -97,7 +97,7 @@ def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
     if record.status in ("blocked", "failed") and record.error:
         what, *more = record.error.message.splitlines()
         places = (line.split(maxsplit=1)[1] for line in more if line.startswith(_WHERE))
-        return ["; ".join([what, *places])]
+        return ["; ".join([what.rstrip(":"), *places])]
     if record.status in ("interrupted", "running"):
         return []
     return [
