@@ -42,10 +42,11 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
       found: the comparison.
       all_metrics: whether metrics that are the same are listed too.
     """
-    moved = [
-        (item.feature, item.split, item.shift, ", ".join(map(str, item.statistics)))
-        for item in found.features
-    ]
+    moved = []
+    for item in found.features:
+        # What is present follows from what is missing, and the number of examples.
+        texts = [str(x) for x in item.statistics if x.name != "present"]
+        moved.append((item.feature, item.split, item.shift, ", ".join(texts)))
     header = ("feature", "split", numbers("shift"), "changes")
     caption = "Features with other statistics, the largest shift first"
     tables = [

@@ -68,9 +68,10 @@ def _losses(runs: Iterable[RunData]) -> dict[str, Any] | None:
                 trainings[run.record.run_id] = document
         if len(trainings) == _MAX_LOSSES:
             break
-    if len(trainings) < 2:
+    charts = overlaid(trainings, has_key=False)
+    if len(trainings) < 2 or not charts:
         return None
-    (title, chart), *_ = overlaid(trainings, has_key=False)
+    title, chart = charts[0]
     return {"title": title, "chart": chart, "runs": list(trainings)}
 
 
