@@ -95,7 +95,7 @@ def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
     if failed := _failed(verdicts):
         return [formats.limit_text(x) for x in bounded(failed.causes)]
     if record.status in ("blocked", "failed") and record.error:
-        what, *more = record.error.message.splitlines()
+        what, *more = record.error.message.splitlines() or [""]
         places = (line.split(maxsplit=1)[1] for line in more if line.startswith(_WHERE))
         return ["; ".join([what.rstrip(":"), *places])]
     if record.status in ("interrupted", "running"):
