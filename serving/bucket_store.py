@@ -71,12 +71,6 @@ class BucketModelStore(ModelStore):
             hint="push again",
         )
 
-    def _delete(self, uri: str, owner: Owner) -> None:
-        check_owner(self._owner, owner)
-        # First what TensorFlow Serving cannot load it without.
-        self._storage.delete(f"{uri}/{GRAPH}")
-        self._storage.delete_tree(uri)
-
     def _claim(self, number: int, model_digest: str) -> bool:
         claim = f"{self._records}/{number}.claim"
         return self._storage.write_if_absent(claim, model_digest.encode())

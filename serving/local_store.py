@@ -56,12 +56,6 @@ class LocalModelStore(ModelStore):
             atomic.sync_directory(self.root)
         return Publication(version, "pushed", str(target), source.digest)
 
-    def _delete(self, uri: str, owner: Owner) -> None:
-        with self._held(owner) as staging:
-            # TensorFlow Serving must not load what is left of it.
-            os.rename(uri, staging)
-            shutil.rmtree(staging)
-
     @contextlib.contextmanager
     def _held(self, owner: Owner | None) -> Iterator[Path]:
         """Holds the store's lock; yields a path for a copy."""

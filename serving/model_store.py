@@ -26,7 +26,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from serving.store_owner import Owner
+from serving.store_owner import Owner, check_owner
 from sluice.errors import RemoteError, ServingError, SluiceError
 from sluice.storage import digest
 from sluice.storage.local_copy import local_copy
@@ -225,11 +225,12 @@ class ModelStore(ABC):
           UsageError: the store belongs to another pipeline; nothing was deleted.
           ServingError: something cannot be deleted.
         """
+        uri = f"{self.uri}/{version}"
         with self._os_errors_as(f"version {version} could not be deleted"):
-            self._delete(f"{self.uri}/{version}", owner)
-
-    @abstractmethod
-    def _delete(self, uri: str, owner: Owner) -> None: ...
+            check_owner(self._owner, owner)
+            # First what TensorFlow Serving cannot load it without.
+            self._storage.delete_tree(f"{uri}/{GRAPH}")
+            self._storage.delete_tree(uri)
 
     def _already_served(self, source: SavedModel) -> Publication | None:
         newest = self.newest()

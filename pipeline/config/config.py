@@ -173,12 +173,12 @@ class Config(Section):
     @property
     def is_application(self) -> bool:
         """Whether the model is one of ``tf.keras.applications``."""
-        return not (self.model in BUNDLED_MODELS or {*self.model} & {*".:"})
+        return not (self.model in BUNDLED_MODELS or self.has_own_model)
 
     @property
     def has_own_model(self) -> bool:
         """Whether the model is a function of the user's own."""
-        return ":" in self.model
+        return "." in self.model or ":" in self.model
 
     @property
     def model_path(self) -> str:

@@ -49,26 +49,20 @@ class Problems:
         self._found: list[ConfigError] = []
         self.warnings: list[str] = []
 
-    def add(
-        self,
-        path: KeyPath,
-        what: str,
-        cause: BaseException | None = None,
-        **more: Any,
-    ) -> None:
+    def add(self, path: KeyPath, what: str, **more: Any) -> ConfigError:
         """Adds a problem with the key at ``path``; ``more`` are fields of its error."""
         location, key = self._origin.location(path), key_path(path)
         # A --set shows its key path itself.
         shown = location.startswith(f"--set {key}=")
         where = location if shown else f"{location}, {key}"
         problem = ConfigError(what, where=where, **more)
-        problem.__cause__ = cause
         self._found.append(problem)
+        return problem
 
     def add_error(self, path: KeyPath, error: SluiceError) -> None:
         """Adds an error about the value at ``path``."""
         parts = {"expected": error.expected, "actual": error.actual, "hint": error.hint}
-        self.add(path, error.what, None, **parts)
+        self.add(path, error.what, **parts)
 
     def unknown(
         self, path: KeyPath, what: str, name: object, known: Iterable[str]

@@ -110,11 +110,9 @@ def validate_config(config: Config) -> ValidConfig:
 
 def _check_files(config: Config, problems: Problems) -> None:
     """Adds problems of the user's code, of a warm start, and of where to push."""
-    own_model = None if config.model in BUNDLED_MODELS else config.model
-    is_own = own_model is not None and not config.is_application
     for key, reference in (
         ("preprocessing", config.preprocessing),
-        ("model", own_model if is_own else None),
+        ("model", config.model if config.has_own_model else None),
     ):
         if reference is not None:
             try:
@@ -251,7 +249,7 @@ def _check_model(config: Config, problems: Problems) -> None:
         problems.add(path, "there is no image to augment: no feature is of that kind")
     elif augment.saturation and all(spec.channels < 3 for spec in images):
         problems.add((*path, "saturation"), "gray images have no saturation")
-    if config.model not in BUNDLED_MODELS and not config.is_application:
+    if config.has_own_model:
         return
     if config.model == "wide_deep" and images:
         problems.add(("model",), "the model 'wide_deep' takes no images")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from functools import partial
 from typing import Any
@@ -85,7 +85,8 @@ def _attempt(
         first = " ".join(lines[: 2 if "when calling layer" in str(error) else 1])
         if isinstance(error, AttributeError) and inspect.ismodule(error.obj):
             hint = did_you_mean(error.name, dir(error.obj))
-        problems.add(path, f"{type(error).__name__}: {first}", error, hint=hint)
+        problem = problems.add(path, f"{type(error).__name__}: {first}", hint=hint)
+        problem.__cause__ = error
     return None
 
 
@@ -113,7 +114,7 @@ def _try_loss(spec: KerasObject | None, classes: int) -> None:
 def _try_trained(spec: KerasObject, classes: int) -> None:
     (metric,) = make_metrics([spec], classes)
     if ":" in spec.class_name:
-        _value_of(_require_metric(metric), _batches(classes)[0])
+        _value_of(metric, *_examples(classes))
     else:
         _try_metric(metric, classes)
 
@@ -141,15 +142,12 @@ def _try_own(config: Any, classes: int) -> None:
     if config.class_name in metric_types.registered_metrics():
         what = f"TFMA has a {config.class_name} too, and would compute that instead"
         raise ConfigError(what, hint="give your class another name")
-    made = _require_metric(metric_specs.metric_instance(config))
+    made = metric_specs.metric_instance(config)
+    examples, weights = _examples(classes), []
+    whole = _value_of(made, *examples)
     copy = type(made).from_config(made.get_config())
-    batches = _batches(classes)
-    whole = _value_of(
-        made, [np.concatenate(parts) for parts in zip(*batches, strict=True)]
-    )
-    weights = []
-    for batch in batches:
-        _value_of(copy, batch)
+    for batch in (slice(2), slice(2, 3)):
+        _value_of(copy, *(values[batch] for values in examples))
         weights.append(copy.get_weights())
     copy.set_weights([first + second for first, second in zip(*weights, strict=True)])
     added = float(copy.result())
@@ -162,31 +160,24 @@ def _try_own(config: Any, classes: int) -> None:
         )
 
 
-def _require_metric(made: Any) -> Any:
-    if not isinstance(made, tf.keras.metrics.Metric):
-        raise TypeError(f"{type(made).__name__} is not a tf.keras.metrics.Metric")
-    return made
+def _examples(classes: int) -> tuple[Any, Any, Any]:
+    """Returns class ids, predictions and weights of three examples."""
+    predictions = _right_predictions(classes)[[0, 1, 0]]
+    return np.array([[0], [1], [1]]), predictions, np.ones((3, 1), np.float32)
 
 
-def _batches(classes: int) -> list[tuple[Any, ...]]:
-    """Returns class ids, predictions and weights of a batch of two, and of one."""
-    right, ones = _right_predictions(classes), np.ones((2, 1), np.float32)
-    return [
-        (np.array([[0], [1]]), right, ones),
-        (np.array([[1]]), right[:1], ones[:1]),
-    ]
-
-
-def _value_of(metric: Any, batch: Sequence[Any]) -> float:
+def _value_of(metric: Any, *examples: Any) -> float:
+    if not isinstance(metric, tf.keras.metrics.Metric):
+        raise TypeError(f"{type(metric).__name__} is not a tf.keras.metrics.Metric")
     metric.reset_state()
-    metric.update_state(*batch)
+    metric.update_state(*examples)
     return float(metric.result())
 
 
 def _try_metric(metric: Any, classes: int) -> None:
     values, right = [], _right_predictions(classes)
     for predictions in (right, right[::-1]):
-        values.append(_value_of(metric, (np.array([[0], [1]]), predictions)))
+        values.append(_value_of(metric, np.array([[0], [1]]), predictions))
     if np.isclose(values[0], values[1], rtol=1e-5):
         raise ValueError(
             f"{type(metric).__name__} is {values[0]:g} for right and for wrong "

@@ -61,16 +61,12 @@ class Node:
 
 def _training_functions(config: Config) -> Names:
     callbacks = (callback.function for callback in config.train.callbacks)
-    metrics = (metric.class_name for metric in config.train.metrics or ())
-    return (arguments.RUN_FN, config.model_path, *callbacks, *_own(metrics))
+    metrics = _own(config.train.metrics or ())
+    return (arguments.RUN_FN, config.model_path, *callbacks, *metrics)
 
 
-def _evaluated(config: Config) -> Names:
-    return _own(metric.class_name for metric in config.evaluate.metrics)
-
-
-def _own(class_names: Iterable[str]) -> Names:
-    return tuple(name for name in class_names if ":" in name)
+def _own(metrics: Iterable[Any]) -> Names:
+    return tuple(item.class_name for item in metrics if ":" in item.class_name)
 
 
 _TFRECORD_GEN = Node(
@@ -186,7 +182,7 @@ NODES = (
             "schema": "ImportSchemaGen.schema",
         },
         arguments.of_evaluator,
-        code=_evaluated,
+        code=lambda config: _own(config.evaluate.metrics),
     ),
     Node(
         "ModelVerdict",

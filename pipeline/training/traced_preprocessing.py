@@ -7,6 +7,7 @@ changes names, types and shapes of what the function returns, or the number of r
 from __future__ import annotations
 
 import functools
+import math
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,7 +24,6 @@ from tensorflow_transform import (
 from tensorflow_transform.tf_metadata import schema_utils
 
 from pipeline.config.features import (
-    SAMPLE_WEIGHT_KEY,
     FeatureSet,
     Vocabulary,
     identifier,
@@ -93,21 +93,17 @@ class TracedPreprocessing:
         """Raises if the outputs are not what training needs.
 
         Raises:
-          ConfigError: the label or the weights are missing, the label is not of class
-            ids, or there is not one row per record.
+          ConfigError: the label is missing or not of class ids, or there is not one row
+            per record.
         """
         spec, label = self.transformed_feature_spec(), self._feature_set.label
-        wanted = {label.key: "the label"}
-        if self._feature_set.sample_weight is not None:
-            wanted[SAMPLE_WEIGHT_KEY] = "the weights of the examples"
-        for key, what in wanted.items():
-            if key not in spec:
-                raise ConfigError(
-                    f"{self._function} does not return {key!r}, {what}",
-                    actual=", ".join(spec),
-                    hint="add it, or extend the result of pipeline.training."
-                    "preprocessing.preprocessing_fn",
-                )
+        if label.key not in spec:
+            raise ConfigError(
+                f"{self._function} does not return {label.key!r}, the label",
+                actual=", ".join(spec),
+                hint="add it, or extend the result of pipeline.training.preprocessing."
+                "preprocessing_fn",
+            )
         if spec[label.key] != (ids := tf.io.FixedLenFeature([1], tf.int64)):
             raise ConfigError(
                 f"{self._function} does not return the label as class ids",
@@ -156,8 +152,7 @@ def _values(
     """Returns the values of a feature in a record; none of a structure."""
     left = _RECORDS - 1 - index
     if feature.HasField("shape"):
-        sizes = [dimension.size for dimension in feature.shape.dim]
-        count = functools.reduce(lambda x, y: x * y, sizes, 1)
+        count = math.prod(dimension.size for dimension in feature.shape.dim)
     elif not left and feature.presence.min_fraction < 1:
         count = 0
     else:

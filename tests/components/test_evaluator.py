@@ -66,22 +66,14 @@ def test_a_model_is_measured_alike_with_and_without_a_baseline(evaluations, tmp_
 _OWN_METRIC = """
 import tensorflow as tf
 
-class ShareOfFar(tf.keras.metrics.Metric):
-    \"\"\"Share of examples whose prediction is further than `limit` from the id.\"\"\"
-
+class ShareOfFar(tf.keras.metrics.Mean):
     def __init__(self, limit=0.5, name="far", dtype=None):
         super().__init__(name, dtype)
         self.limit = limit
-        self.far = self.add_weight(name="far", initializer="zeros")
-        self.seen = self.add_weight(name="seen", initializer="zeros")
 
     def update_state(self, ids, predictions, sample_weight=None):
         error = tf.abs(predictions[:, 0] - tf.cast(ids[:, 0], tf.float32))
-        self.far.assign_add(tf.reduce_sum(tf.cast(error > self.limit, tf.float32)))
-        self.seen.assign_add(tf.cast(tf.size(error), tf.float32))
-
-    def result(self):
-        return self.far / self.seen
+        return super().update_state(error > self.limit, sample_weight)
 
     def get_config(self):
         return {"limit": self.limit, "name": self.name}
