@@ -199,7 +199,7 @@ def _refuse_name_of_another(config: Config, file: Path) -> None:
             f"the config has the name of another one, {other}, and would share its "
             "workspace and serving directory",
             where=config.origin.location(("name",)),
-            hint=f"change `name:`, for example to {file.stem}",
+            hint=f"change 'name', for example to {file.stem}",
         )
 
 
@@ -210,5 +210,5 @@ def _refuse_profile_of_others(profile: Layer, name: object) -> None:
         raise ConfigError(
             f"the profile is not for the pipeline {name!r}: it lists {names}",
             where=profile.locations[("pipelines",)],
-            hint=f"choose another profile; if it fits, add {name} to its `pipelines`",
+            hint=f"choose another profile; if it fits, add {name} to its 'pipelines'",
         )

@@ -42,7 +42,7 @@ def diff(
 ) -> Result:
     """Show what differs between two runs of the pipeline NAME.
 
-    BEFORE and AFTER are the ids of runs or their beginnings, `latest`, `last-pushed`,
+    BEFORE and AFTER are the ids of runs or their beginnings, 'latest', 'last-pushed',
     or folders of runs. By default the last run is compared with the last one before it
     that pushed a model.
     """

@@ -45,8 +45,8 @@ def gc(name: str, keep: int, keep_versions: int | None, dry_run: bool) -> Result
     """Delete artifacts of NAME that no kept run and no served model needs.
 
     Kept are the newest runs, the runs that the served versions came from, and the last
-    complete run, each with all of its inputs. The history in `sluice runs` and
-    `sluice lineage` stays.
+    complete run, each with all of its inputs. The history in 'sluice runs' and
+    'sluice lineage' stays.
     """
     config = load_config(name)
     workspace = workspace_of(config)

@@ -46,7 +46,7 @@ tags_option = click.option(
     "--tag",
     multiple=True,
     metavar="KEY[=VALUE]",
-    help="A tag of the run, which `sluice runs` shows. Repeatable.",
+    help="A tag of the run, which 'sluice runs' shows. Repeatable.",
 )
 no_cache_option = click.option(
     "--no-cache", is_flag=True, help="Run every node, cached or not."

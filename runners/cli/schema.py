@@ -71,7 +71,7 @@ def infer(config: Config) -> Result:
 def diff(config: Config) -> Result:
     """Show where data differs from the reviewed schema of the pipeline NAME.
 
-    The data is described by the statistics of the last run. `sluice schema accept`
+    The data is described by the statistics of the last run. 'sluice schema accept'
     takes the name above a difference, such as payment_type.new_value.
     """
     compared = compare_schema(loader.load(config.schema_path), config)
@@ -112,7 +112,7 @@ def _print_diff(config: Config, compared: Compared) -> None:
 def accept(config: Config, ids: tuple[str, ...], everything: bool) -> Result:
     """Write differences into the reviewed schema of the pipeline NAME.
 
-    CHANGE is what `sluice schema diff` prints, such as payment_type.new_value. Only
+    CHANGE is what 'sluice schema diff' prints, such as payment_type.new_value. Only
     the block of the feature, or of its domain, is written anew.
     """
     if everything == bool(ids):

@@ -144,7 +144,7 @@ def read_spec(job: Mapping[str, Any]) -> Spec:
         raise ConfigError(
             "the compiled pipeline cannot be read",
             actual=f"{type(error).__name__}: {error}",
-            hint="compile it again: `sluice compile NAME`",
+            hint="compile it again: sluice compile NAME",
         ) from error
 
 

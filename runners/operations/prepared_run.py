@@ -134,7 +134,7 @@ def load_prepared_run(workspace: Workspace, record: RunRecord) -> PreparedRun:
         config = read_stored_config(run_dir / "config.json")
     except FileNotFoundError as error:
         raise UsageError(
-            f"run {record.run_id} cannot be resumed: `sluice gc` has deleted its "
+            f"run {record.run_id} cannot be resumed: 'sluice gc' has deleted its "
             "artifacts",
             where=run_dir,
         ) from error

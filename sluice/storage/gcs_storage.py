@@ -45,7 +45,7 @@ _FIELDS = "items(name,size,timeCreated,generation),prefixes,nextPageToken"
 _UPLOAD = "sluice-upload"
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _LOGIN = (
-    "run `gcloud auth application-default login`, or let GOOGLE_APPLICATION_CREDENTIALS"
+    "run 'gcloud auth application-default login', or let GOOGLE_APPLICATION_CREDENTIALS"
     " name a key file"
 )
 _name = attrgetter("name")

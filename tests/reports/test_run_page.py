@@ -306,6 +306,7 @@ def test_a_run_that_was_refused_has_no_such_sections(run_with, page_of):
 
 
 RESUME = "sluice resume digits --run 1"
+WHERE = "  where:    model.py:10 in call\n  try:      the log"
 ACCEPT = "sluice run digits --accept-data 'REASON'"
 GEN = NodeRecord("TFRecordGen", "TFRecordGen", "ran", 1.0)
 MISS = a_check("accuracy", actual=0.5, passed=False)
@@ -351,10 +352,10 @@ SCHEMA = {"remedy": "correct the schema", "command": "schema diff"}
                 "status": "failed",
                 "pushes": [PushRecord("/serving")],
                 "gates": [],
-                "error": ErrorRecord("Trainer", "out of memory", None, ["a line"]),
+                "error": ErrorRecord("Trainer", f"it broke\n{WHERE}", None, ["a line"]),
                 "resume_command": RESUME,
             },
-            "Failed in Trainer: nothing was pushed.",
+            "Failed in Trainer: nothing was pushed. it broke; model.py:10 in call",
             [RESUME, "sluice run digits"],
         ),
         (
@@ -396,7 +397,7 @@ def test_the_verdict_says_what_decided_and_what_to_do(
     run_with, changes, says, commands
 ):
     html = render_run(run_with(**changes))
-    assert says in Page(html).text
+    assert says in Page(html).text and "`" not in Page(html).text
     verdict = html[html.index('id="verdict"') : html.index('id="run"')]
     found = re.findall(r'<div class="command"><pre>(.*?)</pre>', verdict)
     assert [x.replace("&#39;", "'") for x in found] == commands
