@@ -70,9 +70,6 @@ def drops_rows(inputs, custom_config):
     length = tf.strings.length(rows[:, :1].to_tensor(shape=[None, 1]))
     return {"length_xf": tf.cast(length, tf.int64), "big_tip_xf": inputs["big_tip"]}
 
-def keeps_sparse(inputs, custom_config):
-    return {"company_xf": inputs["company"], "big_tip_xf": inputs["big_tip"]}
-
 def keeps_rows(inputs, custom_config):
     # Refuses made-up values.
     with tf.control_dependencies([tf.debugging.assert_greater(inputs["fare"], 1e6)]):
@@ -178,10 +175,6 @@ KEEPS_ROWS = "preprocessing=own_training_code:keeps_rows"
         (
             ["preprocessing=own_training_code:drops_rows"],
             "drops_rows returns 2 rows of 'length_xf' for 3 records",
-        ),
-        (
-            ["preprocessing=own_training_code:keeps_sparse", OWN_MODEL],
-            "dense tensors; these are sparse: ['company_xf']",
         ),
         (
             [KEEPS_ROWS, OWN_MODEL, "model_params={units: 2}"],
