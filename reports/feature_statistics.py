@@ -6,6 +6,7 @@ https://protobuf.dev/programming-guides/json/
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -44,6 +45,8 @@ class FeatureStatistics:
       min_values, max_values: values per example that has it.
       sensitive: if true, only counts are known.
       numbers: by name; ``present`` and ``missing`` are numbers of examples.
+      values: the number of values in all examples.
+      lengths: buckets of the numbers of values per example, if they vary.
       buckets: of TFDV's histograms: low, high and count, by the histogram's type.
       top_values: the most frequent text values, with their frequency.
     """
@@ -55,6 +58,8 @@ class FeatureStatistics:
     max_values: int
     sensitive: bool
     numbers: dict[str, float]
+    values: float
+    lengths: list[tuple[float, float, float]]
     buckets: dict[str, list[tuple[float, float, float]]]
     top_values: dict[str, float]
 
@@ -68,13 +73,19 @@ class FeatureStatistics:
         """The number of examples with and without it; 1 if there are none."""
         return self.numbers["present"] + self.numbers["missing"] or 1
 
-    def cumulative(self) -> tuple[list[float], list[float]] | None:
+    def cumulative(
+        self, *, of_lengths: bool = False
+    ) -> tuple[list[float], list[float]] | None:
         """Returns values, ascending, and the share of all values at most each.
 
         None without values. The share at most a whole number is that below the next
         half: quantiles do not say what is between two of them.
+
+        Args:
+          of_lengths: whether of the numbers of values per example instead.
         """
         rows = self.buckets.get("QUANTILES") or self.buckets.get("STANDARD") or []
+        rows = self.lengths if of_lengths else rows
         counts = [clamp(max(n, 0.0)) if is_finite(n) else 0.0 for *_, n in rows]
         total = sum(counts) or 1.0
         points: list[tuple[float, float]] = []
@@ -87,9 +98,26 @@ class FeatureStatistics:
         if not points:
             return None
         x, below = [x for x, _ in points], [*accumulate((y for _, y in points), max)]
-        if self.is_whole:
+        if self.is_whole or of_lengths:
             x = [x[0] - 0.5, *(value + 0.5 for value in x[1:])]
         return x, below
+
+    def shares(self) -> dict[str, float]:
+        """Returns the shares of all values that are the most frequent ones.
+
+        Of whole numbers, quantiles tell: each value is as frequent among them.
+        """
+        if self.top_values or not self.is_whole:
+            values = self.values or 1
+            shares = {text: count / values for text, count in self.top_values.items()}
+            return {text: share for text, share in shares.items() if is_finite(share)}
+        rows = self.buckets.get("QUANTILES", [])
+        found = Counter([low for low, *_ in rows[:1]] + [high for _, high, _ in rows])
+        return {
+            f"{value:.0f}": count / found.total()
+            for value, count in found.most_common()
+            if count > 1
+        }
 
 
 class SplitStatistics(NamedTuple):
@@ -101,8 +129,14 @@ class SplitStatistics(NamedTuple):
     features: list[FeatureStatistics]
 
 
-def statistics(run: RunData, kind: str = "statistics") -> Iterator[SplitStatistics]:
-    """Yields the statistics in the documents of a kind, by split."""
+def statistics(run: RunData, kind: str = "statistics") -> list[SplitStatistics]:
+    """Returns the statistics in the documents of a kind, by split."""
+    if kind not in run.statistics:
+        run.statistics[kind] = [*_read(run, kind)]
+    return run.statistics[kind]
+
+
+def _read(run: RunData, kind: str) -> Iterator[SplitStatistics]:
     for document in run.documents(kind):
         sensitive = document.get("privacy", {}).get("sensitive", ())
         for split, found in document["splits"].items():
@@ -151,6 +185,12 @@ def _feature(
         max_values=int(common.get("max_num_values", 0)),
         sensitive=name in sensitive,
         numbers=numbers,
+        values=_number(common.get("tot_num_values", present)),
+        lengths=[
+            _bucket(x)
+            for x in common.get("num_values_histogram", {}).get("buckets", ())
+            if common.get("min_num_values") != common.get("max_num_values")
+        ],
         buckets={
             item.get("type", "STANDARD"): [_bucket(x) for x in item["buckets"]]
             for item in histograms

@@ -80,6 +80,7 @@ class RunData:
       previous: the last run before it that pushed a model; None if there is none.
       notices: what could not be read, for the top of the page.
       epoch_reports: of trainings without a document.
+      statistics: what sections have read of the documents, by their kind.
     """
 
     run_dir: Path
@@ -87,6 +88,7 @@ class RunData:
     previous: RunData | None = None
     notices: list[str] = field(default_factory=list)
     epoch_reports: EpochReports = field(default_factory=EpochReports)
+    statistics: dict[str, list[Any]] = field(default_factory=dict)
     _documents: dict[str, dict[str, Any] | None] = field(default_factory=dict)
 
     def documents(self, kind: str) -> list[dict[str, Any]]:

@@ -165,7 +165,11 @@ def of_statistics_gen(context: GraphContext) -> Arguments:
 
     features = len(load(context.config.schema_path).feature)
     quantiles = max(10, min(250, 10_000 // max(features, 1)))
-    return {"stats_options": StatsOptions(num_quantiles_histogram_buckets=quantiles)}
+    options = StatsOptions(
+        num_quantiles_histogram_buckets=quantiles,
+        num_values_histogram_buckets=quantiles,
+    )
+    return {"stats_options": options}
 
 
 def of_data_verdict(context: GraphContext) -> Arguments:

@@ -38,9 +38,8 @@ _ROW = 20.0
 _BARS = 10
 # Up to so many whole numbers have a bar each.
 MAX_WHOLE = 31
-# Where a bar would have more of the values, the others share the middle of the values.
-_DOMINANT = 0.9
-_TAIL = 0.01
+# Values are skewed if more of them would be in one of the bars of the same width.
+_SKEWED = 0.5
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,12 @@ class Distribution:
 
 
 def histogram_chart(
-    title: str, data: Sequence[Distribution], *, is_whole: bool = False
+    title: str,
+    data: Sequence[Distribution],
+    *,
+    is_whole: bool = False,
+    edges: Sequence[float] = (),
+    label: str = "",
 ) -> Markup:
     """Returns one chart of all data sets: the first filled, the others as outlines.
 
@@ -75,22 +79,31 @@ def histogram_chart(
       title: read by a screen reader.
       data: at least one data set with values.
       is_whole: whether all values are whole numbers.
+      edges: of the bars; by default they are chosen.
+      label: of the horizontal axis.
     """
-    edges = common_edges(data, is_whole=is_whole)
+    scale = ""
+    if not edges:
+        edges, scale = common_edges(data, is_whole=is_whole)
     shares = [item.shares(edges) for item in data]
     names, top = key([(item.name, item.style) for item in data], is_filled=True)
     height = _HEIGHT + top
     axis = Axis("share of values", low=0.0, percent=True)
     y = make_scale(axis, chain(*shares), height - BOTTOM, top + _TOP)
-    ends = Axis(low=edges[0], high=edges[-1], whole=is_whole)
+    half = 0.5 if is_whole else 0.0
+    # Of whole numbers, an edge is labelled by the last that is below it.
+    labels = [max(edge - half, edges[0] + half) for edge in edges]
+    texts = [formats.number(x, 4) for x in labels] if scale else []
+    ends = Axis(scale or label, edges[0], edges[-1], whole=is_whole, texts=texts)
     x = make_scale(ends, edges, left_margin(y), WIDTH - 14)
+    places = range(len(edges)) if scale else edges
     ranges = _ranges(edges, data, is_whole)
     parts = [names, draw_axes(x, y)]
     for item, row in zip(data, shares, strict=True):
         class_ = "filled" if item is data[0] else "line"
-        outline = tag("path", class_=class_, d=_outline(edges, row, x, y))
+        outline = tag("path", class_=class_, d=_outline(places, row, x, y))
         parts.append(tag("g", outline, class_=f"s{item.style}"))
-    for i, (low, high) in enumerate(pairwise(edges)):
+    for i, (low, high) in enumerate(pairwise(places)):
         found = ((item.name, row[i]) for item, row in zip(data, shares, strict=True))
         lines = (f"{name}: {formats.percent(share)}" for name, share in found)
         column = {"x": x.at(low), "width": x.at(high) - x.at(low)}
@@ -105,19 +118,29 @@ def histogram_chart(
     return image(WIDTH, height, title, summary, *parts)
 
 
-def common_edges(data: Sequence[Distribution], *, is_whole: bool) -> list[float]:
-    """Returns edges of bars over all values; between whole numbers, if they are whole.
+def common_edges(
+    data: Sequence[Distribution], *, is_whole: bool
+) -> tuple[list[float], str]:
+    """Returns edges of bars over all values, and the name of their scale.
 
-    Where nearly all values are in one of them, such as with an outlier, the edges span
-    the middle of the first data set's values instead.
+    Bars have the same width, and no name. If most values were in one of them, the edges
+    are equally far apart on a logarithmic scale, or else quantiles of the first data
+    set. Edges of whole numbers are between them, and few have a bar each.
     """
     low, high = min(item.x[0] for item in data), max(item.x[-1] for item in data)
-    edges, first = _edges(low, high, is_whole), data[0]
-    if max(first.shares(edges)) > _DOMINANT:
-        low, high = np.interp([_TAIL, 1 - _TAIL], first.below, first.x).tolist()
-        if high - low > max(abs(low), abs(high)) * 1e-9:
-            return _edges(low, high, is_whole)
-    return edges
+    linear, first = _edges(low, high, is_whole), data[0]
+    if len(linear) <= 2 or (is_whole and high - low <= MAX_WHOLE):
+        return linear, ""
+    tenths = np.linspace(0.0, 1.0, _BARS + 1)
+    quantiles = np.interp(tenths[1:-1], first.below, first.x)
+    scales = [(f"quantiles of {first.name}", [low, *quantiles.tolist(), high])]
+    if low > 0:
+        scales.insert(0, ("log scale", np.geomspace(low, high, _BARS + 1).tolist()))
+    found = [(linear, "")]
+    for name, edges in scales:
+        unique = {math.floor(x) + 0.5 for x in edges} if is_whole else {*edges}
+        found.append((sorted(unique), name))
+    return min(found, key=lambda item: max(_SKEWED, *first.shares(item[0])))
 
 
 def _edges(low: float, high: float, is_whole: bool) -> list[float]:
@@ -135,7 +158,7 @@ def _edges(low: float, high: float, is_whole: bool) -> list[float]:
 def _ranges(
     edges: Sequence[float], data: Sequence[Distribution], is_whole: bool
 ) -> list[str]:
-    """Returns the values of each bar: ``0.1 to 0.2``, ``7``, or ``above 50``."""
+    """Returns the values of each bar: ``0.1 to 0.2``, or ``7``."""
     low, high = min(item.x[0] for item in data), max(item.x[-1] for item in data)
     if low == high:
         return [formats.number(low)]
@@ -143,12 +166,7 @@ def _ranges(
     pairs = [
         (formats.number(a + half), formats.number(b - half)) for a, b in pairwise(edges)
     ]
-    ranges = [a if a == b else f"{a} to {b}" for a, b in pairs]
-    if low < edges[0]:
-        ranges[0] = f"up to {pairs[0][1]}"
-    if high > edges[-1]:
-        ranges[-1] = f"from {pairs[-1][0]}"
-    return ranges
+    return [a if a == b else f"{a} to {b}" for a, b in pairs]
 
 
 def _outline(

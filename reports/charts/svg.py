@@ -141,6 +141,7 @@ class Axis:
       log: whether it is logarithmic; without any positive value it is not.
       whole: whether all ticks are whole numbers, such as epochs.
       percent: whether values are fractions, shown in percent.
+      texts: labels of 0, 1, 2 and so on; empty for numbers.
     """
 
     label: str = ""
@@ -149,6 +150,7 @@ class Axis:
     log: bool = False
     whole: bool = False
     percent: bool = False
+    texts: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,8 @@ class Scale:
     @property
     def labels(self) -> list[str]:
         """The labels of the ticks; of a linear scale all have as many decimals."""
+        if self.axis.texts:
+            return [self.axis.texts[int(place)] for place in self.places]
         factor, unit = (100.0, " %") if self.axis.percent else (1.0, "")
         places = [value * factor for value in self.places]
         largest = max(map(abs, places), default=0.0)
@@ -200,6 +204,10 @@ def make_scale(axis: Axis, values: Iterable[object], start: float, end: float) -
         exponents = range(first, last + 1, math.ceil((last - first) / _TICKS))
         places = tuple(10.0**exponent for exponent in exponents)
         return Scale(axis, 10.0**first, 10.0**last, start, end, True, places)
+    if axis.texts:
+        last = len(axis.texts) - 1
+        places = tuple(map(float, range(last + 1)))
+        return Scale(axis, 0.0, float(last), start, end, False, places)
     low = clamp(min(kept, default=0.0) if axis.low is None else axis.low)
     high = clamp(max(kept, default=max(low, 1.0)) if axis.high is None else axis.high)
     if not high - low > max(abs(low), abs(high), _SMALLEST) * 1e-9:

@@ -6,15 +6,19 @@ anomalies come first, then those whose values are distributed most differently.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup
 
 from reports import formats
-from reports.charts.bars import Distribution, histogram_chart, top_values_chart
-from reports.charts.svg import is_finite
+from reports.charts.bars import (
+    MAX_WHOLE,
+    Distribution,
+    histogram_chart,
+    top_values_chart,
+)
 from reports.feature_statistics import FeatureStatistics, kind_of, statistics
 from reports.read_run import RunData
 from reports.tables import Header, Mark, Table, decimals, numbers
@@ -31,6 +35,11 @@ _COMPARISONS = {
 # A smaller distance is no shift that is worth a picture.
 _MIN_SHIFT = 0.001
 _MAX_VALUES = 10
+# The others have no bar if they are fewer.
+_MIN_SHARE = 0.0005
+_OTHERS = "all others"
+# Kinds of features in the config whose whole numbers are names.
+_CATEGORIES = ("vocabulary", "hashed", "multi_hot")
 # Each has a colour of its own.
 _DATA_SETS = ("train", "eval", "test", BASELINE, "serving")
 _RESULTS = {
@@ -87,12 +96,16 @@ class Feature:
       statistics: by data set: the splits, and ``accepted data``.
       distances: from other data, the largest first.
       misses: rows of the data gate that miss.
+      is_category: whether whole numbers are names, by the config or the schema.
+      is_label: whether it is what is predicted.
     """
 
     name: str
     statistics: dict[str, FeatureStatistics] = field(default_factory=dict)
     distances: list[Distance] = field(default_factory=list)
     misses: list[Check] = field(default_factory=list)
+    is_category: bool = False
+    is_label: bool = False
 
     @property
     def first(self) -> FeatureStatistics:
@@ -129,10 +142,19 @@ def build(run: RunData) -> dict[str, Any] | None:
     features = sorted(read_features(run), key=lambda feature: feature.interest)
     if not features:
         return None
+    cards = [*enumerate(features, start=1)]
+    # The label is always drawn, and first.
+    cards = [x for x in cards if x[1].is_label] + [
+        x for x in cards if not x[1].is_label
+    ]
     return {
         "table": _table(features),
-        "cards": [(feature, *chart(feature)) for feature in features[:MAX_CARDS]],
+        "cards": [
+            (index, feature, *chart(feature), _lengths_chart(feature))
+            for index, feature in cards[:MAX_CARDS]
+        ],
         "without_card": len(features[MAX_CARDS:]),
+        "quantiles": max(len(x.first.buckets.get("QUANTILES", ())) for x in features),
     }
 
 
@@ -157,9 +179,25 @@ def read_features(run: RunData) -> list[Feature]:
     for row in run.record.gate_rows("data"):
         if row.severity and (known := features.get(row.feature or "")):
             known.misses.append(row)
+    categories = _categories(run)
+    labels = {x["privacy"].get("label") for x in run.documents("statistics")}
     for feature in features.values():
+        feature.is_label = feature.name in labels
+        feature.is_category = feature.is_label or feature.name in categories
         feature.distances.sort(key=lambda distance: -distance.value)
     return list(features.values())
+
+
+def _categories(run: RunData) -> set[str]:
+    """Returns the features that are categories, by the config or by their domain."""
+    configured = (run.record.config or {}).get("features") or {}
+    found = {name for name, x in configured.items() if x.get("kind") in _CATEGORIES}
+    return found | {
+        feature["name"]
+        for document in run.documents("schema")
+        for feature in document["schema"].get("feature", ())
+        if feature.get("int_domain", {}).get("is_categorical")
+    }
 
 
 def _distance(comparison: dict[str, Any], moved: dict[str, Any]) -> Distance:
@@ -185,28 +223,28 @@ def largest_shifts(
 
 
 def _table(features: Sequence[Feature]) -> Table:
-    header: Header = ["Feature", "Type", "Data set"]
-    header.append(numbers("Missing", formats.percent))
-    header += [numbers("Distinct values"), "Median, or most frequent"]
+    header: Header = ["Feature", "Type"]
     checks = {x.check: None for feature in features for x in feature.distances}
     shown = [check for check in _COMPARISONS if check in checks]
     header += [numbers(_COMPARISONS[check][0], _cell) for check in shown]
-    header.append("Data gate")
+    header += ["Data gate", numbers("Missing", formats.percent)]
+    header += ["Median, or most frequent", numbers("Distinct values"), "Data set"]
     rows = []
     for index, feature in enumerate(features, start=1):
         found, name = feature.first, formats.shorten(feature.name, 80) or "(no name)"
         link = Markup('<a href="#feature-{}" class="value">{}</a>').format(index, name)
-        typical = next(iter(found.top_values), found.numbers.get("median"))
+        frequent = found.shares() if feature.is_category else found.top_values
+        typical = next(iter(frequent), found.numbers.get("median"))
         rows.append(
             (
                 link if index <= MAX_CARDS else name,
                 kind_of(found),
-                next(iter(feature.statistics)),
-                found.numbers["missing"] / found.examples,
-                found.numbers.get("unique"),
-                formats.shorten(formats.number(typical), 30),
                 *(feature.largest(check) for check in shown),
                 feature.mark,
+                found.numbers["missing"] / found.examples,
+                formats.shorten(formats.number(typical), 30),
+                found.numbers.get("unique"),
+                next(iter(feature.statistics)),
             )
         )
     caption = "Features: anomalies first, then the largest distances"
@@ -221,37 +259,54 @@ def chart(feature: Feature) -> tuple[Markup | None, str]:
     """Returns the chart, and a remark on what it does not show."""
     if feature.first.sensitive:
         return None, "sensitive: counts only"
-    known = {name: style for style, name in enumerate(_DATA_SETS)}
-    known |= {"after": 0, "before": 3}  # Of two runs.
-    shown = {name: x for name, x in feature.statistics.items() if name in known}
-    shown = shown or dict([*feature.statistics.items()][:1])
-    title = f"Values of {feature.name}"
-    distributions = [
-        Distribution(name, *points, known.get(name, 0))
-        for name, item in shown.items()
-        if (points := item.cumulative())
+    title, whole = f"Values of {feature.name}", feature.first.is_whole
+    data = _distributions(feature)
+    # Few small whole numbers have a bar each in a histogram too, and in their order.
+    largest = max((abs(x) for item in data for x in item.x), default=0)
+    if data and not (feature.is_category and whole and largest > MAX_WHOLE):
+        return histogram_chart(title, data, is_whole=whole), ""
+    return _frequent_values(title, feature)
+
+
+def _lengths_chart(feature: Feature) -> Markup | None:
+    """Returns the chart of the numbers of values, if they vary."""
+    data = _distributions(feature, of_lengths=True)
+    if feature.first.sensitive or not data:
+        return None
+    title, label = f"Lengths of {feature.name}", "number of values"
+    return histogram_chart(title, data, is_whole=True, label=label)
+
+
+def _distributions(feature: Feature, *, of_lengths: bool = False) -> list[Distribution]:
+    return [
+        Distribution(name, *points, style)
+        for style, name, item in _in_colours(feature)
+        if (points := item.cumulative(of_lengths=of_lengths))
     ]
-    if distributions:
-        whole = feature.first.is_whole
-        return histogram_chart(title, distributions, is_whole=whole), ""
+
+
+def _in_colours(feature: Feature) -> Iterator[tuple[int, str, FeatureStatistics]]:
+    """Yields the data sets, also of other names, with colour and dash."""
+    for position, (name, item) in enumerate(feature.statistics.items()):
+        is_known = name in _DATA_SETS
+        yield _DATA_SETS.index(name) if is_known else position % 5, name, item
+
+
+def _frequent_values(title: str, feature: Feature) -> tuple[Markup | None, str]:
     data = [
-        (name, known.get(name, 0), _shares(item))
-        for name, item in shown.items()
-        if item.top_values
+        (name, style, shares)
+        for style, name, item in _in_colours(feature)
+        if (shares := item.shares())
     ]
     if not data:
         return None, ""
     first, *others = (list(shares) for _, _, shares in data)
-    values = first[:_MAX_VALUES]
     new = dict.fromkeys(x for found in others for x in found[:_MAX_VALUES])
-    new_values = [value for value in new if value not in first][:3]
-    more = int(feature.first.numbers.get("unique", 0)) - len(values)
-    remark = f"{more:,} more distinct values" if more > 0 else ""
-    return top_values_chart(title, values + new_values, data), remark
-
-
-def _shares(found: FeatureStatistics) -> dict[str, float]:
-    """Returns the share of the examples with each of the most frequent values."""
-    present = found.numbers["present"] or 1
-    shares = {value: count / present for value, count in found.top_values.items()}
-    return {value: share for value, share in shares.items() if is_finite(share)}
+    values = first[:_MAX_VALUES] + [x for x in new if x not in first][:3]
+    for _, _, shares in data:
+        shares[_OTHERS] = 1 - sum(shares.get(value, 0.0) for value in values)
+    if max(shares[_OTHERS] for _, _, shares in data) >= _MIN_SHARE:
+        values.append(_OTHERS)
+    more = int(feature.first.numbers.get("unique", 0)) - len(first[:_MAX_VALUES])
+    remark = f"{_OTHERS}: {more:,} more distinct values" if more > 0 else ""
+    return top_values_chart(title, values, data), remark

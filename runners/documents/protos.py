@@ -38,7 +38,11 @@ def statistics(
         for feature in overall.features if overall else ():
             if _name(feature) in sensitive:
                 _keep_counts(feature)
-            if feature.WhichOneof("stats") == "string_stats":
+            if kind := feature.WhichOneof("stats"):
+                common = getattr(feature, kind).common_stats
+                if common.min_num_values == common.max_num_values:
+                    common.ClearField("num_values_histogram")
+            if kind == "string_stats":
                 # Up to 1,000 values, of which the first are the top values too.
                 feature.string_stats.ClearField("rank_histogram")
         found[split] = _json(overall or statistics_pb2.DatasetFeatureStatistics())

@@ -3,6 +3,7 @@
 import math
 import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -145,7 +146,8 @@ def test_each_whole_number_has_a_bar_or_as_many_share_one():
         for hint in hints(parse(histogram_chart("Day", [days], is_whole=True)))
     ] == [*"1234567"]
     many = Distribution("a", [-0.5, 76.5], [0.0, 1.0])
-    assert common_edges([many], is_whole=True) == [8 * i - 0.5 for i in range(11)]
+    linear = [8 * i - 0.5 for i in range(11)]
+    assert common_edges([many], is_whole=True) == (linear, "")
     assert hints(parse(histogram_chart("Area", [many], is_whole=True)))[1].startswith(
         "8 to 15\n"
     )
@@ -153,10 +155,26 @@ def test_each_whole_number_has_a_bar_or_as_many_share_one():
 
 def test_an_outlier_does_not_hide_the_others_and_nothing_is_left_out():
     fares = Distribution("a", [0, 10, 20, 90_000], [0.0, 0.5, 0.99, 1.0])
-    found = hints(parse(histogram_chart("Fare", [fares])))
-    assert found[-1].startswith("from 18") and found[0].startswith("up to ")
+    svg = parse(histogram_chart("Fare", [fares]))
+    found = hints(svg)
+    assert found[-1].startswith("18.16 to 90,000\n") and found[0].startswith("0 to 2\n")
+    texts = [item.text for item in svg.iter("text")]
+    assert "quantiles of a" in texts and {"0", "2", "90,000"} <= {*texts}
     shares = [float(re.findall(r"a: (\S+) %", hint)[0]) for hint in found]
     assert sum(shares) == pytest.approx(100, abs=0.5) and max(shares) < 20
+
+
+def test_positive_values_of_several_magnitudes_have_a_log_scale():
+    sizes = Distribution("a", [1, 10, 100, 1000], [0.0, 0.4, 0.7, 1.0])
+    edges, name = common_edges([sizes], is_whole=False)
+    assert name == "log scale" and edges[0] == 1 and edges[-1] == pytest.approx(1000)
+    ratios = [b / a for a, b in pairwise(edges)]
+    assert ratios == pytest.approx([ratios[0]] * 10)
+    svg = parse(histogram_chart("Size", [sizes]))
+    assert "log scale" in [item.text for item in svg.iter("text")]
+    counts = Distribution("a", [0.5, 9.5, 5000.5], [0.0, 0.9, 1.0])
+    edges, name = common_edges([counts], is_whole=True)
+    assert name == "log scale" and {edge % 1 for edge in edges} == {0.5}
 
 
 def test_a_constant_is_one_bar():

@@ -11,6 +11,7 @@ from reports import run_page
 from reports.formats import MISSING
 from reports.read_run import read_run
 from reports.run_page import render_run
+from reports.sections import features
 from reports.sections.features import largest_shifts
 from sluice.errors import WorkspaceError
 from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
@@ -112,6 +113,48 @@ def test_the_feature_that_moved_most_comes_first_with_or_without_a_limit(taxi, p
     shifts = [(x.name, round(y.value, 3)) for x, y, _ in largest_shifts(run, 3)]
     assert shifts == [("fare", 0.2), ("company", 0.04)]
     assert "Values of fare" in str(largest_shifts(run, 1)[0][2])
+
+
+def _spread(name, values, **stats):
+    """Whole numbers, each of ``values`` a quantile; a list of 1 to 5 of them."""
+    feature = protos.numeric(name, (), values, type="INT", **stats)
+    lengths = [
+        {"low_value": low, "high_value": low + 1, "sample_count": 50.0}
+        for low in (1, 4)
+    ]
+    feature["num_stats"]["common_stats"] |= {
+        "max_num_values": "5",
+        "num_values_histogram": {"type": "QUANTILES", "buckets": lengths},
+    }
+    return feature
+
+
+def test_categories_have_a_bar_each_and_nothing_is_left_out(run_with, page_of):
+    areas = [float(x) for x in (*range(1, 100), *[40] * 50, *[70] * 51)]
+    names = ("area", "tract", "label", "n")
+    found = [_spread(name, sorted(areas)) for name in names]
+    splits = dict.fromkeys(("train", "eval", "test"), protos.split(*found))
+    schema = {"feature": [{"name": "tract", "int_domain": {"is_categorical": True}}]}
+    documents = {"statistics": {"splits": splits}, "schema": {"schema": schema}}
+    config = {"features": {"area": {"kind": "hashed"}, "n": {"kind": "numeric"}}}
+    html = render_run(run_with(documents, config=config))
+    for name in ("area", "tract", "label"):
+        start = html.index(f'aria-label="Values of {name}"')
+        chart = html[start : html.index("</svg>", start)]
+        assert "<title>70\ntrain: 26 %\neval: 26 %\ntest: 26 %</title>" in chart
+        assert "<title>all others\ntrain: 48.5 %" in chart
+    assert "<title>70\n" not in html[html.index('aria-label="Values of n"') :]
+    lengths = html[html.index('aria-label="Lengths of n"') :]
+    assert "<title>5\ntrain: 50 %" in lengths and "number of values" in lengths
+    first = re.findall(r'id="feature-\d+">\s*<figcaption><strong[^>]*>(\w+)<', html)[0]
+    assert first == "label" and "label, int, 1 to 5 values, category" in html
+
+
+def test_a_label_beyond_the_last_card_is_drawn(run_with):
+    names = [*(f"feature {i}" for i in range(features.MAX_CARDS)), "label"]
+    found = protos.split(*(protos.text(name, {"a": 60.0}) for name in names))
+    html = render_run(run_with({"statistics": {"splits": {"train": found}}}))
+    assert 'aria-label="Values of label"' in html
 
 
 def test_how_a_classifier_errs(taxi, page_of):

@@ -121,12 +121,18 @@ def test_drawn_shares_are_those_of_the_records(monkeypatch):
             Distribution(x.split, *x.features[index].cumulative() or ((), ()))
             for x in read
         ]
-        edges = common_edges(data, is_whole=read[0].features[index].is_whole)
+        edges, _ = common_edges(data, is_whole=read[0].features[index].is_whole)
         for item in data:
             inner = np.searchsorted(edges[1:-1], values[item.name][name])
             counts = np.bincount(inner, minlength=len(edges) - 1)
             true = counts / counts.sum()
             assert np.abs(item.shares(edges) - true).max() < 0.0055, (name, item.name)
+    for found in read:
+        counts = np.bincount(values[found.split]["area"]) / found.examples
+        drawn = found.features[2].shares()
+        assert len(drawn) > 50
+        for text, share in drawn.items():
+            assert share == pytest.approx(counts[int(text)], abs=0.0055), text
 
 
 @pytest.mark.tf
@@ -251,6 +257,30 @@ def test_images(tmp_path):
     equal = feature["equal"]
     assert (equal["images"], equal["groups"], equal["across_splits"]) == (3, 1, 1)
     assert {x["split"] for x in equal["examples"][0]["images"]} == {"train", "eval"}
+
+
+@pytest.mark.unit
+def test_brightness_is_the_mean_of_all_pixels(tmp_path):
+    """Found: small images were resized, which repeated columns: 25 % drawn for 58 %."""
+    import numpy as np
+
+    chance = np.random.default_rng(17)
+    pixels = chance.integers(0, 256, (300, 8, 8)) * chance.random((300, 1, 1))
+    pictures = []
+    for values in pixels.astype("uint8"):
+        content = io.BytesIO()
+        Image.fromarray(values).save(content, "png")
+        pictures.append(_example(image=content.getvalue()))
+    item = _write(tmp_path, train=pictures, eval=[_example(image=RED)])
+    found: Any = images.samples(item, Privacy())
+    train, evaluation = found["features"][0]["splits"]
+    means = pixels.astype("uint8").mean(axis=(1, 2))
+    true = np.histogram(means, bins=16, range=(0, 256))[0].tolist()
+    assert train["brightness"] == true and sum(true) == 300
+    assert (train["modes"], evaluation["modes"]) == ({"L": 300}, {"RGB": 1})
+    assert sum(evaluation["brightness"]) == 1
+    hidden: Any = images.samples(item, Privacy(sensitive=["image"]))
+    assert hidden["features"][0]["splits"][0]["brightness"] == []
 
 
 @pytest.mark.unit
