@@ -93,7 +93,7 @@ def histogram_chart(
     half = 0.5 if is_whole else 0.0
     # Of whole numbers, an edge is labelled by the last that is below it.
     labels = [max(edge - half, edges[0] + half) for edge in edges]
-    texts = [formats.number(x, 4) for x in labels] if scale else []
+    texts = [formats.number(x) for x in labels] if scale else []
     ends = Axis(scale or label, edges[0], edges[-1], whole=is_whole, texts=texts)
     x = make_scale(ends, edges, left_margin(y), WIDTH - 14)
     places = range(len(edges)) if scale else edges

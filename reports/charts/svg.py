@@ -206,7 +206,8 @@ def make_scale(axis: Axis, values: Iterable[object], start: float, end: float) -
         return Scale(axis, 10.0**first, 10.0**last, start, end, True, places)
     if axis.texts:
         last = len(axis.texts) - 1
-        places = tuple(map(float, range(last + 1)))
+        # Every second one, so that the last has room.
+        places = tuple(map(float, range(last % 2, last + 1, 2)))
         return Scale(axis, 0.0, float(last), start, end, False, places)
     low = clamp(min(kept, default=0.0) if axis.low is None else axis.low)
     high = clamp(max(kept, default=max(low, 1.0)) if axis.high is None else axis.high)

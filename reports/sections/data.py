@@ -157,7 +157,7 @@ def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:
 
 
 def _brightness(feature: dict[str, Any]) -> Markup | None:
-    """Returns a chart of the mean gray values of a feature's images."""
+    """Returns a chart of the mean grey values of a feature's images."""
     data = []
     for style, split in enumerate(feature["splits"]):
         below = [0, *accumulate(split.get("brightness", ()))]
@@ -167,7 +167,7 @@ def _brightness(feature: dict[str, Any]) -> Markup | None:
             data.append(Distribution(split["split"], edges, shares, style % 5))
     if not data:
         return None
-    title, label = f"Brightness of {feature['name']}", "mean gray value of an image"
+    title, label = f"Brightness of {feature['name']}", "mean grey value of an image"
     return histogram_chart(title, data, edges=data[0].x, label=label)
 
 

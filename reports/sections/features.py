@@ -247,7 +247,7 @@ def _table(features: Sequence[Feature]) -> Table:
                 next(iter(feature.statistics)),
             )
         )
-    caption = "Features: anomalies first, then the largest distances"
+    caption = "Features: anomalies, then the largest distances; grey: without a limit"
     return Table("features", caption, header, rows, limit=100)
 
 

@@ -33,7 +33,7 @@ MAX_CLASSES = 20
 IMAGES_PER_CLASS = 8
 MAX_SIZES = 20
 MAX_GROUPS = 10
-# Of mean gray values from 0 to 255.
+# Of mean grey values from 0 to 255.
 BRIGHTNESS_BINS = 16
 # Records among which image features are looked for.
 _FIRST = 100
@@ -51,7 +51,7 @@ class _Feature:
     Attributes:
       sizes: by split, how many images there are of each format and size.
       modes: likewise of each of Pillow's modes, such as ``RGB``.
-      brightness: by split, how many images have a mean gray value in each bin.
+      brightness: by split, how many images have a mean grey value in each bin.
       seconds: by split, for how long brightness was measured.
       gallery: what is shown of each class.
       places: where images are, by their SHA-256.
@@ -88,7 +88,7 @@ class _Feature:
             self.equal[digest] = describe_image(image)
 
     def _measure(self, split: str, data: bytes) -> None:
-        """Adds the mean gray value of all pixels, for half of the time in all."""
+        """Adds the mean grey value of all pixels, for half of the time in all."""
         begun, image = time.monotonic(), open_image(data)
         # Of 16 or 32 bits, Pillow would cut the values.
         if image and image.mode[0] not in "IF":
