@@ -110,9 +110,7 @@ def _curves(found: Comparison) -> curves.Charts:
     arrays = _both(found, _arrays)
     histograms = {name: x[HISTOGRAM] for name, x in arrays.items() if HISTOGRAM in x}
     is_binary = all(len(x.get(PER_CLASS, ())) == 2 for x in arrays.values())
-    binary = histograms if is_binary else {}
-    counts = {name: curves.from_histogram(x) for name, x in binary.items()}
-    return charts + curves.curves(counts) + curves.calibration(histograms, is_binary)
+    return charts + curves.draw(histograms, is_binary)
 
 
 def _both(found: Comparison, read: Callable[[RunData], Any]) -> dict[str, Any]:

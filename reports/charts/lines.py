@@ -11,6 +11,7 @@ from markupsafe import Markup
 from reports import formats
 from reports.charts.svg import (
     BOTTOM,
+    MIN_LEFT,
     WIDTH,
     Axis,
     Scale,
@@ -28,6 +29,9 @@ from sluice.record.states import Tone
 
 _HEIGHT = 198.0
 _TOP = 22.0
+_RIGHT = 14.0
+# With labels of three characters, as those of shares have.
+_SQUARE_HEIGHT = _TOP + WIDTH - MIN_LEFT - _RIGHT + BOTTOM
 # With more points than these, only the line is drawn.
 _MAX_MARKERS = 30
 _Run = list[tuple[float, float]]
@@ -66,6 +70,7 @@ class Series:
       style: which of the six dashes and colours, from 0.
       counts: how many values each point stands for: its area is in proportion.
       points: the state of each point.
+      ring: a point of the line that is marked.
     """
 
     name: str
@@ -74,6 +79,7 @@ class Series:
     style: int = 0
     counts: Sequence[int] = ()
     points: Sequence[Point] = ()
+    ring: tuple[float, float] | None = None
 
 
 def line_chart(
@@ -84,6 +90,7 @@ def line_chart(
     *,
     mark: tuple[float, str] | None = None,
     diagonal: bool = False,
+    square: bool = False,
     has_key: bool = True,
 ) -> Markup:
     """Returns a line chart.
@@ -95,15 +102,16 @@ def line_chart(
       y_axis: the vertical axis.
       mark: a place on the horizontal axis, with its label.
       diagonal: whether to draw the line from the lower left to the upper right.
+      square: whether both axes have the same length.
       has_key: whether the names of the series are drawn above it.
     """
     named = [(item.name, item.style) for item in series] if has_key else []
     names, top = key(named, is_filled=False)
-    height = _HEIGHT + top
+    height = top + (_SQUARE_HEIGHT if square else _HEIGHT)
     values = (value for item in series for value in item.y)
     y = make_scale(y_axis, values, height - BOTTOM, top + _TOP)
     places = (place for item in series for place in item.x)
-    x = make_scale(x_axis, places, left_margin(y), WIDTH - 14)
+    x = make_scale(x_axis, places, left_margin(y), WIDTH - _RIGHT)
     parts = [names, draw_axes(x, y)]
     if diagonal:
         line = {"x1": x.start, "y1": y.start, "x2": x.end, "y2": y.end}
@@ -151,6 +159,10 @@ def _line(
         if is_marked and (is_few or len(run) == 1)
         for a, b in run
     ]
+    if series.ring and all(map(is_finite, series.ring)):
+        a, b = series.ring
+        title = tag("title", _value(series, a, b, None))
+        points.append(tag("circle", title, class_="ring", cx=x.at(a), cy=y.at(b), r=5))
     line = tag("path", class_="line", d="".join(map(path, drawn))) if drawn else None
     return tag("g", line, *points, class_=f"s{series.style}")
 

@@ -28,7 +28,7 @@ _LARGEST = 1e300
 _KEY_HEIGHT = 18.0
 _KEY_CHARS = 18
 BOTTOM = 36.0
-_MIN_LEFT = 30.0
+MIN_LEFT = 30.0
 _SMALLEST = 1e-300
 _TICKS = 5
 
@@ -236,7 +236,7 @@ def _step(rough: float) -> float:
 
 def left_margin(y: Scale) -> float:
     """Returns the room that the tick labels of a vertical axis need."""
-    return max([_MIN_LEFT, *(len(label) * CHAR_WIDTH + 8 for label in y.labels)])
+    return max([MIN_LEFT, *(len(label) * CHAR_WIDTH + 8 for label in y.labels)])
 
 
 def draw_axes(x: Scale, y: Scale) -> Markup:

@@ -24,6 +24,7 @@ def build(
     evaluation: dict[str, Any],
     histograms: Mapping[str, Sequence[float]],
     classes: Sequence[str],
+    areas: curves.Areas,
 ) -> dict[str, Any] | None:
     """Returns charts and tables of all examples; None for what is no classifier.
 
@@ -31,12 +32,13 @@ def build(
       evaluation: the document ``metrics``.
       histograms: of predictions, by model.
       classes: names of the classes, in the order of their ids; empty if unknown.
+      areas: see ``curves.draw``.
     """
     is_binary = len(classes) == 2
     binary = histograms if is_binary else {}
     counts = {model: curves.from_histogram(x) for model, x in binary.items()}
     confusions = confusion_matrices(evaluation, len(classes))
-    charts = curves.curves(counts) + curves.calibration(histograms, is_binary)
+    charts = curves.draw(histograms, is_binary, areas)
     confusion = confusions.get("candidate")
     if confusion is None and not charts:
         return None
@@ -44,7 +46,10 @@ def build(
     view |= {"matrix": None, "pairs": None}
     if candidate := counts.get("candidate"):
         view["thresholds"] = {
-            "counts": {key: x.tolist() for key, x in candidate._asdict().items()},
+            "counts": {
+                model: {name: x.tolist() for name, x in item._asdict().items()}
+                for model, item in counts.items()
+            },
             "positive": classes[1],
             "table": curves.threshold_table(candidate),
         }

@@ -22,7 +22,7 @@ from reports.flips import against_baseline, example_table
 from reports.metric_changes import metric_changes
 from reports.read_run import RunData
 from reports.run_table import Better, better, is_measured
-from reports.sections import classification
+from reports.sections import classification, curves
 from reports.tables import Column, Delta, Header, Mark, Table, decimals, numbers
 from reports.uncertainty import Estimate, estimates, measured
 from sluice.record.verdict import Check
@@ -148,7 +148,14 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
         "slices": _slices(index, slices, directions, primary) if slices else None,
         "order": order,
         "left_out": document["slices_left_out"],
-        "classification": classification.build(document, overall.histograms, classes),
+        "classification": classification.build(
+            document, overall.histograms, classes, _areas(overall, config)
+        ),
+        "by_slice": [
+            (name, curves.draw(x.histograms, len(classes) == 2, _areas(x, config)))
+            for name, x in slices.items()
+            if x.histograms
+        ],
     }
 
 
@@ -169,6 +176,19 @@ def _read(document: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Slic
     for found in slices.values():
         found.histograms = dict(sorted(found.histograms.items(), reverse=True))
     return slices
+
+
+def _areas(found: Slice, config: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Returns the areas under ROC and PR that TFMA computed, by model."""
+    areas: dict[str, dict[str, float]] = {}
+    for item in (config.get("evaluate") or {}).get("metrics", ()):
+        if isinstance(item, Mapping) and item.get("class") == "AUC":
+            curve = areas.setdefault(item.get("params", {}).get("curve", "ROC"), {})
+            for model, values in found.models.items():
+                metric = values.get(item.get("name", "auc"))
+                if metric and metric.value is not None:
+                    curve[model] = metric.value
+    return areas
 
 
 def _overall(

@@ -109,25 +109,35 @@
     show();
   };
 
-  // The counts at each threshold are in the box's data attributes.
+  // Counts by model, name and threshold are in the box's data attribute.
   const setUpExplorer = (box) => {
     const slider = box.querySelector("input");
-    const counts = Object.fromEntries(["thresholds", "tp", "fp", "tn", "fn"].map(
-      (name) => [name, box.dataset[name].split(" ").map(Number)]));
-    const ratio = (part, whole) => (whole ? (part / whole).toFixed(3) : "–");
-    const show = () => {
-      const [threshold, tp, fp, tn, fn] = Object.values(counts).map((list) => list[slider.value]);
-      const shown = {
-        threshold: threshold.toFixed(2),
-        precision: ratio(tp, tp + fp),
-        recall: ratio(tp, tp + fn),
-        fpr: ratio(fp, fp + tn),
-        accuracy: ratio(tp + tn, tp + fp + tn + fn),
-        f1: ratio(2 * tp, 2 * tp + fp + fn),
+    const { candidate, baseline } = JSON.parse(box.dataset.counts);
+    const measure = (counts, at) => {
+      const [tp, fp, tn, fn] = ["tp", "fp", "tn", "fn"].map((name) => counts[name][at]);
+      return {
+        precision: tp / (tp + fp), recall: tp / (tp + fn), fpr: fp / (fp + tn),
+        accuracy: (tp + tn) / (tp + fp + tn + fn), f1: 2 * tp / (2 * tp + fp + fn), tp, fp, fn, tn,
       };
-      for (const [name, count] of Object.entries({ tp, fp, tn, fn })) shown[name] = count.toLocaleString("en");
-      for (const place of all("[data-show]", box)) place.textContent = shown[place.dataset.show];
-      slider.setAttribute("aria-valuetext", shown.threshold);
+    };
+    const before = measure(candidate, slider.max / 2);
+    const show = () => {
+      const now = measure(candidate, slider.value);
+      const last = baseline && measure(baseline, slider.value);
+      for (const place of all("[data-show]", box)) {
+        const name = place.dataset.show;
+        const text = (value) => (Number.isNaN(value) ? "–"
+          : name in candidate ? value.toLocaleString("en") : value.toFixed(3));
+        const change = now[name] - before[name];
+        const [value, ...notes] = place.querySelector("dd").children;
+        value.textContent = text(now[name]);
+        notes[0].textContent = change ? `${change > 0 ? "+" : ""}${text(change)} against 0.5` : "as at 0.5";
+        notes[1].textContent = last ? `baseline ${text(last[name])}` : "";
+      }
+      const threshold = candidate.thresholds[slider.value].toFixed(2);
+      box.querySelector("output").textContent = threshold;
+      const [precision, recall] = [now.precision, now.recall].map((x) => (x || 0).toFixed(3));
+      slider.setAttribute("aria-valuetext", `${threshold}: precision ${precision}, recall ${recall}`);
     };
     slider.addEventListener("input", show);
     box.hidden = false;

@@ -22,8 +22,11 @@ from sluice.splits import (
 )
 
 MAX_SLICES = 5000
-# Of all examples only: two rows of 100 numbers, see components.evaluator.
-_OVERALL_ONLY = "prediction_histogram"
+# Two rows of 100 numbers, see components.evaluator: of all examples, and of the largest
+# slices that are not too small for curves.
+_HISTOGRAM = "prediction_histogram"
+_MAX_HISTOGRAMS = 10
+_MIN_EXAMPLES = 30
 
 
 def statistics(
@@ -119,10 +122,12 @@ def metrics(folder: Path) -> dict[str, Any] | None:
         return None
     slices.sort(key=lambda item: len(item.slice_key.single_slice_keys))
     found = [_json(item) for item in slices[:MAX_SLICES]]
-    for item in found:
-        if item["slice_key"]:
+    parts = [item for item in found if item["slice_key"]]
+    parts.sort(key=_predictions, reverse=True)
+    for number, item in enumerate(parts):
+        if number >= _MAX_HISTOGRAMS or _predictions(item) < _MIN_EXAMPLES:
             values = item["metric_keys_and_values"]
-            values[:] = [x for x in values if x["key"]["name"] != _OVERALL_ONLY]
+            values[:] = [x for x in values if x["key"]["name"] != _HISTOGRAM]
     plots = [
         item
         for item in tfma.load_plots(str(folder))
@@ -133,6 +138,15 @@ def metrics(folder: Path) -> dict[str, Any] | None:
         "slices_left_out": max(0, len(slices) - MAX_SLICES),
         "plots": [_json(item) for item in plots],
     }
+
+
+def _predictions(item: dict[str, Any]) -> int:
+    """Returns how many predictions the histogram of a slice counts."""
+    for found in item.get("metric_keys_and_values", ()):
+        if found["key"]["name"] == _HISTOGRAM:
+            counts = found["value"]["array_value"]["int64_values"]
+            return sum(map(int, counts))
+    return 0
 
 
 def _json(message: Any) -> dict[str, Any]:

@@ -106,11 +106,15 @@ def test_a_table_is_copied_as_it_is_filtered(report, report_pages):
 def test_the_threshold_explorer(report, report_pages):
     with report_pages.open(report) as page:
         slider = page.get_by_role("slider")
-        assert slider.get_attribute("aria-valuetext") == "0.50"
+        spoken = slider.get_attribute("aria-valuetext")
+        assert spoken and spoken.startswith("0.50: precision 0.7")
 
-        def shown() -> dict[str, str]:
+        def shown(part: str = "span") -> dict[str, str]:
             places = page.locator(".explorer [data-show]").all()
-            return {str(x.get_attribute("data-show")): x.inner_text() for x in places}
+            return {
+                str(x.get_attribute("data-show")): x.locator(part).first.inner_text()
+                for x in places
+            }
 
         # Of 100 - i negatives and i + 1 positives in bucket i.
         middle = shown()
@@ -119,7 +123,11 @@ def test_the_threshold_explorer(report, report_pages):
         precision = sum(range(51, 101)) / (sum(range(51, 101)) + sum(range(1, 51)))
         assert middle["precision"] == f"{precision:.3f}"
         slider.press("Home")
-        assert (shown()["threshold"], shown()["recall"]) == ("0.00", "1.000")
+        assert page.locator(".explorer output").inner_text() == "0.00"
+        assert shown()["recall"] == "1.000"
+        # Each of 5,050 positives is found, 1,275 more than at 0.5.
+        assert shown("small")["tp"] == "+1,275 against 0.5"
+        assert shown("small + small")["tp"] == "baseline 5,050"
         slider.press("End")
         assert shown()["tp"] == "0" and shown()["recall"] == "0.000"
 
