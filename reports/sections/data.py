@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -16,16 +16,8 @@ from reports.charts.bars import Distribution, histogram_chart
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from reports.sections import features
-from reports.tables import Column, Header, Mark, Table, numbers
+from reports.tables import Column, Header, Table, numbers
 from schemas.show_schema import show_schema
-
-_SEVERITIES = {
-    "fail": Mark("bad", "fail"),
-    "error": Mark("bad", "error"),
-    "warn": Mark("warn", "warn"),
-    "warning": Mark("warn", "warning"),
-    "ignore": Mark("quiet", "ignored"),
-}
 
 
 def build(run: RunData) -> dict[str, Any] | None:
@@ -106,39 +98,21 @@ def _spans(ingestion: Sequence[dict[str, Any]]) -> Table | None:
     return Table("spans", caption, columns, rows)
 
 
-def _anomalies(run: RunData) -> list[tuple[Any, ...]]:
-    """Returns the misses at the data gate, or TFDV's anomalies without such a gate."""
-    if any(gate["gate"] == "data" for gate in run.record.gates):
-        rows: list[tuple[Any, ...]] = [
-            (
-                *(_SEVERITIES[row.severity], row.feature, row.slice),
-                (row.kind or row.check).replace("_", " "),
-                *(row.limit_text, row.actual, row.why, row.examples),
-            )
-            for row in run.record.gate_rows("data")
-            if row.severity
-        ]
-    else:
-        rows = [
-            (severity, feature, split, short, None, None, long, ())
-            for document in run.documents("anomalies")
-            for split, found in document["splits"].items()
-            for severity, feature, short, long in _reasons(found)
-        ]
-    order = [*_SEVERITIES.values(), None]
+def _anomalies(run: RunData) -> list[tuple[Any, ...]] | None:
+    """Returns the misses at the data gate, the worst first; None without a verdict."""
+    if not any(gate["gate"] == "data" for gate in run.record.gates):
+        return None
+    rows: list[tuple[Any, ...]] = [
+        (
+            *(features.RESULTS[row.severity], row.feature, row.slice),
+            (row.kind or row.check).replace("_", " "),
+            *(row.limit_text, row.actual, row.why, row.examples),
+        )
+        for row in run.record.gate_rows("data")
+        if row.severity
+    ]
+    order = [*features.RESULTS.values()]
     return sorted(rows, key=lambda row: order.index(row[0]))
-
-
-def _reasons(found: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Yields severity, feature, and a short and a long text of TFDV's anomalies."""
-    if found.get("data_missing"):
-        yield _SEVERITIES["error"], None, "Data missing", "There are no examples."
-    for name, info in sorted(found.get("anomaly_info", {}).items()):
-        severity = _SEVERITIES.get(info.get("severity", "UNKNOWN").lower())
-        feature = ".".join(info.get("path", {}).get("step", ())) or name
-        for reason in info.get("reason", ()):
-            short = reason.get("short_description", "")
-            yield severity, feature, short, reason.get("description", "")
 
 
 def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:

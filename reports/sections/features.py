@@ -42,7 +42,7 @@ _OTHERS = "all others"
 _CATEGORIES = ("vocabulary", "hashed", "multi_hot")
 # Each has a colour of its own.
 _DATA_SETS = ("train", "eval", "test", BASELINE, "serving")
-_RESULTS = {
+RESULTS = {
     "fail": Mark("bad", "fail"),
     "warn": Mark("warn", "warn"),
     "ignore": Mark("quiet", "ignored"),
@@ -69,9 +69,7 @@ class Distance:
 
     @property
     def tone(self) -> str:
-        if self.limit is None:
-            return "quiet"
-        return "bad" if self.value > self.limit else ""
+        return "quiet" if self.limit is None else ""
 
     @property
     def text(self) -> str:
@@ -116,14 +114,14 @@ class Feature:
     def mark(self) -> Mark | None:
         """The worst result of the data gate."""
         found = [row.severity for row in self.misses]
-        return next((mark for name, mark in _RESULTS.items() if name in found), None)
+        return next((mark for name, mark in RESULTS.items() if name in found), None)
 
     @property
     def interest(self) -> tuple[float, float]:
         """Sorts what a reader should see first to the front."""
-        ranks = [[*_RESULTS].index(row.severity or "ignore") for row in self.misses]
+        ranks = [[*RESULTS].index(row.severity or "ignore") for row in self.misses]
         largest = self.largest()
-        return min(ranks, default=len(_RESULTS)), -(largest.value if largest else 0.0)
+        return min(ranks, default=len(RESULTS)), -(largest.value if largest else 0.0)
 
     def largest(self, check: str | None = None) -> Distance | None:
         """Returns the largest distance, of one comparison or of all."""
@@ -142,20 +140,21 @@ def build(run: RunData) -> dict[str, Any] | None:
     features = sorted(read_features(run), key=lambda feature: feature.interest)
     if not features:
         return None
-    cards = [*enumerate(features, start=1)]
-    # The label is always drawn, and first.
-    cards = [x for x in cards if x[1].is_label] + [
-        x for x in cards if not x[1].is_label
+    cards = [
+        (index, feature, *chart(feature), _lengths_chart(feature))
+        for index, feature in enumerate(features, start=1)
+        if _has_card(index, feature)
     ]
     return {
         "table": _table(features),
-        "cards": [
-            (index, feature, *chart(feature), _lengths_chart(feature))
-            for index, feature in cards[:MAX_CARDS]
-        ],
-        "without_card": len(features[MAX_CARDS:]),
+        "cards": sorted(cards, key=lambda card: not card[1].is_label),
+        "without_card": len(features) - len(cards),
         "quantiles": max(len(x.first.buckets.get("QUANTILES", ())) for x in features),
     }
+
+
+def _has_card(index: int, feature: Feature) -> bool:
+    return index <= MAX_CARDS or feature.is_label
 
 
 def read_features(run: RunData) -> list[Feature]:
@@ -226,7 +225,7 @@ def _table(features: Sequence[Feature]) -> Table:
     header: Header = ["Feature", "Type"]
     checks = {x.check: None for feature in features for x in feature.distances}
     shown = [check for check in _COMPARISONS if check in checks]
-    header += [numbers(_COMPARISONS[check][0], _cell) for check in shown]
+    header += [numbers(_COMPARISONS[check][0], str) for check in shown]
     header += ["Data gate", numbers("Missing", formats.percent)]
     header += ["Median, or most frequent", numbers("Distinct values"), "Data set"]
     rows = []
@@ -237,9 +236,9 @@ def _table(features: Sequence[Feature]) -> Table:
         typical = next(iter(frequent), found.numbers.get("median"))
         rows.append(
             (
-                link if index <= MAX_CARDS else name,
+                link if _has_card(index, feature) else name,
                 kind_of(found),
-                *(feature.largest(check) for check in shown),
+                *(feature.largest(check) or formats.MISSING for check in shown),
                 feature.mark,
                 found.numbers["missing"] / found.examples,
                 formats.shorten(formats.number(typical), 30),
@@ -249,10 +248,6 @@ def _table(features: Sequence[Feature]) -> Table:
         )
     caption = "Features: anomalies, then the largest distances; grey: without a limit"
     return Table("features", caption, header, rows, limit=100)
-
-
-def _cell(distance: Distance | None) -> str:
-    return formats.MISSING if distance is None else str(distance)
 
 
 def chart(feature: Feature) -> tuple[Markup | None, str]:

@@ -155,6 +155,9 @@ def test_a_label_beyond_the_last_card_is_drawn(run_with):
     found = protos.split(*(protos.text(name, {"a": 60.0}) for name in names))
     html = render_run(run_with({"statistics": {"splits": {"train": found}}}))
     assert 'aria-label="Values of label"' in html
+    targets = {*re.findall(r'id="(feature-\d+)"', html)}
+    assert {*re.findall(r'href="#(feature-\d+)"', html)} == targets
+    assert len(targets) == features.MAX_CARDS + 1
 
 
 def test_how_a_classifier_errs(taxi, page_of):
