@@ -66,7 +66,7 @@ def metric_changes(run: RunData) -> list[Moved]:
         values, (where, name) = (old[key], new[key]), key
         if direction := better(name, config):
             examples, estimate = new.get((where, EXAMPLES), 0.0), known.get(key)
-            is_noise = _may_be_chance(*values, examples, estimate)
+            is_noise = may_be_chance(*values, examples, estimate)
             found.append(Moved(*key, *values, direction, is_noise, examples, estimate))
     return sorted(found, key=lambda item: (item.harm, item.slice, item.metric))
 
@@ -81,14 +81,14 @@ def _errors(document: Mapping[str, Any]) -> Iterator[Moved]:
     for i, row in enumerate(matrices["candidate"]):
         total, rows = int(row.sum()) or 1, (matrices["baseline"][i], row)
         before, after = (int(x.sum() - x[i]) for x in rows)
-        is_noise = _may_be_chance(before / total, after / total, total)
+        is_noise = may_be_chance(before / total, after / total, total)
         key = (
             (OVERALL, _OF_TWO_CLASSES[i]) if classes == 2 else (f"class {i}", "errors")
         )
         yield Moved(*key, before, after, "lower", is_noise, total)
 
 
-def _may_be_chance(
+def may_be_chance(
     before: float, after: float, examples: float, estimate: Estimate | None = None
 ) -> bool:
     """Returns whether one value lies within the interval of the other.

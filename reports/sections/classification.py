@@ -10,6 +10,7 @@ import numpy as np
 
 from reports import formats
 from reports.evaluation import confusion_matrices
+from reports.metric_changes import may_be_chance
 from reports.sections import curves
 from reports.tables import Delta, Header, Table, decimals, numbers
 from reports.uncertainty import measured, share_of
@@ -114,7 +115,9 @@ def _by_class(
         shares = share_of(right, actual[i]), share_of(right, predicted[i])
         row = [name, actual[i], *shares, scores[i]]
         if baseline is not None:
-            row += [before[i], Delta.between(scores[i], before[i], "higher")]
+            new, old, of = scores[i], before[i], (actual[i] + predicted[i]) / 2
+            is_noise = None in (new, old) or may_be_chance(old, new, of)
+            row += [old, Delta.between(new, old, "higher", is_noise)]
         rows.append(row)
     rows.sort(key=lambda row: 2.0 if row[4] is None else row[4])
     return Table("classes", "Classes, the worst first", header, rows, limit=20)
