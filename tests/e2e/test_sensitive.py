@@ -92,7 +92,7 @@ def test_anomalies_show_no_value(people):
     new = rows["train", "plan", "new_value"]
     assert new["examples"][0] == f"{trips.data / 'train-0'}, record 1"
     assert "because the feature is sensitive" in new["why"]
-    assert f"{path}, record 1 " in rows["overall", None, "corrupt"]["examples"][0]
+    assert f"{path}, record 1, " in rows["overall", None, "corrupt"]["examples"][0]
     # They are counted.
     (item,) = [item for item in record.documents if item.kind == "statistics"]
     path = trips.workspace.run_dir(record.run_id) / item.path
