@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from reports.sections.verdict import next_steps, summarize
+from reports.outcome import next_steps, summarize
 from runners.cli.render_run import MAX_DETAILS, MAX_ROWS, print_outcome, print_verdict
 from runners.cli.rich_console import PlainConsole
 from sluice.record.verdict import Check, Verdict
