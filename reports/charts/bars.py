@@ -93,7 +93,7 @@ def histogram_chart(
     half = 0.5 if is_whole else 0.0
     # Of whole numbers, an edge is labelled by the last that is below it.
     labels = [max(edge - half, edges[0] + half) for edge in edges]
-    texts = [formats.number(x) for x in labels] if scale else []
+    texts = [_text(x) for x in labels] if scale else []
     ends = Axis(scale or label, edges[0], edges[-1], whole=is_whole, texts=texts)
     x = make_scale(ends, edges, left_margin(y), WIDTH - 14)
     places = range(len(edges)) if scale else edges
@@ -138,7 +138,7 @@ def common_edges(
         scales.insert(0, ("log scale", np.geomspace(low, high, _BARS + 1).tolist()))
     found = [(linear, "")]
     for name, edges in scales:
-        unique = {math.floor(x) + 0.5 for x in edges} if is_whole else {*edges}
+        unique = {math.floor(x) + 0.5 for x in edges} if is_whole else _round(edges)
         found.append((sorted(unique), name))
     return min(found, key=lambda item: max(_SKEWED, *first.shares(item[0])))
 
@@ -152,7 +152,18 @@ def _edges(low: float, high: float, is_whole: bool) -> list[float]:
     if not high - low > max(abs(low), abs(high)) * 1e-9:
         pad = abs(low) * 0.1 or 0.5
         return [low - pad, low + pad]
-    return np.linspace(low, high, _BARS + 1).tolist()
+    return sorted(_round(np.linspace(low, high, _BARS + 1).tolist()))
+
+
+def _round(edges: Sequence[float]) -> set[float]:
+    """Rounds edges to the digits that tell neighbours apart, so that labels hold."""
+    gaps = [high - low for low, high in pairwise(edges)]
+    narrow = map(min, [gaps[0], *gaps], [*gaps, gaps[-1]])
+    decimals = [1 - math.floor(math.log10(gap or 1.0)) for gap in narrow]
+    inner = [*map(round, edges, decimals)][1:-1]
+    low = math.floor(edges[0] * 10 ** decimals[0]) / 10 ** decimals[0]
+    high = math.ceil(edges[-1] * 10 ** decimals[-1]) / 10 ** decimals[-1]
+    return {low, *inner, high}
 
 
 def _ranges(
@@ -163,10 +174,12 @@ def _ranges(
     if low == high:
         return [formats.number(low)]
     half = 0.5 if is_whole else 0.0
-    pairs = [
-        (formats.number(a + half), formats.number(b - half)) for a, b in pairwise(edges)
-    ]
+    pairs = [(_text(a + half), _text(b - half)) for a, b in pairwise(edges)]
     return [a if a == b else f"{a} to {b}" for a, b in pairs]
+
+
+def _text(edge: float) -> str:
+    return f"{edge:,.12g}"
 
 
 def _outline(

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import locate
+from tests.kit.read_page import Page, wrong_bars
 
 pytestmark = pytest.mark.e2e
 
@@ -133,6 +135,25 @@ def test_documents_of_the_record(project, first):
     assert lineage["artifact"]["name"] == "Pusher.pushed_model"
     assert [Path(item["path"]).name for item in lineage["origin"]["data"]] == ["digits"]
     assert [item["version"] for item in lineage["served"]] == [1]
+
+
+def test_numbers_and_bars_of_the_page_are_those_of_the_records(project, first):
+    """The confusion matrix has a row per class of the records of the test split."""
+    html = Path(first["report_uri"]).read_text()
+    count, wrong = wrong_bars(html, project / "data" / "digits")
+    assert count == 30 and wrong == [] and len(html) < 1_000_000
+    labels = Counter(
+        label
+        for shard in sorted((project / "data" / "digits").glob("test-*"))
+        for label in _values(project, shard.name, "label")
+    )
+    tables = Page(html).tables
+    rows = {row["Class"]: row["Examples"] for row in tables["classes"]}
+    assert rows == {str(label): str(count) for label, count in labels.items()}
+    mistakes = _documents(project, first)["mistakes", "Evaluator"]
+    accuracy = next(x for x in tables["metrics-0"] if x["Metric"] == "accuracy")
+    errors = f"{mistakes['wrong']} errors of {mistakes['examples']}"
+    assert errors in accuracy["Value"]
 
 
 @pytest.mark.usefixtures("second")
@@ -315,7 +336,7 @@ def test_the_page_of_a_rejected_model(rejected, report_pages):
     with report_pages.open(report) as page:
         banner = page.locator("#verdict .banner").first
         assert "Not pushed: the model gate stopped the run" in banner.inner_text()
-        assert "limit ≥ 0.9999" in banner.inner_text()
+        assert "0.0199 below the limit 0.9999" in banner.inner_text()
         changed = page.locator("#verdict").get_by_role("link", name=last["run_id"])
         assert changed.get_attribute("href") == f"../{last['run_id']}/report.html"
         compared = changed.locator("xpath=..").inner_text()

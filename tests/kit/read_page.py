@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from reports.formats import MISSING
+from sluice.tfrecords import tf_example_pb2, tfrecord
+
+# Half a point, in percent, and the rounding of the page.
+_TOLERANCE = 0.6
 
 
 class Page(HTMLParser):
@@ -55,3 +67,62 @@ class Page(HTMLParser):
             self.tables[self._table] = [
                 dict(zip(header, row, strict=True)) for row in rows
             ]
+
+
+def wrong_bars(page: str, data: Path) -> tuple[int, list[Any]]:
+    """Compares the bars of a page with counts over the records.
+
+    Args:
+      page: its HTML.
+      data: the folder of the TFRecords, whose files are named after their split.
+
+    Returns:
+      How many bars there are, and those more than half a point off: feature, data
+      set, bar, share drawn and share counted, in percent.
+    """
+    values: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for path in sorted(data.glob("*-of-*")):
+        for record in tfrecord.read(path):
+            message: Any = tf_example_pb2.Example.FromString(record)
+            for name, feature in message.features.feature.items():
+                if kind := feature.WhichOneof("kind"):
+                    found = getattr(feature, kind).value
+                    values[name, path.name.split("-")[0]] += found
+    count, wrong = 0, []
+    for name, bars in _charts(page):
+        for number, (head, split, drawn) in enumerate(bars):
+            known = values.get((name, split), [])
+            named = {bar[0] for bar in bars}
+            counted = 100 * _count(known, head, named, is_first=number < 3)
+            if known:
+                count += 1
+                if abs(drawn - counted / len(known)) > _TOLERANCE:
+                    wrong.append((name, split, head, drawn, counted / len(known)))
+    return count, wrong
+
+
+def _charts(page: str) -> Iterator[tuple[str, list[tuple[str, str, float]]]]:
+    """Yields feature and bars, per data set, of each chart of values."""
+    chart = r'<svg[^>]*aria-label="Values of ([^"]*)"(.*?)</svg>'
+    for name, body in re.findall(chart, page, re.DOTALL):
+        bars = []
+        for hint in re.findall(r"<title>(.*?)</title>", body, re.DOTALL):
+            head, *lines = unescape(hint).split("\n")
+            for line in lines:
+                data_set, _, share = line.rpartition(": ")
+                share = share.replace(" %", "").replace(MISSING, "0").strip("<>")
+                bars.append((head, data_set, float(share)))
+        yield name, bars
+
+
+def _count(values: Sequence[Any], head: str, named: set[str], *, is_first: bool) -> int:
+    """Returns how many values are in a bar; its lower edge is in the bar before."""
+    if head == "all others":
+        texts = (x.decode() if isinstance(x, bytes) else str(x) for x in values)
+        return sum(text not in named for text in texts)
+    if values and isinstance(values[0], bytes):
+        return sum(value.decode() == head for value in values)
+    low, _, high = (x.replace(",", "") for x in head.partition(" to "))
+    first, last = float(low), float(high or low)
+    is_in = is_first or not high or (bool(values) and isinstance(values[0], int))
+    return sum(first < x <= last or (is_in and x == first) for x in values)

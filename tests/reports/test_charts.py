@@ -157,7 +157,7 @@ def test_an_outlier_does_not_hide_the_others_and_nothing_is_left_out():
     fares = Distribution("a", [0, 10, 20, 90_000], [0.0, 0.5, 0.99, 1.0])
     svg = parse(histogram_chart("Fare", [fares]))
     found = hints(svg)
-    assert found[-1].startswith("18.16 to 90,000\n") and found[0].startswith("0 to 2\n")
+    assert found[-1].startswith("18.2 to 90,000\n") and found[0].startswith("0 to 2\n")
     texts = [item.text for item in svg.iter("text")]
     assert "quantiles of a" in texts and {"0", "4", "90,000"} <= {*texts}
     shares = [float(re.findall(r"a: (\S+) %", hint)[0]) for hint in found]
@@ -169,7 +169,7 @@ def test_positive_values_of_several_magnitudes_have_a_log_scale():
     edges, name = common_edges([sizes], is_whole=False)
     assert name == "log scale" and edges[0] == 1 and edges[-1] == pytest.approx(1000)
     ratios = [b / a for a, b in pairwise(edges)]
-    assert ratios == pytest.approx([ratios[0]] * 10)
+    assert ratios == pytest.approx([ratios[0]] * 10, rel=0.05)
     svg = parse(histogram_chart("Size", [sizes]))
     assert "log scale" in [item.text for item in svg.iter("text")]
     counts = Distribution("a", [0.5, 9.5, 5000.5], [0.0, 0.9, 1.0])
