@@ -32,6 +32,7 @@ _COMPARISONS = {
     "split_drift": ("Train against eval", "train against eval"),
     "skew": ("Against serving", "{split} against serving requests"),
 }
+_MISSING = "missing or NaN"
 # A smaller distance is no shift that is worth a picture.
 _MIN_SHIFT = 0.001
 _MAX_VALUES = 10
@@ -76,6 +77,8 @@ class Distance:
         """A line of the feature's card."""
         _, words = _COMPARISONS.get(self.check, ("", f"{{split}} {self.check}"))
         where = words.replace("{split}", self.split)
+        if self.measure == _MISSING:
+            return f"{where}: {_MISSING} changes by {formats.percent(self.value)}"
         limit = "no limit" if self.limit is None else f"limit {decimals(self.limit)}"
         return f"{where}: {self.measure} {decimals(self.value)}, {limit}"
 
