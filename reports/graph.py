@@ -2,19 +2,18 @@
 
 It knows ids and edges only, so it holds any TFX pipeline, and imports nothing of TFX.
 
-The SVG has a layered layout: the layer of a node is the longest path to it, its place
-there the mean of the nodes above it. A line that crosses a layer has a place there as a
-node has, and bends only between layers, so that none crosses a node. It contains no
-scripts, fonts, links or ids, so it opens offline, and a page may contain several.
+The SVG has a layered layout on a grid: the row of a node is the longest path to it, its
+column that of the first node above it, if it is free. A line passes other rows between
+columns, so that it crosses no node. It contains no scripts, fonts, links or ids, so it
+opens offline, and a page may contain several.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from itertools import pairwise
-from statistics import fmean
+from typing import NamedTuple
 
 from markupsafe import Markup
 from rich.cells import cell_len
@@ -24,12 +23,11 @@ from reports.charts.svg import number, tag
 from reports.environment import inline
 
 _NODE_HEIGHT = 44.0
-_LAYER_GAP = 52.0
-_SLOT_GAP = 22.0
+_ROW_GAP = 52.0
+_COLUMN_GAP = 24.0
 _MARGIN = 20.0
 _ARROW = 7.0
 _PADDING = 18.0
-_SWEEPS = 4
 # Monospaced fonts are 0.55 to 0.602 em wide; a little more, so that no text is clipped.
 _CELL_WIDTH = 0.62
 _ID_SIZE, _FACT_SIZE = 13, 11
@@ -50,21 +48,24 @@ class GraphNode:
     gate: bool = False
 
 
-@dataclass(eq=False)
-class _Slot:
-    """The place of a node, or of a line that passes a layer: ``node`` is None."""
+class _Box(NamedTuple):
+    """The place of a node; all boxes are equally large."""
 
-    node: GraphNode | None
-    layer: int
-    width: float = 2.0
-    facts: str = ""
-    x: float = 0.0
-    above: list[_Slot] = field(default_factory=list)
-    below: list[_Slot] = field(default_factory=list)
+    row: int
+    column: int
+    width: float
+
+    @property
+    def left(self) -> float:
+        return _MARGIN + self.column * (self.width + _COLUMN_GAP)
+
+    @property
+    def middle(self) -> float:
+        return self.left + self.width / 2
 
     @property
     def top(self) -> float:
-        return _MARGIN + self.layer * (_NODE_HEIGHT + _LAYER_GAP)
+        return _MARGIN + self.row * (_NODE_HEIGHT + _ROW_GAP)
 
 
 def topological_order(nodes: Sequence[GraphNode]) -> list[GraphNode]:
@@ -106,22 +107,16 @@ def layers(ordered: Sequence[GraphNode]) -> dict[str, int]:
 
 
 def as_text(nodes: Sequence[GraphNode]) -> str:
-    """Returns a line per node, after those that it waits for.
-
-    In parentheses are the nodes that it waits for because others do.
-    """
+    """Returns a line per node, after those that it waits for."""
     ordered = topological_order(nodes)
     direct = direct_upstream(ordered)
     facts = {node.id: _facts(node) for node in ordered}
     labels = {x: f"{x} [{text}]" if text else x for x, text in facts.items()}
-    width = max(map(cell_len, labels.values()), default=0)
+    width = max(map(len, labels.values()), default=0)
     lines = []
-    for node in ordered:
-        label, waits = labels[node.id], ", ".join(direct[node.id])
-        implied = [x for x in dict.fromkeys(node.upstream) if x not in direct[node.id]]
-        waits += f" ({', '.join(implied)})" if implied else ""
-        padding = " " * (width - cell_len(label))
-        lines.append(f"{label}{padding}  after {waits}" if waits else label)
+    for node_id, label in labels.items():
+        waits = ", ".join(direct[node_id])
+        lines.append(f"{label:{width}}  after {waits}" if waits else label)
     return "\n".join(lines)
 
 
@@ -143,17 +138,22 @@ def as_svg(
         forbids that has the rules for ``.sluice-graph`` in its own.
     """
     states = states or {}
-    rows = _lay_out(nodes, states)
-    slots = [slot for row in rows for slot in row]
-    width = max((slot.x + slot.width / 2 for slot in slots), default=0.0) + _MARGIN
-    height = 2 * _MARGIN + len(rows) * (_NODE_HEIGHT + _LAYER_GAP) - _LAYER_GAP
-    name = f"Graph of {len(nodes)} node{'' if len(nodes) == 1 else 's'}"
+    ordered = topological_order(nodes)
+    direct = direct_upstream(ordered)
+    facts = {node.id: _facts(node, states.get(node.id)) for node in ordered}
+    boxes = _boxes(ordered, direct, facts)
+    right = max((box.left + box.width for box in boxes.values()), default=0.0)
+    bottom = max((box.top + _NODE_HEIGHT for box in boxes.values()), default=0.0)
+    width, height = right + _MARGIN, bottom + _MARGIN
+    name = f"Graph of {formats.plural(len(nodes), 'node')}"
     page = [
         tag("style", Markup(inline("graph.css.j2"))),
         tag("rect", class_="page", width=width, height=height),
     ]
-    lines = (_line(slot, lower) for slot in slots for lower in slot.below)
-    drawn = (_node(slot, slot.node, states) for slot in slots if slot.node)
+    lines = (
+        _line(boxes[x], boxes[node.id]) for node in ordered for x in direct[node.id]
+    )
+    drawn = (_node(x, boxes[x.id], facts[x.id], states.get(x.id)) for x in ordered)
     return tag(
         "svg",
         tag("title", name),
@@ -170,87 +170,61 @@ def as_svg(
     )
 
 
-def _lay_out(
-    nodes: Sequence[GraphNode], states: Mapping[str, str]
-) -> list[list[_Slot]]:
-    """Returns the slots of each layer from left to right, linked and placed."""
-    ordered = topological_order(nodes)
-    layer, slots = layers(ordered), {}
-    rows: list[list[_Slot]] = [[] for _ in range(1 + max(layer.values(), default=-1))]
-
-    for node in ordered:
-        facts = _facts(node, states.get(node.id))
-        width = max(_text_width(node.id, _ID_SIZE), _text_width(facts, _FACT_SIZE))
-        slot = _Slot(node, layer[node.id], round(width + 2 * _PADDING), facts)
-        rows[slot.layer].append(slot)
-        slots[node.id] = slot
-    for node_id, upstream in direct_upstream(ordered).items():
-        for upper in (slots[other] for other in upstream):
-            passed = [_Slot(None, x) for x in range(upper.layer + 1, layer[node_id])]
-            for slot in passed:
-                rows[slot.layer].append(slot)
-            for one, next_ in pairwise([upper, *passed, slots[node_id]]):
-                one.below.append(next_)
-                next_.above.append(one)
-    _place(rows)
-    return rows
+def _boxes(
+    ordered: Sequence[GraphNode],
+    direct: Mapping[str, Sequence[str]],
+    facts: Mapping[str, str],
+) -> dict[str, _Box]:
+    """Returns where each node is drawn, by its id."""
+    texts = [(x.id, _ID_SIZE) for x in ordered]
+    texts += [(text, _FACT_SIZE) for text in facts.values()]
+    widest = max((cell_len(text) * size for text, size in texts), default=0)
+    width = round(widest * _CELL_WIDTH + 2 * _PADDING)
+    boxes: dict[str, _Box] = {}
+    rows = layers(ordered)
+    taken: set[tuple[int, int]] = set()
+    # In each row, nodes without upstream stand beside the others.
+    for node in sorted(ordered, key=lambda x: (rows[x.id], not x.upstream)):
+        row = rows[node.id]
+        column = min((boxes[x].column for x in direct[node.id]), default=0)
+        while (row, column) in taken:
+            column += 1
+        taken.add((row, column))
+        boxes[node.id] = _Box(row, column, width)
+    return boxes
 
 
-def _place(rows: Sequence[list[_Slot]]) -> None:
-    """Sorts each layer by the mean of the nodes above, and sets ``x`` of each slot."""
-    for row in rows:
-        row.sort(key=lambda slot: fmean(x.x for x in slot.above or [slot]))
-        _spread(row, [fmean(x.x for x in slot.above or [slot]) for slot in row])
-    for _ in range(_SWEEPS):
-        for row in reversed(rows):
-            _spread(row, [fmean(x.x for x in slot.below or [slot]) for slot in row])
-        for row in rows:
-            _spread(row, [fmean(x.x for x in slot.above or [slot]) for slot in row])
-    slots = [slot for row in rows for slot in row]
-    left = min((slot.x - slot.width / 2 for slot in slots), default=0.0) - _MARGIN
-    for slot in slots:
-        slot.x = round(slot.x - left)
-
-
-def _spread(row: Sequence[_Slot], wanted: Sequence[float]) -> None:
-    """Places slots close to where they are wanted, in their order, with gaps."""
-    right = float("-inf")
-    for slot, x in zip(row, wanted, strict=True):
-        slot.x = max(x, right + slot.width / 2)
-        right = slot.x + slot.width / 2 + _SLOT_GAP
-    beyond = fmean(slot.x for slot in row) - fmean(wanted)
-    for slot in row:
-        slot.x -= beyond
-
-
-def _line(upper: _Slot, lower: _Slot) -> Markup:
-    start, end = upper.top + _NODE_HEIGHT, lower.top
-    bend, tip = (start + end) / 2, end if lower.node is None else end - _ARROW
-    path = f"M{upper.x:g} {start:g}C{upper.x:g} {bend:g} {lower.x:g} {bend:g} "
-    path += f"{lower.x:g} {tip:g}"
-    if lower.node is None:
-        return tag("path", class_="edge", d=f"{path}V{end + _NODE_HEIGHT:g}")
+def _line(upper: _Box, lower: _Box) -> Markup:
+    x, y, end = upper.middle, upper.top + _NODE_HEIGHT, lower.top - _ROW_GAP
+    path = f"M{x:g} {y:g}"
+    if y < end:
+        beside = lower.left - _COLUMN_GAP / 2
+        path += f"{_curve(x, y, beside, y + _ROW_GAP)}V{end:g}"
+        x = beside
+    path += _curve(x, end, lower.middle, lower.top - _ARROW)
     half = _ARROW / 2
-    arrow = f"M{lower.x:g} {end:g}l{-half:g} {-_ARROW:g}h{_ARROW:g}z"
+    arrow = f"M{lower.middle:g} {lower.top:g}l{-half:g} {-_ARROW:g}h{_ARROW:g}z"
     edge = tag("path", class_="edge", d=path)
     return edge + tag("path", class_="arrow", d=arrow)
 
 
-def _node(slot: _Slot, node: GraphNode, states: Mapping[str, str]) -> Markup:
+def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
+    bend = (y + to_y) / 2
+    return f"C{x:g} {bend:g} {to_x:g} {bend:g} {to_x:g} {to_y:g}"
+
+
+def _node(node: GraphNode, box: _Box, facts: str, state: str | None) -> Markup:
     waits = ", ".join(dict.fromkeys(node.upstream)) or "nothing"
-    facts = f": {slot.facts}" if slot.facts else ""
-    size = {"width": slot.width, "height": _NODE_HEIGHT, "rx": 22 if node.gate else 6}
-    top = slot.top
-    place = {"x": slot.x, "text_anchor": "middle"}
+    title = f"{node.id}{facts and ': '}{facts}; waits for {waits}"
+    size = {"width": box.width, "height": _NODE_HEIGHT, "rx": 22 if node.gate else 6}
+    place = {"x": box.middle, "text_anchor": "middle"}
     return tag(
         "g",
-        tag("title", f"{node.id}{facts}; waits for {waits}"),
-        tag("rect", x=slot.x - slot.width / 2, y=top, **size),
-        tag("text", node.id, class_="id", y=top + (19 if slot.facts else 27), **place),
-        tag("text", slot.facts, class_="fact", y=top + 34, **place)
-        if slot.facts
-        else None,
-        class_=f"node {states.get(node.id, '')}".strip(),
+        tag("title", title),
+        tag("rect", x=box.left, y=box.top, **size),
+        tag("text", node.id, class_="id", y=box.top + (19 if facts else 27), **place),
+        tag("text", facts, class_="fact", y=box.top + 34, **place) if facts else None,
+        class_=f"node {state or ''}".strip(),
         role="graphics-symbol",
     )
 
@@ -260,7 +234,3 @@ def _facts(node: GraphNode, state: str | None = None) -> str:
     facts += ["gate"] if node.gate else []
     facts += [formats.state(state)] if state else []
     return ", ".join(facts)
-
-
-def _text_width(text: str, size: int) -> float:
-    return cell_len(text) * size * _CELL_WIDTH
