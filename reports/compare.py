@@ -29,8 +29,6 @@ from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Verdict
 
 _MAX_NAMED = 3
-# The kinds of values that explain another digest.
-_DIGESTS = {"code": "code", "schema": "schema", "data": "spans examples"}
 _MAX_CHARS = 90
 _ROUNDING = 1e-9
 
@@ -136,7 +134,8 @@ class Comparison:
     Attributes:
       before, after: facts of the two runs; see ``run_facts``.
       changes: values that differ by kind: ``config``, ``code`` (digests of modules),
-        ``schema``, ``packages``, ``spans``, ``examples``, ``gates``, ``times``.
+        ``schema``, ``packages``, ``spans``, ``examples``, ``digests``, ``gates``,
+        ``times``.
       features: the largest shift first.
       metrics: of both runs, also those that are the same.
       flips: predictions that are newly right or wrong; None where none is known.
@@ -164,16 +163,8 @@ class Comparison:
 def compare(before: RunData, after: RunData) -> Comparison:
     """Returns what differs between two runs."""
     old, new = _values(before), _values(after)
-    found = {x: changes(old[x], new[x]) for x in old if old[x] and new[x]}
-    found["code"] = _code(before, after)
-    found["gates"] = _gates(before.record, after.record)
-    for name, kinds in _DIGESTS.items():
-        digests = [run.record.digests.get(name) for run in (before, after)]
-        is_known = any(found.get(kind) for kind in kinds.split())
-        if all(digests) and digests[0] != digests[1] and not is_known:
-            found[kinds.split()[-1]] = [
-                Change(f"digest of the {name}", *(x[:12] for x in digests if x))
-            ]
+    found = {"code": _code(before, after)}
+    found |= {x: changes(old[x], new[x]) for x in old if old[x] and new[x]}
     return Comparison(
         before=run_facts(before.record),
         after=run_facts(after.record),
@@ -218,6 +209,13 @@ def _values(run: RunData) -> dict[str, dict[str, Any]]:
         "packages": record.packages,
         "spans": spans,
         "examples": examples(run),
+        # Of the config, every value is compared.
+        "digests": {
+            name: digest[:12]
+            for name, digest in record.digests.items()
+            if digest and name != "config"
+        },
+        "gates": _checks(record),
         "times": {node.id: _node_text(node) for node in record.nodes},
     }
 
@@ -243,21 +241,18 @@ def _code(before: RunData, after: RunData) -> list[Change]:
     return [found[name] for name in sorted(found)]
 
 
-def _gates(before: RunRecord, after: RunRecord) -> list[Change]:
-    """Compares the rows of the gates that both runs have reached."""
-    found: list[dict[str, str]] = [{}, {}]
-    reached = {gate["gate"] for gate in before.gates} & {x["gate"] for x in after.gates}
-    for rows, record in zip(found, (before, after), strict=True):
-        for gate in (gate for gate in record.gates if gate["gate"] in reached):
-            for row in Verdict.from_dict(gate).rows:
-                name = f"{row.check} of the {gate['gate']} gate, {row.slice}"
-                while name in rows:  # A metric may have several limits.
-                    name += " again"
-                value = row.baseline if row.actual is None else row.actual
-                limit = formats.limit_text(row.limit_text or "")
-                limit = limit and f", limit {limit}"
-                rows[name] = f"{row.result}: {formats.number(value)}{limit}"
-    return changes(*found)
+def _checks(record: RunRecord) -> dict[str, str]:
+    """Returns the results of the gates' checks."""
+    found: dict[str, str] = {}
+    for gate in record.gates:
+        for row in Verdict.from_dict(gate).rows:
+            name = f"{row.check} of the {gate['gate']} gate, {row.slice}"
+            value = row.baseline if row.actual is None else row.actual
+            limit = formats.limit_text(row.limit_text or "")
+            text = f"{row.result}: {formats.number(value)}{limit and ', limit '}{limit}"
+            # A metric may have several limits.
+            found[name] = f"{found[name]}; {text}" if name in found else text
+    return found
 
 
 def _features(before: RunData, after: RunData) -> list[FeatureChange]:
@@ -327,10 +322,11 @@ def summarize_changes(found: Comparison) -> list[str]:
     Each names at most three examples and counts the others. Empty if nothing differs
     that may have an effect on the model.
     """
-    shown = ("config", "code", "schema", "packages", "spans", "examples")
+    shown = ("config", "code", "schema", "packages", "spans", "examples", "digests")
     lines = {
         kind: [
-            x.name if kind == "code" else str(x) for x in found.changes.get(kind, ())
+            x.name if kind in ("code", "digests") else str(x)
+            for x in found.changes.get(kind, ())
         ]
         for kind in shown
     }

@@ -16,23 +16,13 @@ from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from reports.sections import curves, features
 from reports.sections.training import overlaid
-from reports.tables import Column, Header, Table, numbers
+from reports.tables import Header, Table, numbers
 
 _MAX_ROWS = 50
 _MAX_CHARTS = 10
 _OPEN = ("runs", "metrics", "config", "gates")
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 _ORDER = ("worse", "better", "differs", "same")
-_KINDS = {
-    "examples": ("Number of examples", "split"),
-    "config": ("Values of the config", "key"),
-    "code": ("Digests of modules with another content", "module"),
-    "schema": ("Parts of the schema", "part"),
-    "packages": ("Versions of packages", "package"),
-    "spans": ("Spans of the data", "input"),
-    "gates": ("Checks with another result or value", "check"),
-    "times": ("Nodes with another state or duration", "node"),
-}
 
 
 def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
@@ -54,9 +44,10 @@ def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
         _metrics(found, all_metrics),
         Table("features", caption, header, moved),
     ]
-    for kind, (caption, label) in _KINDS.items():
-        rows = [(item.name, *item.texts) for item in found.changes.get(kind, ())]
-        tables.append(Table(kind, caption, (Column(label), "before", "after"), rows))
+    for kind, items in found.changes.items():
+        rows = [(item.name, *item.texts) for item in items]
+        caption = f"{kind.capitalize()}: {formats.plural(len(rows), 'difference')}"
+        tables.append(Table(kind, caption, ("name", "before", "after"), rows))
     return [table for table in tables if table.rows]
 
 

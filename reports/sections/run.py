@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from reports import formats
-from reports.charts.svg import CHAR_WIDTH, image, is_finite, tag
+from reports.charts.svg import CHAR_WIDTH, Axis, image, is_finite, make_scale, tag
 from reports.graph import GraphNode, as_svg
 from reports.read_run import RunData
 from reports.run_table import duration_s
@@ -35,9 +35,8 @@ _WIDTH = 720.0
 _ROW = 22.0
 _AXIS_HEIGHT = 24.0
 _NAME_CHARS = 26
-# Round distances of ticks, in seconds; beyond an hour, whole hours.
-_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
-_LONGEST_S = 1e9
+# Units of the axis by their seconds.
+_UNITS = {3600: "h", 60: "min", 1: "s"}
 
 
 def build(run: RunData) -> dict[str, Any] | None:
@@ -139,23 +138,22 @@ def timeline(title: str, bars: Sequence[Bar]) -> Markup:
     """Returns a bar for each row over a common axis of time, in the given order."""
     bars = [bar for bar in bars if is_finite(bar.start_s) and is_finite(bar.end_s)]
     longest = max((min(len(bar.name), _NAME_CHARS) for bar in bars), default=0)
-    left, right = longest * CHAR_WIDTH + 14, _WIDTH - 12.0
-    total = min(max([bar.end_s for bar in bars] + [_STEPS[0]]), _LONGEST_S)
-    per_second = (right - left) / total
-    bottom = _AXIS_HEIGHT + len(bars) * _ROW
-    step = next((step for step in _STEPS if step >= total / 6), total // 21_600 * 3600)
+    left, bottom = longest * CHAR_WIDTH + 14, _AXIS_HEIGHT + len(bars) * _ROW
+    total = max((bar.end_s for bar in bars), default=0.0)
+    unit = next((unit for unit in _UNITS if total >= 2 * unit), 1)
+    axis, ends = Axis(low=0.0), [bar.end_s / unit for bar in bars]
+    scale = make_scale(axis, ends, left, _WIDTH - 12.0)
     parts = []
-    for value in (i * step for i in range(int(total / step) + 1)):
-        x = left + value * per_second
+    for value, label in zip(scale.places, scale.labels, strict=True):
+        x = scale.at(value)
         line = {"x1": x, "x2": x, "y1": _AXIS_HEIGHT - 6, "y2": bottom}
         parts.append(tag("line", class_="grid", **line))
         anchor = "end" if x + 30 > _WIDTH else "middle" if value else "start"
-        text = formats.seconds(value)
+        text = f"{label} {_UNITS[unit]}"
         parts.append(tag("text", text, x=x, y=12.0, text_anchor=anchor))
     for i, bar in enumerate(bars):
         y = _AXIS_HEIGHT + i * _ROW
-        start = left + min(max(0.0, bar.start_s), total) * per_second
-        end = max(start, left + min(bar.end_s, total) * per_second)
+        start, end = scale.at(bar.start_s / unit), scale.at(bar.end_s / unit)
         name = formats.shorten(bar.name, _NAME_CHARS)
         times = f"{formats.seconds(bar.start_s)} to {formats.seconds(bar.end_s)}"
         size = {"width": max(end - start, 2.0), "height": _ROW - 8, "rx": 2}

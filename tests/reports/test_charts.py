@@ -201,7 +201,7 @@ def test_bars_of_a_timeline_lie_between_start_and_end():
     assert first.attrib["width"] == second.attrib["width"]
     end = float(first.attrib["x"]) + float(first.attrib["width"])
     assert end == pytest.approx(float(second.attrib["x"]), abs=0.1)
-    assert end == pytest.approx(tick_place(svg, "20.0 s", "x"), abs=0.1)
+    assert end == pytest.approx(tick_place(svg, "20 s", "x"), abs=0.1)
     assert "row good" in [item.get("class") for item in svg.iter("g")]
 
 

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.browser
 
 # Node times are the last.
 SECTIONS = (
-    *("Summary", "Metrics", "Curves", "Distributions", "Features", "Examples"),
-    *("Config", "Schema", "Packages", "Gates", "Times"),
+    *("Summary", "Metrics", "Curves", "Distributions", "Features", "Config"),
+    *("Schema", "Packages", "Examples", "Gates", "Times"),
 )
 
 
