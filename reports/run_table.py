@@ -185,18 +185,19 @@ class RunRow:
         more = {"examples": self.examples, "parameters": self.parameters}
         return {**self.facts, **more, "metrics": values}
 
-    def value(self, name: str) -> Any:
-        """Returns what runs are sorted by; None for what a run lacks, or NaN."""
-        own = {
+    @property
+    def values(self) -> dict[str, Any]:
+        """What runs are sorted by; without what a run lacks, and NaN."""
+        known = {
+            **self.parameters,
+            **self.metrics,
             "started": self.facts["started_at"],
             "duration": self.facts["duration_s"],
             "version": self.facts["version"],
             "examples": sum(self.examples.values()) or None,
         }
-        paths = (path for path in self.parameters if f".{path}".endswith(f".{name}"))
-        known = {**self.parameters, **self.metrics, **own}
-        found = known.get(name, known.get(next(paths, "")))
-        return found if found == found else None
+        # NaN is not equal to itself.
+        return {x: v for x, v in known.items() if v is not None and v == v}
 
 
 @dataclass(frozen=True)
@@ -270,18 +271,16 @@ def _keep_what_differs(rows: list[RunRow]) -> None:
 
 
 def _sorted(rows: list[RunRow], sort: str, descending: bool) -> list[RunRow]:
-    known = [row for row in rows if row.value(sort) is not None]
+    known = [row for row in rows if sort in row.values]
     if not known:
-        _keep_what_differs(rows)
-        names = ["started", "duration", "version", "examples"]
-        names += dict.fromkeys(name for row in rows for name in row.metrics)
-        differing = dict.fromkeys(name for row in rows for name in row.parameters)
-        raise UsageError(
-            f"no run has {sort!r} to sort by",
-            expected=f"{', '.join(names)}, or a parameter such as train.epochs",
-            hint=did_you_mean(sort, [*names, *differing]),
-        )
-    is_number = all(isinstance(row.value(sort), int | float) for row in known)
-    as_key: Any = (lambda value: value) if is_number else json.dumps
-    ordered = sorted(known, key=lambda x: as_key(x.value(sort)), reverse=descending)
-    return ordered + [row for row in rows if row.value(sort) is None]
+        names = dict.fromkeys(name for row in rows for name in row.values)
+        hint = did_you_mean(sort, names) or "see --help"
+        raise UsageError(f"no run has {sort!r} to sort by", hint=hint)
+
+    def key(row: RunRow) -> tuple[bool, Any]:
+        value = row.values[sort]
+        is_number = isinstance(value, int | float)
+        return not is_number, value if is_number else json.dumps(value)
+
+    unknown = [row for row in rows if sort not in row.values]
+    return sorted(known, key=key, reverse=descending) + unknown
