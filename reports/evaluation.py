@@ -22,7 +22,6 @@ class Metric(NamedTuple):
 
     Attributes:
       slice: its name, such as ``payment_type: Cash``, or ``overall``.
-      is_compared: whether it is a difference from another slice.
       model: ``candidate``, ``baseline``, or the model's name in another pipeline.
       name: on the page, such as ``precision (class_id 3)``.
       value: its number; None for anything else.
@@ -32,7 +31,6 @@ class Metric(NamedTuple):
     """
 
     slice: str
-    is_compared: bool
     model: str
     name: str
     value: float | None
@@ -44,11 +42,9 @@ class Metric(NamedTuple):
 def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
     """Yields the metrics of a document, all examples first, without differences."""
     for item in document["metrics"]:
-        key, cross = item.get("slice_key", {}), item.get("cross_slice_key")
-        where = slice_name(key)
-        if cross:
-            compared, other = cross["comparison_slice_key"], cross["baseline_slice_key"]
-            where = f"{slice_name(compared)}, less {slice_name(other)}"
+        if "cross_slice_key" in item:
+            continue
+        where = slice_name(item.get("slice_key", {}))
         for found in item.get("metric_keys_and_values", ()):
             key, value = found["key"], found.get("value", {})
             if key.get("is_diff"):
@@ -65,7 +61,6 @@ def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
             name = " ".join([key.get("name", ""), *filter(None, [_about(key)])])
             yield Metric(
                 slice=where,
-                is_compared=bool(cross),
                 model=key.get("model_name") or "candidate",
                 name=name,
                 value=number,
@@ -173,7 +168,5 @@ def _bound(bound: Any) -> float:
 def _text(value: Mapping[str, Any], values: int) -> str:
     if values:
         return f"{values:,} values"
-    if "bytes_value" in value:
-        return base64.b64decode(value["bytes_value"]).decode(errors="replace")
     error = value.get("unknown_type", {}).get("error") or value.get("debug_message")
     return error or "not in the record"

@@ -30,41 +30,25 @@ _TAIL_BYTES = 16_384
 _MAX_EARLIER_RUNS = 100
 
 
-class EpochReports:
-    """The last report of each epoch, by the file of a node's progress.
+def _reported(run_dir: Path, node: str) -> dict[str, Any] | None:
+    """Returns what a node has reported, as the document ``epochs`` has it.
 
-    Only what is new is read: a training of days reports often, and a live page reads
-    it every second.
+    A resumed training repeats some epochs: the last report counts. None without any.
     """
-
-    def __init__(self) -> None:
-        self._read: dict[Path, tuple[int, dict[int, dict[str, Any]]]] = {}
-
-    def of(self, run_dir: Path, node: str) -> dict[str, Any] | None:
-        """Returns what a node has reported, as the document ``epochs`` has it.
-
-        A resumed training repeats some epochs. None if there is none yet.
-        """
-        path = run_dir / "progress" / f"{node}.jsonl"
-        offset, known = self._read.get(path, (0, {}))
-        try:
-            lines, end = progress.read(path, offset)
-        except (OSError, ValueError):  # A name of 10 kB, or with a null character.
-            return None
-        epochs = (x for x in lines if x.get("event") == "epoch" and "epoch" in x)
-        known = {**known, **{line["epoch"]: line for line in epochs}}
-        self._read[path] = end, known
-        reports = [known[epoch] for epoch in sorted(known)]
-        return _as_artifact(node, reports) if reports else None
-
-
-def _as_artifact(node: str, reports: list[dict[str, Any]]) -> dict[str, Any]:
+    try:
+        lines, _ = progress.read(run_dir / "progress" / f"{node}.jsonl")
+    except (OSError, ValueError):  # A name of 10 kB, or with a null character.
+        return None
+    known = {line["epoch"]: line for line in lines if line.get("event") == "epoch"}
+    reports = [known[epoch] for epoch in sorted(known)]
     values = [report.get("metrics", {}) for report in reports]
     names = dict.fromkeys(name for item in values for name in item)
     speed = [report for report in reports if all(key in report for key in _SPEED)]
+    if not reports:
+        return None
     return {
         "node": node,
-        "epochs": [report["epoch"] for report in reports],
+        "epochs": sorted(known),
         "metrics": {name: [item.get(name) for item in values] for name in names},
         "training": {"epochs": speed},
     }
@@ -79,7 +63,6 @@ class RunData:
       record: ``run.json``.
       previous: the last run before it that pushed a model; None if there is none.
       notices: what could not be read, for the top of the page.
-      epoch_reports: of trainings without a document.
       statistics: what sections have read of the documents, by their kind.
     """
 
@@ -87,7 +70,6 @@ class RunData:
     record: RunRecord
     previous: RunData | None = None
     notices: list[str] = field(default_factory=list)
-    epoch_reports: EpochReports = field(default_factory=EpochReports)
     statistics: dict[str, list[Any]] = field(default_factory=dict)
     _documents: dict[str, dict[str, Any] | None] = field(default_factory=dict)
 
@@ -107,7 +89,7 @@ class RunData:
         found = self.documents("epochs")
         documented = {artifact["node"] for artifact in found}
         others = [node.id for node in self.record.nodes if node.id not in documented]
-        reported = (self.epoch_reports.of(self.run_dir, node) for node in others)
+        reported = (_reported(self.run_dir, node) for node in others)
         return [*found, *(artifact for artifact in reported if artifact)]
 
     @cached_property

@@ -111,8 +111,7 @@ def metrics(
         items = [
             item
             for item in read_metrics(document)
-            if not item.is_compared
-            and (item.model == "baseline") == (model == "baseline")
+            if (item.model == "baseline") == (model == "baseline")
         ]
         per_class = {item.slice: item.array for item in items if item.name == PER_CLASS}
         for item in items:

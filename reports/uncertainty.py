@@ -140,7 +140,7 @@ def estimates(
                 # Unless the metric has another threshold than the matrix.
                 if abs(value * predicted - matrix[class_id, class_id]) < 0.5:
                     totals["predicted"] = predicted
-        of = None if metric.is_compared else _SHARE_OF.get(kind)
+        of = _SHARE_OF.get(kind)
         part, total = _whole(value, totals.get(of or "", 0))
         errors = part if direction_of(kind) == "min" else total - part
         bounds = metric.bounds or (wilson(part, total) if total else None)

@@ -16,6 +16,7 @@ from reports.sections.curves import STYLES
 from reports.tables import Header, Table, numbers
 
 _EVAL = "val_"
+_DURATION = "Duration in s"
 # Above this ratio of largest to smallest, losses are on a logarithmic scale.
 _WIDE = 50.0
 
@@ -45,9 +46,15 @@ def build(run: RunData) -> dict[str, Any] | None:
     return {"trainings": trainings, "models": models} if trainings or models else None
 
 
-def _speed(artifact: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-    facts = artifact["training"] or {}
-    return {item["epoch"]: item for item in facts.get("epochs", ())}
+def _speed(artifact: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Returns duration and speed of each epoch; empty if none is known."""
+    known = {x["epoch"]: x for x in (artifact["training"] or {}).get("epochs", ())}
+    keys = {_DURATION: "duration_s", "Examples per second": "examples_per_second"}
+    return {
+        label: [known.get(epoch, {}).get(key) for epoch in artifact["epochs"]]
+        for label, key in keys.items()
+        if known
+    }
 
 
 def curves(artifact: Mapping[str, Any]) -> list[tuple[str, Markup]]:
@@ -56,16 +63,14 @@ def curves(artifact: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     Args:
       artifact: of the document ``epochs``; ``training`` may be None.
     """
-    metrics, speed = dict(artifact["metrics"]), _speed(artifact)
+    metrics = {**artifact["metrics"], **_speed(artifact)}
+    metrics.pop(_DURATION, None)
     chosen = (artifact["training"] or {}).get("chosen_epoch")
     evals = {
         name.removeprefix(_EVAL): metrics.pop(name)
         for name in artifact["metrics"]
         if name.startswith(_EVAL)
     }
-    if speed:
-        rate = "examples_per_second"
-        metrics["examples per second"] = _by_epoch(artifact["epochs"], speed, rate)
     lines = {
         "train": {**artifact, "metrics": metrics},
         "eval": {**artifact, "metrics": evals},
@@ -101,12 +106,6 @@ def overlaid(
     return drawn
 
 
-def _by_epoch(
-    epochs: Sequence[int], speed: Mapping[int, Mapping[str, Any]], key: str
-) -> list[Any]:
-    return [speed.get(epoch, {}).get(key) for epoch in epochs]
-
-
 def _is_wide(lines: Sequence[Series]) -> bool:
     values = [float(v or 0) for line in lines for v in line.y if is_finite(v)]
     return bool(values) and min(values) > 0 and max(values) > _WIDE * min(values)
@@ -114,34 +113,23 @@ def _is_wide(lines: Sequence[Series]) -> bool:
 
 def _speed_tiles(artifact: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Returns name, value and remark of the time and the speed of a training."""
-    first_step_s = (artifact["training"] or {}).get("time_to_first_step_s")
-    timed = [x for x in _speed(artifact).values() if is_finite(x["duration_s"])]
-    rates = [x["examples_per_second"] for x in timed]
-    rates, spent = [*filter(is_finite, rates)], sum(x["duration_s"] for x in timed)
-    if not rates or not is_finite(spent):
+    durations, rates = (
+        list(filter(is_finite, x)) for x in _speed(artifact).values() or ((), ())
+    )
+    if not durations or not rates:
         return []
-    first = min(first_step_s, spent) if is_finite(first_step_s) else 0.0
-    remark = f"{formats.seconds(first)} until the first step"
-    tiles = [("Time in epochs", formats.seconds(spent), remark)]
-    tiles.append(("Examples per second", _rounded(median(rates)), "median epoch"))
-    return tiles
+    first_step_s = (artifact["training"] or {}).get("time_to_first_step_s")
+    remark = f"{formats.seconds(first_step_s)} until the first step"
+    return [
+        ("Time in epochs", formats.seconds(sum(durations)), remark),
+        ("Examples per second", formats.number(median(rates)), "median epoch"),
+    ]
 
 
 def _epochs(index: int, artifact: Mapping[str, Any]) -> Table:
-    epochs, metrics, speed = artifact["epochs"], artifact["metrics"], _speed(artifact)
-    columns = [numbers("Epoch"), *(numbers(name) for name in metrics)]
-    values = [epochs, *metrics.values()]
-    if speed:
-        columns.append(numbers("Duration in s"))
-        columns.append(numbers("Examples per second", _rounded))
-        for key in ("duration_s", "examples_per_second"):
-            values.append(_by_epoch(epochs, speed, key))
-    rows = list(zip(*values, strict=True))
-    return Table(f"epochs-{index}", "Numbers by epoch", columns, rows)
-
-
-def _rounded(value: float | str | None) -> str:
-    return f"{value:,.0f}" if is_finite(value) else formats.number(value)
+    values = {"Epoch": artifact["epochs"], **artifact["metrics"], **_speed(artifact)}
+    rows = list(zip(*values.values(), strict=True))
+    return Table(f"epochs-{index}", "Numbers by epoch", [*map(numbers, values)], rows)
 
 
 def _layers(index: int, layers: Sequence[Mapping[str, Any]]) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from starlette.requests import Request
 
 from pipeline.config.load import load_config
 from pipeline.graph.choose_spans import choose_spans
-from reports.read_run import EpochReports
 from runners.operations.find_run import FoundRun, all_workspaces, read_record
 from runners.operations.models import ListedModel, list_models
 from runners.ui.actions import Action, ChildProcesses, first_action, possible_actions
@@ -51,11 +50,9 @@ class Pages:
 
     Attributes:
       children: the commands that were started; None if nothing may be started.
-      epochs: the reports of running trainings.
     """
 
     children: ChildProcesses | None
-    epochs: EpochReports = field(default_factory=EpochReports)
 
     def pipelines(self, request: Request) -> View:
         """All pipelines with their last run, and the commands that were started."""
@@ -93,15 +90,11 @@ class Pages:
         # One that has ended holds the lock a little longer, and has no buttons yet.
         is_ending = run_id == workspace.run_ids()[-1] and workspace.is_running()
         is_live = found.record.status == "running" or is_ending
+        query = request.query_params
         values = {
             "url": run_url(found),
             "actions": self._actions(found),
-            **run_values(
-                found,
-                request.query_params.get("log"),
-                request.query_params.get("lines") == "all",
-                self.epochs,
-            ),
+            **run_values(found, query.get("log"), query.get("lines") == "all"),
         }
         title, up, tab = f"run {run_id}", _up(found.name), _tab(found)
         return View(title, "run_live.html.j2", values, up, is_live, **tab)

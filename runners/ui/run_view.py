@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from reports import formats
-from reports.read_run import EpochReports, RunData, last_pushed
+from reports.read_run import RunData, last_pushed
 from reports.run_page import render_section
 from reports.run_table import duration_s
 from reports.sections.run import build
@@ -26,20 +26,17 @@ _LOG_BYTES = 100_000
 Drawn = TypeVar("Drawn")
 
 
-def run_values(
-    found: FoundRun, log: str | None, all_lines: bool, epochs: EpochReports
-) -> dict[str, Any]:
+def run_values(found: FoundRun, log: str | None, all_lines: bool) -> dict[str, Any]:
     """Returns the values of the template ``run_live.html.j2``.
 
     Args:
       found: the run.
       log: the node whose log is shown; None for one that runs or has failed.
       all_lines: whether those of libraries are shown too.
-      epochs: the reports of running trainings.
     """
     record = found.record
     nodes = [_with_duration(node) for node in record.nodes]
-    run = RunData(found.run_dir, replace(record, nodes=nodes), epoch_reports=epochs)
+    run = RunData(found.run_dir, replace(record, nodes=nodes))
     section = drawn(run, build)
     verdict = None
     if record.status != "running":
