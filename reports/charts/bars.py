@@ -159,10 +159,10 @@ def _round(edges: Sequence[float]) -> set[float]:
     """Rounds edges to the digits that tell neighbours apart, so that labels hold."""
     gaps = [high - low for low, high in pairwise(edges)]
     narrow = map(min, [gaps[0], *gaps], [*gaps, gaps[-1]])
-    decimals = [1 - math.floor(math.log10(gap or 1.0)) for gap in narrow]
+    decimals = [min(1 - math.floor(math.log10(gap or 1.0)), 300) for gap in narrow]
     inner = [*map(round, edges, decimals)][1:-1]
-    low = math.floor(edges[0] * 10 ** decimals[0]) / 10 ** decimals[0]
-    high = math.ceil(edges[-1] * 10 ** decimals[-1]) / 10 ** decimals[-1]
+    low = math.floor(edges[0] * 10.0 ** decimals[0]) / 10.0 ** decimals[0]
+    high = math.ceil(edges[-1] * 10.0 ** decimals[-1]) / 10.0 ** decimals[-1]
     return {low, *inner, high}
 
 

@@ -1,4 +1,4 @@
-"""Section Data: examples, features, schema, anomalies, bad records, images."""
+"""Section Data: examples, spans, bad records, features, images, schema."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ def build(run: RunData) -> dict[str, Any] | None:
         "baselines": [x["baseline"] for x in run.documents("baseline_statistics")],
         "examples": _examples(run, ingestion),
         "spans": _spans(ingestion),
-        "anomalies": _anomalies(run),
         "bad_records": _bad_records(ingestion),
         "ingestion": [item for item in ingestion if item["quarantined"]],
         "features": feature_view,
@@ -96,23 +95,6 @@ def _spans(ingestion: Sequence[dict[str, Any]]) -> Table | None:
         for span, version in sorted(versions.items(), reverse=True)
     ]
     return Table("spans", caption, columns, rows)
-
-
-def _anomalies(run: RunData) -> list[tuple[Any, ...]] | None:
-    """Returns the misses at the data gate, the worst first; None without a verdict."""
-    if not any(gate["gate"] == "data" for gate in run.record.gates):
-        return None
-    rows: list[tuple[Any, ...]] = [
-        (
-            *(features.RESULTS[row.severity], row.feature, row.slice),
-            (row.kind or row.check).replace("_", " "),
-            *(row.limit_text, row.actual, row.why, row.examples),
-        )
-        for row in run.record.gate_rows("data")
-        if row.severity
-    ]
-    order = [*features.RESULTS.values()]
-    return sorted(rows, key=lambda row: order.index(row[0]))
 
 
 def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:

@@ -43,7 +43,7 @@ _OTHERS = "all others"
 _CATEGORIES = ("vocabulary", "hashed", "multi_hot")
 # Each has a colour of its own.
 _DATA_SETS = ("train", "eval", "test", BASELINE, "serving")
-RESULTS = {
+_RESULTS = {
     "fail": Mark("bad", "fail"),
     "warn": Mark("warn", "warn"),
     "ignore": Mark("quiet", "ignored"),
@@ -117,14 +117,14 @@ class Feature:
     def mark(self) -> Mark | None:
         """The worst result of the data gate."""
         found = [row.severity for row in self.misses]
-        return next((mark for name, mark in RESULTS.items() if name in found), None)
+        return next((mark for name, mark in _RESULTS.items() if name in found), None)
 
     @property
     def interest(self) -> tuple[float, float]:
         """Sorts what a reader should see first to the front."""
-        ranks = [[*RESULTS].index(row.severity or "ignore") for row in self.misses]
+        ranks = [[*_RESULTS].index(row.severity or "ignore") for row in self.misses]
         largest = self.largest()
-        return min(ranks, default=len(RESULTS)), -(largest.value if largest else 0.0)
+        return min(ranks, default=len(_RESULTS)), -(largest.value if largest else 0.0)
 
     def largest(self, check: str | None = None) -> Distance | None:
         """Returns the largest distance, of one comparison or of all."""
