@@ -14,7 +14,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from components.tfrecord_gen.settings import ImageCheck, Ingestion
+import numpy as np
+
+from components.tfrecord_gen.settings import ImageCheck, Ingestion, PixelsCheck
 from sluice.errors import SluiceError
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 from sluice.tfrecords.frame_reader import Batch, Record, RecordError, read_frames
@@ -60,8 +62,9 @@ def scan_batches(
       UsageError: the file cannot be read.
     """
     for item in _examples(stream, settings.max_record_bytes):
-        if settings.images and isinstance(item, Batch):
-            check = partial(check_images, checks=settings.images)
+        checks = settings.images + settings.pixels
+        if checks and isinstance(item, Batch):
+            check = partial(check_images, checks=checks)
             yield from _filter(stream.path, item, "image", check)
         else:
             yield item
@@ -126,7 +129,9 @@ def valid_records(
                 yield record
 
 
-def check_images(record: bytes, checks: tuple[ImageCheck, ...]) -> str | None:
+def check_images(
+    record: bytes, checks: tuple[ImageCheck | PixelsCheck, ...]
+) -> str | None:
     """Returns what is wrong with the images of a tf.Example; None if nothing is.
 
     Missing features are not errors here: the schema decides about them.
@@ -136,11 +141,27 @@ def check_images(record: bytes, checks: tuple[ImageCheck, ...]) -> str | None:
         if check.feature not in features:
             continue
         feature = features[check.feature]
-        if feature.WhichOneof("kind") not in ("bytes_list", None):
+        is_bytes = feature.WhichOneof("kind") in ("bytes_list", None)
+        if not is_bytes and isinstance(check, ImageCheck):
             return f"feature {check.feature!r} contains numbers, not encoded images"
         for data in feature.bytes_list.value:
-            if reason := check_image(data, check):
+            if isinstance(check, PixelsCheck):
+                reason = check_pixels(data, check)
+            else:
+                reason = check_image(data, check)
+            if reason:
                 return f"feature {check.feature!r}: {reason}"
+    return None
+
+
+def check_pixels(data: bytes, check: PixelsCheck) -> str | None:
+    """Returns what is wrong with raw pixels, None if nothing is."""
+    dtype = np.dtype(check.dtype).newbyteorder("<")
+    expected = check.size * dtype.itemsize
+    if len(data) != expected:
+        return f"{len(data):,} bytes, not the {expected:,} of its pixels"
+    if dtype.kind == "f" and not np.isfinite(np.frombuffer(data, dtype)).all():
+        return "pixels that are NaN or infinite"
     return None
 
 

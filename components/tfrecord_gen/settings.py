@@ -125,6 +125,14 @@ class ImageCheck(ImageLimits):
     is_sensitive: bool = False
 
 
+class PixelsCheck(Section):
+    """A feature that holds raw pixels; lists of numbers are the schema's to check."""
+
+    feature: Text
+    size: Count
+    dtype: Literal["uint8", "float32"]
+
+
 class Ingestion(Section):
     """What a ``TFRecordGen`` node ingests: its exec property ``settings``.
 
@@ -133,6 +141,7 @@ class Ingestion(Section):
       patterns: by split; under "" that of files whose records are hashed into splits.
       hash_splits: of the pattern under "".
       images: features whose images are checked.
+      pixels: features whose raw pixels are checked.
       max_record_bytes: longer records are quarantined unread.
       window: how many spans, the newest complete ones.
       complete_when: when a span counts as complete.
@@ -142,6 +151,7 @@ class Ingestion(Section):
     patterns: dict[str, str]
     hash_splits: HashSplits | None = None
     images: tuple[ImageCheck, ...] = ()
+    pixels: tuple[PixelsCheck, ...] = ()
     max_record_bytes: int = MAX_RECORD_BYTES
     window: int = 1
     complete_when: CompleteWhen = CompleteWhen.model_construct()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, ClassVar, Literal
 
+from annotated_types import MinLen
 from pydantic import AfterValidator, Field
 
 from sluice.config_section import (
@@ -75,6 +76,7 @@ class Label(Section):
 # What a feature of a kind may have per record: one value at most, one in every record,
 # a fixed number (a shape in the schema), or any number.
 Values = Literal["one", "every", "fixed", "any"]
+_ALL_TYPES = ("INT", "FLOAT", "BYTES")
 
 
 class _Kind(Section):
@@ -184,8 +186,89 @@ class Image(_Kind):
     """1 for gray, 3 for RGB, 4 for RGBA."""
 
 
+class RawPixels(_Kind):
+    """The pixels of an image row by row, as bytes or as a list of numbers.
+
+    Whole numbers are divided by 255; floats are taken as they are.
+    """
+
+    types: ClassVar[tuple[str, ...]] = _ALL_TYPES
+    kind: Literal["pixels"] = "pixels"
+    """What the feature is turned into."""
+    height: Pixels
+    """Height in pixels."""
+    width: Pixels
+    """Width in pixels."""
+    channels: Channels
+    """1 for gray, 3 for RGB, 4 for RGBA; they are the last dimension."""
+    dtype: Literal["uint8", "float32"] = "uint8"
+    """What bytes hold; float32 is little-endian."""
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return self.height * self.width * self.channels
+
+
+class Tokens(_Kind):
+    """Text, or a list of tokens, as the places of words in a vocabulary."""
+
+    values: ClassVar[Values] = "any"
+    is_categorical: ClassVar[bool] = True
+    kind: Literal["text"] = "text"
+    """What the feature is turned into."""
+    form: Literal["bag", "sequence"] = "bag"
+    """`bag`: which words there are, each once; `sequence`: in their order."""
+    length: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 128
+    """Number of words to keep, the first ones; shorter texts are padded with 0."""
+    split: Flag = True
+    """Whether strings are split into words, in lower case; false: each string of a list
+    is a token, as each whole number is."""
+    ngrams: Annotated[int, Field(strict=True, ge=1, le=5)] = 1
+    """Largest number of neighbouring words that count as a word, too."""
+    top_k: Count = 10_000
+    """Number of most frequent words to keep."""
+    oov_buckets: Count = 1
+    """Number of hash buckets for all other words."""
+
+
+class Cross(_Kind):
+    """A combination of categorical features, as a hash; its name is a new one."""
+
+    types: ClassVar[tuple[str, ...]] = ()
+    is_categorical: ClassVar[bool] = True
+    kind: Literal["cross"] = "cross"
+    """What the feature is turned into."""
+    of: Annotated[tuple[Text, ...], MinLen(2)]
+    """Features whose kind is `bucketized`, `vocabulary` or `hashed`."""
+    buckets: Annotated[int, Field(strict=True, ge=2)] = 1000
+    """Number of hash buckets."""
+
+
+class Passthrough(_Kind):
+    """Values as they are, for a model of your own; a missing one is 0 or empty."""
+
+    types: ClassVar[tuple[str, ...]] = _ALL_TYPES
+    values: ClassVar[Values] = "any"
+    kind: Literal["passthrough"] = "passthrough"
+    """What the feature is turned into."""
+    length: Count | None = None
+    """Number of values to keep of a list of any length, the first ones; shorter lists
+    are padded. null: records have one value, or the shape in the schema."""
+
+
 FeatureSpec = Annotated[
-    Numeric | Vector | Bucketized | Vocabulary | Hashed | MultiHot | Image,
+    Numeric
+    | Vector
+    | Bucketized
+    | Vocabulary
+    | Hashed
+    | MultiHot
+    | Image
+    | RawPixels
+    | Tokens
+    | Cross
+    | Passthrough,
     Field(discriminator="kind"),
 ]
 
@@ -210,10 +293,10 @@ class FeatureSet(Section):
         return {transformed_name(name): spec for name, spec in self.features.items()}
 
     @property
-    def images(self) -> dict[str, Image]:
-        """The image features by transformed name."""
+    def images(self) -> dict[str, Image | RawPixels]:
+        """The images, encoded or as pixels, by transformed name."""
         return {
             name: spec
             for name, spec in self.transformed.items()
-            if isinstance(spec, Image)
+            if isinstance(spec, Image | RawPixels)
         }

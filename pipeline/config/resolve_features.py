@@ -7,16 +7,20 @@ derived.
 
 from __future__ import annotations
 
+import math
 from typing import Any, get_args
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import Config
 from pipeline.config.features import (
+    Cross,
     FeatureSpec,
     Hashed,
     MultiHot,
     Numeric,
+    Passthrough,
+    RawPixels,
     Vector,
     Vocabulary,
 )
@@ -83,11 +87,17 @@ def resolve_features(
     domain or with more than 1,000 values. A list becomes a vector, or multi-hot if it
     is of categories; with a preprocessing of the user's own it is left to that.
     """
-    listed, specs = config.features, {}
+    listed = config.features
+    specs: dict[str, FeatureSpec] = {}
     no_features = (config.label.feature, config.train.sample_weight)
     derived = [item.name for item in schema.feature if item.name not in no_features]
     for name in derived if listed is None else listed:
         path: KeyPath = ("features", name)
+        given = None if listed is None else listed[name]
+        if isinstance(given, Cross):
+            _check_cross(path, given, config, schema, problems)
+            specs[name] = given
+            continue
         feature = find_feature(path, name, schema, problems)
         if feature is None:
             continue
@@ -97,7 +107,7 @@ def resolve_features(
             if problem := _shape_problem(feature):
                 problems.add(path, problem, hint=_ONE_VALUE)
             continue
-        spec = _derived(feature, schema) if listed is None else listed[name]
+        spec = _derived(feature, schema) if given is None else given
         type_name = schema_pb2.FeatureType.Name(feature.type)
         if name == config.label.feature:
             problems.add(path, f"{name!r} is the label, which must not be a feature")
@@ -149,15 +159,46 @@ def _check_values(
     path: KeyPath, feature: schema_pb2.Feature, spec: FeatureSpec, problems: Problems
 ) -> None:
     """Adds a problem if records do not have as many values as a kind takes."""
-    match spec.values:
+    values, is_bytes = spec.values, feature.type == schema_pb2.BYTES
+    if isinstance(spec, RawPixels):
+        values = "every" if is_bytes else "fixed"
+        count = math.prod(dim.size for dim in feature.shape.dim)
+        if not is_bytes and feature.HasField("shape") and count != spec.size:
+            what = f"{feature.name!r} has {count:,} values, not {spec.size:,}"
+            problems.add(path, f"{what}: height times width times channels")
+    elif isinstance(spec, Passthrough) and spec.length is None:
+        values = "one" if loader.has_one_value(feature) else "fixed"
+    match values:
         case "one" | "every":
-            optional = spec.values == "one"
+            optional = values == "one"
             check_one_value(path, feature, problems, optional=optional)
         case "fixed" if not feature.HasField("shape"):
             what = f"{feature.name!r} has no fixed number of values"
             problems.add(path, what, hint=_FIXED_NUMBER)
         case _ if problem := _shape_problem(feature):
             problems.add(path, problem, hint=_FIXED_NUMBER)
+
+
+def _check_cross(
+    path: KeyPath,
+    spec: Cross,
+    config: Config,
+    schema: schema_pb2.Schema,
+    problems: Problems,
+) -> None:
+    """Adds problems of the name and the parts of a cross."""
+    name, features = path[-1], config.features or {}
+    if name in loader.feature_names(schema):
+        problems.add(path, f"{name!r} is in the schema: a cross needs a new name")
+    for index, part in enumerate(spec.of):
+        found = features.get(part)
+        if found is None:
+            what = f"{part!r} is not listed in 'features'"
+            problems.unknown((*path, "of", index), what, part, features)
+        elif found.kind not in ("bucketized", "vocabulary", "hashed"):
+            what = f"{part!r} has the kind {found.kind!r}"
+            wanted = "bucketized, vocabulary or hashed"
+            problems.add((*path, "of", index), what, expected=wanted)
 
 
 def _shape_problem(feature: schema_pb2.Feature) -> str | None:

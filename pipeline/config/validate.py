@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import BUNDLED_MODELS, Config
-from pipeline.config.features import Image
+from pipeline.config.features import Image, Passthrough, RawPixels
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.resolve_features import (
     check_one_value,
@@ -243,7 +243,7 @@ def _check_evaluate(
 def _check_model(config: Config, problems: Problems) -> None:
     """Adds problems of the model, its parameters and images; features are resolved."""
     features = config.features or {}
-    images = [spec for spec in features.values() if isinstance(spec, Image)]
+    images = [x for x in features.values() if isinstance(x, Image | RawPixels)]
     augment, path = config.train.input.augment, ("train", "input", "augment")
     if any(augment.model_dump().values()) and not images:
         problems.add(path, "there is no image to augment: no feature is of that kind")
@@ -251,6 +251,11 @@ def _check_model(config: Config, problems: Problems) -> None:
         problems.add((*path, "saturation"), "gray images have no saturation")
     if config.has_own_model:
         return
+    for name, spec in features.items():
+        if isinstance(spec, Passthrough):
+            what = f"the model {config.model!r} takes no values as they are"
+            own = "write a model of your own, or choose another kind"
+            problems.add(("features", name), what, hint=own)
     if config.model == "wide_deep" and images:
         problems.add(("model",), "the model 'wide_deep' takes no images")
     if config.model == "cnn" or config.is_application:
@@ -268,7 +273,9 @@ def _check_model(config: Config, problems: Problems) -> None:
         problems.add_refused(error, config.model_params, ("model_params",))
 
 
-def _check_image(config: Config, name: str, image: Image, problems: Problems) -> None:
+def _check_image(
+    config: Config, name: str, image: Image | RawPixels, problems: Problems
+) -> None:
     smallest = SMALLEST_IMAGE.get(config.model, 32)
     if min(image.height, image.width) < smallest:
         what = f"{config.model} takes images of at least {smallest} x {smallest}"

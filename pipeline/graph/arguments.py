@@ -13,10 +13,10 @@ from typing import Any
 
 from components.data_verdict.policy import DataPolicy, Policy, Settings
 from components.model_verdict.threshold import Settings as ModelVerdictSettings
-from components.tfrecord_gen.settings import ImageCheck, Ingestion
+from components.tfrecord_gen.settings import ImageCheck, Ingestion, PixelsCheck
 from pipeline.config.config import Config
 from pipeline.config.evaluate import Evaluate
-from pipeline.config.features import Image, Label
+from pipeline.config.features import Image, Label, RawPixels
 from sluice.errors import ConfigError
 from sluice.splits import SERVING
 from sluice.storage import digest
@@ -148,6 +148,11 @@ def ingestion_of(config: Config, split: str | None = None) -> Ingestion:
         patterns=serving if split == SERVING else data.patterns,
         hash_splits=None if split == SERVING else data.hash_splits,
         images=tuple(images),
+        pixels=tuple(
+            PixelsCheck(feature=name, size=spec.size, dtype=spec.dtype)
+            for name, spec in (config.features or {}).items()
+            if isinstance(spec, RawPixels)
+        ),
         max_record_bytes=config.examples.max_record_bytes,
         window=config.examples.window,
         complete_when=config.examples.complete_when,

@@ -33,6 +33,11 @@ _MIN_PER_CLASS = 10
 # Whole numbers with at most so many values are classes.
 _FEW = 20
 _MAX_CATEGORIES = 1000
+# Texts have more words on average than the values of a category.
+_MIN_WORDS = 3
+_MAX_LENGTH = 256
+# So many values show what is in bytes.
+_TEXTS = 1000
 # The largest of numbers whose logarithm is taken, as a multiple of their median.
 _LONG_TAIL = 100
 # 1980: a whole number from there on may be seconds since 1970.
@@ -43,6 +48,12 @@ _CODE_WORDS = frozenset(
     "zone region district month day weekday hour country state city store shop item "
     "product segment channel brand model sku cluster level grade status".split()
 )
+_SIZE_WORDS = (
+    frozenset("height rows h".split()),
+    frozenset("width cols columns w".split()),
+    frozenset("channels channel depth".split()),
+)
+_PIXEL_WORDS = frozenset("image images img pixel pixels picture photo".split())
 # Lists of these are of categories, even if all have the same length.
 _LIST_WORDS = frozenset(
     "ids codes categories genres tags labels types classes kinds groups".split()
@@ -172,9 +183,11 @@ class FeatureChoice:
 def choose_features(sample: Sample, label: str) -> list[FeatureChoice]:
     """Returns a choice for every feature but the label, in their order."""
     choices = [
-        _choose(column) for name, column in sample.columns.items() if name != label
+        _choose(column, sample.columns)
+        for name, column in sample.columns.items()
+        if name != label
     ]
-    images = [choice for choice in choices if choice.seen_as == "image"]
+    images = [choice for choice in choices if choice.seen_as in ("image", "pixels")]
     if len(images) != 1:
         return choices
     why = "the CNN uses only the image"
@@ -186,7 +199,7 @@ def choose_features(sample: Sample, label: str) -> list[FeatureChoice]:
     ]
 
 
-def _choose(column: Column) -> FeatureChoice:
+def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
     found = partial(FeatureChoice, column.name)
     named = set(words(column.name))
     # A flag such as is_mobile does not identify a person.
@@ -197,6 +210,8 @@ def _choose(column: Column) -> FeatureChoice:
         return found("empty", "no record has a value")
     if is_not_finite(column):
         return found("not_finite", "some of its values are NaN or infinite")
+    if pixels := _choose_pixels(column, columns):
+        return pixels
     if not column.is_single:
         return _choose_list(column)
     if column.images:
@@ -208,6 +223,11 @@ def _choose(column: Column) -> FeatureChoice:
     if column.type == "BYTES":
         if not column.is_text:
             return found("binary", "bytes that are neither text nor a known image")
+        lengths = [len(text.split()) for text in column.values[:_TEXTS].to_pylist()]
+        is_text = sum(lengths) >= _MIN_WORDS * len(lengths)
+        if is_text and len(counts) > column.present / 2:
+            why = f"{sum(lengths) / len(lengths):.0f} words on average"
+            return found("text", why, _text_spec(max(lengths)))
         if _is_unique(column):
             return found("identifier", f"{values}, nearly one per record")
         return _categorical(column)
@@ -235,6 +255,52 @@ def _number(column: Column, why: str) -> FeatureChoice:
     return FeatureChoice(column.name, "number", why, spec)
 
 
+def _text_spec(length: int) -> dict[str, Any]:
+    return {"kind": "text", "length": min(max(2, length), _MAX_LENGTH)}
+
+
+def _choose_pixels(
+    column: Column, columns: Mapping[str, Column]
+) -> FeatureChoice | None:
+    """Returns the choice for the raw pixels of an image; None if it has none.
+
+    They are known by features with height and width, or by a name such as image_raw.
+    """
+    if column.present < column.records or column.images:
+        return None
+    counts = {column.lengths[1]} if column.lengths[0] == column.lengths[1] else set()
+    if column.type == "BYTES":
+        counts = {*map(len, column.values[:_TEXTS].to_pylist())}
+    if len(counts) != 1 or not (column.type == "BYTES" or not column.is_single):
+        return None
+    (count,) = counts
+    size = [_only_value(columns, names) for names in _SIZE_WORDS]
+    height, width, channels = size[0], size[1], size[2] or 1
+    said = ""
+    if not (height and width) and {*words(column.name)} & _PIXEL_WORDS:
+        channels = 1 if math.isqrt(count) ** 2 == count else 3
+        height = width = math.isqrt(count // channels)
+        said = ", assumed to be square"
+    pixels = (height or 0) * (width or 0) * channels
+    is_float = column.type == "BYTES" and count == 4 * pixels
+    if not pixels or count not in (pixels, 4 * is_float * pixels):
+        return None
+    spec = {"kind": "pixels", "height": height, "width": width, "channels": channels}
+    spec |= {"dtype": "float32"} if is_float else {}
+    why = f"{count:,} {'bytes' if column.type == 'BYTES' else 'numbers'}"
+    why += f", {width} x {height} pixels, {channels} channels{said}"
+    return FeatureChoice(column.name, "pixels", why, spec)
+
+
+def _only_value(columns: Mapping[str, Column], names: frozenset[str]) -> int | None:
+    """Returns the value of a feature of such a name, if all records have the same."""
+    for column in columns.values():
+        is_named = words(column.name)[-1:] and words(column.name)[-1] in names
+        if is_named and column.type == "INT" and len(column.counts) == 1:
+            return next(iter(column.counts))
+    return None
+
+
 def _choose_list(column: Column) -> FeatureChoice:
     """Returns the choice for a feature with several values in a record."""
     found = partial(FeatureChoice, column.name)
@@ -258,8 +324,8 @@ def _choose_list(column: Column) -> FeatureChoice:
     if is_number and not (is_code or _is_dense(column, 0.5)):
         return found("several_values", f"{size}, which do not look like categories")
     if count > _MAX_CATEGORIES:
-        why = f"{count:,} categories: choose how many to keep, with kind multi_hot"
-        return found("several_values", why)
+        spec = {**_text_spec(most), "split": False}
+        return found("tokens", f"{count:,} different ones, {size}", spec)
     why = f"{count:,} categories, {size}"
     kept = {} if is_closed(column) else {"top_k": count}
     return found("categories", why, {"kind": "multi_hot", **kept})

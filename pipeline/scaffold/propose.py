@@ -27,6 +27,7 @@ from pipeline.scaffold.sample import Column, Sample, infer_schema, set_int_class
 from schemas.edit_schema import schema_text
 from sluice.errors import DataError
 
+_DOMAIN = "domain_info"
 # Accuracy limit, from the largest class's share (0) to a perfect model (1).
 _LEARNED = 0.05
 _SMALL = 5000
@@ -167,7 +168,7 @@ def _examples(splits: SplitGuess, formats: set[str]) -> dict[str, Any]:
 
 def _model(kinds: list[object]) -> str:
     """Returns the built-in model that fits the features."""
-    if "image" in kinds:
+    if {"image", "pixels"} & {*kinds}:
         return "cnn" if len(kinds) == 1 else "dense"
     return "dense" if {*kinds} <= {"numeric", "vector"} else "wide_deep"
 
@@ -203,7 +204,9 @@ def _schema(
         column, feature = sample.columns[choice.name], found[choice.name]
         if choice.seen_as == "image":
             feature.image_domain.SetInParent()
-        elif choice.seen_as == "categories":
+        elif choice.seen_as == "pixels" and (domain := feature.WhichOneof(_DOMAIN)):
+            feature.ClearField(domain)
+        elif choice.seen_as in ("categories", "tokens"):
             # A record may have none, or more than those of the sample.
             feature.ClearField("shape")
             feature.ClearField("value_count")

@@ -21,6 +21,7 @@ import tensorflow_transform as tft
 
 from pipeline.config.features import (
     SAMPLE_WEIGHT_KEY,
+    Cross,
     FeatureSet,
     Label,
     identifier,
@@ -44,14 +45,20 @@ def preprocessing_fn(
       Transformed features, ``[batch, 1]`` but for those that are said to be longer
       (numeric: float32, ``[batch, 2]`` with ``missing_indicator``; vector: float32, of
       the schema's shape; categorical: int64 ids; multi_hot: float32 ``[batch, size]``;
-      image: the encoded bytes), the label's class ids, int64 ``[batch, 1]``, and the
+      image, pixels: as they are; text: int64 ids ``[batch, length]``, 0 for padding;
+      passthrough: as it is), the label's class ids, int64 ``[batch, 1]``, and the
       weights of the examples, float32 ``[batch, 1]``, if there are some.
     """
     feature_set = FeatureSet.model_validate(custom_config["feature_set"])
     outputs = {
         transformed_name(name): _TRANSFORMS[spec.kind](name, spec, inputs[name])
         for name, spec in feature_set.features.items()
+        if not isinstance(spec, Cross)
     }
+    for name, spec in feature_set.features.items():
+        if isinstance(spec, Cross):
+            parts = [outputs[transformed_name(part)] for part in spec.of]
+            outputs[transformed_name(name)] = _cross(spec, parts)
     label = feature_set.label
     outputs[label.key] = class_ids(inputs[label.feature], label)
     if feature_set.sample_weight is not None:
@@ -62,7 +69,7 @@ def preprocessing_fn(
 
 def number_of_ids(name: str, spec: Any, tf_transform_output: Any) -> int:
     """Returns the number of ids of a categorical feature, including the missing one."""
-    if spec.kind == "vocabulary":
+    if spec.kind in ("vocabulary", "text"):
         known = tf_transform_output.vocabulary_size_by_name(_vocabulary_name(name))
         return known + spec.oov_buckets + 1
     return spec.buckets + 1
@@ -122,7 +129,34 @@ def _multi_hot(name: str, spec: Any, value: Any) -> tf.Tensor:
 
 
 def _image(name: str, spec: Any, value: Any) -> tf.Tensor:
-    return _dense(value, "")
+    return _dense(value, "") if value.dtype == tf.string else value
+
+
+def _text(name: str, spec: Any, value: Any) -> tf.Tensor:
+    rows = tf.RaggedTensor.from_sparse(_map_values(_as_sparse(value), _as_text))
+    if spec.split and value.dtype == tf.string:
+        plain = tf.strings.lower(rows.values, "utf-8")
+        plain = tf.strings.regex_replace(plain, r"[^\p{L}\p{M}\p{N}]+", " ")
+        rows = rows.with_values(tf.strings.split(plain)).merge_dims(1, 2)
+    tokens = rows.to_sparse()
+    if spec.form == "bag":
+        tokens = tft.bag_of_words(tokens, (1, spec.ngrams), " ")
+    elif spec.ngrams > 1:
+        tokens = tft.ngrams(tokens, (1, spec.ngrams), " ")
+    places = _places(name, spec, tokens)
+    ids = _map_values(places, lambda x: x + MISSING_ID + 1)
+    return _padded(ids, spec.length)
+
+
+def _passthrough(name: str, spec: Any, value: Any) -> tf.Tensor:
+    if spec.length is None:
+        return _dense(value, tf.zeros([], value.dtype))
+    return _padded(_as_sparse(value), spec.length)
+
+
+def _cross(spec: Cross, parts: list[tf.Tensor]) -> tf.Tensor:
+    text = tf.strings.join([tf.strings.as_string(part) for part in parts], " ")
+    return _ids(tf.strings.to_hash_bucket_fast(text, spec.buckets))
 
 
 # By kind: from the name, the spec and the raw feature to the transformed one.
@@ -134,6 +168,9 @@ _TRANSFORMS: dict[str, Callable[[str, Any, Any], tf.Tensor]] = {
     "hashed": _hashed,
     "multi_hot": _multi_hot,
     "image": _image,
+    "pixels": _image,
+    "text": _text,
+    "passthrough": _passthrough,
 }
 
 
@@ -194,6 +231,11 @@ def _map_values(value: Any, function: Any) -> Any:
             value.indices, function(value.values), value.dense_shape
         )
     return function(value)
+
+
+def _padded(value: tf.sparse.SparseTensor, length: int) -> tf.Tensor:
+    """Returns ``[batch, length]``: the first values, then zeros or empty strings."""
+    return tf.RaggedTensor.from_sparse(value).to_tensor(shape=[None, length])
 
 
 def _dense(value: Any, missing: Any) -> tf.Tensor:

@@ -25,6 +25,7 @@ from tensorflow_transform.tf_metadata import schema_utils
 
 from pipeline.config.features import (
     FeatureSet,
+    Tokens,
     Vocabulary,
     identifier,
     transformed_name,
@@ -82,7 +83,7 @@ class TracedPreprocessing:
         self._sizes = {
             identifier(transformed_name(name)): spec.top_k or VOCABULARY_SIZE
             for name, spec in feature_set.features.items()
-            if isinstance(spec, Vocabulary)
+            if isinstance(spec, Vocabulary | Tokens)
         }
         self.assumptions = [
             f"{size:,} values in the vocabulary {name}"

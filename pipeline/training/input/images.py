@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 import tensorflow as tf
 
-from pipeline.config.features import Image
+from pipeline.config.features import Image, RawPixels
 from sluice.tfrecords.images import decode_image
+
+Images = Mapping[str, Image | RawPixels]
 
 
 def decode_images(
-    features: Mapping[str, tf.Tensor], images: Mapping[str, Image]
+    features: Mapping[str, tf.Tensor], images: Images
 ) -> dict[str, tf.Tensor]:
     """Replaces encoded images ``[batch, 1]`` by float32 pixels in 0..1.
 
@@ -21,40 +24,58 @@ def decode_images(
 
 
 def decode_pixels(
-    features: Mapping[str, tf.Tensor], images: Mapping[str, Image]
+    features: Mapping[str, tf.Tensor], images: Images
 ) -> dict[str, tf.Tensor]:
     """Replaces encoded images ``[batch, 1]`` by uint8 ``[batch, height, width, c]``.
+
+    Raw pixels only get this shape; of floats they stay float32.
 
     Images of another size are resized (bilinear, rounded). JPEG, PNG, GIF (first
     frame) and BMP are detected by content.
     """
     decoded = dict(features)
     for key, image in images.items():
-
-        def decode(data: tf.Tensor, image: Image = image) -> tf.Tensor:
-            size = (image.height, image.width)
-            pixels = decode_image(data, image.channels)
-            pixels = tf.cond(
-                tf.reduce_all(tf.shape(pixels)[:2] == size),
-                lambda: pixels,
-                lambda: _resize(pixels, size),
+        if isinstance(image, RawPixels):
+            decoded[key] = _raw_pixels(features[key], image)
+        else:
+            decoded[key] = tf.map_fn(
+                functools.partial(_decode, image),
+                tf.reshape(features[key], [-1]),
+                fn_output_signature=tf.uint8,
             )
-            return tf.ensure_shape(pixels, (*size, image.channels))
-
-        decoded[key] = tf.map_fn(
-            decode, tf.reshape(features[key], [-1]), fn_output_signature=tf.uint8
-        )
     return decoded
 
 
 def scale_pixels(
-    features: Mapping[str, tf.Tensor], images: Mapping[str, Image]
+    features: Mapping[str, tf.Tensor], images: Images
 ) -> dict[str, tf.Tensor]:
     """Replaces uint8 pixels by float32 in 0..1."""
     return {
-        key: tf.cast(value, tf.float32) / 255.0 if key in images else value
+        key: tf.cast(value, tf.float32) / 255.0
+        if key in images and value.dtype == tf.uint8
+        else value
         for key, value in features.items()
     }
+
+
+def _decode(image: Image, data: tf.Tensor) -> tf.Tensor:
+    size = (image.height, image.width)
+    pixels = decode_image(data, image.channels)
+    pixels = tf.cond(
+        tf.reduce_all(tf.shape(pixels)[:2] == size),
+        lambda: pixels,
+        lambda: _resize(pixels, size),
+    )
+    return tf.ensure_shape(pixels, (*size, image.channels))
+
+
+def _raw_pixels(values: tf.Tensor, spec: RawPixels) -> tf.Tensor:
+    if values.dtype == tf.string:
+        values = tf.io.decode_raw(tf.reshape(values, [-1]), spec.dtype)
+    elif values.dtype == tf.int64:
+        values = tf.saturate_cast(values, tf.uint8)
+    rows = tf.reshape(values, [tf.shape(values)[0], spec.size])
+    return tf.reshape(rows, [-1, spec.height, spec.width, spec.channels])
 
 
 def _resize(pixels: tf.Tensor, size: tuple[int, int]) -> tf.Tensor:

@@ -10,6 +10,7 @@ from pipeline.config.train import DenseParams
 from pipeline.training.models import ModelInputs
 
 MAX_EMBEDDING = 16
+SEQUENCE_FILTERS = 64
 
 
 def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
@@ -25,19 +26,48 @@ def hidden_layers(
     """Returns a float tensor ``[batch, units of the last layer]``.
 
     Numbers are taken as they are, vectors and images flattened, and each categorical
-    feature is embedded in ``ids ** 0.5 + 1`` dimensions, 16 at most.
+    feature is embedded in ``ids ** 0.5 + 1`` dimensions, 16 at most. Of a text it is
+    the mean of its words; of a sequence, a convolution over five words at a time.
     """
     given = DenseParams.model_validate(params)
     layers = tf.keras.layers
-    columns = []
+    columns, specs = [], inputs.feature_set.transformed
     for name, tensor in keras_inputs.items():
         ids = inputs.number_of_ids.get(name)
         if ids is not None:
             width = min(MAX_EMBEDDING, round(ids**0.5) + 1)
-            tensor = layers.Embedding(ids, width)(tensor)
+            if getattr(specs[name], "form", None) == "sequence":
+                vectors = layers.Embedding(ids, width)(tensor)
+                tensor = layers.Conv1D(SEQUENCE_FILTERS, 5, padding="same")(vectors)
+                tensor = layers.GlobalMaxPooling1D()(layers.ReLU()(tensor))
+            else:
+                tensor = embedded(tensor, ids, width)
         columns.append(layers.Flatten()(tensor))
     x = columns[0] if len(columns) == 1 else layers.Concatenate()(columns)
     for units in given.hidden_units:
         x = layers.Dense(units, activation="relu")(x)
         x = layers.Dropout(given.dropout)(x)
     return x
+
+
+def embedded(tensor: Any, ids: int, width: int) -> Any:
+    """Returns a feature's embedding ``[batch, width]``: of several ids the mean."""
+    vectors = tf.keras.layers.Embedding(ids, width)(tensor)
+    if tensor.shape[1] == 1:
+        return tf.keras.layers.Flatten()(vectors)
+    return MeanOfWords()([vectors, tensor])
+
+
+@tf.keras.utils.register_keras_serializable("sluice")
+class MeanOfWords(tf.keras.layers.Layer):
+    """The mean of ``[batch, length, width]`` over the words whose id is not 0.
+
+    It is 0 where there are none, where that of ``GlobalAveragePooling1D`` is NaN.
+    """
+
+    def call(self, inputs: Any) -> Any:
+        """Returns ``[batch, width]`` from vectors and ids ``[batch, length]``."""
+        vectors, ids = inputs
+        there = tf.cast(ids > 0, vectors.dtype)[..., tf.newaxis]
+        count = tf.maximum(tf.reduce_sum(there, axis=1), 1)
+        return tf.reduce_sum(vectors * there, axis=1) / count

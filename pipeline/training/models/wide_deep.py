@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.training.models import ModelInputs
-from pipeline.training.models.dense import hidden_layers
+from pipeline.training.models.dense import embedded, hidden_layers
 
 
 def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
@@ -25,7 +25,7 @@ def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
     deep = hidden_layers(inputs, keras_inputs, params)
     # An embedding of width 1 is a linear weight per category.
     wide = [
-        layers.Flatten()(layers.Embedding(ids, 1)(keras_inputs[name]))
+        embedded(keras_inputs[name], ids, 1)
         for name, ids in inputs.number_of_ids.items()
     ]
     wide += [

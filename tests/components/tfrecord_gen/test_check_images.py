@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import math
 import struct
 import zlib
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from PIL import Image
 
 from components.tfrecord_gen.scan import check_image, check_images
-from components.tfrecord_gen.settings import ImageCheck
+from components.tfrecord_gen.settings import ImageCheck, PixelsCheck
 from sample_data.tf_example import encode
 
 
@@ -95,3 +96,22 @@ def test_the_features_of_a_record():
     assert check_images(encode({"a": [1, 2]}), checks) == (
         "feature 'a' contains numbers, not encoded images"
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "why"),
+    [
+        ([b"abcd"], "uint8", None),
+        ([b"abc"], "uint8", "feature 'x': 3 bytes, not the 4 of its pixels"),
+        ([b"abcd", b""], "uint8", "feature 'x': 0 bytes, not the 4 of its pixels"),
+        ([1, 2, 3], "uint8", None),
+        ([struct.pack("<4f", 0, 1, 2, 3)], "float32", None),
+        ([struct.pack("<4f", 0, 1, 2, math.nan)], "float32", "NaN or infinite"),
+        ([b"abcd"], "float32", "4 bytes, not the 16 of its pixels"),
+    ],
+)
+def test_raw_pixels(values, dtype, why):
+    check = PixelsCheck(feature="x", size=4, dtype=dtype)
+    found = check_images(encode({"x": values}), (check,))
+    assert found is None if why is None else why in str(found)
+    assert check_images(encode({"y": [1]}), (check,)) is None

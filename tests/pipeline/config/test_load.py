@@ -134,7 +134,8 @@ def test_five_problems_with_their_places(project, load, profile, config_text):
         "  - --set label.feature=4: Input should be a valid string; found 4",
         "  - --set features.company.kind=hashd, features.company: Input tag 'hashd' "
         "found using 'kind' does not match any of the expected tags: 'numeric', "
-        "'vector', 'bucketized', 'vocabulary', 'hashed', 'multi_hot', 'image'; "
+        "'vector', 'bucketized', 'vocabulary', 'hashed', 'multi_hot', 'image', "
+        "'pixels', 'text', 'cross', 'passthrough'; "
         'found {"kind": "hashd"}',
         "  - configs/fares.yaml:12, train.epochs: Input should be greater than or "
         "equal to 1; found 0",

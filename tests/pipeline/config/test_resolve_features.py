@@ -120,3 +120,41 @@ def test_other_features_must_be_described(refused, write_schema, feature, what):
 
     assert what in message
     assert "x: {kind: image, height: 28, width: 28" in message
+
+
+PIXELS = "kind: pixels, height: 1, width: 3, channels: 1"
+
+
+@pytest.mark.parametrize(
+    ("feature", "features", "what"),
+    [
+        ("type: BYTES", "{x: {PIXELS}}", "'x' does not have exactly one value"),
+        ("type: INT", "{x: {PIXELS}}", "'x' has no fixed number of values"),
+        (f"type: INT {FIXED.replace('3', '4')}", "{x: {PIXELS}}", "4 values, not 3"),
+        ("type: BYTES", "{x: {kind: passthrough}}", "no fixed number of values"),
+        ("type: BYTES", "{x: {kind: passthrough}}", "takes no values as they are"),
+        ("type: FLOAT", "{x: {kind: text}}", "'text' is not for 'x', which is FLOAT"),
+        (
+            "type: INT value_count { min: 1 max: 1 }",
+            "{x: {kind: hashed}, y: {kind: cross, of: [x, z]}}",
+            "'z' is not listed in 'features'",
+        ),
+        (
+            "type: INT value_count { min: 1 max: 1 }",
+            "{x: {kind: numeric}, y: {kind: cross, of: [x, x]}}",
+            "'x' has the kind 'numeric'",
+        ),
+        (
+            "type: INT value_count { min: 1 max: 1 }",
+            "{x: {kind: cross, of: [a, b]}}",
+            "'x' is in the schema: a cross needs a new name",
+        ),
+    ],
+)
+def test_pixels_crosses_and_values_as_they_are(
+    refused, write_schema, feature, features, what
+):
+    write_schema(f'feature {{ name: "x" {feature} }}')
+    features = features.replace("PIXELS", PIXELS)
+    settings = ("evaluate.slices=[]", f"features={features}", "model=dense")
+    assert what in refused(*settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import struct
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -39,6 +40,14 @@ def image(height, width, channels):
     return {"kind": "image", "height": height, "width": width, "channels": channels}
 
 
+def pixels(height, width, channels):
+    return {**image(height, width, channels), "kind": "pixels"}
+
+
+TEXT = {"kind": "text", "length": 5}
+TOKENS = {"kind": "text", "length": 9, "split": False}
+
+
 @pytest.mark.parametrize(
     ("name", "column", "seen_as", "spec"),
     [
@@ -65,6 +74,12 @@ def image(height, width, channels):
         ("x", lambda n: [b"a", b"b", b"c"][: n % 3], "categories", MULTI_HOT),
         ("x", lambda n: [b"%d" % (n % 50)] * (n % 7), "categories", MANY),
         ("x", lambda n: [b"%d" % n] * (1 + n // 299), "identifier", None),
+        ("x", lambda n: [b"w%d" % (n * k % 1999) for k in range(9)], "tokens", TOKENS),
+        ("x", lambda n: b"the film %d was good" % n, "text", TEXT),
+        ("image_raw", lambda n: bytes([n % 256] * 192), "pixels", pixels(8, 8, 3)),
+        ("image_raw", lambda n: bytes([n % 100] * 81), "pixels", pixels(9, 9, 1)),
+        ("image_raw", lambda n: bytes(80 + n % 2), "categorical", VOCABULARY),
+        ("pixels", lambda n: [n % 256] * 64, "pixels", pixels(8, 8, 1)),
         ("x", lambda n: [n / 7] * (1 + n % 2), "several_values", None),
         ("x", lambda n: [n / 7, 1.0] if n else None, "several_values", None),
         ("x", lambda n: [n * n] * (1 + n % 2), "several_values", None),
@@ -90,6 +105,19 @@ def test_a_column_becomes_a_feature(table, name, column, seen_as, spec):
 
     assert (found.seen_as, found.spec) == (seen_as, spec)
     assert found.why and not found.why.endswith(".")
+
+
+def test_pixels_have_the_size_that_other_features_say(table):
+    """As in the TFRecords of TensorFlow's MNIST example."""
+    sample = table(
+        **{"height": lambda n: 2, "width": lambda n: 3, "depth": lambda n: 1},
+        data=lambda n: bytes([n % 256, 200, 0, 0, 0, 255]),
+        floats=lambda n: struct.pack("<6f", n, 1, 2, 3, 4, 5),
+    )
+    found = {choice.name: choice for choice in choose_features(sample, "label")}
+    assert found["data"].spec == pixels(2, 3, 1)
+    assert found["floats"].spec == {**pixels(2, 3, 1), "dtype": "float32"}
+    assert {found[name].seen_as for name in ("height", "width")} == {"constant"}
 
 
 @pytest.mark.parametrize(

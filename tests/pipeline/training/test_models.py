@@ -19,12 +19,16 @@ def _inputs(*kinds: str, classes: tuple[int, ...] = (0, 1)):
     from pipeline.training.models import ModelInputs
 
     specs = {kind: IMAGE if kind == "image" else kind for kind in kinds}
+    specs |= {"sequence": {"kind": "text", "form": "sequence"}}
+    specs = {kind: specs[kind] for kind in kinds}
     shapes = {"image": (4, 4, 3), "vector": (3,), "multi_hot": (5,)}
+    shapes |= {"text": (7,), "sequence": (7,)}
+    ids = ("hashed", "text", "sequence")
     return ModelInputs(
         feature_set(specs, classes),
         shapes={f"{k}_xf": shapes.get(k, (1,)) for k in kinds},
-        dtypes={f"{k}_xf": tf.int64 if k == "hashed" else tf.float32 for k in kinds},
-        number_of_ids={f"{k}_xf": 5 for k in kinds if k == "hashed"},
+        dtypes={f"{k}_xf": tf.int64 if k in ids else tf.float32 for k in kinds},
+        number_of_ids={f"{k}_xf": 5 for k in kinds if k in ids},
     )
 
 
@@ -67,7 +71,14 @@ def test_cnn():
 
 @pytest.mark.parametrize("name", ["dense", "wide_deep"])
 @pytest.mark.parametrize(
-    "kinds", [("numeric", "hashed"), ("vector", "multi_hot"), ("image",)]
+    "kinds",
+    [
+        ("numeric", "hashed"),
+        ("vector", "multi_hot"),
+        ("image",),
+        ("text",),
+        ("sequence",),
+    ],
 )
 def test_dense_and_wide_deep(name, kinds):
     from pipeline.config.config import BUNDLED_MODELS

@@ -30,6 +30,12 @@ FEATURES = feature_set(
         "raw": {"kind": "vector", "scale": "none", "clip": [0, 5], "log": True},
         "genres": {"kind": "multi_hot", "top_k": 3},
         "pair": {"kind": "multi_hot", "top_k": 2, "oov_buckets": 2},
+        "review": {"kind": "text", "length": 4, "top_k": 3, "ngrams": 2},
+        "line": {"kind": "text", "form": "sequence", "length": 4},
+        "tokens": {"kind": "text", "form": "sequence", "split": False, "length": 3},
+        "kind x tract": {"kind": "cross", "of": ["pay/kind", "tract"], "buckets": 50},
+        "ids": {"kind": "passthrough", "length": 3},
+        "name": "passthrough",
         "picture": {"kind": "image", "height": 1, "width": 1, "channels": 1},
     },
     ("no", "yes"),
@@ -44,6 +50,7 @@ KNOWN: dict[str, Any] = {
     "embedding": [0.0, 0.0],
     "raw": [0.0, 0.0],
     "pair": [7, 7],
+    "line": [b"not"],
 }
 TRAINING: list[dict[str, Any]] = [
     {"miles": [1.0], "hour": [3], "place": [10.0], "pay/kind": [b"Cash"], "tract": [7]},
@@ -52,7 +59,11 @@ TRAINING: list[dict[str, Any]] = [
 ]
 MISSING: dict[str, Any] = {name: [] for name in TRAINING[0]}
 LISTS: list[dict[str, Any]] = [
-    {"wave": [1, 5], "embedding": [1.0, 3.0], "genres": [b"a", b"b"], "pair": [0, 7]},
+    {
+        **{"wave": [1, 5], "embedding": [1.0, 3.0], "pair": [0, 7]},
+        **{"genres": [b"a", b"b"], "line": [b"Not good, not bad!"], "tokens": [5, 7]},
+        "review": [b"so good"],
+    },
     {"wave": [3, 5], "embedding": [1.0, 3.0], "genres": [b"a"], "pair": [0, 0]},
     {"wave": [2, 5], "embedding": [2.0, 2.0], "genres": [], "pair": [7, 0]},
 ]
@@ -84,6 +95,11 @@ def output(tmp_path_factory: pytest.TempPathFactory):
         "embedding": tf.io.FixedLenFeature([2], tf.float32),
         "raw": tf.io.FixedLenFeature([2], tf.float32),
         "genres": tf.io.VarLenFeature(tf.string),
+        "review": tf.io.VarLenFeature(tf.string),
+        "line": tf.io.FixedLenFeature([1], tf.string),
+        "tokens": tf.io.VarLenFeature(tf.int64),
+        "ids": tf.io.VarLenFeature(tf.int64),
+        "name": tf.io.VarLenFeature(tf.string),
         "pair": tf.io.FixedLenFeature([2], tf.int64),
         "tip": tf.io.FixedLenFeature([1], tf.string),
         "worth": tf.io.FixedLenFeature([1], tf.int64),
@@ -194,6 +210,48 @@ def test_multi_hot_marks_each_category_once(output):
     assert (zero, seven) == ([1, 0, 0, 0], [0, 1, 0, 0])
     unknown = values["pair_xf"][3]
     assert unknown[:2] == [0, 0] and sum(unknown[2:]) in (1, 2)
+
+
+def test_a_bag_of_words_and_pairs_has_each_once(output):
+    texts = ["So good, so GOOD", "good film", "", None]
+    rows = [{"review": [] if text is None else [text.encode()]} for text in texts]
+    so_good, film, empty, missing = _apply(output, rows)["review_xf"]
+    # Known: "so", "good", "so good"; the pair "good so" is the unknown one, 4.
+    assert sorted(so_good) == [1, 2, 3, 4]
+    assert film[0] in (1, 2, 3) and film[1:] == [4, 4, 0]
+    assert empty == missing == [0, 0, 0, 0]
+
+
+def test_a_sequence_keeps_the_order_and_the_first_words(output):
+    texts = ["bad not", "\u00dcber not good bad not", "..."]
+    rows = [{"line": [text.encode()], "tokens": [7, 5, 9, 5]} for text in texts]
+    values = _apply(output, [*rows, {}])
+    bad_not, cut, none, _ = values["line_xf"]
+    # "not" is the most frequent word of the training.
+    bad = bad_not[0]
+    assert (bad_not, none) == ([bad, 1, 0, 0], [0, 0, 0, 0])
+    assert cut == [4, 1, 5 - bad, bad]
+    seven, five, unknown = values["tokens_xf"][0]
+    assert ({seven, five}, unknown) == ({1, 2}, 3)
+    assert values["tokens_xf"][3] == [0, 0, 0]
+
+
+def test_a_cross_is_of_the_combination(output):
+    rows = [
+        {"pay/kind": [kind], "tract": [tract]}
+        for kind, tract in ((b"Cash", 1), (b"Card", 1), (b"Cash", 2), (b"Cash", 1))
+    ]
+    first, second, third, again = _apply(output, rows)["kind x tract_xf"]
+    assert first == again and len({first, second, third}) == 3
+    assert all(1 <= id <= 50 for id in (first, second, third))
+
+
+def test_values_pass_as_they_are_padded_or_cut(output):
+    rows: list[dict[str, Any]]
+    rows = [{"ids": [4, 0, 9, 9], "name": [b"x"]}, {"ids": [2]}, {}]
+    values = _apply(output, rows)
+    assert values["ids_xf"] == [[4, 0, 9], [2, 0, 0], [0, 0, 0]]
+    assert values["name_xf"] == [b"x", b"", b""]
 
 
 def test_an_image_stays_encoded(output):

@@ -1,0 +1,220 @@
+"""All kinds of features in one pipeline whose answer needs every one of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.config.load import load_config
+from sample_data.tf_example import encode
+from sluice.errors import DataError
+from sluice.tfrecords import tfrecord
+from sluice.workspace import locate
+
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
+
+CONFIG = """
+version: 1
+name: films
+data:
+  dir: data
+  splits: {train: "train*", eval: "eval*"}
+label: {feature: liked}
+features:
+  embedding: {kind: vector}
+  genres: {kind: multi_hot}
+  review: {kind: text, length: 8}
+  income: {kind: numeric, log: true, clip: [0, 1000000], missing_indicator: true}
+  town: {kind: vocabulary}
+  season: {kind: hashed}
+  when_and_where: {kind: cross, of: [town, season]}
+  poster: {kind: pixels, height: 4, width: 3, channels: 1}
+  steps: {kind: text, form: sequence, split: false, length: 6}
+  ratings: {kind: passthrough, length: 2}
+model: films_model:build_model
+train: {epochs: 12, learning_rate: 0.003}
+evaluate:
+  metrics: [BinaryAccuracy, ExampleCount]
+  thresholds: [{metric: binary_accuracy, lower_bound: 0.93}]
+"""
+MODEL = '''
+import tensorflow as tf
+
+from pipeline.training.models import dense
+
+
+def build_model(inputs, params):
+    """As dense, with the ratings of any scale normalized."""
+    keras_inputs = inputs.keras_inputs()
+    normalized = tf.keras.layers.BatchNormalization()(keras_inputs["ratings_xf"])
+    tensors = {**keras_inputs, "ratings_xf": normalized}
+    deep = dense.hidden_layers(inputs, tensors, {"dropout": 0.0})
+    return tf.keras.Model(keras_inputs, inputs.output_layer()(deep))
+'''
+ONE = "presence { min_fraction: 1 } shape { dim { size: 1 } }"
+SCHEMA = f"""
+default_environment: "TRAINING" default_environment: "SERVING"
+feature {{ name: "liked" type: INT {ONE} not_in_environment: "SERVING"
+  int_domain {{ min: 0 max: 1 is_categorical: true }} }}
+feature {{ name: "embedding" type: FLOAT
+  presence {{ min_fraction: 1 }} shape {{ dim {{ size: 3 }} }} }}
+feature {{ name: "genres" type: BYTES domain: "genres" }}
+string_domain {{ name: "genres" value: "drama" value: "comedy" value: "crime" }}
+feature {{ name: "review" type: BYTES value_count {{ min: 1 max: 1 }} }}
+feature {{ name: "income" type: FLOAT value_count {{ min: 1 max: 1 }} }}
+feature {{ name: "town" type: BYTES {ONE} }}
+feature {{ name: "season" type: INT {ONE} }}
+feature {{ name: "poster" type: BYTES {ONE} }}
+feature {{ name: "steps" type: INT }}
+feature {{ name: "ratings" type: FLOAT }}
+"""
+WORDS = "the film is long and loud with many stars".split()
+
+
+def film(chance: random.Random, **changed: Any) -> dict[str, list[Any]]:
+    """Returns a record that is liked if most of nine coins, one a feature, say so."""
+    coins = [chance.random() < 0.5 for _ in range(9)]
+    vector, genre, word, rich, missing, cross, bright, order, rated = coins
+    town, season = chance.randrange(2), chance.randrange(2)
+    season = town ^ cross
+    words = [chance.choice(WORDS) for _ in range(5)] + ["GOOD!"] * word
+    chance.shuffle(words)
+    steps = [chance.randrange(3, 9) for _ in range(4)]
+    found: dict[str, Any] = {
+        "liked": [int(sum(coins) > 4)],
+        "embedding": [chance.gauss(0, 9), 6.0 * vector - 3 + chance.random(), 7.0],
+        "genres": [b"drama"] * genre + [b"comedy"] * chance.randrange(2),
+        "review": [" ".join(words).encode()],
+        "income": [] if missing else [10.0 ** (4 * rich) * (1 + chance.random())],
+        "town": [b"%d" % town],
+        "season": [season],
+        "poster": [bytes(chance.randrange(100) + 150 * bright for _ in range(12))],
+        "steps": [*steps[:2], *([1, 2] if order else [2, 1]), *steps[2:]],
+        "ratings": [1000.0 * rated, chance.random()],
+    }
+    if missing:
+        found["liked"] = [int(sum(coins) - rich > 4)]
+    return {**found, **changed}
+
+
+def write(path: Path, count: int, seed: int, **bad: Any) -> None:
+    chance = random.Random(seed)
+    rows = [film(chance) for _ in range(count)]
+    rows += [film(chance, **{name: value}) for name, value in bad.items()]
+    records = [{name: value for name, value in row.items() if value} for row in rows]
+    tfrecord.write(path, map(encode, records))
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory):
+    root = tmp_path_factory.mktemp("films")
+    for name in ("configs", "schemas/films", "data"):
+        (root / name).mkdir(parents=True)
+    (root / "configs" / "films.yaml").write_text(CONFIG)
+    (root / "schemas" / "films" / "schema.pbtxt").write_text(SCHEMA)
+    (root / "films_model.py").write_text(MODEL)
+    write(root / "data" / "train-0", 6000, 1)
+    write(root / "data" / "eval-0", 1000, 2)
+    return root
+
+
+@pytest.fixture(scope="module")
+def model(films, run_config):
+    """The model of a run, whose answers need every feature."""
+    from serving.predictor import Predictor
+    from sluice.project import activate
+
+    activate(films)
+    config = load_config("films", cwd=films)
+    record = run_config(config, locate(films, "films"))
+    assert record.status == "succeeded", (record.error, record.gates[-1:])
+    return Predictor(locate(films, "films").serving / "1")
+
+
+def as_json(value: Any) -> Any:
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(value).decode()}
+
+
+def test_rows_of_json_and_records_have_the_same_answers(model, tmp_path):
+    chance = random.Random(3)
+    rows = [film(chance) for _ in range(40)]
+    single = ("review", "income", "town", "season", "poster")
+    lines = []
+    for row in rows:
+        values = {name: [as_json(x) for x in row[name]] for name in row}
+        poster = base64.b64encode(row["poster"][0]).decode()
+        plain = {name: next(iter(values[name]), None) for name in single}
+        plain["poster"] = {"b64": poster}
+        del values["liked"]
+        lines.append(json.dumps({**values, **plain}))
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    records = [{name: x for name, x in row.items() if x} for row in rows]
+    tfrecord.write(tmp_path / "rows", map(encode, records))
+    labels = [
+        [answer.label for answer in model.predict_files([tmp_path / name])]
+        for name in ("rows.jsonl", "rows")
+    ]
+    assert labels[0] == labels[1]
+    right = sum(
+        label == str(row["liked"][0])
+        for label, row in zip(labels[0], rows, strict=True)
+    )
+    assert right >= 36
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("embedding", [1.0, 2.0], "'embedding', float32: Shape"),
+        ("embedding", [1.0, float("nan"), 2.0], "'embedding' has a number that is NaN"),
+        ("genres", "drama", "'genres', string: not a list"),
+        ("poster", {"b64": "AAAA"}, ""),
+        ("steps", ["a"], "'steps', int64"),
+    ],
+)
+def test_rows_that_the_model_cannot_take(model, tmp_path, name, value, words):
+    row = {"embedding": [1, 2, 3], "town": "1", "season": 1}
+    row["poster"] = {"b64": base64.b64encode(bytes(12)).decode()}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**row, "genres": ["new"], "review": ""}))
+    (good,) = model.predict_files([path])
+    assert good.label in ("0", "1")
+    path.write_text(json.dumps({**row, name: value}))
+    with pytest.raises(DataError, match=f"cannot process this row: {words}"):
+        list(model.predict_files([path]))
+
+
+def test_bad_records_are_named_by_the_data_gate(films, run_config, tmp_path):
+    """Lists of another length, NaN, an unseen category, and too few pixels."""
+    bad = {
+        "embedding": [1.0, 2.0],
+        "genres": [b"western"],
+        "poster": [b"short"],
+        "income": [float("nan")],
+    }
+    write(tmp_path / "eval-0", 20, 4, **bad)
+    write(tmp_path / "train-0", 50, 5)
+    config = load_config("films", cwd=films, overrides=[f"data.dir={tmp_path}"])
+    record = run_config(config, locate(films, "films"), to_nodes=("DataGate",))
+    assert (record.status, record.exit_code) == ("blocked", 3)
+    rows = [row for row in record.gates[-1]["rows"] if not row["passed"]]
+    found = {(row["feature"], row["kind"]): str(row["examples"]) for row in rows}
+    assert set(found) > {
+        ("embedding", "wrong_shape"),
+        ("genres", "new_value"),
+        ("income", "not_finite"),
+    }
+    assert "record 21: embedding 2 values" in found["embedding", "wrong_shape"]
+    assert "record 22: genres 'western'" in found["genres", "new_value"]
+    assert "record 24: income nan" in found["income", "not_finite"]
+    (damaged,) = (text for text in found.values() if "poster" in text)
+    assert "record 23" in damaged
+    assert "feature 'poster': 5 bytes, not the 12 of its pixels" in damaged
