@@ -2,8 +2,8 @@
 
 TFDV computes them. Its histograms have ten buckets of the same width, each data set's
 own, and interpolation between them invents distances where values are skewed: 0.7
-between two samples of taxi's ``trip_miles``. So here it gets histograms with the same
-edges, which are quantiles of the data that is compared with.
+between two samples of taxi's ``trip_miles``. So it gets histograms with the same edges,
+which are quantiles of the data that is compared with, here and at the data gate.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def distances_of_all(
             yield Distance(name, MISSING, change, None)
 
 
-def _distances(name: str, found: _Feature, before: _Feature) -> Iterator[Distance]:
+def _distances(name: str, *pair: _Feature) -> Iterator[Distance]:
+    found, _ = pair
     text = found.string_stats
     known = text.rank_histogram.buckets
     if known and known[0].label == _BYTES:
@@ -86,43 +87,49 @@ def _distances(name: str, found: _Feature, before: _Feature) -> Iterator[Distanc
     is_cut = text.unique > len(known)
     limit = limits.infinity_norm if is_cut else limits.jensen_shannon_divergence
     limit.threshold = 1
-    current, control = _with_common_edges(found, before)
+    # TFDV measures nothing of a data set without examples.
+    current, control = on_common_edges(
+        *(Statistics(datasets=[{"num_examples": 1, "features": [x]}]) for x in pair)
+    )
     schema = schema_pb2.Schema(feature=[feature])
     anomalies = validate(current, schema, previous_span_statistics=control)
     for item in measured(anomalies):
         yield replace(item, limit=None)
 
 
-def _with_common_edges(*given: _Feature) -> list[Statistics]:
-    """Returns statistics of a feature, with histograms of the last one's quantiles."""
-    # TFDV measures nothing of a data set without examples.
-    found = [
-        Statistics(datasets=[{"num_examples": 1, "features": [item]}]) for item in given
-    ]
+def on_common_edges(current: Statistics, control: Statistics) -> list[Statistics]:
+    """Returns copies whose histograms of numbers have the quantiles of ``control``."""
+    copies = [Statistics.FromString(x.SerializeToString()) for x in (current, control)]
+    found, before = map(features_of, copies)
+    for name in found.keys() & before.keys():
+        _share_edges(found[name], before[name])
+    return copies
+
+
+def _share_edges(*pair: _Feature) -> None:
     quantiles = [
         histogram.buckets
-        for item in given
+        for item in pair
         for histogram in item.num_stats.histograms
         if histogram.type == statistics_pb2.Histogram.QUANTILES and histogram.buckets
     ]
-    if len(quantiles) < len(given):
-        return found
+    if len(quantiles) < len(pair):
+        return
     values = [quantiles[-1][0].low_value, *(x.high_value for x in quantiles[-1])]
     inner = values[: -1 : max(_QUANTILES, len(values) // _BUCKETS)]
     # What is at most the lowest value, such as many zeros, has a bucket too.
     lowest = np.nextafter(min(x[0].low_value for x in quantiles), -np.inf)
     highest = max(x[-1].high_value for x in quantiles)
     edges = sorted({lowest, *inner, highest})
-    for item, buckets in zip(found, quantiles, strict=True):
-        histograms = item.datasets[0].features[0].num_stats.histograms
+    for item, buckets in zip(pair, quantiles, strict=True):
         x = [buckets[0].low_value, *(bucket.high_value for bucket in buckets)]
         below = np.cumsum([0.0, *(bucket.sample_count for bucket in buckets)])
         counts = np.diff(np.interp(edges, x, below, left=0))
+        histograms = item.num_stats.histograms
         (histogram, *_) = histograms
         del histograms[1:], histogram.buckets[:]
         for (low, high), count in zip(pairwise(edges), counts, strict=True):
             histogram.buckets.add(low_value=low, high_value=high, sample_count=count)
-    return found
 
 
 def _missing(found: _Feature | None) -> float:

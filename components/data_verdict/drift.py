@@ -20,7 +20,13 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 from components.data_verdict.policy import COMPARISON_NAMES, anomaly
 from components.data_verdict.schema_rows import WITHHELD, feature_name, one_line
 from schemas.data_statistics import Statistics, features_of, validate
-from schemas.distances import MISSING, Distance, distances_of_all, measured
+from schemas.distances import (
+    MISSING,
+    Distance,
+    distances_of_all,
+    measured,
+    on_common_edges,
+)
 from schemas.loader import SERVING, TRAINING, live_features
 from sluice.record.verdict import Check
 
@@ -89,7 +95,8 @@ def compare(
         default_environment=schema.default_environment,
     )
     against = "serving_statistics" if is_skew else "previous_span_statistics"
-    anomalies = validate(pair.current, only, **{against: pair.control})
+    current, control = on_common_edges(pair.current, pair.control)
+    anomalies = validate(current, only, **{against: control})
     judged = [*measured(anomalies)]
     rows = [*_rows(pair, features, anomalies, judged, sensitive)]
     if not rows:
