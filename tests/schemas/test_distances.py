@@ -4,7 +4,9 @@ import math
 import random
 
 import pytest
+from tensorflow_metadata.proto.v0 import schema_pb2
 
+from components.data_verdict import drift as gate
 from sample_data import catalog
 from sample_data.tf_example import encode
 from schemas.data_statistics import compute_statistics
@@ -55,9 +57,19 @@ def test_equal_data_is_near_and_a_changed_feature_comes_first(trips):
     def triple(features):
         features["fare"].float_list.value[0] *= 3
 
-    first, second, *_ = compare(train, changed(evaluation, 0.5, triple))
+    tripled = changed(evaluation, 0.5, triple)
+    first, second, *_ = compare(train, tripled)
     assert (first.feature, first.measure) == ("fare", "Jensen-Shannon")
     assert first.distance > 0.08 > 0.02 > second.distance
+    limited = schema_pb2.Schema()
+    feature = limited.feature.add(name="fare", type=schema_pb2.FLOAT)
+    feature.drift_comparator.jensen_shannon_divergence.threshold = 0.05
+    judged = [
+        gate.compare(limited, gate.Pair("split_drift", "train", "eval", *pair))
+        for pair in (map(compute_statistics, (train, x)) for x in (evaluation, tripled))
+    ]
+    assert [item.rows[0].passed for item in judged] == [True, False]
+    assert judged[1].rows[0].actual == pytest.approx(first.distance)
 
 
 def test_missing_values_and_nan_are_a_shift(trips):
