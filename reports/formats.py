@@ -108,10 +108,15 @@ def signed(value: Any, decimals: int | None = None) -> str:
     return f"{'+' if is_more else ''}{fixed(value, decimals)}"
 
 
-def seconds(value: float | None, missing: str = MISSING) -> str:
-    """Returns a duration: ``0.4 s``, ``2 min 05 s`` or ``3 h 07 min``."""
+def seconds(value: float | str | None, missing: str = MISSING) -> str:
+    """Returns a duration: ``0.4 s``, ``2 min 05 s`` or ``3 h 07 min``.
+
+    NaN and infinities, which are text in the record's documents, are shown as such.
+    """
     if value is None:
         return missing
+    if isinstance(value, str) or not math.isfinite(value):
+        return number(value)
     if value < 59.95:
         return f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
