@@ -20,7 +20,7 @@ from reports.feature_statistics import FeatureStatistics, statistics
 from reports.flips import Flips, flips_between
 from reports.read_run import RunData
 from reports.run_table import Better, better, examples, metrics, run_facts
-from reports.tables import Delta, Number
+from reports.tables import Delta
 from sluice.errors import bounded
 from sluice.json_paths import flatten
 from sluice.record.json_number import json_number
@@ -97,16 +97,12 @@ class MetricChange:
         return Delta.between(self.after, self.before, self.better, self.is_noise)
 
     @property
-    def numbers(self) -> list[Number | None]:
-        """The cells of a table with both values, which have the same decimals."""
-        decimals = formats.decimals_of(self.before, self.after)
-        values = self.before, self.after
-        return [
-            None if x is None else Number(x, formats.fixed(x, decimals)) for x in values
-        ]
+    def texts(self) -> tuple[str, str]:
+        """Both values as text, see ``Change``."""
+        return Change(self.metric, self.before, self.after).texts
 
     def __str__(self) -> str:
-        return f"{Change(self.metric, self.before, self.after)} ({self.outcome})"
+        return f"{self.metric} {' → '.join(self.texts)} ({self.outcome})"
 
 
 @dataclass(frozen=True)

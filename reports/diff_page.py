@@ -71,7 +71,7 @@ def _metrics(found: Comparison, all_metrics: bool) -> Table:
     )
     header: Header = ["slice", "metric"]
     header += [numbers("before"), numbers("after"), numbers("change")]
-    rows = [(item.slice, item.metric, *item.numbers, item.change) for item in shown]
+    rows = [(x.slice, x.metric, x.before, x.after, x.change) for x in shown]
     return Table("metrics", "Metrics of the candidate", header, rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -49,11 +49,11 @@ def make_index(
       runs: to show.
       href: returns the address of a run's page; None without one.
     """
-    found = make_run_table(runs)
-    hrefs = {run.record.run_id: href(run) for run in runs}
+    table = make_run_table(runs)
+    hrefs = list(map(href, runs))
     return {
-        "table": _table(found, hrefs),
-        "charts": _charts(found, runs, hrefs),
+        "table": _table(table, hrefs),
+        "charts": _charts(table, runs, hrefs),
         "losses": _losses(runs),
     }
 
@@ -89,34 +89,32 @@ def _drift(run: RunData) -> float | None:
 
 
 def _charts(
-    table: RunTable, runs: Sequence[RunData], hrefs: Mapping[str, str | None]
+    table: RunTable, runs: Sequence[RunData], hrefs: Sequence[str | None]
 ) -> list[tuple[str, Markup]]:
-    # An unchanged run repeats the numbers of the run before.
-    rows = [row for row in table.rows[::-1] if row.facts["status"] != "up_to_date"]
-    limits = {run.record.run_id: _limits(run) for run in runs}
-    drift = {run.record.run_id: _drift(run) for run in runs}
-    points, of_rows = [], []
-    for row in rows:
-        run_id, status = row.facts["run_id"], row.facts["status"]
-        label = f"{run_id}, {row.facts['outcome']}"
-        points.append(Point(label, RUN_TONES[status], hrefs[run_id]))
-        of_rows.append(
+    points, values, limits = [], [], []
+    for row, run, href in reversed([*zip(table.rows, runs, hrefs, strict=True)]):
+        # An unchanged run repeats the numbers of the run before.
+        if run.record.status == "up_to_date":
+            continue
+        label = f"{run.record.run_id}, {row.facts['outcome']}"
+        points.append(Point(label, RUN_TONES[run.record.status], href))
+        limits.append(_limits(run))
+        values.append(
             {
                 **row.metrics,
                 "Examples": sum(row.examples.values()) or None,
-                _DRIFT: drift[run_id],
+                _DRIFT: _drift(run),
                 "Duration in seconds": row.facts["duration_s"],
             }
         )
-    axes = Axis("run, the oldest first", low=1, high=len(rows), whole=True), Axis()
-    places, drawn = range(1, len(rows) + 1), []
+    axes = Axis("run, the oldest first", low=1, high=len(points), whole=True), Axis()
+    places, drawn = range(1, len(points) + 1), []
     for name in (*_shown_metrics(table), "Examples", _DRIFT, "Duration in seconds"):
-        values = [found.get(name) for found in of_rows]
-        lines = [Series(name, places, values, points=points)]
-        limit = [limits[row.facts["run_id"]].get(name) for row in rows]
+        of_runs, limit = ([x.get(name) for x in side] for side in (values, limits))
+        lines = [Series(name, places, of_runs, points=points)]
         if any(map(is_finite, limit)):
             lines.append(Series("limit", places, limit, 4))
-        if sum(map(is_finite, values)) > 1:
+        if sum(map(is_finite, of_runs)) > 1:
             drawn.append((name, line_chart(f"{name}, over the runs", lines, *axes)))
     return drawn
 
@@ -134,7 +132,7 @@ def _shown_metrics(table: RunTable) -> list[str]:
     return names[:_MAX_METRICS]
 
 
-def _table(table: RunTable, hrefs: Mapping[str, str | None]) -> Table:
+def _table(table: RunTable, hrefs: Sequence[str | None]) -> Table:
     metrics, parameters = _shown_metrics(table), table.parameters[:_MAX_PARAMETERS]
     header: Header = ["Run", "Started", "Verdict", numbers("Version")]
     header += map(numbers, metrics)
@@ -142,7 +140,7 @@ def _table(table: RunTable, hrefs: Mapping[str, str | None]) -> Table:
     header += [*map(Column, parameters), "Tags"]
     rows = [
         (
-            _link(hrefs[row.facts["run_id"]], row.facts["run_id"]),
+            _link(href, row.facts["run_id"]),
             formats.time(row.facts["started_at"]),
             Mark(RUN_TONES[row.facts["status"]], row.facts["outcome"]),
             row.facts["version"],
@@ -152,7 +150,7 @@ def _table(table: RunTable, hrefs: Mapping[str, str | None]) -> Table:
             *(formats.shorten(row.parameters.get(x, ""), 60) for x in parameters),
             formats.tags_text(row.facts["tags"]),
         )
-        for row in table.rows
+        for row, href in zip(table.rows, hrefs, strict=True)
     ]
     return Table("runs", formats.plural(len(rows), "run"), header, rows)
 

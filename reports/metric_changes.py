@@ -51,7 +51,7 @@ class Moved(MetricChange):
 
     def __str__(self) -> str:
         of = "" if self.slice == OVERALL else f" of {self.slice}"
-        return f"{self.metric}{of} ({' to '.join(map(str, self.numbers))})"
+        return f"{self.metric}{of} ({' to '.join(self.texts)})"
 
 
 def metric_changes(run: RunData) -> list[Moved]:

@@ -74,17 +74,6 @@ class Delta:
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number in a column of numbers, with a text of its own; sorted by its value."""
-
-    value: float
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
 class Column:
     """A column.
 
@@ -127,8 +116,7 @@ class Table:
       id: of its element, unique on the page.
       caption: what it shows.
       header: its columns.
-      rows: cells: text, a number, None, a ``Mark``, a ``Delta``, a ``Number``, or
-        ``Markup``.
+      rows: cells: text, a number, None, a ``Mark``, a ``Delta``, or ``Markup``.
       limit: the rows shown before "show more".
     """
 

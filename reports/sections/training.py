@@ -116,12 +116,14 @@ def _speed_tiles(artifact: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     durations, rates = (
         list(filter(is_finite, x)) for x in _speed(artifact).values() or ((), ())
     )
-    if not durations or not rates:
+    spent_s = sum(durations)
+    if not rates or not is_finite(spent_s):
         return []
     first_step_s = (artifact["training"] or {}).get("time_to_first_step_s")
+    first_step_s = first_step_s if is_finite(first_step_s) else None
     remark = f"{formats.seconds(first_step_s)} until the first step"
     return [
-        ("Time in epochs", formats.seconds(sum(durations)), remark),
+        ("Time in epochs", formats.seconds(spent_s), remark),
         ("Examples per second", formats.number(median(rates)), "median epoch"),
     ]
 

@@ -92,9 +92,8 @@ def _metrics(moved: Sequence[Moved]) -> Table:
     header: Header = ["Metric", "Slice", numbers("Change"), numbers("Baseline")]
     header += [numbers("Candidate", measured(formats.number)), numbers("Examples")]
     rows = [
-        [x.metric, x.slice, x.change, old, x.estimate or new, x.examples]
+        [x.metric, x.slice, x.change, x.before, x.estimate or x.after, x.examples]
         for x in moved
-        for old, new in [x.numbers]
         if x.outcome in ("worse", "better") or x.slice == OVERALL
     ]
     caption = "Metrics against the baseline, the most harmful change first"
