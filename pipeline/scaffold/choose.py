@@ -255,6 +255,10 @@ def _number(column: Column, why: str) -> FeatureChoice:
     return FeatureChoice(column.name, "number", why, spec)
 
 
+def _channels_text(channels: int) -> str:
+    return "1 channel" if channels == 1 else f"{channels} channels"
+
+
 def _text_spec(length: int) -> dict[str, Any]:
     return {"kind": "text", "length": min(max(2, length), _MAX_LENGTH)}
 
@@ -288,7 +292,7 @@ def _choose_pixels(
     spec = {"kind": "pixels", "height": height, "width": width, "channels": channels}
     spec |= {"dtype": "float32"} if is_float else {}
     why = f"{count:,} {'bytes' if column.type == 'BYTES' else 'numbers'}"
-    why += f", {width} x {height} pixels, {channels} channels{said}"
+    why += f", {width} x {height} pixels, {_channels_text(channels)}{said}"
     return FeatureChoice(column.name, "pixels", why, spec)
 
 
@@ -385,7 +389,7 @@ def _choose_image(column: Column) -> FeatureChoice:
         max(MIN_SIDE, round(side * scale)) for side in (most.height, most.width)
     )
     why = f"{named}, {most.width} x {most.height} pixels, "
-    why += f"{channels} channel{'' if channels == 1 else 's'}"
+    why += _channels_text(channels)
     if {image[1:3] for image in column.images} != {(width, height)}:
         why += f"; resized to {width} x {height}"
     spec = {"kind": "image", "height": height, "width": width, "channels": channels}

@@ -25,8 +25,11 @@ from pipeline.scaffold.choose import (
 from pipeline.scaffold.guess_splits import SplitGuess
 from pipeline.scaffold.sample import Column, Sample, infer_schema, set_int_classes
 from schemas.edit_schema import schema_text
-from sluice.errors import DataError
 
+FILL_IN = (
+    "no feature can be used as it is: fill in 'features', or write a 'preprocessing' "
+    "of your own instead, see docs/training.md#features"
+)
 _DOMAIN = "domain_info"
 # Accuracy limit, from the largest class's share (0) to a perfect model (1).
 _LEARNED = 0.05
@@ -73,25 +76,18 @@ def propose(
 ) -> Proposal:
     """Returns the proposed config and schema.
 
+    Where no feature can be used, ``features`` is empty, to be filled in by the user.
+
     Args:
       name: of the pipeline.
       data_dir: for the config.
       splits: how the records are split.
       sample: of the records.
       label: its feature, and why it was chosen.
-
-    Raises:
-      DataError: no feature is usable; gives the reason for each.
     """
     column, why = label
     choices = choose_features(sample, column.name)
     used = {choice.name: choice.spec for choice in choices if choice.spec}
-    if not used:
-        raise DataError(
-            "no feature can be used by a model",
-            examples=[f"{choice.name}: {choice.why}" for choice in choices],
-            hint="write the config by hand, with your own preprocessing_fn",
-        )
     features = CommentedMap({key: _flow(spec) for key, spec in used.items()})
     columns = sample.columns
     formats = {image.format for key in used for image in columns[key].images}
@@ -122,7 +118,7 @@ def propose(
         },
         "evaluate": _evaluate(column, sample.records),
     }
-    found = CommentedMap({key: value for key, value in config.items() if value})
+    found = CommentedMap({key: x for key, x in config.items() if x or x is features})
     found.yaml_set_start_comment(_HEAD.format(name=name, sample=sample.text))
     left_out = [f"Left out: {x.name}: {x.why}." for x in choices if not x.spec]
     for key, *lines in (
@@ -130,7 +126,7 @@ def propose(
         ("validate", "Found in the records; the model does not use these features."),
         ("sensitive", "Chosen by name. Their values are never shown, only counted."),
         ("label", f"The label: {why}. Its classes are its domain in the schema."),
-        ("features", "The model uses only these.", *left_out),
+        ("features", "The model uses only these." if used else FILL_IN, *left_out),
         ("model", "Or your own package.module:build_model."),
         ("evaluate", "The first limit only rules out a model that learned nothing."),
     ):
@@ -230,6 +226,8 @@ def _warnings(sample: Sample, label: Column, used: Iterable[str]) -> list[str]:
         if how := gives_away(sample.columns[name], label):
             what = "leave it out of 'features' if it is not known when predicting"
             found.append(f"{name!r} gives the label away, as {how}: {what}")
+    if not used:
+        found.append(FILL_IN)
     return found
 
 

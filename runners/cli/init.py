@@ -71,8 +71,9 @@ def init(name: str, pattern: str, label: str | None, force: bool) -> Result:
     ):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_output(file, text, "proposal")
-    valid = validate_config(load_config(str(config_file)))
-    warnings = [*proposal.warnings, *valid.warnings]
+    warnings = [*proposal.warnings]
+    if any(choice.spec for choice in proposal.features):
+        warnings += validate_config(load_config(str(config_file))).warnings
     for warning in warnings:
         echo_warning(warning)
     facts = {

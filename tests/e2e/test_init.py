@@ -28,6 +28,18 @@ def photos(row, chance):
     return {"photo": [file.getvalue()], "label": [b"cat dog ape".split()[which]]}
 
 
+def raw_photos(row, chance):
+    """Returns the bytes of pixels with their shape, as TensorFlow's MNIST example."""
+    bright = row % 3  # Which two of six columns are.
+    pixels = bytes(
+        150 * (column // 2 == bright) + chance.randrange(100)
+        for _ in range(8)
+        for column in range(6)
+    )
+    shape = {"height": [8], "width": [6], "depth": [1]}
+    return {**shape, "image_raw": [pixels], "label": [bright]}
+
+
 def customers(row, chance):
     """Returns a customer with what a table of one's own has: gaps, ids, NaN."""
     churned = chance.random() < 0.4
@@ -42,6 +54,7 @@ def customers(row, chance):
         "score": [float("nan") if row == 3 else 1.0 * row],
         "tags": [b"a", b"b"][: 1 + row % 2],
         "embedding": [chance.gauss(churned, 1) for _ in range(3)],
+        "review": [b"%d stars for such a %s" % (row, b"bad plan" * churned)],
         "history": [1.0, 2.0][: 1 + row % 2],
     }
     if chance.random() < 0.7:
@@ -57,6 +70,12 @@ def customers(row, chance):
         pytest.param(
             photos,
             {"train": 300, "validation": 90, "test": 90},
+            "cnn",
+            marks=pytest.mark.acceptance,
+        ),
+        pytest.param(
+            raw_photos,
+            {"train": 900, "validation": 90, "test": 90},
             "cnn",
             marks=pytest.mark.acceptance,
         ),

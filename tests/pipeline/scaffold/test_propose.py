@@ -21,7 +21,6 @@ from pipeline.scaffold.sample import read_sample
 from sample_data.csv_files import read_taxi
 from sample_data.tf_example import encode
 from schemas import loader
-from sluice.errors import DataError
 from sluice.project import own_root
 from sluice.tfrecords import tfrecord
 
@@ -164,10 +163,32 @@ def test_the_config_of_images(proposed, kinds, written):
     assert schema.feature[1].HasField("image_domain")
 
 
+def test_the_config_of_raw_pixels_texts_and_tokens(proposed):
+    pixels = {"image_raw": lambda n: bytes([n % 99] * 64), "label": lambda n: n % 3}
+    config, schema, found = proposed(**pixels)
+    assert (found.model, [*config["features"]]) == ("cnn", ["image_raw"])
+    assert schema.feature[0].WhichOneof("domain_info") is None
+    config, schema, found = proposed(
+        text=lambda n: b"the film %d was good" % n,
+        tokens=lambda n: [n * k % 1999 for k in range(12 if n else 11)],
+        codes=lambda n: [3, 4, n % 3],
+        label=lambda n: n % 3,
+    )
+    kinds = {name: spec["kind"] for name, spec in config["features"].items()}
+    assert kinds == {"text": "text", "tokens": "multi_hot", "codes": "multi_hot"}
+    assert found.model == "wide_deep"
+    (codes,) = (one for one in schema.feature if one.name == "codes")
+    # A record may have another number of them, or none.
+    assert not codes.HasField("shape") and not codes.presence.min_fraction
+    assert loader.class_values(schema, "codes") == [0, 1, 2, 3, 4]
+
+
 def test_no_usable_feature(proposed):
-    with pytest.raises(DataError, match="no feature can be used") as caught:
-        proposed(label=lambda n: n % 3, row=lambda n: n)
-    assert caught.value.examples == ("row: 120 values, nearly one per record",)
+    config, schema, found = proposed(label=lambda n: n % 3, row=lambda n: n)
+    assert config["features"] == {}
+    assert "fill in 'features'" in found.warnings[-1]
+    assert "Left out: row: 120 values, nearly one per record." in found.config_text
+    assert len(schema.feature) == 2
 
 
 def test_names_and_values_cannot_disturb_a_terminal(proposed):
@@ -220,18 +241,17 @@ def test_any_proposal_is_a_valid_config_and_schema(tmp_path, names, data):
     tfrecord.write(tmp_path / "records", records)
     sample = read_sample([tmp_path / "records"])
     splits = SplitGuess({}, "*", False, "as said")
-    try:
-        label = choose_label(sample, "the label")
-        proposal = propose("mine", "data", splits, sample, label)
-    except DataError as error:
-        assert error.what == "no feature can be used by a model"
+    label = choose_label(sample, "the label")
+    proposal = propose("mine", "data", splits, sample, label)
+    used = [choice.name for choice in proposal.features if choice.spec]
+    if not used:
+        assert "features: {}" in proposal.config_text
         return
     path = tmp_path / "mine.yaml"
     path.write_text(proposal.config_text, encoding="utf-8")
 
     config = Config.model_validate(read_file(path, "mine.yaml").data)
 
-    used = [choice.name for choice in proposal.features if choice.spec]
     assert list(config.features or {}) == used
     assert config.label.feature == "the label"
     schema = loader.parse(proposal.schema_text, "schema")
