@@ -10,9 +10,8 @@ import numpy as np
 
 from reports import formats
 from reports.evaluation import confusion_matrices
-from reports.metric_changes import may_be_chance
 from reports.sections import curves
-from reports.tables import Delta, Header, Table, decimals, numbers
+from reports.tables import Header, Table, decimals, numbers
 from reports.uncertainty import measured, share_of
 
 MAX_MATRIX = 20
@@ -25,7 +24,6 @@ def build(
     evaluation: dict[str, Any],
     histograms: Mapping[str, Sequence[float]],
     classes: Sequence[str],
-    areas: curves.Areas,
 ) -> dict[str, Any] | None:
     """Returns charts and tables of all examples; None for what is no classifier.
 
@@ -33,13 +31,12 @@ def build(
       evaluation: the document ``metrics``.
       histograms: of predictions, by model.
       classes: names of the classes, in the order of their ids; empty if unknown.
-      areas: see ``curves.draw``.
     """
     is_binary = len(classes) == 2
     binary = histograms if is_binary else {}
     counts = {model: curves.from_histogram(x) for model, x in binary.items()}
     confusions = confusion_matrices(evaluation, len(classes))
-    charts = curves.draw(histograms, is_binary, areas)
+    charts = curves.draw(histograms, is_binary)
     confusion = confusions.get("candidate")
     if confusion is None and not charts:
         return None
@@ -58,7 +55,7 @@ def build(
         names = [*map(str, classes), *map(str, range(len(classes), len(confusion)))]
         last = confusions.get("baseline")
         last = None if last is None or last.shape != confusion.shape else last
-        view["classes"] = _by_class(confusion, last, names)
+        view["classes"] = _by_class(confusion, names)
         if len(confusion) <= MAX_MATRIX:
             changes = None if last is None else _cells(confusion, last)
             rows = _cells(confusion)
@@ -100,31 +97,16 @@ def _pairs(confusion: np.ndarray, names: Sequence[str]) -> Table:
     return Table("confused", caption, columns, rows, limit=20)
 
 
-def _by_class(
-    confusion: np.ndarray, baseline: np.ndarray | None, names: Sequence[str]
-) -> Table:
+def _by_class(confusion: np.ndarray, names: Sequence[str]) -> Table:
     """Returns examples, recall, precision and F1 of each class, the worst F1 first."""
     header: Header = ["Class", numbers("Examples")]
     header += [numbers(x, measured(decimals)) for x in ("Recall", "Precision", "F1")]
-    if baseline is not None:
-        header += [numbers("Baseline F1", decimals), numbers("Change of F1")]
     actual, predicted = confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist()
-    scores, before = _f1(confusion), _f1(confusion if baseline is None else baseline)
     rows: list[list[Any]] = []
     for i, (name, right) in enumerate(zip(names, np.diag(confusion), strict=True)):
         shares = share_of(right, actual[i]), share_of(right, predicted[i])
-        row = [name, actual[i], *shares, scores[i]]
-        if baseline is not None:
-            new, old, of = scores[i], before[i], (actual[i] + predicted[i]) / 2
-            is_noise = None in (new, old) or may_be_chance(old, new, of)
-            row += [old, Delta.between(new, old, "higher", is_noise)]
-        rows.append(row)
-    rows.sort(key=lambda row: 2.0 if row[4] is None else row[4])
+        total = actual[i] + predicted[i]
+        f1 = 2 * right.item() / total if total else None
+        rows.append([name, actual[i], *shares, f1])
+    rows.sort(key=lambda row: 2.0 if row[-1] is None else row[-1])
     return Table("classes", "Classes, the worst first", header, rows, limit=20)
-
-
-def _f1(confusion: np.ndarray) -> list[Any]:
-    """Returns the F1 of each class; None of one that is neither seen nor predicted."""
-    totals = confusion.sum(axis=1) + confusion.sum(axis=0)
-    pairs = zip(np.diag(confusion).tolist(), totals.tolist(), strict=True)
-    return [2 * right / total if total else None for right, total in pairs]

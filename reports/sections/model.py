@@ -148,11 +148,9 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
         "slices": _slices(index, slices, directions, primary) if slices else None,
         "order": order,
         "left_out": document["slices_left_out"],
-        "classification": classification.build(
-            document, overall.histograms, classes, _areas(overall, config)
-        ),
+        "classification": classification.build(document, overall.histograms, classes),
         "by_slice": [
-            (name, curves.draw(x.histograms, len(classes) == 2, _areas(x, config)))
+            (name, curves.draw(x.histograms, len(classes) == 2))
             for name, x in slices.items()
             if x.histograms
         ],
@@ -176,19 +174,6 @@ def _read(document: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Slic
     for found in slices.values():
         found.histograms = dict(sorted(found.histograms.items(), reverse=True))
     return slices
-
-
-def _areas(found: Slice, config: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Returns the areas under ROC and PR that TFMA computed, by model."""
-    areas: dict[str, dict[str, float]] = {}
-    for item in (config.get("evaluate") or {}).get("metrics", ()):
-        if isinstance(item, Mapping) and item.get("class") == "AUC":
-            curve = areas.setdefault(item.get("params", {}).get("curve", "ROC"), {})
-            for model, values in found.models.items():
-                metric = values.get(item.get("name", "auc"))
-                if metric and metric.value is not None:
-                    curve[model] = metric.value
-    return areas
 
 
 def _overall(

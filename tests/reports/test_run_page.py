@@ -278,9 +278,6 @@ def test_the_matrix_is_compared_with_the_baselines_and_names_its_axes(run_with):
     assert 'right shade-4" title="18.2 % of the true class">-2</td>' in html
     assert html.count('colspan="3">Predicted class</th>') == 2
     assert html.count("<span>True class</span>") == 2
-    # Two of eleven examples may be chance.
-    row = next(x for x in Page(html).tables["classes"] if x["Class"] == "0")
-    assert (row["F1"], row["Change of F1"]) == ("0.9524", "+0.0828")
 
 
 def test_bad_records_spans_and_images(write_run, tmp_path, page_of):
