@@ -176,7 +176,8 @@ def test_rows_of_json_and_records_have_the_same_answers(model, tmp_path):
         ("embedding", [1.0, 2.0], "'embedding', float32: Shape"),
         ("embedding", [1.0, float("nan"), 2.0], "'embedding' has a number that is NaN"),
         ("genres", "drama", "'genres', string: not a list"),
-        ("poster", {"b64": "AAAA"}, ""),
+        ("poster", {"b64": "AAAA"}, "Input to reshape"),
+        ("poster", {"b64": "A" * 32}, "Input to reshape"),  # 24 bytes, of two images.
         ("steps", ["a"], "'steps', int64"),
     ],
 )

@@ -74,8 +74,9 @@ def _raw_pixels(values: tf.Tensor, spec: RawPixels) -> tf.Tensor:
         values = tf.io.decode_raw(tf.reshape(values, [-1]), spec.dtype)
     elif values.dtype == tf.int64:
         values = tf.saturate_cast(values, tf.uint8)
-    rows = tf.reshape(values, [tf.shape(values)[0], spec.size])
-    return tf.reshape(rows, [-1, spec.height, spec.width, spec.channels])
+    # Not [-1, ...]: a row of twice as many bytes would become two images.
+    shape = [tf.shape(values)[0], spec.height, spec.width, spec.channels]
+    return tf.reshape(values, shape)
 
 
 def _resize(pixels: tf.Tensor, size: tuple[int, int]) -> tf.Tensor:

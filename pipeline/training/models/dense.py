@@ -51,11 +51,12 @@ def hidden_layers(
 
 
 def embedded(tensor: Any, ids: int, width: int) -> Any:
-    """Returns a feature's embedding ``[batch, width]``: of several ids the mean."""
+    """Returns the embedding of one id ``[batch, 1, width]``, or the mean of several.
+
+    The mean is ``[batch, width]``.
+    """
     vectors = tf.keras.layers.Embedding(ids, width)(tensor)
-    if tensor.shape[1] == 1:
-        return tf.keras.layers.Flatten()(vectors)
-    return MeanOfWords()([vectors, tensor])
+    return vectors if tensor.shape[1] == 1 else MeanOfWords()([vectors, tensor])
 
 
 @tf.keras.utils.register_keras_serializable("sluice")

@@ -25,7 +25,7 @@ def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
     deep = hidden_layers(inputs, keras_inputs, params)
     # An embedding of width 1 is a linear weight per category.
     wide = [
-        embedded(keras_inputs[name], ids, 1)
+        layers.Flatten()(embedded(keras_inputs[name], ids, 1))
         for name, ids in inputs.number_of_ids.items()
     ]
     wide += [

@@ -40,3 +40,30 @@ def test_pixels_are_those_of_tensorflow_and_resized_to_the_nearest_of_256():
     resized = tf.image.resize(images[1], (5, 4)).numpy()
     assert abs(pixels[1] * 255 - resized).max() <= 0.5001
     assert (np.round(pixels[1] * 255) / np.float32(255) == pixels[1]).all()
+
+
+def test_raw_pixels_of_bytes_and_of_numbers():
+    import numpy as np
+    import tensorflow as tf
+
+    from pipeline.config.features import RawPixels
+    from pipeline.training.input.images import decode_images
+
+    spec = RawPixels(height=1, width=2, channels=1)
+    floats = spec.model_copy(update={"dtype": "float32"})
+
+    @tf.function
+    def decoded(values, spec):
+        return decode_images({"x": values}, {"x": spec})["x"]
+
+    def rows(values, spec=spec):
+        return decoded(tf.constant(values), spec).numpy().reshape(-1, 2).tolist()
+
+    assert rows([[b"\x00\xff"], [b"\xff\xff"]]) == [[0, 1], [1, 1]]
+    assert rows(np.array([[0, 255], [300, -1]], np.int64)) == [[0, 1], [1, 0]]
+    assert rows([[0.5, 7.0]]) == [[0.5, 7.0]]
+    raw = np.array([0.5, 7.0], "<f4").tobytes()
+    assert rows([[raw]], floats) == [[0.5, 7.0]]
+    for bad in ([[b"abcd"]], [[b"abc"]], [[b"ab"], [b"abcd"]], [[b"abcd"], [b"abcd"]]):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            rows(bad)
