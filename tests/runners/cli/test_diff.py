@@ -90,13 +90,13 @@ def test_tables_and_a_summary_in_the_terminal(sluice):
     lines = [line.split() for line in out.splitlines()]
     assert code == 0
     assert ["epochs", "1", "2"] in lines
-    assert ["overall", "auc", "0.8", "0.7", "-0.1", "worse"] in lines
+    assert ["overall", "auc", "0.8000", "0.7000", "-0.1", "worse"] in lines
     assert lines[1] == "metrics: auc 0.8 → 0.7 (worse)".split()
 
 
 def test_markdown_and_a_page(sluice, root):
     _, markdown, _ = sluice("diff", "digits", "--markdown")
-    assert "| overall | auc | 0.8 | 0.7 | -0.1 worse |" in markdown
+    assert "| overall | auc | 0.8000 | 0.7000 | -0.1 worse |" in markdown
     assert sluice("diff", "digits", "-o", "a.md")[1] == "wrote a.md\n"
     assert (root / "a.md").read_text() == markdown
     sluice("diff", "digits", "-o", "a.html")
