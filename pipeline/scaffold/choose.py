@@ -310,7 +310,7 @@ def _choose_list(column: Column) -> FeatureChoice:
     found = partial(FeatureChoice, column.name)
     least, most = column.lengths
     is_fixed = least == most and column.present == column.records
-    size = f"{most:,} values" if is_fixed else f"{least:,} to {most:,} values"
+    size = f"{most:,} values" if least == most else f"{least:,} to {most:,} values"
     if column.images or not column.is_text:
         return found("binary", "several images or other bytes in a record")
     count, is_number = len(column.counts), column.type != "BYTES"
@@ -320,8 +320,9 @@ def _choose_list(column: Column) -> FeatureChoice:
         why = f"{size} in each record, {low:.6g} to {high:.6g}"
         return found("vector", why, {"kind": "vector"})
     if column.type == "FLOAT":
-        why = f"{size}: a vector needs as many in each record"
-        return found("several_values", f"{why}, or your own preprocessing_fn")
+        why = f"{size}, or none: a vector" if least == most else f"{size}: a vector"
+        why += " needs as many in each record; or write your own preprocessing_fn"
+        return found("several_values", why)
     if count >= _UNIQUE_FRACTION * len(column.values) and count > _FEW:
         return found("identifier", f"{count:,} values, nearly all of them once")
     is_code = named & (_CODE_WORDS | _LIST_WORDS)

@@ -10,7 +10,7 @@ from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
 from runners.cli.init import init
 from sample_data.tf_example import encode
-from sluice.errors import DataError, UsageError
+from sluice.errors import ConfigError, DataError, UsageError
 from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
@@ -123,11 +123,14 @@ def test_refused_data_leaves_no_file(clicks, here, write_table, propose):
     with pytest.raises(DataError, match="not a tf.Example") as caught:
         propose("clicks", "data/the clicks/*")
     assert caught.value.where == f"{file}, record 2"
-    write_table(here / "d" / "part-0", 0, x=lambda n: 0.5, colour=lambda n: b"red")
-    with pytest.raises(DataError, match="no feature can be used") as caught:
-        propose("clicks", "d")
-    assert caught.value.examples == (
-        "colour: it has one value in all records that have it",
-        "x: it has one value in all records that have it",
-    )
     assert not (here / "configs").exists()
+
+
+def test_records_without_a_usable_feature(here, write_table, propose):
+    """What is known is written, and what is to be filled in is said."""
+    write_table(here / "d" / "part-0", 0, x=lambda n: 0.5, colour=lambda n: b"red")
+    facts = propose("clicks", "d")
+    assert not any(choice["spec"] for choice in facts["features"])
+    assert "fill in 'features'" in facts["warnings"][-1]
+    with pytest.raises(ConfigError, match="at least one"):
+        load_config("clicks")
