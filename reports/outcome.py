@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 
 from reports import formats
-from reports.metric_changes import Moved
+from reports.metric_changes import SliceMetric
 from sluice.errors import bounded
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
@@ -23,7 +23,7 @@ _WHERE = "  where:"
 
 
 def summarize(
-    record: RunRecord, moved: Sequence[Moved] = ()
+    record: RunRecord, moved: Sequence[SliceMetric] = ()
 ) -> tuple[Tone, str, list[str]]:
     """Returns how serious the outcome of a run is, a headline, and its causes.
 

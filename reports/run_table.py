@@ -152,13 +152,15 @@ def better(metric: str, config: Mapping[str, Any]) -> Better | None:
             bounds = [threshold.get(f"{side}_bound") for side in ("lower", "upper")]
             if bounds.count(None) == 1:
                 return "lower" if bounds[0] is None else "higher"
-    kinds = [
-        str(item.get("class"))
-        for item in evaluate.get("metrics", ())
-        if isinstance(item, Mapping) and item.get("name") == name
-    ]
-    found = {direction_of(item) for item in (name, *map(result_name, kinds))}
+    found = {direction_of(kind) for kind in kinds_of(name, config)}
     return "higher" if "max" in found else "lower" if "min" in found else None
+
+
+def kinds_of(metric: str, config: Mapping[str, Any]) -> list[str]:
+    """Returns a metric's name, and what TFMA calls its class in the config."""
+    items = (config.get("evaluate") or {}).get("metrics", ())
+    named = [x for x in items if isinstance(x, Mapping) and x.get("name") == metric]
+    return [metric, *(result_name(str(item.get("class"))) for item in named)]
 
 
 @dataclass

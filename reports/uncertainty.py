@@ -1,40 +1,28 @@
 """Uncertainty of metrics: where they might lie on other data of the same size.
 
-TFMA's own intervals, which ``evaluate.confidence_intervals`` asks for, come first. Else
-a metric that is a share of examples has Wilson's interval, which needs only their
-number; all others, such as AUC and losses, have none.
+A metric that is a share of examples has Wilson's interval, which needs only their
+number. Of all others, such as AUC and losses, TFMA estimates intervals if
+``evaluate.confidence_intervals`` asks for them; else they have none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from markupsafe import Markup
 
 from reports.charts.svg import is_finite
-from reports.evaluation import (
-    EXAMPLES,
-    OVERALL,
-    PER_CLASS,
-    confusion_matrices,
-    read_metrics,
-)
-from sluice.metric_names import direction_of, result_name
+from reports.evaluation import Metric
 
 # The quantile of the normal distribution for 95 %, on both sides.
 _Z = 1.959963984540054
 # Of which examples a metric is a share, by TFMA's name for it.
-_SHARES = {
-    "all": "accuracy binary_accuracy categorical_accuracy sparse_categorical_accuracy "
-    "sparse_top_k_categorical_accuracy top_k_categorical_accuracy",
-    "class": "recall tpr true_positive_rate fnr false_negative_rate miss_rate",
-    "others": "specificity tnr true_negative_rate fpr false_positive_rate fall_out",
-    "predicted": "precision ppv positive_predictive_value",
-}
-_SHARE_OF = {name: of for of, names in _SHARES.items() for name in names.split()}
+_OF_ALL = (
+    "accuracy binary_accuracy categorical_accuracy sparse_categorical_accuracy "
+    "sparse_top_k_categorical_accuracy top_k_categorical_accuracy"
+).split()
+_OF_NEGATIVES = ("specificity", "tnr")
+_OF_POSITIVES = ("recall", "tpr")
 
 
 @dataclass(frozen=True)
@@ -64,30 +52,21 @@ class Estimate:
         """The bounds, with the digits in which they differ: ``0.931 to 0.977``."""
         return f"{self._format(self.low)} to {self._format(self.high)}"
 
-    def __str__(self) -> str:
-        """Returns ``0.960 (0.931 to 0.977), 12 errors of 300``."""
-        text = f"{self._format(self.value)} ({self.interval})"
+    @property
+    def note(self) -> str:
+        """What stands beside the value: ``(0.931 to 0.977), 12 errors of 300``."""
         if self.errors is None:
-            return text
+            return f"({self.interval})"
         plural = "" if self.errors == 1 else "s"
-        return f"{text}, {self.errors:,} error{plural} of {self.total:,}"
+        return f"({self.interval}), {self.errors:,} error{plural} of {self.total:,}"
+
+    def __str__(self) -> str:
+        return self._format(self.value)
 
     def _format(self, value: float) -> str:
         width = max(self.high - self.low, 1e-9)
         least = 3 if abs(self.value) <= 1 else 0
         return f"{value:,.{max(1 - math.floor(math.log10(width)), least)}f}"
-
-
-def measured(plain: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Returns a format for numbers, and for estimates with the interval below."""
-
-    def format(value: Any) -> str:
-        if not isinstance(value, Estimate):
-            return plain(value)
-        number, rest = str(value).split(" ", 1)
-        return Markup("{} <small>{}</small>").format(number, rest)
-
-    return format
 
 
 def wilson(successes: float, total: float) -> tuple[float, float]:
@@ -110,68 +89,32 @@ def share_of(right: float, total: float) -> Estimate | None:
     return Estimate(right / total, *wilson(right, total), errors, round(total))
 
 
-def estimates(
-    document: Mapping[str, Any], config: Mapping[str, Any]
-) -> dict[tuple[str, str], Estimate]:
-    """Returns the candidate's metrics that have an interval, by slice and name.
+def estimate(
+    metric: Metric,
+    kinds: Collection[str],
+    examples: float,
+    per_class: Sequence[float],
+) -> Estimate | None:
+    """Returns a metric with its interval; None if it has none.
 
     Args:
-      document: ``metrics``.
-      config: the resolved config, which has the classes of metrics by their names.
+      metric: of a slice.
+      kinds: its name, and what TFMA calls it.
+      examples: how many there are in the slice.
+      per_class: how many of each class; empty if unknown.
     """
-    metrics = [x for x in read_metrics(document) if x.model != "baseline"]
-    per_class = {x.slice: x.array for x in metrics if x.name == PER_CLASS}
-    examples = {x.slice: x.value for x in metrics if x.name == EXAMPLES}
-    matrices = confusion_matrices(document, len(per_class.get(OVERALL, ())))
-    matrix = next((x for model, x in matrices.items() if model != "baseline"), None)
-    found = {}
-    for metric in metrics:
-        where, value = metric.slice, metric.value
-        if value is None or not is_finite(value):
-            continue
-        known = per_class.get(where, [])
-        kind, class_id = _kind(metric.name, config, len(known))
-        totals = {"all": examples.get(where) or sum(known)}
-        if class_id is not None and class_id < len(known):
-            totals["class"] = known[class_id]
-            totals["others"] = sum(known) - known[class_id]
-            if where == OVERALL and matrix is not None and len(matrix) == 2:
-                predicted = matrix[:, class_id].sum()
-                # Unless the metric has another threshold than the matrix.
-                if abs(value * predicted - matrix[class_id, class_id]) < 0.5:
-                    totals["predicted"] = predicted
-        of = _SHARE_OF.get(kind)
-        part, total = _whole(value, totals.get(of or "", 0))
-        errors = part if direction_of(kind) == "min" else total - part
-        bounds = metric.bounds or (wilson(part, total) if total else None)
-        if bounds and is_finite(bounds[1] - bounds[0]):
-            counts = (errors, total) if total else ()
-            found[where, metric.name] = Estimate(value, *bounds, *counts)
-    return found
-
-
-def _kind(name: str, config: Mapping[str, Any], classes: int) -> tuple[str, int | None]:
-    """Returns what TFMA calls a metric, and the class that it is of, if of one."""
-    plain, _, about = name.partition(" (")
-    class_id = about.removeprefix("class_id ").removesuffix(")")
-    if about and not class_id.isdigit():
-        return "", None
-    kinds = {
-        item.get("name"): result_name(str(item.get("class")))
-        for item in (config.get("evaluate") or {}).get("metrics", ())
-        if isinstance(item, Mapping)
-    }
-    positive = 1 if classes == 2 else None
-    return kinds.get(plain, plain), int(class_id) if about else positive
-
-
-def _whole(value: float, total: float) -> tuple[int, int]:
-    """Returns how many examples a share is, and of how many; zeros if it is not whole.
-
-    It is not if examples are weighted. Keras computes in single precision.
-    """
-    if not 0 <= value <= 1:
-        return 0, 0
-    part = round(value * total)
-    is_whole = abs(value * total - part) <= 1e-6 * total
-    return (part, round(total)) if is_whole else (0, 0)
+    if metric.value is None or not is_finite(metric.value):
+        return None
+    total = examples if any(x in _OF_ALL for x in kinds) else 0.0
+    if len(per_class) == 2:
+        for count, names in zip(per_class, (_OF_NEGATIVES, _OF_POSITIVES), strict=True):
+            total = count if any(x in names for x in kinds) else total
+    expected = metric.value * total
+    if 0 <= metric.value <= 1 and total > 0 and is_finite(expected):
+        right = round(expected)
+        # It is not whole if examples are weighted. Keras computes in single precision.
+        if abs(expected - right) <= 1e-6 * total:
+            return share_of(right, total)
+    if metric.bounds and is_finite(metric.bounds[1] - metric.bounds[0]):
+        return Estimate(metric.value, *metric.bounds)
+    return None

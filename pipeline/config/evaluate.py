@@ -59,8 +59,9 @@ class Evaluate(Section):
     always measured."""
     confidence_intervals: Flag = False
     """Whether TFMA estimates 95 % confidence intervals of the metrics, by jackknife,
-    which the page of the run shows. Evaluation takes longer: each metric is also
-    computed without each twentieth of the examples."""
+    which the page of the run shows; shares of examples, such as an accuracy, always
+    have one. Evaluation takes longer: each metric is also computed without each
+    twentieth of the examples."""
     thresholds: tuple[Threshold, ...] = ()
     """Thresholds that must all be met before the model is pushed."""
 

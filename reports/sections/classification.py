@@ -11,8 +11,8 @@ import numpy as np
 from reports import formats
 from reports.evaluation import confusion_matrices
 from reports.sections import curves
-from reports.tables import Header, Table, decimals, numbers
-from reports.uncertainty import measured, share_of
+from reports.tables import Header, Table, numbers
+from reports.uncertainty import share_of
 
 MAX_MATRIX = 20
 _MAX_PAIRS = 200
@@ -99,8 +99,8 @@ def _pairs(confusion: np.ndarray, names: Sequence[str]) -> Table:
 
 def _by_class(confusion: np.ndarray, names: Sequence[str]) -> Table:
     """Returns examples, recall, precision and F1 of each class, the worst F1 first."""
-    header: Header = ["Class", numbers("Examples")]
-    header += [numbers(x, measured(decimals)) for x in ("Recall", "Precision", "F1")]
+    shown = ("Examples", "Recall", "Precision", "F1")
+    header: Header = ["Class", *map(numbers, shown)]
     actual, predicted = confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist()
     rows: list[list[Any]] = []
     for i, (name, right) in enumerate(zip(names, np.diag(confusion), strict=True)):

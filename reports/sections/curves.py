@@ -7,7 +7,6 @@ They are computed from the histogram of predictions, see
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from markupsafe import Markup
 
 from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis
-from reports.tables import Table, decimals, numbers
+from reports.tables import Table, numbers
 
 STYLES = {"candidate": 0, "after": 0, "baseline": 3, "before": 3}
 Charts = list[tuple[str, Markup]]
@@ -147,7 +146,7 @@ def threshold_table(counts: Counts) -> Table:
     names = ("Precision", "Recall", "False positive rate", "Accuracy")
     counted = ("True positive", "False positive", "True negative", "False negative")
     columns = [numbers("Threshold", "{:.2f}".format)]
-    columns += [numbers(name, partial(decimals, digits=3)) for name in names]
+    columns += [numbers(name, "{:.3f}".format) for name in names]
     columns += map(numbers, counted)
     found = np.stack([at, *shares, tp, fp, tn, fn], axis=1)[:: len(at) // 20 or 1]
     rows: list[list[Any]] = [

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reports import formats
 from reports.compare import compare, summarize_changes
 from reports.evaluation import OVERALL
-from reports.metric_changes import Moved, metric_changes
+from reports.metric_changes import SliceMetric, metric_changes
 from reports.outcome import (
     command_for,
     failed_sections,
@@ -20,7 +19,6 @@ from reports.read_run import RunData
 from reports.run_table import duration_s
 from reports.sections.features import largest_shifts
 from reports.tables import Header, Table, numbers
-from reports.uncertainty import measured
 from sluice.record.verdict import Verdict
 
 _RESULTS = ("FAIL", "warn", "ignored", "pass")
@@ -87,12 +85,12 @@ def _since(run: RunData, previous: RunData) -> dict[str, Any]:
     }
 
 
-def _metrics(moved: Sequence[Moved]) -> Table:
+def _metrics(moved: Sequence[SliceMetric]) -> Table:
     """Returns the metrics of all examples, and those of slices that have moved."""
     header: Header = ["Metric", "Slice", numbers("Change"), numbers("Baseline")]
-    header += [numbers("Candidate", measured(formats.number)), numbers("Examples")]
+    header += [numbers("Candidate"), numbers("Examples")]
     rows = [
-        [x.metric, x.slice, x.change, x.before, x.estimate or x.after, x.examples]
+        [x.metric, x.slice, x.change, x.before, x.shown, x.examples]
         for x in moved
         if x.outcome in ("worse", "better") or x.slice == OVERALL
     ]

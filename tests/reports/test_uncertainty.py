@@ -2,7 +2,8 @@
 
 import pytest
 
-from reports.uncertainty import Estimate, estimates, wilson
+from reports.metric_changes import metrics_by_slice
+from reports.uncertainty import Estimate, wilson
 from tests.kit import protos
 
 pytestmark = pytest.mark.unit
@@ -43,16 +44,17 @@ def test_wilsons_interval_is_the_published_one(successes, total, expected):
 )
 def test_an_estimate_has_the_digits_that_its_interval_leaves(right, total, text):
     interval = wilson(right, total)
-    assert str(Estimate(right / total, *interval, total - right, total)) == text
-    assert str(Estimate(1234.5, 1200.0, 1270.0)) == "1,234 (1,200 to 1,270)"
+    found = Estimate(right / total, *interval, total - right, total)
+    assert f"{found} {found.note}" == text
+    loss = Estimate(1234.5, 1200.0, 1270.0)
+    assert f"{loss} {loss.note}" == "1,234 (1,200 to 1,270)"
 
 
 def _found(metrics, config=CONFIG, **where):
-    overall = protos.slice_metrics({"examples_per_class": [60, 40]})
     part = protos.slice_metrics(metrics, **where)
-    slices = [overall, part] if where else [part]
-    found = estimates(protos.evaluation(*slices), config)
-    return {name: (x.errors, x.total) for (_, name), x in found.items()}
+    (found,) = metrics_by_slice(protos.evaluation(part), config).values()
+    estimates = {name: item.estimate for name, item in found.items()}
+    return {name: (x.errors, x.total) for name, x in estimates.items() if x}
 
 
 @pytest.mark.parametrize(
@@ -60,23 +62,17 @@ def _found(metrics, config=CONFIG, **where):
     [
         ("right", 0.9300000071525574, (7, 100)),
         ("recall", 0.75, (10, 40)),
-        ("recall (class_id 0)", 0.75, (15, 60)),
         ("specificity", 0.75, (15, 60)),
-        ("false_positive_rate", 0.25, (15, 60)),
-        # 20 of 25 in the histogram below.
-        ("precision", 0.8, (5, 25)),
         ("auc", 0.93, None),
         ("loss", 0.5, None),
         ("precision_recall", 0.5, None),
-        # Of weighted examples, and with a threshold of its own.
+        # Of weighted examples.
         ("accuracy", 0.93456, None),
-        ("precision", 0.84, None),
     ],
 )
 def test_shares_are_of_the_examples_that_they_count(name, value, expected):
-    histogram = [55.0, *[0.0] * 98, 5.0, 20.0, *[0.0] * 98, 20.0]
-    counted = {"examples_per_class": [60, 40], "prediction_histogram": histogram}
-    found = _found({name: value, "example_count": 100.0, **counted})
+    counted = {"example_count": 100.0, "examples_per_class": [60, 40]}
+    found = _found({name: value, **counted})
     assert found.get(name) == expected
 
 
@@ -86,9 +82,10 @@ def test_a_slice_has_its_own_examples():
     assert found == {"right": (2, 20), "recall": (1, 5)}
 
 
-def test_intervals_of_tfma_win():
+def test_what_is_no_share_has_the_interval_of_tfma():
     metrics = {"right": (0.9, 0.7, 0.95), "auc": (0.8, 0.7, 0.9), "example_count": 20.0}
-    found = estimates(protos.evaluation(protos.slice_metrics(metrics)), CONFIG)
-    assert found["overall", "right"] == Estimate(0.9, 0.7, 0.95, 2, 20)
-    assert found["overall", "auc"] == Estimate(0.8, 0.7, 0.9)
-    assert found["overall", "auc"].contains(0.75)
+    document = protos.evaluation(protos.slice_metrics(metrics))
+    found = metrics_by_slice(document, CONFIG)["overall"]
+    assert found["right"].estimate == Estimate(0.9, *wilson(18, 20), 2, 20)
+    assert found["auc"].estimate == Estimate(0.8, 0.7, 0.9)
+    assert found["auc"].estimate.contains(0.75)
