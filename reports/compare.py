@@ -20,7 +20,7 @@ from reports.feature_statistics import FeatureStatistics, statistics
 from reports.flips import Flips, flips_between
 from reports.read_run import RunData
 from reports.run_table import Better, better, examples, metrics, run_facts
-from reports.tables import Delta
+from reports.tables import Delta, Outcome
 from sluice.errors import bounded
 from sluice.json_paths import flatten
 from sluice.record.json_number import json_number
@@ -85,16 +85,22 @@ class MetricChange:
         return self.after - self.before
 
     @property
-    def outcome(self) -> str:
+    def outcome(self) -> Outcome:
         """``same``, ``better``, ``worse``, or ``differs`` where neither is known."""
         if str(self.before) == str(self.after):
             return "same"  # NaN too
-        return (self.change and self.change.word) or "differs"
+        delta = self.delta
+        if not delta or math.isnan(delta) or not self.better or self.is_noise:
+            return "differs"
+        return "better" if (delta > 0) == (self.better == "higher") else "worse"
 
     @property
     def change(self) -> Delta | None:
-        """The cell of a table with the delta."""
-        return Delta.between(self.after, self.before, self.better, self.is_noise)
+        """The cell of a table with the delta; None without one."""
+        if self.delta is None:
+            return None
+        decimals = formats.decimals_of(self.before, self.after)
+        return Delta(self.delta, self.outcome, decimals)
 
     @property
     def texts(self) -> tuple[str, str]:

@@ -6,7 +6,6 @@ JavaScript it is a plain table with all rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,8 @@ from typing import Any, Literal
 from reports import formats
 from reports.charts.svg import is_finite
 from sluice.record.states import Tone
+
+Outcome = Literal["same", "better", "worse", "differs"]
 
 
 @dataclass(frozen=True)
@@ -34,43 +35,22 @@ class Delta:
 
     Attributes:
       value: new minus old; sorted by it.
-      better: the direction in which the metric improves; None if it is unknown.
-      is_noise: whether it may be chance; it is then neither better nor worse.
+      outcome: see ``MetricChange``.
       decimals: of the numbers that are compared; None for those of itself.
     """
 
     value: float
-    better: str | None = None
-    is_noise: bool = False
+    outcome: Outcome
     decimals: int | None = None
-
-    @classmethod
-    def between(
-        cls,
-        new: float | None,
-        old: float | None,
-        better: str | None,
-        is_noise: bool = False,
-    ) -> Delta | None:
-        """Returns the change of a value, with its decimals; None without both."""
-        if new is None or old is None:
-            return None
-        return cls(new - old, better, is_noise, formats.decimals_of(old, new))
-
-    @property
-    def word(self) -> Literal["better", "worse", ""]:
-        """``better``, ``worse``, or empty where neither can be said."""
-        if not self.value or math.isnan(self.value) or not self.better or self.is_noise:
-            return ""
-        return "better" if (self.value > 0) == (self.better == "higher") else "worse"
 
     @property
     def tone(self) -> Tone:
         tones: dict[str, Tone] = {"better": "good", "worse": "bad"}
-        return tones.get(self.word, "quiet")
+        return tones.get(self.outcome, "quiet")
 
     def __str__(self) -> str:
-        return f"{formats.signed(self.value, self.decimals)} {self.word}".rstrip()
+        text = formats.signed(self.value, self.decimals)
+        return text if self.tone == "quiet" else f"{text} {self.outcome}"
 
 
 @dataclass(frozen=True)

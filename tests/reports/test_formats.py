@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from reports import formats
+from reports.compare import MetricChange
 from reports.environment import environment
-from reports.tables import Delta, Table, numbers
+from reports.metric_changes import SliceMetric
+from reports.tables import Table, numbers
 
 pytestmark = pytest.mark.unit
 
@@ -65,19 +67,28 @@ def test_shortened_text_is_marked():
 
 
 @pytest.mark.parametrize(
-    ("change", "tone", "text"),
+    ("after", "better", "tone", "text"),
     [
-        (Delta(0.0283, "higher"), "good", "+0.0283 better"),
-        (Delta(0.0283, "lower"), "bad", "+0.0283 worse"),
-        (Delta(-0.0283, "higher"), "bad", "-0.0283 worse"),
-        (Delta(-0.0283, "higher", is_noise=True), "quiet", "-0.0283"),
-        (Delta(67, None), "quiet", "+67"),
-        (Delta(0.0, "higher"), "quiet", "0"),
-        (Delta(float("nan"), "higher"), "quiet", "NaN"),
+        (0.5283, "higher", "good", "+0.0283 better"),
+        (0.5283, "lower", "bad", "+0.0283 worse"),
+        (0.4717, "higher", "bad", "-0.0283 worse"),
+        (67.5, None, "quiet", "+67.0"),
+        (0.5, "higher", "quiet", "0.0"),
+        (float("nan"), "higher", "quiet", "NaN"),
     ],
 )
-def test_a_change_has_the_colour_and_the_word_of_its_direction(change, tone, text):
+def test_a_change_has_the_colour_and_the_word_of_its_direction(
+    after, better, tone, text
+):
+    change = MetricChange("overall", "auc", 0.5, after, better).change
+    assert change is not None
     table = Table("t", "Changes", [numbers("Change")], [[change]])
     ui: Any = environment().globals["ui"]
     html = ui.table(table)
     assert f'<td class="number {tone}" data-value="{change.value}">{text}</td>' in html
+
+
+def test_a_change_that_may_be_chance_is_neither_better_nor_worse():
+    change = SliceMetric("overall", "auc", 0.5, 0.4717, "higher", is_noise=True).change
+    assert change is not None
+    assert (change.tone, str(change)) == ("quiet", "-0.0283")
