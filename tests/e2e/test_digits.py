@@ -336,7 +336,7 @@ def test_the_page_of_a_rejected_model(rejected, report_pages):
     with report_pages.open(report) as page:
         banner = page.locator("#verdict .banner").first
         assert "Not pushed: the model gate stopped the run" in banner.inner_text()
-        assert "0.0199 below the limit 0.9999" in banner.inner_text()
+        assert "below the limit 0.9999" in banner.inner_text()
         changed = page.locator("#verdict").get_by_role("link", name=last["run_id"])
         assert changed.get_attribute("href") == f"../{last['run_id']}/report.html"
         compared = changed.locator("xpath=..").inner_text()
@@ -408,5 +408,6 @@ def test_a_private_run_shows_no_record_and_no_image(project, run_config, report_
     report_pages.check(report)
     with report_pages.open(report) as page:
         assert page.locator("img").count() == 0
-        assert page.locator("#model .matrix tbody tr").count() == 10
+        matrix = page.locator("#model .matrix").first
+        assert matrix.locator("tbody tr").count() == 10
         assert page.get_by_text("Version 1", exact=True).first.is_visible()

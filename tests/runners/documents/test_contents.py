@@ -159,6 +159,7 @@ def test_values_of_sensitive_features_are_nowhere(analyzed, monkeypatch):
 def test_metrics_are_those_of_tfma(tmp_path):
     import pandas
     import tensorflow_model_analysis as tfma
+    from tensorflow_model_analysis.proto import config_pb2
 
     data = pandas.DataFrame(
         {
@@ -167,16 +168,18 @@ def test_metrics_are_those_of_tfma(tmp_path):
             "company": ["Flash", "Blue"] * 10,
         }
     )
-    config = tfma.EvalConfig(
-        model_specs=[tfma.ModelSpec(label_key="label", prediction_key="prediction")],
+    config = config_pb2.EvalConfig(
+        model_specs=[
+            config_pb2.ModelSpec(label_key="label", prediction_key="prediction")
+        ],
         slicing_specs=[
-            tfma.SlicingSpec(),
-            tfma.SlicingSpec(feature_keys=["company"]),
+            config_pb2.SlicingSpec(),
+            config_pb2.SlicingSpec(feature_keys=["company"]),
         ],
         metrics_specs=[
-            tfma.MetricsSpec(
+            config_pb2.MetricsSpec(
                 metrics=[
-                    tfma.MetricConfig(class_name=name)
+                    config_pb2.MetricConfig(class_name=name)
                     for name in ("AUC", "ExampleCount", "CalibrationPlot")
                 ]
             )
