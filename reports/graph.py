@@ -25,6 +25,7 @@ from reports.environment import inline
 _NODE_HEIGHT = 44.0
 _ROW_GAP = 52.0
 _COLUMN_GAP = 24.0
+_LINE_GAP = 4.0
 _MARGIN = 20.0
 _ARROW = 7.0
 _PADDING = 18.0
@@ -198,7 +199,8 @@ def _line(upper: _Box, lower: _Box) -> Markup:
     x, y, end = upper.middle, upper.top + _NODE_HEIGHT, lower.top - _ROW_GAP
     path = f"M{x:g} {y:g}"
     if y < end:
-        beside = lower.left - _COLUMN_GAP / 2
+        # Lines from other rows beside the same column have places of their own.
+        beside = lower.left - _LINE_GAP * (1 + upper.row % 4)
         path += f"{_curve(x, y, beside, y + _ROW_GAP)}V{end:g}"
         x = beside
     path += _curve(x, end, lower.middle, lower.top - _ARROW)
