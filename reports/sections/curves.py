@@ -17,6 +17,8 @@ from reports.charts.svg import Axis
 from reports.tables import Table, numbers
 
 STYLES = {"candidate": 0, "after": 0, "baseline": 3, "before": 3}
+# The least number of predictions of a point.
+_MIN_DRAWN = 10
 Charts = list[tuple[str, Markup]]
 
 
@@ -103,19 +105,21 @@ def _share(part: np.ndarray, rest: np.ndarray) -> np.ndarray:
 def _calibration(histograms: Mapping[str, Sequence[float]], is_binary: bool) -> Charts:
     """Returns how often predictions of each probability were right, in ten bins.
 
-    The expected calibration error is the mean distance of the bins' points from the
-    diagonal, weighted by their examples. Chance makes it larger, the more the fewer
-    examples there are.
+    Bins of a few predictions, whose shares are chance, are not drawn. The expected
+    calibration error is the mean distance of all bins from the diagonal, weighted by
+    their examples. Chance makes it larger, the more the fewer examples there are.
 
     Source: C. Guo et al., On Calibration of Modern Neural Networks, ICML 2017.
     """
     series, errors = [], {}
     for model, values in histograms.items():
-        found, expected, right = _bins(values)
-        line = (expected / found).tolist(), (right / found).tolist()
-        counts = found.astype(int).tolist()
-        series.append(Series(model, *line, STYLES.get(model, 1), counts))
+        found, expected, right = bins = _bins(values)
         errors[model] = np.abs(right - expected).sum() / max(found.sum(), 1.0)
+        found, expected, right = bins[:, found >= _MIN_DRAWN]
+        if len(found):
+            line = (expected / found).tolist(), (right / found).tolist()
+            counts = found.astype(int).tolist()
+            series.append(Series(model, *line, STYLES.get(model, 1), counts))
     if not series:
         return []
     what = "share of positive examples" if is_binary else "share of right predictions"
@@ -128,15 +132,14 @@ def _calibration(histograms: Mapping[str, Sequence[float]], is_binary: bool) -> 
 def _bins(values: Sequence[float]) -> np.ndarray:
     """Returns predictions, the sum of their probabilities, and how many are right.
 
-    Each row has the ten bins of equal width, without empty ones. The probability of a
-    bucket of the histogram is its middle: half a point off at most.
+    Each row has the ten bins of equal width. The probability of a bucket of the
+    histogram is its middle: half a point off at most.
     """
     wrong, right = np.split(np.array(values, float), 2)
     found = wrong + right
     expected = found * (np.arange(len(found)) + 0.5) / len(found)
     buckets = np.array_split(np.stack([found, expected, right]), 10, axis=1)
-    bins = np.stack([bucket.sum(axis=1) for bucket in buckets], axis=1)
-    return bins[:, bins[0] > 0]
+    return np.stack([bucket.sum(axis=1) for bucket in buckets], axis=1)
 
 
 def threshold_table(counts: Counts) -> Table:

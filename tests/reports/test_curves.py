@@ -49,5 +49,7 @@ def _error(histogram):
 
 def test_a_slice_of_one_class_has_no_curve_of_rates():
     histogram = [5.0, *[0.0] * 199]
+    assert draw({"a": histogram}, True) == []
+    histogram[0] = 50.0
     titles = [title for title, _ in draw({"a": histogram}, True)]
     assert titles == ["Calibration: expected error a 0.0050"]
