@@ -177,9 +177,14 @@ def example_table(
     rows = [
         [
             *(item[key] for key in columns),
-            *(", ".join(map(formats.number, item["values"].get(x, ()))) for x in shown),
+            *(", ".join(map(_text, item["values"].get(x, ()))) for x in shown),
             f"{item['file']}, record {item['record']:,}",
         ]
         for item in found
     ]
     return Table(id, caption, header, rows, limit=12)
+
+
+def _text(value: Any) -> str:
+    # A whole number may be an identifier.
+    return str(value) if isinstance(value, int) else formats.number(value)
