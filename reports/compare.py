@@ -19,11 +19,12 @@ from reports.evaluation import OVERALL
 from reports.feature_statistics import FeatureStatistics, statistics
 from reports.flips import Flips, flips_between
 from reports.read_run import RunData
-from reports.run_table import Better, better, examples, metrics, run_facts
+from reports.run_table import Better, better, examples, metrics
 from reports.tables import Delta, Outcome
 from sluice.errors import bounded
 from sluice.json_paths import flatten
 from sluice.record.json_number import json_number
+from sluice.record.outcome import run_facts
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Verdict

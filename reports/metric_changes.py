@@ -7,7 +7,7 @@ worse: a change on a few examples, or one within the interval of either value.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,3 +155,8 @@ def may_be_chance(
     pairs = (before, after), (after, before)
     bounds = [(wilson(x * examples, examples), other) for x, other in pairs]
     return any(low <= other <= high for (low, high), other in bounds)
+
+
+def worse_metrics(moved: Iterable[SliceMetric]) -> list[str]:
+    """Returns what is worse than in the baseline, the most harmful first."""
+    return [str(item) for item in moved if item.outcome == "worse"]

@@ -28,11 +28,11 @@ from pathlib import Path
 from markupsafe import Markup
 
 from reports.environment import environment, render_page
-from reports.outcome import failed_sections
 from reports.read_run import REPORT_FILE, RunData, read_run
 from reports.sections import data, model, training, verdict
 from reports.sections import run as run_section
 from sluice.errors import SluiceError
+from sluice.record.outcome import failed_sections
 from sluice.storage.storage import storage_for
 
 SECTIONS = {

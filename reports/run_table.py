@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal
 
 from reports.evaluation import OVERALL, PER_CLASS, read_metrics
@@ -20,65 +19,12 @@ from sluice.errors import UsageError, did_you_mean
 from sluice.json_paths import flatten
 from sluice.metric_names import direction_of, result_name
 from sluice.record.json_number import json_number
-from sluice.record.run_record import RunRecord
+from sluice.record.outcome import run_facts
 
 # Metrics that have no meaning where all examples are of one class.
 _OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
 
 Better = Literal["higher", "lower"]
-
-
-def outcome(record: RunRecord) -> str:
-    """Returns the verdict on a run in a few words, such as ``pushed``."""
-    states = [push.state for push in record.pushes]
-    if record.status == "blocked":
-        failed = [gate["gate"] for gate in record.gates if not gate["passed"]]
-        return f"blocked ({failed[0]} gate)" if failed else "blocked"
-    if record.status not in ("succeeded", "up_to_date"):
-        return record.status
-    if "pushed" in states:
-        return "pushed"
-    if record.status == "up_to_date":
-        return "up to date"
-    return "already served" if "already_served" in states else "not pushed"
-
-
-def version(record: RunRecord) -> int | None:
-    """Returns the version under which the run's model is served."""
-    found = (push.version for push in record.pushes if push.version is not None)
-    return next(found, None)
-
-
-def duration_s(record: RunRecord, now: datetime | None = None) -> float | None:
-    """Returns the wall time from start to end, without the pauses before resumes.
-
-    Args:
-      record: of the run.
-      now: the end of a run in progress.
-
-    Returns:
-      None for a run without an end, such as one that was killed.
-    """
-    try:
-        if record.status == "running" and now is not None:
-            ended = now
-        else:
-            ended = datetime.fromisoformat(record.ended_at or "")
-        begun = datetime.fromisoformat(record.started_at)
-        return max(0.0, (ended - begun).total_seconds() - record.paused_s)
-    except (ValueError, TypeError):
-        return None
-
-
-def run_facts(record: RunRecord) -> dict[str, Any]:
-    """Returns what tables and comparisons say of a run."""
-    names = ("run_id", "pipeline", "started_at", "status", "exit_code", "tags")
-    return {
-        **{name: getattr(record, name) for name in names},
-        "outcome": outcome(record),
-        "version": version(record),
-        "duration_s": duration_s(record),
-    }
 
 
 def examples(run: RunData) -> dict[str, int]:

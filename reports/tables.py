@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 from reports import formats
-from reports.charts.svg import is_finite
 from sluice.record.states import Tone
 
 Outcome = Literal["same", "better", "worse", "differs"]
@@ -115,8 +114,3 @@ class Table:
         """Returns the largest number of a column; 0 if it has none."""
         values = [row[index] for row in self.rows]
         return max((v for v in values if isinstance(v, int | float)), default=0)
-
-
-def decimals(value: Any, digits: int = 4) -> str:
-    """Returns a number with a fixed number of decimals, for a column of shares."""
-    return f"{value:.{digits}f}" if is_finite(value) else formats.number(value)

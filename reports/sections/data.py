@@ -53,8 +53,7 @@ def _examples(run: RunData, ingestion: Sequence[dict[str, Any]]) -> Table:
     share = numbers("Share", formats.percent)
     columns: Header = ["Split", numbers("Examples"), share]
     if before:
-        columns.append(numbers("Accepted data"))
-        columns.append(numbers("Change", formats.percent))
+        columns += [numbers("Accepted data"), numbers("Change", formats.percent)]
     rows: list[list[Any]] = []
     for name, count in counts.items():
         row = [name, count, count / total if total and name != "serving" else None]

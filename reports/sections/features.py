@@ -21,7 +21,7 @@ from reports.charts.bars import (
 )
 from reports.feature_statistics import FeatureStatistics, kind_of, statistics
 from reports.read_run import RunData
-from reports.tables import Header, Mark, Table, decimals, numbers
+from reports.tables import Header, Mark, Table, numbers
 from sluice.record.verdict import Check
 
 BASELINE = "accepted data"
@@ -79,14 +79,17 @@ class Distance:
         where = words.replace("{split}", self.split)
         if self.measure == _MISSING:
             return f"{where}: {_MISSING} changes by {formats.percent(self.value)}"
-        limit = "no limit" if self.limit is None else f"limit {decimals(self.limit)}"
-        return f"{where}: {self.measure} {decimals(self.value)}, {limit}"
+        limit = "no limit"
+        if self.limit is not None:
+            limit = f"limit {formats.number(self.limit, 3)}"
+        return f"{where}: {self.measure} {formats.number(self.value, 3)}, {limit}"
 
     def __str__(self) -> str:
+        value = formats.number(self.value, 3)
         if self.limit is None:
-            return decimals(self.value)
+            return value
         sign = ">" if self.value > self.limit else "≤"
-        return f"{decimals(self.value)} {sign} {formats.number(self.limit)}"
+        return f"{value} {sign} {formats.number(self.limit, 3)}"
 
 
 @dataclass
@@ -152,7 +155,6 @@ def build(run: RunData) -> dict[str, Any] | None:
         "table": _table(features),
         "cards": sorted(cards, key=lambda card: not card[1].is_label),
         "without_card": len(features) - len(cards),
-        "quantiles": max(len(x.first.buckets.get("QUANTILES", ())) for x in features),
     }
 
 

@@ -17,10 +17,10 @@ from reports import formats
 from reports.charts.svg import CHAR_WIDTH, Axis, image, is_finite, make_scale, tag
 from reports.graph import GraphNode, as_svg
 from reports.read_run import RunData
-from reports.run_table import duration_s
 from reports.tables import Mark, Table, numbers
 from sluice.json_paths import flatten
 from sluice.node_kinds import GATES
+from sluice.record.outcome import duration_s
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_TONES
@@ -52,7 +52,6 @@ def build(run: RunData) -> dict[str, Any] | None:
         "service": _ENGINES.get((record.config.get("cloud") or {}).get("engine", "")),
         "job": run.job,
         "duration_s": duration_s(record),
-        "trainings": [x for x in run.documents("epochs") if x.get("training")],
         "graph": _graph(record.nodes),
         "timeline": _timeline(record, start_is),
         "nodes": _table(record.nodes),
@@ -104,23 +103,17 @@ def _timeline(record: RunRecord, start_is: str) -> Markup | None:
 def _table(nodes: Sequence[NodeRecord]) -> Table:
     time = numbers("Time", format=formats.seconds, bar=True)
     memory = numbers("Peak memory", format=formats.size, bar=True)
-    kind = Markup('{} <span class="muted small">{}</span>')
     rows = [
         (
-            node.id
-            if node.kind in ("", node.id)
-            else kind.format(
-                formats.shorten(node.id, 200), formats.shorten(node.kind, 100)
-            ),
+            formats.shorten(node.id, 200),
             Mark(NODE_TONES[node.state], formats.state(node.state)),
             node.duration_s if node.attempts or node.duration_s else None,
             node.peak_memory_bytes,
-            node.attempts,
             formats.shorten(node.reason or "", 300),
         )
         for node in nodes
     ]
-    header = ("Node", "State", time, memory, numbers("Attempts"), "Why")
+    header = ("Node", "State", time, memory, "Why")
     return Table("nodes", "Nodes", header, rows)
 
 

@@ -7,24 +7,24 @@ from typing import Any
 
 from reports.compare import compare, summarize_changes
 from reports.evaluation import OVERALL
-from reports.metric_changes import SliceMetric, metric_changes
-from reports.outcome import (
+from reports.metric_changes import SliceMetric, metric_changes, worse_metrics
+from reports.read_run import RunData
+from reports.sections.features import largest_shifts
+from reports.tables import Header, Table, numbers
+from sluice.record.outcome import (
     command_for,
+    duration_s,
     failed_sections,
     next_steps,
     overrides,
     summarize,
 )
-from reports.read_run import RunData
-from reports.run_table import duration_s
-from reports.sections.features import largest_shifts
-from reports.tables import Header, Table, numbers
 from sluice.record.verdict import Verdict
 
 _RESULTS = ("FAIL", "warn", "ignored", "pass")
 _MAX_SHIFTS = 3
 # Kinds of changes that are shown otherwise than as a line.
-_DRAWN = ("features", "metrics")
+_DRAWN = ("features", "metrics", "predictions")
 
 
 def build(run: RunData) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def build(run: RunData) -> dict[str, Any]:
     verdicts = [Verdict.from_dict(gate) for gate in record.gates]
     changes = _guarded(run)
     moved = changes.get("moved", [])
-    tone, headline, causes = summarize(record, moved)
+    tone, headline, causes = summarize(record, worse_metrics(moved))
     return {
         "tone": tone,
         "headline": headline,

@@ -19,13 +19,7 @@ import click
 
 from reports.evaluation import OVERALL
 from reports.read_run import REPORT_FILE, RunData
-from reports.run_table import (
-    duration_s,
-    examples,
-    metrics,
-    outcome,
-    version,
-)
+from reports.run_table import examples, metrics
 from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, verb
 from runners.operations.find_run import (
@@ -35,6 +29,7 @@ from runners.operations.find_run import (
 )
 from sluice.errors import UsageError
 from sluice.json_paths import flatten
+from sluice.record.outcome import duration_s, outcome, version
 from sluice.record.run_record import RECORD_FILE, RunRecord
 from sluice.workspace import private_umask
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from reports.formats import limit_text, number, progress, seconds, tags_text
-from reports.outcome import next_steps, overrides, summarize
 from runners.cli.rich_console import make_table, plain, say
+from sluice.record.outcome import next_steps, overrides, summarize
 from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_STATES, RUN_STYLES
@@ -65,7 +65,7 @@ def _print_next_steps(console: Console, record: RunRecord) -> None:
     _, headline, causes = summarize(record)
     say(console, headline, "red")
     for cause in causes:
-        say(console, f"  - {cause}", "red")
+        say(console, f"  - {limit_text(cause)}", "red")
     for style, steps in (("", next_steps(record)), ("dim", overrides(record))):
         for text, command in steps:
             say(console, f"{text}: {command}" if command else text, style)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.metric_changes import metric_changes
-from reports.outcome import summarize
+from reports.metric_changes import metric_changes, worse_metrics
 from reports.read_run import RunData, last_pushed
-from reports.run_table import duration_s, outcome
 from reports.tables import Mark
 from runners.operations.find_run import FoundRun, read_record
 from runners.ui.actions import Action
@@ -15,6 +13,7 @@ from runners.ui.run_view import drawn, now_utc, remark
 from runners.ui.tables import pipeline_url, run_url
 from serving.model_store import store_at
 from sluice.errors import SluiceError
+from sluice.record.outcome import duration_s, outcome, summarize
 from sluice.record.run_record import RunRecord
 from sluice.storage.storage import is_remote
 
@@ -28,7 +27,7 @@ def pipeline_card(found: FoundRun, actions: list[Action]) -> dict[str, Any]:
     """
     record = found.record
     moved = drawn(RunData(found.run_dir, record), metric_changes)
-    tone, headline, causes = summarize(record, moved or ())
+    tone, headline, causes = summarize(record, worse_metrics(moved or ()))
     served, unknown = None, ""
     try:
         served = _served(found)

@@ -9,7 +9,8 @@ import pytest
 from reports.compare import Change, compare, summarize_changes
 from reports.diff_page import diff_markdown, diff_tables, render_diff
 from reports.read_run import RunData
-from reports.run_table import better, duration_s, examples, metrics, outcome
+from reports.run_table import better, examples, metrics
+from sluice.record.outcome import duration_s, outcome
 from sluice.record.parts import DocumentRecord, NodeRecord, PushRecord
 from sluice.record.run_record import RunRecord
 from tests.kit import protos

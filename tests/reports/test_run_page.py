@@ -68,10 +68,10 @@ def test_features_with_their_distances(taxi, page_of):
     page = page_of(taxi())
     company = _row(page, "features", Feature="company")
     assert (company["Type"], company["Missing"]) == ("text", "34.3 %")
-    assert company["Train against eval"] == "0.0133 ≤ 0.0500"
+    assert company["Train against eval"] == "0.0133 ≤ 0.050"
     fare = _row(page, "features", Feature="fare")
     assert (fare["Type"], fare["Median, or most frequent"]) == ("float", "7.850")
-    assert "train against eval: L-infinity 0.0133, limit 0.0500" in page.text
+    assert "train against eval: L-infinity 0.0133, limit 0.050" in page.text
     html = render_run(taxi(run_id=SECOND))
     assert "52.5 %" in html, "of the trips with a company"
     # Of the records: 8.72, 7.56 and 7.51 % of the trips began in a July.
@@ -104,12 +104,12 @@ def test_the_feature_that_moved_most_comes_first_with_or_without_a_limit(taxi, p
     assert names == ["trip_start_month", "fare", "company", "payment_type"]
     columns = ("Since the accepted data", "Train against eval")
     assert [[row[x] for x in columns] for row in rows[:3]] == [
-        [MISSING, "0.3000"],
-        ["0.2000", "0.1100"],
-        ["0.0400 ≤ 0.0500", "0.0133 ≤ 0.0500"],
+        [MISSING, "0.300"],
+        ["0.200", "0.110"],
+        ["0.040 ≤ 0.050", "0.0133 ≤ 0.050"],
     ]
     assert "train against eval: missing or NaN changes by 30 %" in page.text
-    assert "train since the accepted data: Jensen-Shannon 0.2000, no limit" in page.text
+    assert "train since the accepted data: Jensen-Shannon 0.200, no limit" in page.text
     shifts = [(x.name, round(y.value, 3)) for x, y, _ in largest_shifts(run, 3)]
     assert shifts == [("fare", 0.2), ("company", 0.04)]
     assert "Values of fare" in str(largest_shifts(run, 1)[0][2])

@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from reports.outcome import next_steps, summarize
 from runners.cli.render_run import MAX_DETAILS, MAX_ROWS, print_outcome, print_verdict
 from runners.cli.rich_console import PlainConsole
+from sluice.record.outcome import next_steps, summarize
 from sluice.record.verdict import Check, Verdict
 from tests.kit.runs import a_gate, a_record
 

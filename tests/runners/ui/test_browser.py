@@ -14,9 +14,9 @@ from playwright.sync_api import expect
 
 from reports import formats
 from reports.run_page import write_report
-from reports.run_table import duration_s
 from sluice import progress
 from sluice.project import own_root
+from sluice.record.outcome import duration_s
 from sluice.record.parts import ErrorRecord, PushRecord
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace

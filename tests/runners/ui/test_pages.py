@@ -13,12 +13,12 @@ from starlette.requests import Request
 
 from reports import formats
 from reports.environment import environment
-from reports.outcome import summarize
 from runners.operations.find_run import FoundRun
 from runners.ui import live, run_view
 from runners.ui.actions import possible_actions
 from serving.local_store import LocalModelStore
 from sluice.project import own_root
+from sluice.record.outcome import summarize
 from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES

@@ -1,15 +1,16 @@
 """What became of a run, why, and what to do next.
 
-The page, the local server and the terminal say the same.
+All of it comes from the record alone; the page, the local server and the terminal say
+the same.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
-from reports import formats
-from reports.metric_changes import SliceMetric
 from sluice.errors import bounded
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
@@ -22,18 +23,70 @@ Step = tuple[str, str | None]
 _WHERE = "  where:"
 
 
+def outcome(record: RunRecord) -> str:
+    """Returns the verdict on a run in a few words, such as ``pushed``."""
+    states = [push.state for push in record.pushes]
+    if record.status == "blocked":
+        failed = [gate["gate"] for gate in record.gates if not gate["passed"]]
+        return f"blocked ({failed[0]} gate)" if failed else "blocked"
+    if record.status not in ("succeeded", "up_to_date"):
+        return record.status
+    if "pushed" in states:
+        return "pushed"
+    if record.status == "up_to_date":
+        return "up to date"
+    return "already served" if "already_served" in states else "not pushed"
+
+
+def version(record: RunRecord) -> int | None:
+    """Returns the version under which the run's model is served."""
+    found = (push.version for push in record.pushes if push.version is not None)
+    return next(found, None)
+
+
+def duration_s(record: RunRecord, now: datetime | None = None) -> float | None:
+    """Returns the wall time from start to end, without the pauses before resumes.
+
+    Args:
+      record: of the run.
+      now: the end of a run in progress.
+
+    Returns:
+      None for a run without an end, such as one that was killed.
+    """
+    try:
+        if record.status == "running" and now is not None:
+            ended = now
+        else:
+            ended = datetime.fromisoformat(record.ended_at or "")
+        begun = datetime.fromisoformat(record.started_at)
+        return max(0.0, (ended - begun).total_seconds() - record.paused_s)
+    except (ValueError, TypeError):
+        return None
+
+
+def run_facts(record: RunRecord) -> dict[str, Any]:
+    """Returns what tables and comparisons say of a run."""
+    names = ("run_id", "pipeline", "started_at", "status", "exit_code", "tags")
+    return {
+        **{name: getattr(record, name) for name in names},
+        "outcome": outcome(record),
+        "version": version(record),
+        "duration_s": duration_s(record),
+    }
+
+
 def summarize(
-    record: RunRecord, moved: Sequence[SliceMetric] = ()
+    record: RunRecord, worse: Sequence[str] = ()
 ) -> tuple[Tone, str, list[str]]:
     """Returns how serious the outcome of a run is, a headline, and its causes.
 
     Args:
       record: of the run.
-      moved: its metrics against the baseline's; a run that passes may be worse.
+      worse: metrics that are worse than the baseline's, also where a run passes.
     """
     verdicts = _verdicts(record)
     tone, headline = _headline(record, verdicts)
-    worse = [str(item) for item in moved if item.outcome == "worse"]
     if worse and record.status == "succeeded":
         tone = "warn"
         headline += f", and worse in: {', '.join(bounded(worse, _MAX_WORSE))}"
@@ -51,8 +104,7 @@ def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str
     where = f" in {error.node}" if error and error.node else ""
     if record.status == "running":
         ended = [n for n in record.nodes if n.state not in ("running", "not_reached")]
-        of = formats.plural(len(record.nodes), "node")
-        return tone, f"Running: {len(ended)} of {of} ended"
+        return tone, f"Running: {len(ended)} of {len(record.nodes)} nodes ended"
     if record.status == "interrupted":
         stopped = [node.id for node in record.nodes if node.state == "interrupted"]
         while_ = f" while {', '.join(stopped)} ran" if stopped else ""
@@ -93,7 +145,7 @@ def _failed(verdicts: Sequence[Verdict]) -> Verdict | None:
 def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
     """Returns why a run was stopped, also where a person has accepted that."""
     if failed := _failed(verdicts):
-        return [formats.limit_text(x) for x in bounded(failed.causes)]
+        return bounded(failed.causes)
     if record.status in ("blocked", "failed") and record.error:
         what, *more = record.error.message.splitlines() or [""]
         places = (line.split(maxsplit=1)[1] for line in more if line.startswith(_WHERE))
@@ -101,8 +153,8 @@ def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
     if record.status in ("interrupted", "running"):
         return []
     return [
-        f"{formats.plural(len(item.failures), 'check')} of the {item.gate} gate "
-        f"failed, accepted by hand: {item.override}"
+        f"{len(item.failures):,} check{'s' if len(item.failures) > 1 else ''} of the "
+        f"{item.gate} gate failed, accepted by hand: {item.override}"
         for item in verdicts
         if item.override is not None
     ]
