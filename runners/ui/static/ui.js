@@ -42,9 +42,13 @@
     const atEnd = new Set(logs()
       .filter((log) => log.scrollHeight - log.scrollTop - log.clientHeight < 24)
       .map((log) => log.id));
-    const known = new Set(logs().map((log) => log.id));
+    const places = new Map(logs().map((log) => [log.id, log.scrollTop]));
     update(content, fresh);
-    logs().filter((log) => atEnd.has(log.id) || !known.has(log.id)).forEach(toPlace);
+    for (const log of logs()) {
+      // Another element may stand in its place.
+      if (places.has(log.id) && !atEnd.has(log.id)) log.scrollTop = places.get(log.id);
+      else toPlace(log);
+    }
   };
 
   let source = null;
