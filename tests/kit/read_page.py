@@ -13,8 +13,10 @@ from typing import Any
 from reports.formats import MISSING
 from sluice.tfrecords import tf_example_pb2, tfrecord
 
-# Half a point, in percent, and the rounding of the page.
-_TOLERANCE = 0.6
+# Half a point, in percent, and the rounding of the page; what the bars lack is summed
+# up in the bar of all others.
+_TOLERANCE, _OF_OTHERS = 0.6, 1.0
+_OTHERS = "all others"
 
 
 class Page(HTMLParser):
@@ -92,11 +94,12 @@ def wrong_bars(page: str, data: Path) -> tuple[int, list[Any]]:
     for name, bars in _charts(page):
         for number, (head, split, drawn) in enumerate(bars):
             known = values.get((name, split), [])
+            allowed = _OF_OTHERS if head == _OTHERS else _TOLERANCE
             named = {bar[0] for bar in bars}
             counted = 100 * _count(known, head, named, is_first=number < 3)
             if known:
                 count += 1
-                if abs(drawn - counted / len(known)) > _TOLERANCE:
+                if abs(drawn - counted / len(known)) > allowed:
                     wrong.append((name, split, head, drawn, counted / len(known)))
     return count, wrong
 
@@ -117,7 +120,7 @@ def _charts(page: str) -> Iterator[tuple[str, list[tuple[str, str, float]]]]:
 
 def _count(values: Sequence[Any], head: str, named: set[str], *, is_first: bool) -> int:
     """Returns how many values are in a bar; its lower edge is in the bar before."""
-    if head == "all others":
+    if head == _OTHERS:
         texts = (x.decode() if isinstance(x, bytes) else str(x) for x in values)
         return sum(text not in named for text in texts)
     if values and isinstance(values[0], bytes):
