@@ -147,7 +147,7 @@ def _table(table: RunTable, hrefs: Sequence[str | None]) -> Table:
             *(row.metrics.get(name) for name in metrics),
             sum(row.examples.values()) or None,
             row.facts["duration_s"],
-            *(formats.shorten(row.parameters.get(x, ""), 60) for x in parameters),
+            *(formats.shorten(row.parameter(x), 60) for x in parameters),
             formats.tags_text(row.facts["tags"]),
         )
         for row, href in zip(table.rows, hrefs, strict=True)

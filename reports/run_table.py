@@ -25,6 +25,9 @@ from sluice.record.outcome import run_facts
 _OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
 
 Better = Literal["higher", "lower"]
+_NOTHING: tuple[Any, ...] = (None, {}, [])
+# Columns of a table of runs besides metrics and parameters.
+FACTS = ("run", "verdict", "version", "duration", "examples", "tags", "started")
 
 
 def examples(run: RunData) -> dict[str, int]:
@@ -118,7 +121,7 @@ class RunRow:
       examples: by split.
       metrics: of the candidate on all examples, by name.
       parameters: values of the config by path; those that differ between the runs of
-        the table.
+        the table, or were asked for.
     """
 
     facts: dict[str, Any]
@@ -131,6 +134,18 @@ class RunRow:
         values = {name: json_number(value) for name, value in self.metrics.items()}
         more = {"examples": self.examples, "parameters": self.parameters}
         return {**self.facts, **more, "metrics": values}
+
+    def parameter(self, name: str) -> str:
+        """Returns a value of the config, or the keys below it as one text."""
+        value = self.parameters.get(name)
+        if value not in _NOTHING:
+            return value if isinstance(value, str) else json.dumps(value)
+        keys = {
+            path[len(name) :].lstrip("."): self.parameter(path)
+            for path in self.parameters
+            if _is_below(path, name)
+        }
+        return " ".join(f"{key}={text}" for key, text in keys.items() if text)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -160,8 +175,15 @@ class RunTable:
 
     @property
     def parameters(self) -> list[str]:
-        """Returns the names of the parameters that differ, in order of appearance."""
-        return list(dict.fromkeys(name for row in self.rows for name in row.parameters))
+        """Returns the parameters that differ, first those that most runs have.
+
+        Keys below another one, as those of a learning rate that is a number in one run
+        and a schedule in another, are not listed: ``RunRow.parameter`` has them.
+        """
+        names = dict.fromkeys(name for row in self.rows for name in row.parameters)
+        listed = [x for x in names if not any(_is_below(x, other) for other in names)]
+        runs = {x: sum(bool(row.parameter(x)) for row in self.rows) for x in listed}
+        return sorted(listed, key=lambda name: -runs[name])
 
 
 def make_run_table(
@@ -169,6 +191,7 @@ def make_run_table(
     *,
     sort: str | None = None,
     limit: int | None = None,
+    columns: Sequence[str] = (),
 ) -> RunTable:
     """Returns the table of some runs.
 
@@ -178,9 +201,10 @@ def make_run_table(
         parameter; metrics have the best first, all else the largest. Runs without a
         value are last.
       limit: the number of rows; None for all.
+      columns: names of ``FACTS``, metrics and parameters, which are kept.
 
     Raises:
-      UsageError: no run has a value to sort by.
+      UsageError: no run has a value to sort by, or one of the columns.
     """
     found = list(runs)
     rows = [_row(run) for run in found]
@@ -188,7 +212,8 @@ def make_run_table(
         config = next((run.record.config for run in found if run.record.config), {})
         rows = _sorted(rows, sort, better(sort, config) != "lower")
     shown = rows[:limit]
-    _keep_what_differs(shown)
+    _check_columns(shown, columns)
+    _keep_what_differs(shown, columns)
     return RunTable(shown)
 
 
@@ -204,7 +229,19 @@ def _row(run: RunData) -> RunRow:
     return row
 
 
-def _keep_what_differs(rows: list[RunRow]) -> None:
+def _is_below(path: str, name: str) -> bool:
+    return path.startswith((f"{name}.", f"{name}["))
+
+
+def _check_columns(rows: list[RunRow], columns: Sequence[str]) -> None:
+    known = [*FACTS, *(x for row in rows for x in (*row.metrics, *row.parameters))]
+    for name in columns if rows else ():
+        if name not in known and not any(_is_below(path, name) for path in known):
+            hint = did_you_mean(name, known) or "see --help"
+            raise UsageError(f"no run has {name!r} for a column", hint=hint)
+
+
+def _keep_what_differs(rows: list[RunRow], columns: Sequence[str]) -> None:
     """Drops parameters with the same value in all rows that have any."""
     configured = [row for row in rows if row.parameters]
     names = dict.fromkeys(name for row in configured for name in row.parameters)
@@ -212,6 +249,7 @@ def _keep_what_differs(rows: list[RunRow]) -> None:
         name
         for name in names
         if len({json.dumps(row.parameters.get(name)) for row in configured}) > 1
+        or any(name == column or _is_below(name, column) for column in columns)
     ]
     for row in configured:
         row.parameters = {name: row.parameters.get(name) for name in differing}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -11,16 +11,20 @@ import click
 
 from reports.formats import number, seconds, tags_text
 from reports.read_run import RunData
-from reports.run_table import RunTable, make_run_table
+from reports.run_table import FACTS, RunRow, RunTable, make_run_table
 from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, config_options, verb, wants_json
 from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.operations.find_run import readable_runs, updated_workspace
+from sluice.errors import bounded
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_STYLES
 
 _SHOWN_RUNS = 30
-_SHOWN_METRICS, _SHOWN_PARAMETERS = 4, 6
+_SHOWN_METRICS = 4
+# Width of a column that is wrapped, unless columns were chosen.
+_WRAPPED_WIDTH = 30
+_ONE_LINE = set(FACTS) - {"tags"}
 # What counts examples is no metric that one compares.
 _COUNTS = ("example_count", "weighted_example_count")
 
@@ -35,6 +39,12 @@ _COUNTS = ("example_count", "weighted_example_count")
 )
 @click.option("--tag", metavar="KEY[=VALUE]", help="Only runs with this tag.")
 @click.option(
+    "--columns",
+    metavar="NAME,...",
+    help="Columns: metrics, parameters such as train.epochs or train.optimizer, "
+    f"{', '.join(FACTS[1:])}.",
+)
+@click.option(
     "--limit",
     type=click.IntRange(min=1),
     help=f"Number of runs; default: {_SHOWN_RUNS}, or all with --json.",
@@ -45,13 +55,15 @@ def runs(
     overrides: tuple[str, ...],
     sort: str | None,
     tag: str | None,
+    columns: str | None,
     limit: int | None,
 ) -> Result:
     """List the runs of the pipeline NAME, newest first.
 
-    Metrics are those of all examples. Of the parameters, those are listed that differ
-    between the runs of the table. With --profile, runs of its service that schedules
-    or other machines have submitted are added to the workspace.
+    Metrics are those of all examples, parameters those that differ between the runs
+    of the table, as many as fit on a line; --columns chooses others. With --profile,
+    runs of its service that schedules or other machines have submitted are added to
+    the workspace.
     """
     if not wants_json():
         limit = limit or _SHOWN_RUNS
@@ -62,11 +74,12 @@ def runs(
     if sort is None:
         # Only those that are listed are read.
         records = islice(records, limit)
+    chosen = [x.strip() for x in columns.split(",")] if columns else []
     found = [RunData(workspace.run_dir(item.run_id), item) for item in records]
-    table = make_run_table(found, sort=sort, limit=limit)
+    table = make_run_table(found, sort=sort, limit=limit, columns=chosen)
     for notice in (notice for run in found for notice in run.notices):
         echo_warning(notice)
-    show = partial(_print_table, table, limit)
+    show = partial(_print_table, table, chosen, limit)
     if not table.rows:
         wanted = f" with the tag {tag}" if tag else ""
         show = partial(echo, f"{name} has no run{wanted}")
@@ -78,44 +91,50 @@ def _has_tag(record: RunRecord, tag: str) -> bool:
     return key in record.tags and (not separator or record.tags[key] == value)
 
 
-def _print_table(table: RunTable, limit: int | None) -> None:
-    metrics = [name for name in table.metrics if name not in _COUNTS]
-    parameters = table.parameters
-    more = len(metrics[_SHOWN_METRICS:]) + len(parameters[_SHOWN_PARAMETERS:])
-    metrics, parameters = metrics[:_SHOWN_METRICS], parameters[:_SHOWN_PARAMETERS]
-    rows: list[dict[str, Any]] = [
-        {
-            "run": row.facts["run_id"],
-            "verdict": plain(row.facts["outcome"], RUN_STYLES[row.facts["status"]]),
-            "version": _text(row.facts["version"]),
-            "time": seconds(row.facts["duration_s"], ""),
-            "examples": f"{sum(row.examples.values()):,}" if row.examples else "",
-            **{name: number(row.metrics.get(name)) for name in metrics},
-            **{_short(x): _text(row.parameters.get(x)) for x in parameters},
-            "tags": tags_text(row.facts["tags"]),
-            "started": row.facts["started_at"][:16].replace("T", " "),
-        }
-        for row in table.rows
-    ]
-    titles = [title for title in rows[0] if any(row[title] for row in rows)]
-    values = list(map(_short, parameters))
-    numbers = {"version", "time", "examples", *metrics, *values}
-    out = make_table(*titles, right=numbers, folded=values)
-    for cells in rows:
-        out.add_row(*(cells[title] for title in titles))
+def _print_table(table: RunTable, columns: Sequence[str], limit: int | None) -> None:
     console = make_console()
+    metrics = [name for name in table.metrics if name not in _COUNTS]
+    names: Sequence[str] = ("run", *columns)
+    if not columns:
+        names = "run", "verdict", "version", *metrics[:_SHOWN_METRICS], "tags"
+        names = *names, *table.parameters, "duration", "examples"
+    cells = {name: [_cell(row, name, table) for row in table.rows] for name in names}
+    folded = set(cells).difference(_ONE_LINE, table.metrics)
+    shown, left = [], console.width
+    for name, texts in cells.items():
+        longest = max(map(len, texts))
+        if name in folded:
+            longest = min(longest, _WRAPPED_WIDTH)
+        width = max(len(name), longest)
+        if columns or (any(texts) and width + 2 <= left):
+            shown.append((name, width))
+            left -= width + 2
+    others = [x for x in (*metrics, *table.parameters) if x not in dict(shown)]
+    numbers = {"version", "duration", "examples", *table.metrics}
+    out = make_table(*dict(shown), right=numbers, folded=folded)
+    for column, (_, width) in zip(out.columns, shown, strict=True):
+        column.max_width = None if columns else width
+    for row in zip(*(cells[name] for name, _ in shown), strict=True):
+        out.add_row(*row)
     console.print(out)
-    if more:
-        say(console, f"and {more} more metrics and parameters: see --json", "dim")
-    if len(rows) == limit:
+    if others and not columns:
+        say(console, f"not shown: {', '.join(bounded(others))}; see --columns", "dim")
+    if len(table.rows) == limit:
         say(console, f"at most {limit} runs are listed: see --limit", "dim")
 
 
-def _short(path: str) -> str:
-    return ".".join(path.split(".")[-2:])
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value)
+def _cell(row: RunRow, name: str, table: RunTable) -> Any:
+    facts = row.facts
+    if name == "verdict":
+        return plain(facts["outcome"], RUN_STYLES[facts["status"]])
+    texts = {
+        "run": facts["run_id"],
+        "version": str(facts["version"] or ""),
+        "duration": seconds(facts["duration_s"], ""),
+        "examples": f"{sum(row.examples.values()):,}" if row.examples else "",
+        "tags": tags_text(facts["tags"]),
+        "started": facts["started_at"][:16].replace("T", " "),
+    }
+    if name in table.metrics:
+        texts.setdefault(name, number(row.metrics.get(name)))
+    return plain(texts.get(name) or row.parameter(name))

@@ -47,11 +47,10 @@ def test_a_pipeline_without_runs(root, sluice):
 @pytest.mark.usefixtures("three")
 def test_the_screen(sluice):
     assert [line.split() for line in sluice("runs", "digits")[1].splitlines()] == [
-        "run verdict version auc loss train.epochs tags started".split(),
-        f"{IDS[2]} failed {MISSING} {MISSING} 10 2026-01-01 00:00".split(),
-        f"{IDS[1]} blocked (model gate) 0.8000 NaN 10 night, team=a "
-        "2026-01-01 00:00".split(),
-        f"{IDS[0]} pushed 4 0.9000 0.5000 9 2026-01-01 00:00".split(),
+        "run verdict version auc loss tags train.epochs".split(),
+        f"{IDS[2]} failed {MISSING} {MISSING} 10".split(),
+        f"{IDS[1]} blocked (model gate) 0.8000 NaN night, team=a 10".split(),
+        f"{IDS[0]} pushed 4 0.9000 0.5000 9".split(),
     ]
 
 
@@ -61,6 +60,66 @@ def test_a_name_that_no_run_has(sluice):
     assert code == 2
     assert "no run has 'epohs' to sort by" in err
     assert "did you mean 'train.epochs'?" in err
+
+
+@pytest.fixture
+def trials(write_run):
+    """Three runs that differ in model, optimizer and schedule."""
+    cosine = {"kind": "cosine", "initial": 0.01, "epochs": None}
+    configs: list[dict[str, Any]] = [
+        {"model": "cnn", "model_params": {}},
+        {"model": "dense", "model_params": {"hidden_units": [128, 64], "dropout": 0}},
+        {"model": "dense", "model_params": {}},
+    ]
+    trains: list[dict[str, Any]] = [
+        {"learning_rate": 0.5, "optimizer": {"class": "Adam", "params": {}}},
+        {"learning_rate": cosine, "optimizer": {"class": "Adam", "params": {}}},
+        {"learning_rate": 0.5, "optimizer": {"class": "SGD", "params": {"rho": 0.9}}},
+    ]
+    for run_id, config, train in zip(IDS, configs, trains, strict=True):
+        values = {**config, "train": {**train, "seed": 7}}
+        write_run(run_id, {"auc": 0.9, "loss": 0.5}, config=values)
+
+
+@pytest.mark.usefixtures("trials")
+def test_chosen_columns(sluice):
+    names = "loss,train.seed,train.learning_rate,model_params.hidden_units"
+    _, out, err = sluice("runs", "digits", "--columns", f"{names}, started")
+    started = "2026-01-01 00:00"
+    assert err == "" and [line.split() for line in out.splitlines()] == [
+        ["run", *names.split(","), "started"],
+        f"{IDS[2]} 0.5000 7 0.5 {started}".split(),
+        f"{IDS[1]} 0.5000 7 kind=cosine initial=0.01 [128, 64] {started}".split(),
+        f"{IDS[0]} 0.5000 7 0.5 {started}".split(),
+    ]
+    _, out, _ = sluice("runs", "digits", "--columns", "train.seed", "--json")
+    assert [row["parameters"]["train.seed"] for row in json.loads(out)] == [7, 7, 7]
+
+
+@pytest.mark.usefixtures("trials")
+def test_a_column_that_no_run_has(sluice):
+    code, _, err = sluice("runs", "digits", "--columns", "auc,train.lerning_rate")
+    assert code == 2
+    assert "no run has 'train.lerning_rate' for a column" in err
+    assert "did you mean 'train.learning_rate'?" in err
+
+
+@pytest.mark.usefixtures("trials")
+@pytest.mark.parametrize(
+    ("width", "shown", "others"),
+    [
+        (60, "model", "train.learning_rate, train.optimizer.class, model_params"),
+        (90, "model train.learning_rate", "train.optimizer.class, model_params"),
+    ],
+)
+def test_columns_that_fit_are_shown_on_lines_of_their_own(
+    sluice, monkeypatch, width, shown, others
+):
+    monkeypatch.setattr("runners.cli.rich_console._WIDE", width)
+    *table, last = sluice("runs", "digits")[1].splitlines()
+    assert max(map(len, table)) <= width and len(table) == 4
+    assert table[0].split() == f"run verdict auc loss {shown}".split()
+    assert last.startswith(f"not shown: {others}") and "see --columns" in last
 
 
 @pytest.mark.usefixtures("three")
