@@ -53,19 +53,32 @@ def _clip(value: tuple[float | None, ...]) -> tuple[float | None, ...]:
 Clip = Annotated[tuple[Number | None, ...], AfterValidator(_clip)] | None
 
 
+Task = Literal["classification", "multi_label", "regression"]
+
+
 class Label(Section):
     """What is predicted."""
 
     feature: Text
     """The label's name in the schema."""
+    task: Task = "classification"
+    """`classification`: one class per record, as a value or one-hot; `multi_label`: any
+    number of classes per record, as a list or as 0 and 1 for each; `regression`: one
+    number per record, or several."""
     classes: ClassList = None
     """The label's values in the order of the model's outputs; of two, the second is the
-    positive one. null: the values of its domain in the schema."""
+    positive one. null: the values of its domain in the schema, or the places of a list
+    of fixed length."""
 
     @property
     def key(self) -> str:
-        """The name after preprocessing; its values are class ids, -1 for none."""
+        """The name after preprocessing; see ``preprocessing.label_values``."""
         return transformed_name(self.feature)
+
+    @property
+    def prediction_key(self) -> str:
+        """The name of the model's output in the signatures."""
+        return "prediction" if self.task == "regression" else "probabilities"
 
     @property
     def class_names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Features and classes: those of the config, checked, or else derived from the schema.
+"""Features: those of the config, checked, or else derived from the schema.
 
 Without ``features`` in the config, every feature of the schema but the label and the
 sample weight is used, with a kind derived from its type. The size of an image is never
@@ -8,7 +8,7 @@ derived.
 from __future__ import annotations
 
 import math
-from typing import Any, get_args
+from typing import get_args
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
@@ -26,7 +26,6 @@ from pipeline.config.features import (
 )
 from pipeline.config.problems import KeyPath, Problems
 from schemas import loader
-from sluice.config_section import Classes
 
 LARGE_DOMAIN = 1000
 _TYPES = (schema_pb2.FLOAT, schema_pb2.INT, schema_pb2.BYTES)
@@ -42,39 +41,6 @@ _ONE_VALUE = (
 _FIXED_NUMBER = (
     "in the schema, give it shape { dim { size: N } } and presence { min_fraction: 1 }"
 )
-
-
-def resolve_classes(
-    config: Config, schema: schema_pb2.Schema, problems: Problems
-) -> Classes:
-    """Returns the label's classes: the config's, or else those of its domain.
-
-    Adds problems of the label; the classes are empty if they are wrong.
-    """
-    name, path = config.label.feature, ("label", "feature")
-    feature = find_feature(path, name, schema, problems)
-    if feature is None:
-        return ()
-    type_name = schema_pb2.FeatureType.Name(feature.type)
-    if type_name not in ("INT", "BYTES"):
-        what = f"the label {name!r} must be categorical: INT or BYTES, not {type_name}"
-        problems.add(path, what)
-        return ()
-    check_one_value(path, feature, problems)
-    values: Any = tuple(loader.class_values(schema, name) or ())
-    classes = config.label.classes or values
-    path = ("label", "classes")
-    if len(values) < 2:
-        domain = "string_domain" if type_name == "BYTES" else "categorical int_domain"
-        what = f"the schema does not list the classes of {name!r}: give it a {domain}"
-        problems.add(path, what)
-    elif {*values} != {*classes}:
-        shown = ", ".join(map(str, values[:12])) + (" ..." if len(values) > 12 else "")
-        what = f"the classes are not those of the schema's domain: {shown}"
-        problems.add(path, what, hint="change the one that is wrong")
-    else:
-        return classes
-    return ()
 
 
 def resolve_features(

@@ -50,8 +50,6 @@ class KerasObject(Section):
 
 KerasSpec = Annotated[KerasObject, shorthand("class", KerasObject)]
 
-_Dropout = Annotated[Fraction, Field(lt=1)]
-
 # Models that `warm_start` finds; anything else is a path.
 TRAINED_BEFORE = ("served", "latest_blessed", "latest")
 
@@ -249,11 +247,13 @@ class Train(Section):
     own."""
     loss: KerasSpec | None = None
     """A class of `tf.keras.losses`. null: the cross-entropy that fits the number of
-    classes."""
+    classes; of a regression `MeanSquaredError`. Of a regression it is computed of
+    z-scores of the label, whatever its unit."""
     metrics: tuple[KerasSpec, ...] | None = None
     """Classes of `tf.keras.metrics` to compute while training, or of your own,
     `package.module:Class`, which are given class ids. null: accuracy, and for two
-    classes AUC."""
+    classes or several labels AUC; of a regression mean absolute and root mean squared
+    error, in the label's unit."""
     class_weights: ClassWeights | None = None
     """Weight of each class in training, 1 for those not named; `balanced`: inversely to
     its share. null: 1."""
@@ -365,37 +365,3 @@ class Train(Section):
                 hint=" or ".join(f"train.{key}={n}" for n in nearest if n),
             )
         return size if key == "batch_size" else size * replicas
-
-
-class DenseParams(Section):
-    """``model_params`` of ``dense`` and ``wide_deep``."""
-
-    hidden_units: tuple[Count, ...] = (128, 64)
-    """Units of each hidden layer."""
-    dropout: _Dropout = 0.1
-    """Fraction dropped after each hidden layer."""
-
-
-class CnnParams(Section):
-    """``model_params`` of ``cnn``."""
-
-    filters: tuple[Count, ...] = (32, 64)
-    """Filters of each block of two convolutions and a pooling."""
-    dense_units: Count = 128
-    """Units of the dense layer after the blocks."""
-    dropout: _Dropout = 0.3
-    """Fraction dropped before the output layer."""
-
-
-class ApplicationParams(Section):
-    """``model_params`` of a model of ``tf.keras.applications``."""
-
-    weights: ProjectPath | None = None
-    """A `.h5` file of weights as Keras publishes them without the top,
-    relative to the project root. null: random weights."""
-    pooling: Literal["avg", "max"] | None = "avg"
-    """Global pooling of the last feature map. null: it is flattened."""
-    head: tuple[Count, ...] = ()
-    """Units of dense layers between pooling and output."""
-    dropout: _Dropout = 0.0
-    """Fraction dropped before the output layer."""

@@ -17,19 +17,15 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.features import Image, Passthrough, RawPixels
+from pipeline.config.model_params import ApplicationParams, CnnParams, DenseParams
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.resolve_features import (
     check_one_value,
     find_feature,
-    resolve_classes,
     resolve_features,
 )
-from pipeline.config.train import (
-    TRAINED_BEFORE,
-    ApplicationParams,
-    CnnParams,
-    DenseParams,
-)
+from pipeline.config.resolve_label import resolve_label
+from pipeline.config.train import TRAINED_BEFORE
 from schemas import loader
 from sluice.config_section import Classes, Section
 from sluice.errors import ConfigError, did_you_mean
@@ -86,8 +82,8 @@ def validate_config(config: Config) -> ValidConfig:
         problems.add(("schema",), what, hint=f"paths are relative to {config.root}")
         problems.raise_if_any()
     schema = loader.load(config.schema_path)
-    classes = resolve_classes(config, schema, problems)
-    label = config.label.model_copy(update={"classes": classes})
+    label = resolve_label(config, schema, problems)
+    classes = label.classes or ()
     features = resolve_features(config, schema, problems)
     # With the user's own preprocessing there may be no feature with a kind.
     filled_in = {"label": label, "features": features or None}
@@ -190,6 +186,9 @@ def _check_weights(
 ) -> None:
     """Adds problems of ``class_weights`` and ``sample_weight``."""
     given, known = config.train.class_weights, [str(value) for value in classes]
+    if given and config.label.task != "classification":
+        what = f"a {config.label.task} has no class weights: set train.sample_weight"
+        problems.add(("train", "class_weights"), what)
     for key in map(str, given if isinstance(given, dict) and known else ()):
         if key not in known:
             path: KeyPath = ("train", "class_weights", key)

@@ -332,9 +332,14 @@ def eval_config(evaluate: Evaluate, label: Label) -> Any:
 
     from components.evaluator import metric_configs
 
-    classes, key = len(label.class_names), "probabilities"
-    drawn, confusion = metric_configs(classes, key), "MultiClassConfusionMatrixPlot"
-    if classes > 2 and confusion not in {x.class_name for x in evaluate.metrics}:
+    classes, key = len(label.class_names), label.prediction_key
+    confusion = "MultiClassConfusionMatrixPlot"
+    drawn = metric_configs(classes, key) if label.task == "classification" else []
+    if (
+        drawn
+        and classes > 2
+        and confusion not in {x.class_name for x in evaluate.metrics}
+    ):
         drawn.append({"class_name": confusion})
     metrics = []
     for metric in evaluate.metrics:
@@ -351,7 +356,10 @@ def eval_config(evaluate: Evaluate, label: Label) -> Any:
     slices = [{"feature_keys": list(names)} for names in evaluate.slices]
     document = {
         "model_specs": [model],
-        "metrics_specs": [{"metrics": metrics}, {"metrics": drawn}],
+        "metrics_specs": [
+            {"metrics": metrics},
+            *([{"metrics": drawn}] if drawn else []),
+        ],
         "slicing_specs": [{}, *slices],
         "options": {"compute_confidence_intervals": evaluate.confidence_intervals},
     }

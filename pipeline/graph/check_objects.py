@@ -23,6 +23,7 @@ import tensorflow as tf
 from tensorflow_model_analysis.metrics import metric_specs, metric_types
 
 from pipeline.config.config import BUNDLED_MODELS, Config
+from pipeline.config.features import Label
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.train import KerasObject, Train
 from pipeline.graph.arguments import eval_config
@@ -49,22 +50,22 @@ def check_objects(config: Config) -> None:
     with suppress(RuntimeError):  # TensorFlow has started.
         tf.config.set_visible_devices([], "GPU")
     problems, train = Problems(config.origin), config.train
-    attempt, classes = partial(_attempt, problems), len(config.label.class_names)
+    attempt, label = partial(_attempt, problems), config.label
     transformed = None
     if config.preprocessing or config.has_own_model:
         transformed = attempt(("preprocessing",), _trace_preprocessing, config)
     attempt(("model",), _check_model, config, transformed)
     attempt(("model_params", "weights"), _check_weights, config)
     attempt(("train", "optimizer"), _try_optimizer, train)
-    attempt(("train", "loss"), _try_loss, train.loss, classes)
+    attempt(("train", "loss"), _try_loss, train.loss, label)
     for index, spec in enumerate(train.metrics or ()):
-        attempt(("train", "metrics", index), _try_trained, spec, classes)
+        attempt(("train", "metrics", index), _try_trained, spec, label)
     for index, callback in enumerate(train.callbacks):
         takes = partial(_check_takes, callback.function, **callback.params)
         attempt(("train", "callbacks", index), takes)
     evaluated = eval_config(config.evaluate, config.label).metrics_specs[0].metrics
     for index, metric in enumerate(evaluated):
-        attempt(("evaluate", "metrics", index), _try_evaluated, metric, classes)
+        attempt(("evaluate", "metrics", index), _try_evaluated, metric, label)
     problems.raise_if_any()
 
 
@@ -98,32 +99,31 @@ def _try_optimizer(train: Train) -> None:
     optimizer.apply_gradients([(tf.constant([1.0]), variable)])
 
 
-def _try_loss(spec: KerasObject | None, classes: int) -> None:
+def _try_loss(spec: KerasObject | None, label: Label) -> None:
     if spec and spec.params.get("from_logits"):
         raise ValueError("models return probabilities: remove from_logits")
-    loss, right = make_loss(spec, classes), _right_predictions(classes)
-    for label in (0, 1):
-        ids, wrong = tf.constant([[label]]), right[::-1]
-        if not loss(ids, right[[label]]) < loss(ids, wrong[[label]]):
+    loss, (labels, right) = make_loss(spec, label), _right_predictions(label)
+    for i, wrong in enumerate(right[::-1]):
+        if not loss(labels[[i]], right[[i]]) < loss(labels[[i]], wrong[None]):
             raise ValueError(
                 f"{type(loss).__name__} of a right prediction is not less than of a "
-                f"wrong one: it is not for {classes} classes"
+                f"wrong one: it is not for {_described(label)}"
             )
 
 
-def _try_trained(spec: KerasObject, classes: int) -> None:
-    (metric,) = make_metrics([spec], classes)
+def _try_trained(spec: KerasObject, label: Label) -> None:
+    (metric,) = make_metrics([spec], label)
     if ":" in spec.class_name:
-        _value_of(metric, *_examples(classes))
+        _value_of(metric, *_examples(label))
     else:
-        _try_metric(metric, classes)
+        _try_metric(metric, label)
 
 
-def _try_evaluated(metric: Any, classes: int) -> None:
+def _try_evaluated(metric: Any, label: Label) -> None:
     """Makes a metric as the Evaluator does; TFMA gives Keras's the ids of classes."""
     name = metric.class_name
     if metric.module:
-        _try_own(metric, classes)
+        _try_own(metric, label)
         return
     known = {*dir(tf.keras.metrics), *metric_types.registered_metrics()}
     if name not in known:
@@ -131,10 +131,10 @@ def _try_evaluated(metric: Any, classes: int) -> None:
         raise ConfigError(what, hint=did_you_mean(name, known))
     made = metric_specs.metric_instance(metric)
     if isinstance(made, tf.keras.metrics.Metric):
-        _try_metric(made, classes)
+        _try_metric(made, label)
 
 
-def _try_own(config: Any, classes: int) -> None:
+def _try_own(config: Any, label: Label) -> None:
     """Evaluates batches with a metric of the user's own as TFMA does.
 
     TFMA makes it by ``get_config``, and adds the weights of batches.
@@ -143,7 +143,7 @@ def _try_own(config: Any, classes: int) -> None:
         what = f"TFMA has a {config.class_name} too, and would compute that instead"
         raise ConfigError(what, hint="give your class another name")
     made = metric_specs.metric_instance(config)
-    examples, weights = _examples(classes), []
+    examples, weights = _examples(label), []
     whole = _value_of(made, *examples)
     copy = type(made).from_config(made.get_config())
     for batch in (slice(2), slice(2, 3)):
@@ -160,10 +160,10 @@ def _try_own(config: Any, classes: int) -> None:
         )
 
 
-def _examples(classes: int) -> tuple[Any, Any, Any]:
-    """Returns class ids, predictions and weights of three examples."""
-    predictions = _right_predictions(classes)[[0, 1, 0]]
-    return np.array([[0], [1], [1]]), predictions, np.ones((3, 1), np.float32)
+def _examples(label: Label) -> tuple[Any, Any, Any]:
+    """Returns labels, predictions and weights of three examples."""
+    labels, right = _right_predictions(label)
+    return labels[[0, 1, 1]], right[[0, 1, 0]], np.ones((3, 1), np.float32)
 
 
 def _value_of(metric: Any, *examples: Any) -> float:
@@ -174,27 +174,38 @@ def _value_of(metric: Any, *examples: Any) -> float:
     return float(metric.result())
 
 
-def _try_metric(metric: Any, classes: int) -> None:
-    values, right = [], _right_predictions(classes)
-    for predictions in (right, right[::-1]):
-        values.append(_value_of(metric, np.array([[0], [1]]), predictions))
+def _try_metric(metric: Any, label: Label) -> None:
+    labels, right = _right_predictions(label)
+    values = [_value_of(metric, labels, x) for x in (right, right[::-1])]
     if np.isclose(values[0], values[1], rtol=1e-5):
         raise ValueError(
             f"{type(metric).__name__} is {values[0]:g} for right and for wrong "
-            f"predictions: it is not for {classes} classes"
+            f"predictions: it is not for {_described(label)}"
         )
 
 
-def _right_predictions(classes: int) -> Any:
-    """Returns probabilities for an example of class 0 and one of class 1.
+def _described(label: Label) -> str:
+    if label.task == "classification":
+        return f"{len(label.class_names)} classes"
+    return f"a {label.task}" if label.task == "regression" else "several labels"
+
+
+def _right_predictions(label: Label) -> tuple[Any, Any]:
+    """Returns labels and predictions of two examples, of class 0 and of class 1.
 
     In reverse order they are wrong, with the least probability for the label.
     """
-    if classes == 2:
-        return np.array([[0.1], [0.9]], np.float32)
-    rows = np.full((2, classes), 0.1 / (classes - 2), np.float32)
+    classes = len(label.class_names)
+    if label.task == "regression":
+        return np.array([[1.0], [2.0]]), np.array([[1.1], [1.9]])
+    if label.task == "classification" and classes == 2:
+        return np.array([[0], [1]]), np.array([[0.1], [0.9]], np.float32)
+    rows = np.full((2, classes), 0.1 / max(1, classes - 2), np.float32)
     rows[:, :2] = [[0.9, 1e-6], [1e-6, 0.9]]
-    return rows
+    ids = np.array([[0], [1]])
+    if label.task == "multi_label":
+        return np.eye(classes, dtype=np.float32)[:2], rows
+    return ids, rows
 
 
 def _check_takes(reference: str, /, *args: Any, **kwargs: Any) -> None:

@@ -192,12 +192,14 @@ def _check_step(
 
 
 def _batch_spec(inputs: ModelInputs, batch_size: int, *, weighted: bool) -> Any:
-    """Returns the specs of (features, class ids) or (features, class ids, weights)."""
+    """Returns the specs of (features, labels) or (features, labels, weights)."""
     features = {
         name: tf.TensorSpec((batch_size, *shape), inputs.dtypes[name])
         for name, shape in inputs.shapes.items()
     }
-    labels = tf.TensorSpec((batch_size, 1), tf.int64)
+    labels = tf.TensorSpec((batch_size, inputs.units), tf.float32)
+    if inputs.feature_set.label.task == "classification":
+        labels = tf.TensorSpec((batch_size, 1), tf.int64)
     weights = tf.TensorSpec((batch_size,), tf.float32)
     return (features, labels, weights) if weighted else (features, labels)
 

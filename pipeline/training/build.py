@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from pipeline.config.features import (
@@ -14,7 +15,7 @@ from pipeline.config.features import (
     FeatureSet,
     transformed_name,
 )
-from pipeline.training.models import ModelInputs
+from pipeline.training.models import TARGET_SCALE, ModelInputs
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.preprocessing import number_of_ids
 from pipeline.training.strategy.distribution import Distribution
@@ -35,7 +36,7 @@ def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInpu
       ValueError: preprocessing returned a sparse feature.
     """
     spec = tf_transform_output.transformed_feature_spec()
-    spec.pop(feature_set.label.key)
+    (size,) = spec.pop(feature_set.label.key).shape
     spec.pop(SAMPLE_WEIGHT_KEY, None)
     sparse = [
         name for name, item in spec.items() if isinstance(item, tf.io.VarLenFeature)
@@ -54,7 +55,10 @@ def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInpu
         for name, item in feature_set.features.items()
         if item.is_categorical and transformed_name(name) in shapes
     }
-    return ModelInputs(feature_set, shapes, dtypes, number_of_ids=categorical)
+    if feature_set.label.task == "classification":
+        classes = len(feature_set.label.class_names)
+        size = 1 if classes == 2 else classes
+    return ModelInputs(feature_set, shapes, dtypes, categorical, units=size)
 
 
 def build_model(
@@ -111,16 +115,28 @@ def _check_model(model: Any, function: str, inputs: ModelInputs) -> None:
     # A subclassed model has no symbolic outputs, and is built by its first call.
     outputs = model.outputs or tf.nest.flatten(model(inputs.keras_inputs()))
     shapes = [tuple(output.shape) for output in outputs]
-    classes = len(inputs.feature_set.label.class_names)
-    units = 1 if classes == 2 else classes
-    if [shape[1:] for shape in shapes] != [(units,)]:
+    if [shape[1:] for shape in shapes] != [(inputs.units,)]:
+        label = inputs.feature_set.label
+        classes = f" of {len(label.class_names)} classes" if label.classes else ""
         raise NodeError(
-            f"the model's output does not fit the label, which has {classes} classes",
+            f"the model's output does not fit the label, {label.task}{classes}",
             where=function,
-            expected=f"(None, {units})",
+            expected=f"(None, {inputs.units})",
             actual=", ".join(map(str, shapes)),
             hint="end the model with inputs.output_layer()",
         )
+
+
+def target_scale(model: tf.keras.Model) -> tf.keras.layers.Layer | None:
+    """Returns the layer from z-scores to the label's unit; None if there is none."""
+    found = (layer for layer in model.layers if layer.name == TARGET_SCALE)
+    return next(found, None)
+
+
+def set_target_scale(model: tf.keras.Model, mean: Any, deviation: Any) -> None:
+    """Sets mean and standard deviation, ``[targets]``, of a regression's label."""
+    if layer := target_scale(model):
+        layer.set_weights([np.diag(deviation), np.asarray(mean)])
 
 
 def copy_weights(source: tf.keras.Model, target: tf.keras.Model) -> None:

@@ -1,24 +1,31 @@
 """Training step 3, compile: optimizer, loss and metrics by their Keras names.
 
-Labels are class ids ``[batch, 1]``; models return probabilities, ``[batch, 1]`` for two
-classes. Losses and metrics that need one-hot labels get them.
+Labels of a classification are class ids ``[batch, 1]``; models return probabilities,
+``[batch, 1]`` for two classes. Losses and metrics that need one-hot labels get them.
+The loss of a regression is that of z-scores, its metrics have the label's unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from pipeline.config.features import Label
 from pipeline.config.train import ClipGradients, KerasObject, Train
-from pipeline.training.build import load_function
+from pipeline.training.build import load_function, target_scale
 from pipeline.training.learning_rate import make_learning_rate, scale_of
 from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError
 from sluice.metric_names import result_name
 
+_LOSSES = {"regression": "MeanSquaredError", "multi_label": "BinaryCrossentropy"}
+_METRICS = {
+    "regression": ("MeanAbsoluteError", "RootMeanSquaredError"),
+    "multi_label": ("BinaryAccuracy", "AUC"),
+}
 # As `exclude_from_weight_decay` matches them in the names of variables.
 NOT_DECAYED = r"\b(bias|gamma|beta)(_\d+)?\b"
 
@@ -36,7 +43,9 @@ def compile_model(
     Raises:
       NodeError: Keras refuses a parameter.
     """
-    classes = len(label.class_names)
+    loss = make_loss(train.loss, label)
+    if scale := target_scale(model):
+        _let_take(loss, "call", _z_scores(*scale.get_weights()))
     with model.distribute_strategy.scope():
         learning_rate = make_learning_rate(
             train.learning_rate,
@@ -46,9 +55,9 @@ def compile_model(
         )
         model.compile(
             optimizer=make_optimizer(train, learning_rate),
-            loss=make_loss(train.loss, classes),
+            loss=loss,
             # They respect the weights of the examples, if there are any.
-            weighted_metrics=make_metrics(train.metrics, classes),
+            weighted_metrics=make_metrics(train.metrics, label),
             steps_per_execution=distribution.steps_per_execution,
         )
 
@@ -73,58 +82,85 @@ def make_optimizer(train: Train, learning_rate: Any) -> tf.keras.optimizers.Opti
     return optimizer
 
 
-def make_loss(spec: KerasObject | None, classes: int) -> tf.keras.losses.Loss:
-    """Returns a loss of class ids; None: the cross-entropy that fits.
+def make_loss(spec: KerasObject | None, label: Label) -> tf.keras.losses.Loss:
+    """Returns a loss; None: mean squared error, or the cross-entropy that fits.
 
     Raises:
       NodeError: Keras refuses a parameter.
     """
     if spec is None:
-        name = "BinaryCrossentropy" if classes == 2 else "SparseCategoricalCrossentropy"
+        is_binary = len(label.class_names) == 2
+        name = "BinaryCrossentropy" if is_binary else "SparseCategoricalCrossentropy"
+        name = _LOSSES.get(label.task, name)
         spec = KerasObject.model_validate({"class": name})
-    return _of_ids(_create(tf.keras.losses, spec, {}, "train.loss"), "call", classes)
+    return _with_ids(_create(tf.keras.losses, spec, {}, "train.loss"), "call", label)
 
 
 def make_metrics(
-    specs: Sequence[KerasObject] | None, classes: int
+    specs: Sequence[KerasObject] | None, label: Label
 ) -> list[tf.keras.metrics.Metric]:
-    """Returns metrics of class ids; None: the defaults.
+    """Returns metrics; None: the defaults.
 
     Raises:
       NodeError: Keras refuses a parameter.
     """
+    is_binary = len(label.class_names) == 2
     if specs is None:
         many = ("SparseCategoricalAccuracy",)
-        names = ("BinaryAccuracy", "AUC") if classes == 2 else many
+        names = ("BinaryAccuracy", "AUC") if is_binary else many
+        names = _METRICS.get(label.task, names)
         specs = [KerasObject.model_validate({"class": name}) for name in names]
     metrics = []
     for index, spec in enumerate(specs):
         # Without a name Keras numbers them: auc_1 when a model is compiled again.
         params: dict[str, Any] = {"name": result_name(spec.class_name), **spec.params}
-        if classes == 2 and spec.class_name in ("F1Score", "FBetaScore"):
-            # Otherwise the argmax over one output: always the same class.
+        is_each = is_binary or label.task == "multi_label"
+        if is_each and spec.class_name in ("F1Score", "FBetaScore"):
+            # Otherwise the class with the largest output, of one always the same.
             params.setdefault("threshold", 0.5)
         named = spec.model_copy(update={"params": params})
         metric = _create(tf.keras.metrics, named, {}, f"train.metrics[{index}]")
         own = ":" in spec.class_name
-        metrics.append(metric if own else _of_ids(metric, "update_state", classes))
+        metrics.append(metric if own else _with_ids(metric, "update_state", label))
     return metrics
 
 
-def _of_ids(made: Any, method: str, classes: int) -> Any:
+def _with_ids(made: Any, method: str, label: Label) -> Any:
     """Lets a loss or metric take class ids where it wants 0.0 and 1.0, or one-hot."""
+    classes = len(label.class_names)
+
+    def convert(ids: Any, y_pred: Any) -> tuple[Any, Any]:
+        if classes == 2:
+            return tf.cast(ids, tf.float32), y_pred
+        flat = tf.cast(tf.reshape(ids, [-1]), tf.int64)
+        return tf.one_hot(flat, classes), y_pred
+
+    has_ids = label.task == "classification"
+    if has_ids and not type(made).__name__.startswith("Sparse"):
+        _let_take(made, method, convert)
+    return made
+
+
+def _z_scores(scale: Any, mean: Any) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """Returns a function that scales labels and predictions of a regression."""
+    deviation = np.diag(scale)
+
+    def convert(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+        return (y_true - mean) / deviation, (y_pred - mean) / deviation
+
+    return convert
+
+
+def _let_take(
+    made: Any, method: str, convert: Callable[[Any, Any], tuple[Any, Any]]
+) -> None:
+    """Lets a method of a loss or metric take labels and predictions as converted."""
     original = getattr(made, method)
 
-    def with_ids(ids: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
-        if classes == 2:
-            labels = tf.cast(ids, tf.float32)
-        else:
-            labels = tf.one_hot(tf.cast(tf.reshape(ids, [-1]), tf.int64), classes)
-        return original(labels, y_pred, *args, **kwargs)
+    def converted(y_true: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(*convert(y_true, y_pred), *args, **kwargs)
 
-    if not type(made).__name__.startswith("Sparse"):
-        setattr(made, method, with_ids)
-    return made
+    setattr(made, method, converted)
 
 
 def _create(module: Any, spec: KerasObject, params: dict[str, Any], key: str) -> Any:

@@ -11,9 +11,11 @@ Signatures:
   transform_features: ``examples`` string ``[N]``. Returns the transformed features and
     the label's class id, -1 without a label. For TFMA.
 
-The first two return ``probabilities`` float32 ``[N, classes]`` (two classes: ``[N,
-1]``, of the second) and ``label`` string ``[N, 1]``: TFX's BulkInferrer cannot read
-strings of one dimension. The class names are also in ``assets.extra/classes.json``.
+The first two return ``probabilities`` float32 ``[N, classes]`` (two classes, one of
+which is right: ``[N, 1]``, of the second) and ``label`` string ``[N, 1]``, of several
+labels the classes with at least 0.5, joined by a comma: TFX's BulkInferrer cannot read
+strings of one dimension. Of a regression they return ``prediction`` float32 ``[N,
+targets]``. Task and class names are also in ``assets.extra/classes.json``.
 
 A ``tf.Module`` has the model's variables and tables as attributes, but not the Keras
 model: Keras would serialize it by tracing every layer again, which fails for a user's
@@ -26,6 +28,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from pipeline.config.features import FeatureSet, identifier
@@ -63,7 +66,8 @@ def export_model(
         tf.saved_model.save(servable, str(folder), signatures=servable.signatures())
         classes = folder / CLASSES_FILE
         classes.parent.mkdir(exist_ok=True)
-        atomic.write_json(classes, {"classes": feature_set.label.class_names})
+        label = feature_set.label
+        atomic.write_json(classes, {"task": label.task, "classes": label.class_names})
 
 
 def write_model_run(
@@ -118,9 +122,7 @@ class ServableModel(tf.Module):
             for feature in tf_transform_output.raw_metadata.schema.feature
             if has_one_value(feature)
         }
-        # A default makes the label optional; as a value it belongs to no class.
-        missing: Any = "" if label_spec.dtype == tf.string else MISSING_INT
-        self._label_spec = tf.io.FixedLenFeature([1], label_spec.dtype, missing)
+        self._label_spec = _optional(label_spec)
 
     def signatures(self) -> dict[str, Any]:
         """Returns the concrete function of each signature."""
@@ -164,16 +166,33 @@ class ServableModel(tf.Module):
 
     def _predict(self, raw: dict[str, Any]) -> dict[str, tf.Tensor]:
         features = decode_images(self.transform(raw), self._feature_set.images)
-        probabilities = self._get_model()(features, training=False)
-        names = tf.constant(self._feature_set.label.class_names)
-        if len(self._feature_set.label.class_names) == 2:
-            best = tf.cast(probabilities[:, 0] >= 0.5, tf.int64)
+        label = self._feature_set.label
+        prediction = self._get_model()(features, training=False)
+        if label.task == "regression":
+            return {label.prediction_key: prediction}
+        names = tf.constant(label.class_names)
+        if label.task == "multi_label":
+            chosen = tf.ragged.boolean_mask(
+                tf.broadcast_to(names, tf.shape(prediction)), prediction >= 0.5
+            )
+            text = tf.strings.reduce_join(chosen, axis=1, separator=", ")
+        elif len(label.class_names) == 2:
+            text = tf.gather(names, tf.cast(prediction[:, 0] >= 0.5, tf.int64))
         else:
-            best = tf.argmax(probabilities, axis=1)
-        return {
-            "probabilities": probabilities,
-            "label": tf.gather(names, best)[:, None],
-        }
+            text = tf.gather(names, tf.argmax(prediction, axis=1))
+        return {label.prediction_key: prediction, "label": text[:, None]}
+
+
+def _optional(spec: Any) -> Any:
+    """Returns the spec of a label that an example may lack: it is then of no class.
+
+    That of a regression is NaN.
+    """
+    if not isinstance(spec, tf.io.FixedLenFeature):
+        return spec
+    missing = {tf.string: "", tf.int64: MISSING_INT, tf.float32: math.nan}
+    default = np.full(spec.shape, missing[spec.dtype]).tolist()
+    return tf.io.FixedLenFeature(spec.shape, spec.dtype, default)
 
 
 def _as_parsed(value: tf.Tensor, spec: Any) -> Any:

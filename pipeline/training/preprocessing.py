@@ -46,8 +46,8 @@ def preprocessing_fn(
       (numeric: float32, ``[batch, 2]`` with ``missing_indicator``; vector: float32, of
       the schema's shape; categorical: int64 ids; multi_hot: float32 ``[batch, size]``;
       image, pixels: as they are; text: int64 ids ``[batch, length]``, 0 for padding;
-      passthrough: as it is), the label's class ids, int64 ``[batch, 1]``, and the
-      weights of the examples, float32 ``[batch, 1]``, if there are some.
+      passthrough: as it is), the label as ``label_values`` returns it, and the weights
+      of the examples, float32 ``[batch, 1]``, if there are some.
     """
     feature_set = FeatureSet.model_validate(custom_config["feature_set"])
     outputs = {
@@ -60,7 +60,7 @@ def preprocessing_fn(
             parts = [outputs[transformed_name(part)] for part in spec.of]
             outputs[transformed_name(name)] = _cross(spec, parts)
     label = feature_set.label
-    outputs[label.key] = class_ids(inputs[label.feature], label)
+    outputs[label.key] = label_values(inputs[label.feature], label)
     if feature_set.sample_weight is not None:
         weight = inputs[feature_set.sample_weight]
         outputs[SAMPLE_WEIGHT_KEY] = tf.cast(weight, tf.float32)
@@ -75,6 +75,24 @@ def number_of_ids(name: str, spec: Any, tf_transform_output: Any) -> int:
     return spec.buckets + 1
 
 
+def label_values(value: Any, label: Label) -> tf.Tensor:
+    """Returns what a model is trained on.
+
+    Of a classification class ids, int64 ``[batch, 1]``, -1 for none of the classes; of
+    several labels 0 or 1 for each class, float32 ``[batch, classes]``; of a regression
+    the numbers as they are, float32 ``[batch, targets]``.
+    """
+    if label.task == "regression":
+        return _as_float(value)
+    if label.task == "multi_label":
+        return _class_indicators(value, label)
+    if _is_per_class(value):
+        place = tf.argmax(value, axis=1)[:, tf.newaxis]
+        is_one = tf.reduce_max(value, axis=1, keepdims=True) > 0
+        return tf.where(is_one, place, tf.constant(NO_LABEL, tf.int64))
+    return class_ids(value, label)
+
+
 def class_ids(value: Any, label: Label) -> tf.Tensor:
     """Returns the index of each label in the classes, -1 for other values."""
     values: Any = label.classes
@@ -85,6 +103,25 @@ def class_ids(value: Any, label: Label) -> tf.Tensor:
     found = tf.reduce_max(matches, axis=1, keepdims=True)
     position = tf.argmax(matches, axis=1)[:, tf.newaxis]
     return tf.where(found > 0, position, tf.constant(NO_LABEL, tf.int64))
+
+
+def _class_indicators(value: Any, label: Label) -> tf.Tensor:
+    values: Any = label.classes
+    if _is_per_class(value):
+        return tf.cast(value > 0, tf.float32)
+    given = _as_sparse(value)
+    matches = tf.equal(given.values[:, tf.newaxis], tf.constant(values, value.dtype))
+    counts = tf.math.unsorted_segment_sum(
+        tf.cast(matches, tf.float32), given.indices[:, 0], given.dense_shape[0]
+    )
+    found = tf.minimum(counts, 1.0)
+    return tf.ensure_shape(found, [None, len(values)])
+
+
+def _is_per_class(value: Any) -> bool:
+    """Whether a label has a value for each class, as one-hot."""
+    is_list = isinstance(value, tf.sparse.SparseTensor) or value.dtype == tf.string
+    return not is_list and value.shape[1] > 1
 
 
 def _numeric(name: str, spec: Any, value: Any) -> tf.Tensor:

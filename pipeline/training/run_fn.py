@@ -18,7 +18,12 @@ import tensorflow_transform as tft
 
 from pipeline.config.features import FeatureSet
 from pipeline.config.train import Train
-from pipeline.training.build import build_model, copy_weights, model_inputs
+from pipeline.training.build import (
+    build_model,
+    copy_weights,
+    model_inputs,
+    set_target_scale,
+)
 from pipeline.training.callbacks.make_callbacks import log_images, make_callbacks
 from pipeline.training.compile import compile_model
 from pipeline.training.export import export_model, write_model_run
@@ -103,6 +108,8 @@ def _train_and_export(fn_args: Any, train: Train, distribution: Distribution) ->
             return model
         return build(replace(distribution, strategy=here))
 
+    if features.label.task == "regression":
+        set_target_scale(model, *training_input.target_statistics())
     if train.warm_start is not None:
         initial = undistributed()
         base_model = config.get("warm_start_path") or fn_args.base_model

@@ -105,13 +105,17 @@ class TracedPreprocessing:
                 hint="add it, or extend the result of pipeline.training.preprocessing."
                 "preprocessing_fn",
             )
-        if spec[label.key] != (ids := tf.io.FixedLenFeature([1], tf.int64)):
+        found, is_ids = spec[label.key], label.task == "classification"
+        size = {"classification": 1, "multi_label": len(label.class_names)}
+        shape = [size.get(label.task, *getattr(found, "shape", [])[:1])]
+        wanted = tf.io.FixedLenFeature(shape, tf.int64 if is_ids else tf.float32)
+        if found != wanted:
             raise ConfigError(
-                f"{self._function} does not return the label as class ids",
-                expected=str(ids),
-                actual=str(spec[label.key]),
-                hint=f"{label.key!r}: pipeline.training.preprocessing.class_ids("
-                f"inputs[{label.feature!r}], label) returns them",
+                f"{self._function} does not return the label of a {label.task}",
+                expected=str(wanted),
+                actual=str(found),
+                hint=f"{label.key!r}: pipeline.training.preprocessing.label_values("
+                f"inputs[{label.feature!r}], label) returns it",
             )
         for name, rows in self.rows.items():
             if rows != _RECORDS:

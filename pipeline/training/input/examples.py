@@ -80,7 +80,7 @@ class ExampleFormat:
         return min(max(1, size), _MAX_CHUNK_SIZE)
 
     def split(self, examples: Examples) -> tuple[Examples, tf.Tensor, tf.Tensor | None]:
-        """Returns a model's features, class ids ``[batch, 1]``, weights ``[batch]``.
+        """Returns a model's features, labels ``[batch, ...]``, weights ``[batch]``.
 
         Pixels are float32 in 0..1, weights None where no feature has them.
         """

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
+import numpy as np
 import tensorflow as tf
 
 from pipeline.config.features import FeatureSet, Label
@@ -69,10 +70,10 @@ def make_input(
 class TrainingInput:
     """Batches for training and validation, as ``make_input`` returns them.
 
-    A batch is ``(features, class ids)`` or ``(features, class ids, weights)``. Features
-    are ``[batch, 1]``, images float32 ``[batch, height, width, channels]`` in 0..1,
-    class ids int64 ``[batch, 1]``, weights float32 ``[batch]``. There are weights where
-    classes or examples have some.
+    A batch is ``(features, labels)`` or ``(features, labels, weights)``. Features are
+    ``[batch, 1]``, images float32 ``[batch, height, width, channels]`` in 0..1, labels
+    as ``preprocessing.label_values`` returns them, weights float32 ``[batch]``. There
+    are weights where classes or examples have some.
 
     Several workers, and a TPU, need full batches. Their training leaves out what
     remains, other examples in each epoch. Their validation repeats examples with the
@@ -89,6 +90,7 @@ class TrainingInput:
     ) -> None:
         self._settings, self._seed = train.input, train.seed
         self._format, self._distribution = example_format, distribution
+        self._records = records
         self.train_examples = records["train"].count
         self.eval_examples = records["eval"].count
         workers = distribution.workers
@@ -156,6 +158,30 @@ class TrainingInput:
             return dataset.skip(first).concatenate(dataset.take(first))
 
         return self._distributed(make)
+
+    def target_statistics(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns mean and standard deviation, ``[targets]``, of a regression's label.
+
+        Every worker reads all examples of the train split.
+
+        Raises:
+          NodeError: a label is not finite, or all are equal.
+        """
+        key = self._format.feature_set.label.key
+        spec = {key: self._format.spec[key]}
+        chunks = self._records["train"].read().batch(self._format.chunk_size)
+        parsed = chunks.map(not_converted(lambda x: tf.io.parse_example(x, spec)[key]))
+        labels = np.concatenate([*parsed.as_numpy_iterator()]).astype(np.float64)
+        mean, deviation = labels.mean(axis=0), labels.std(axis=0)
+        where = self._records["train"].files[0]
+        if not np.isfinite(mean).all():
+            count = np.sum(~np.isfinite(labels).all(axis=1))
+            what = f"the label of {count:,} of {len(labels):,} examples to train is not"
+            raise NodeError(f"{what} finite", where=where)
+        if not deviation.all():
+            what = f"the label of all {len(labels):,} examples to train is {labels[0]}"
+            raise NodeError(f"{what}: there is nothing to learn", where=where)
+        return mean, deviation
 
     def first_features(self) -> Examples:
         """Returns the features of this process' first batch for training."""

@@ -2,8 +2,9 @@
 
 A module has ``build_model(inputs: ModelInputs, params: dict) -> tf.keras.Model``, which
 returns an uncompiled model of a dict of transformed features. Its output is class
-probabilities ``[batch, classes]``, or for two classes the probability ``[batch, 1]`` of
-the second one. A new built-in model is registered in ``BUNDLED_MODELS`` of
+probabilities ``[batch, classes]``, or of two classes, one of which is right, the
+probability ``[batch, 1]`` of the second; of a regression it is ``[batch, targets]``, in
+the unit of the label. A new built-in model is registered in ``BUNDLED_MODELS`` of
 ``pipeline.config.config``; a config names the user's own by import path.
 """
 
@@ -17,6 +18,9 @@ import tensorflow as tf
 
 from pipeline.config.features import FeatureSet, identifier
 
+# The last layer of a regression.
+TARGET_SCALE = "target_scale"
+
 
 @dataclass(frozen=True)
 class ModelInputs:
@@ -26,12 +30,14 @@ class ModelInputs:
       shapes: transformed name -> shape without the batch; images are decoded.
       dtypes: transformed name -> dtype.
       number_of_ids: transformed name of a categorical feature -> number of ids.
+      units: number of the model's outputs.
     """
 
     feature_set: FeatureSet
     shapes: Mapping[str, tuple[int, ...]]
     dtypes: Mapping[str, Any]
     number_of_ids: Mapping[str, int]
+    units: int
 
     def keras_inputs(self) -> dict[str, Any]:
         """Returns one new ``tf.keras.Input`` per transformed feature, by name."""
@@ -41,12 +47,23 @@ class ModelInputs:
         }
 
     def output_layer(self) -> Any:
-        """Returns the layer that gives the probabilities of the classes, in float32.
+        """Returns the layer that gives what the model predicts, in float32.
 
-        Lower precision would lose small probabilities, and with them the loss.
+        Lower precision would lose small probabilities, and with them the loss. That of
+        a regression is two layers, of which the second is not trained: it turns
+        z-scores into the unit of the label, see ``build.set_target_scale``.
         """
-        classes = len(self.feature_set.label.class_names)
-        dense = tf.keras.layers.Dense
-        if classes == 2:
-            return dense(1, "sigmoid", name="probability", dtype="float32")
-        return dense(classes, "softmax", name="probabilities", dtype="float32")
+        task, dense = self.feature_set.label.task, tf.keras.layers.Dense
+        if task == "regression":
+            z_scores = dense(self.units, name="z_scores", dtype="float32")
+            scale = dense(
+                self.units,
+                kernel_initializer="identity",
+                trainable=False,
+                name=TARGET_SCALE,
+                dtype="float32",
+            )
+            return lambda x: scale(z_scores(x))
+        if task == "multi_label" or self.units == 1:
+            return dense(self.units, "sigmoid", name="probability", dtype="float32")
+        return dense(self.units, "softmax", name="probabilities", dtype="float32")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config.train import ApplicationParams
+from pipeline.config.model_params import ApplicationParams
 from pipeline.config.validate import SMALLEST_IMAGE
 from sluice.errors import NodeError
 from tests.kit.trainings import feature_set
@@ -30,6 +30,7 @@ def _inputs(channels: int = 3) -> Any:
         shapes={"x_xf": (32, 32, channels)},
         dtypes={"x_xf": tf.float32},
         number_of_ids={},
+        units=3,
     )
 
 

@@ -29,6 +29,10 @@ OPTIMIZERS = """
 """.split()
 
 
+def label(classes: int) -> Label:
+    return Label(feature="y", classes=tuple(range(classes)))
+
+
 def spec(name: str, **params: Any) -> KerasObject:
     return KerasObject.model_validate({"class": name, "params": params})
 
@@ -81,7 +85,7 @@ def compiled(classes: int = 2, *, normalize: bool = False, **given: Any) -> Any:
     compile_model(
         model,
         settings(epochs=4, **given),
-        Label(feature="y", classes=tuple(range(classes))),
+        label(classes),
         steps_per_epoch=5,
         distribution=one,
     )
@@ -128,7 +132,7 @@ def test_every_loss_and_metric_that_fits(classes):
     # Each as Keras computes it from the labels that it takes.
     x, ids = data(classes)
     predictions = model.predict(x, verbose=0)
-    for given, item in zip(specs, make_metrics(specs, classes), strict=True):
+    for given, item in zip(specs, make_metrics(specs, label(classes)), strict=True):
         name, params = given.class_name, dict(given.params)
         if classes == 2 and name in ("F1Score", "FBetaScore"):
             params["threshold"] = 0.5
@@ -156,14 +160,14 @@ def test_every_loss_that_fits(classes):
         sparse = classes == 2 or name.startswith("Sparse")
         labels = (ids if sparse else np.eye(classes)[ids[:, 0]]).astype("float32")
         expected = keras(labels, predictions, weights).numpy()
-        found = make_loss(spec(name), classes)(ids, predictions, weights).numpy()
+        found = make_loss(spec(name), label(classes))(ids, predictions, weights).numpy()
         assert found == pytest.approx(expected, rel=1e-6), name
 
 
 def test_label_smoothing_for_class_ids():
     x, ids = data(4)
     predictions = small_model(4).predict(x, verbose=0)
-    smooth = make_loss(spec("CategoricalCrossentropy", label_smoothing=0.2), 4)
+    smooth = make_loss(spec("CategoricalCrossentropy", label_smoothing=0.2), label(4))
     targets = np.eye(4)[ids[:, 0]] * 0.8 + 0.05
     expected = -(targets * np.log(predictions)).sum(axis=1).mean()
 
@@ -249,7 +253,7 @@ def test_weights_of_examples_count_in_metrics_without_a_warning():
 
 def test_a_value_that_keras_refuses():
     with pytest.raises(NodeError, match="AUC: .*ROCK") as caught:
-        make_metrics([spec("AUC", curve="ROCK")], 2)
+        make_metrics([spec("AUC", curve="ROCK")], label(2))
 
     assert caught.value.where == "train.metrics[0]"
     with pytest.raises(NodeError, match="SGD: "):

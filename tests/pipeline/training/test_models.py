@@ -29,6 +29,7 @@ def _inputs(*kinds: str, classes: tuple[int, ...] = (0, 1)):
         shapes={f"{k}_xf": shapes.get(k, (1,)) for k in kinds},
         dtypes={f"{k}_xf": tf.int64 if k in ids else tf.float32 for k in kinds},
         number_of_ids={f"{k}_xf": 5 for k in kinds if k in ids},
+        units=1 if len(classes) == 2 else len(classes),
     )
 
 
