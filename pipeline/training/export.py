@@ -191,7 +191,7 @@ def _optional(spec: Any) -> Any:
     if not isinstance(spec, tf.io.FixedLenFeature):
         return spec
     missing = {tf.string: "", tf.int64: MISSING_INT, tf.float32: math.nan}
-    default = np.full(spec.shape, missing[spec.dtype]).tolist()
+    default = np.full(spec.shape, missing[tf.as_dtype(spec.dtype)]).tolist()
     return tf.io.FixedLenFeature(spec.shape, spec.dtype, default)
 
 

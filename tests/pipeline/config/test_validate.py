@@ -34,7 +34,7 @@ RULES = "validate.rules=[{%s, action: fail}]"
         ("schema=schemas/fare.pbtxt", "there is no schema"),
         ("label.feature=bigtip", "the schema has no feature 'bigtip'"),
         ("label.feature=nested", "must be INT or BYTES, not STRUCT"),
-        ("label.feature=history", "must be categorical: INT or BYTES, not FLOAT"),
+        ("label.feature=history", "AUC is for two classes: of 7"),
         ("label.feature=seconds", "the schema does not list the classes of 'seconds'"),
         ("label.classes=[0, 1, 2]", "not those of the schema's domain: 0, 1"),
         ("label.classes=['0', '1']", "not those of the schema's domain: 0, 1"),

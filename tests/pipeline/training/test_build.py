@@ -89,7 +89,7 @@ def wide(inputs: Any, params: dict[str, Any]) -> Any:
     ("function", "what", "found"),
     [
         ("number", "does not return a tf.keras.Model", "3"),
-        ("wide", "does not fit the label, which has 2 classes", "(None, 7)"),
+        ("wide", "does not fit the label, classification of 2 classes", "(None, 7)"),
     ],
 )
 def test_what_is_no_model_of_the_labels_classes(function, what, found):
