@@ -171,7 +171,10 @@ KEEPS_ROWS = "preprocessing=own_training_code:keeps_rows"
     ("overrides", "message"),
     [
         (["preprocessing=own_training_code:forgets_label"], "'big_tip_xf', the label"),
-        (["preprocessing=own_training_code:raw_label"], "does not return the label of a classification"),
+        (
+            ["preprocessing=own_training_code:raw_label"],
+            "does not return the label of a classification",
+        ),
         (
             ["preprocessing=own_training_code:drops_rows"],
             "drops_rows returns 2 rows of 'length_xf' for 3 records",
