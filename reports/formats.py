@@ -7,6 +7,7 @@ the direction of what follows.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
@@ -186,6 +187,11 @@ def shape(sizes: Sequence[int | None] | None) -> str:
     return f"[{', '.join('?' if size in (None, -1) else str(size) for size in sizes)}]"
 
 
+def setting(value: Any) -> str:
+    """Returns a value of a config, as it is written there."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def state(value: str) -> str:
     """Returns the state of a run or node in words: ``done`` of a node that ran."""
     return "done" if value == "ran" else value.replace("_", " ")
@@ -200,7 +206,8 @@ def progress(facts: Mapping[str, Any]) -> list[str]:
     """Returns the parts of a node's progress report, such as ``epoch 3/30``."""
     if facts.get("event") not in ("epoch", "step"):
         return [str(facts["line"])] if facts.get("line") else []
-    parts = [f"epoch {facts['epoch']}/{facts['epochs']}"]
+    parts = [str(facts["trial"])] if "trial" in facts else []
+    parts.append(f"epoch {facts['epoch']}/{facts['epochs']}")
     if facts["event"] == "step":
         parts.append(f"step {facts['step']}/{facts['steps']}")
     parts += [

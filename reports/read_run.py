@@ -39,7 +39,8 @@ def _reported(run_dir: Path, node: str) -> dict[str, Any] | None:
         lines, _ = progress.read(run_dir / "progress" / f"{node}.jsonl")
     except (OSError, ValueError):  # A name of 10 kB, or with a null character.
         return None
-    known = {line["epoch"]: line for line in lines if line.get("event") == "epoch"}
+    epochs = [x for x in lines if x.get("event") == "epoch" and "trial" not in x]
+    known = {line["epoch"]: line for line in epochs}
     reports = [known[epoch] for epoch in sorted(known)]
     values = [report.get("metrics", {}) for report in reports]
     names = dict.fromkeys(name for item in values for name in item)

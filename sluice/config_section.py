@@ -173,7 +173,8 @@ Number = Annotated[StrictFloat, AllowInfNan(False)]
 PositiveNumber = Annotated[Number, Gt(0)]
 NotNegative = Annotated[Number, Ge(0)]
 Fraction = Annotated[Number, Ge(0), Le(1)]
-Params = dict[str, Annotated[Any, AfterValidator(_json)]]
+JsonValue = Annotated[Any, AfterValidator(_json)]
+Params = dict[str, JsonValue]
 PipelineName = Annotated[
     StrictStr,
     WithJsonSchema({"type": "string", "pattern": f"^{_NAME}$"}),

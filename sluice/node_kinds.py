@@ -104,6 +104,7 @@ DOCUMENTS = {
     "ModelRun": ("epochs",),
     "PushedModel": ("lineage",),
     "Schema": ("schema",),
+    "TunerResults": ("trials",),
     "components.DataVerdict": ("baseline_statistics", "distances"),
     "components.Quarantine": ("ingestion",),
 }

@@ -19,6 +19,7 @@ from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import FeatureSet, FeatureSpec, Label
 from pipeline.config.problems import Origin
 from pipeline.config.train import TRAINED_BEFORE, Train
+from pipeline.config.tune import Tune
 from sluice.config_section import (
     Directory,
     Flag,
@@ -41,6 +42,8 @@ BUNDLED_MODELS = {
     "cnn": "pipeline.training.models.cnn:build_model",
     "wide_deep": "pipeline.training.models.wide_deep:build_model",
 }
+
+_SEVERAL = ("multi_worker", "parameter_server")
 
 
 class Push(Section):
@@ -114,6 +117,8 @@ class Config(Section):
     model_params: Params = {}
     """Arguments of the model function."""
     train: Train = Train.model_construct()
+    tune: Tune | None = None
+    """null: none."""
     evaluate: Evaluate
     push: Push = Push.model_construct()
     nodes: dict[_NodeName, CustomNode] = {}
@@ -135,6 +140,9 @@ class Config(Section):
             for name in {*names} & {*self.sensitive}:
                 what = f"metrics per value of {name!r} would show its values"
                 refuse(what, "evaluate", "slices", index)
+        if self.tune and (self.train.processes or self.train.strategy in _SEVERAL):
+            what = "a search runs in one process: remove train.processes, or another "
+            refuse(f"{what}strategy than multi_worker and parameter_server", "tune")
         limits = self.validate_data
         for split in (*limits.min_examples, *limits.max_examples):
             if split not in self.data.split_names:

@@ -61,7 +61,7 @@ ClassWeights = Annotated[
 
 
 class Watching(Section):
-    """What is watched, and for how long."""
+    """A metric of the history."""
 
     metric: Text = "val_loss"
     """What is watched, by its name in the history, such as `val_loss`."""

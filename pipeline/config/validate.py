@@ -6,6 +6,7 @@ imported and user code is not run: ``pipeline.graph.check_objects`` does both.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from pipeline.config.resolve_features import (
 )
 from pipeline.config.resolve_label import resolve_label
 from pipeline.config.train import TRAINED_BEFORE
+from pipeline.config.tuned_values import candidates, with_values
 from schemas import loader
 from sluice.config_section import Classes, Section
 from sluice.errors import ConfigError, did_you_mean
@@ -94,6 +96,7 @@ def validate_config(config: Config) -> ValidConfig:
     _check_weights(config, schema, classes, problems)
     _check_evaluate(config, schema, classes, problems)
     _check_model(resolved, problems)
+    _check_tune(config, problems)
     problems.raise_if_any()
     if not config.evaluate.thresholds:
         what = "there are no thresholds, so every trained model is pushed"
@@ -270,6 +273,25 @@ def _check_model(config: Config, problems: Problems) -> None:
         section.model_validate(config.model_params)
     except ValidationError as error:
         problems.add_refused(error, config.model_params, ("model_params",))
+
+
+def _check_tune(config: Config, problems: Problems) -> None:
+    """Adds what would be refused in the config itself, the first value of each key."""
+    section, refused = _PARAMS.get(config.model, ApplicationParams), set()
+    after = config.train.fine_tune and config.train.fine_tune.unfreeze_after
+    if after and config.tune and config.tune.algorithm == "hyperband":
+        what = "hyperband cannot stop a trial before the layers are unfrozen"
+        problems.add(("tune", "algorithm"), what)
+    for path, values in candidates(config.tune) if config.tune else ():
+        try:
+            _, params = with_values(config.train, config.model_params, values)
+            if not config.has_own_model:
+                section.model_validate(params)
+        except ValidationError as error:
+            details = error.errors(include_url=False)[0]
+            if path[:-1] not in refused:
+                problems.add(path, details["msg"], actual=json.dumps(*values.values()))
+            refused.add(path[:-1])
 
 
 def _check_image(

@@ -17,6 +17,7 @@ from components.tfrecord_gen.settings import ImageCheck, Ingestion, PixelsCheck
 from pipeline.config.config import Config
 from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import Image, Label, RawPixels
+from pipeline.config.tuned_values import first_values, with_values
 from sluice.errors import ConfigError
 from sluice.splits import SERVING
 from sluice.storage import digest
@@ -35,8 +36,9 @@ LOCAL_BEAM_ARGS = (
 )
 
 
-# The function that trains.
+# The functions that train, and search.
 RUN_FN = "pipeline.training.run_fn:run_fn"
+TUNER_FN = "pipeline.training.tuning:tuner_fn"
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,22 @@ def of_trainer(context: GraphContext) -> Arguments:
             "checkpoints": context.locations.checkpoints,
         },
     }
+
+
+def of_tuner(context: GraphContext) -> Arguments:
+    """The search function with what a training is given, and the search space.
+
+    What the config has at a tuned key makes no difference: a search whose values were
+    written there is not repeated.
+    """
+    tune, arguments = context.config.tune, of_trainer(context)
+    assert tune is not None
+    given, fixed = arguments["custom_config"], first_values(tune)
+    train, params = with_values(context.config.train, given["model_params"], fixed)
+    given |= {"train": train.model_dump(), "model_params": params}
+    given["tune"] = tune.model_dump()
+    del arguments["run_fn"]
+    return {**arguments, "tuner_fn": TUNER_FN.replace(":", ".")}
 
 
 def of_warm_start_resolver(context: GraphContext) -> Arguments:

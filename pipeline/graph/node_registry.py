@@ -80,6 +80,20 @@ _STATISTICS_GEN = Node(
     {"examples": "TFRecordGen.examples"},
     arguments=arguments.of_statistics_gen,
 )
+_TUNER = Node(
+    "Tuner",
+    "components.tuner:Tuner",
+    {
+        "examples": "Transform.transformed_examples",
+        "transform_graph": "Transform.transform_graph",
+        "schema": "ImportSchemaGen.schema",
+        "base_model": "WarmStartModel.model",
+    },
+    arguments.of_tuner,
+    after=("DataGate",),
+    code=lambda config: (arguments.TUNER_FN, *_training_functions(config)),
+    is_in=lambda config: config.tune is not None,
+)
 
 NODES = (
     _TFRECORD_GEN,
@@ -153,18 +167,15 @@ NODES = (
         arguments=arguments.of_warm_start_resolver,
         is_in=lambda config: config.train.warm_start in TRAINED_BEFORE,
     ),
-    Node(
-        "Trainer",
-        "tfx.components:Trainer",
-        {
-            "examples": "Transform.transformed_examples",
-            "transform_graph": "Transform.transform_graph",
-            "schema": "ImportSchemaGen.schema",
-            "base_model": "WarmStartModel.model",
-        },
-        arguments.of_trainer,
-        after=("DataGate",),
+    _TUNER,
+    replace(
+        _TUNER,
+        id="Trainer",
+        component="tfx.components:Trainer",
+        inputs={**_TUNER.inputs, "hyperparameters": "Tuner.best_hyperparameters"},
+        arguments=arguments.of_trainer,
         code=_training_functions,
+        is_in=lambda config: True,
     ),
     Node(
         "LatestBlessedModel",
@@ -204,6 +215,7 @@ NODES = (
 
 # Ids of nodes that other modules refer to.
 INGESTION, STATISTICS, PUSHER = "TFRecordGen", "StatisticsGen", "Pusher"
+TUNER = "Tuner"
 SERVING_INGESTION = "ServingTFRecordGen"
 
 

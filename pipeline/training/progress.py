@@ -29,6 +29,7 @@ class ReportProgress(StepCallback):
 
     Args:
       distribution: of the training; only the chief reports.
+      trial: its name, if the training is a trial of a search.
 
     Attributes:
       epoch_facts: ``epoch``, ``duration_s`` and ``examples_per_second`` of each
@@ -38,7 +39,11 @@ class ReportProgress(StepCallback):
     """
 
     def __init__(
-        self, epochs: int, training_input: TrainingInput, distribution: Distribution
+        self,
+        epochs: int,
+        training_input: TrainingInput,
+        distribution: Distribution,
+        trial: str | None = None,
     ) -> None:
         super().__init__()
         self._epochs = epochs
@@ -46,6 +51,7 @@ class ReportProgress(StepCallback):
         self._input = training_input
         self._interval_s = INTERVAL_S if progress.is_followed() else LOG_INTERVAL_S
         self._distribution = distribution
+        self._trial = {"trial": trial} if trial else {}
         self.epoch_facts: list[dict[str, Any]] = []
         self.time_to_first_step_s: float | None = None
 
@@ -114,6 +120,7 @@ class ReportProgress(StepCallback):
             examples_per_second=examples_per_second,
             # With the time of validations.
             eta_s=passed_s / (done - first) * left if done > first else None,
+            **self._trial,
             **facts,
         )
 

@@ -10,7 +10,8 @@ import functools
 import json
 import os
 import time
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
@@ -18,6 +19,7 @@ import tensorflow_transform as tft
 
 from pipeline.config.features import FeatureSet
 from pipeline.config.train import Train
+from pipeline.config.tuned_values import with_values
 from pipeline.training.build import (
     build_model,
     copy_weights,
@@ -29,7 +31,7 @@ from pipeline.training.compile import compile_model
 from pipeline.training.export import export_model, write_model_run
 from pipeline.training.fine_tune import fine_tuning_phases
 from pipeline.training.fit import fit_model
-from pipeline.training.input.training_input import Split, make_input
+from pipeline.training.input.training_input import Split, TrainingInput, make_input
 from pipeline.training.progress import ReportProgress, write_facts
 from pipeline.training.strategy.choice import TF_CONFIG
 from pipeline.training.strategy.distribution import Distribution
@@ -55,10 +57,15 @@ def run_fn(fn_args: Any) -> None:
     """
     exclude_keras_from_autograph()
     train = Train.model_validate(fn_args.custom_config["train"])
-    if _own_checkpoints(fn_args):
+    if own_checkpoints(fn_args):
         # A service ends a container with SIGTERM, half a minute before it kills it.
         interrupt.listen()
-    distribute(train, functools.partial(_train_and_export, fn_args, train))
+    model_params = fn_args.custom_config["model_params"]
+    if fn_args.hyperparameters:
+        values = fn_args.hyperparameters["values"]
+        train, model_params = with_values(train, model_params, values)
+    train_here = functools.partial(_train_and_export, fn_args, train, model_params)
+    distribute(train, train_here)
     if os.environ.get(TF_CONFIG):
         wait_for_model(fn_args.serving_model_dir)
 
@@ -73,18 +80,62 @@ def wait_for_model(directory: str) -> None:
         time.sleep(1.0)
 
 
-def _note_slow_precision(train: Train) -> None:
+def report_strategy(train: Train, distribution: Distribution) -> None:
+    """Reports how a training is distributed, if this process is its chief."""
+    if not distribution.is_chief:
+        return
+    progress.report(event="strategy", line=distribution.line)
     if train.precision == "mixed_float16" and not tf.config.list_logical_devices("GPU"):
         what = "train.precision mixed_float16 is many times slower without a GPU"
         progress.note(what, event="slow_precision")
 
 
-def _train_and_export(fn_args: Any, train: Train, distribution: Distribution) -> None:
-    if distribution.is_chief:
-        progress.report(event="strategy", line=distribution.line)
-        _note_slow_precision(train)
-    config, model_run_dir = fn_args.custom_config, fn_args.model_run_dir
-    own_checkpoints = _own_checkpoints(fn_args)
+@dataclass(frozen=True)
+class Trained:
+    """A trained model.
+
+    Attributes:
+      model: with the weights of the last epoch, or the best if it was stopped early.
+      history: the values of each metric by epoch.
+      training_input: what it was trained on.
+      callbacks: of the training, but for the progress.
+      reported: the progress.
+      undistributed: returns the model, or one on this process' own device in float32
+        without its weights.
+    """
+
+    model: tf.keras.Model
+    history: dict[str, list[float]]
+    training_input: TrainingInput
+    callbacks: list[tf.keras.callbacks.Callback]
+    reported: ReportProgress
+    undistributed: Callable[[], tf.keras.Model]
+
+
+def train_model(
+    fn_args: Any,
+    train: Train,
+    model_params: Mapping[str, Any],
+    distribution: Distribution,
+    tensorboard_dir: str,
+    *,
+    checkpoint_dir: str | None,
+    epochs: int | None = None,
+    trial: str | None = None,
+) -> Trained:
+    """Makes the input, and builds, compiles and fits the model.
+
+    Args:
+      fn_args: TFX's, with the config, the examples and the transform graph.
+      train: the settings.
+      model_params: arguments of the model function.
+      distribution: how it is distributed.
+      tensorboard_dir: path or address of TensorBoard's logs.
+      checkpoint_dir: see ``fit_model``.
+      epochs: after which it ends, before those of ``train``; None: all.
+      trial: the name of the trial, for the progress.
+    """
+    config = fn_args.custom_config
     features = FeatureSet.model_validate(config["feature_set"])
     transform = tft.TFTransformOutput(fn_args.transform_graph_path)
     files: dict[Split, list[str]] = {
@@ -95,14 +146,13 @@ def _train_and_export(fn_args: Any, train: Train, distribution: Distribution) ->
     build = functools.partial(
         build_model,
         config["model"],
-        resolve(config["model_params"]),
+        resolve(model_params),
         model_inputs(features, transform),
         seed=train.seed,
     )
     model = build(distribution, precision=train.precision)
 
     def undistributed() -> tf.keras.Model:
-        """Returns the model, or one on this process' own device in float32."""
         here = tf.distribute.get_strategy()
         if distribution.strategy is here and train.precision == "float32":
             return model
@@ -127,42 +177,67 @@ def _train_and_export(fn_args: Any, train: Train, distribution: Distribution) ->
     if train.fine_tune is not None:
         phases = fine_tuning_phases(model, train.fine_tune, train, compile_with)
     compile_with(train)
-    reported = ReportProgress(train.epochs, training_input, distribution)
-    tensorboard_dir = os.path.join(model_run_dir, "tensorboard")
+    epochs = epochs or train.epochs
+    reported = ReportProgress(epochs, training_input, distribution, trial)
     if train.tensorboard.images and distribution.is_chief:
         log_images(training_input, tensorboard_dir, train.tensorboard.images)
     callbacks = make_callbacks(train, tensorboard_dir)
     history = fit_model(
         model,
         training_input,
-        train.epochs,
+        epochs,
         [*callbacks, reported],
         phases,
-        checkpoint_dir=own_checkpoints or os.environ.get(interrupt.CHECKPOINT_DIR),
+        checkpoint_dir=checkpoint_dir,
+    )
+    return Trained(model, history, training_input, callbacks, reported, undistributed)
+
+
+def _train_and_export(
+    fn_args: Any,
+    train: Train,
+    model_params: Mapping[str, Any],
+    distribution: Distribution,
+) -> None:
+    report_strategy(train, distribution)
+    config, model_run_dir = fn_args.custom_config, fn_args.model_run_dir
+    checkpoints = own_checkpoints(fn_args)
+    trained = train_model(
+        fn_args,
+        train,
+        model_params,
+        distribution,
+        os.path.join(model_run_dir, "tensorboard"),
+        checkpoint_dir=checkpoints or os.environ.get(interrupt.CHECKPOINT_DIR),
     )
     if distribution.is_chief:
         write_facts(
-            model, reported, training_input, distribution, model_run_dir, callbacks
+            trained.model,
+            trained.reported,
+            trained.training_input,
+            distribution,
+            model_run_dir,
+            trained.callbacks,
         )
     # TensorFlow cannot export variables of several workers, and a served model has no
     # use for those of several replicas, or for the precision of an accelerator.
-    exported = undistributed()
-    copy_weights(model, exported)
+    exported = trained.undistributed()
+    copy_weights(trained.model, exported)
     if distribution.is_chief:
-        write_model_run(exported, history, model_run_dir)
+        write_model_run(exported, trained.history, model_run_dir)
         export_model(
             exported,
             fn_args.serving_model_dir,
-            features,
-            transform,
+            FeatureSet.model_validate(config["feature_set"]),
+            tft.TFTransformOutput(fn_args.transform_graph_path),
             all_raw_features=config["own_preprocessing"],
         )
-        if own_checkpoints:
+        if checkpoints:
             with contextlib.suppress(OSError):
-                storage_for(own_checkpoints).delete_tree(own_checkpoints)
+                storage_for(checkpoints).delete_tree(checkpoints)
 
 
-def _own_checkpoints(fn_args: Any) -> str | None:
+def own_checkpoints(fn_args: Any) -> str | None:
     """Returns the directory of a training's checkpoints; None if the runner has it.
 
     A service that repeats the node, or runs the pipeline again, gives it the same
@@ -177,5 +252,6 @@ def _own_checkpoints(fn_args: Any) -> str | None:
         list(fn_args.eval_files),
         fn_args.transform_graph_path,
         fn_args.base_model,
+        fn_args.hyperparameters,
     ]
     return f"{folder}/{digest.of_bytes(json.dumps(inputs, sort_keys=True).encode())}"

@@ -13,6 +13,7 @@ from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis, is_finite
 from reports.read_run import RunData
 from reports.sections.curves import STYLES
+from reports.sections.tuning import searches
 from reports.tables import Header, Table, numbers
 
 _EVAL = "val_"
@@ -43,7 +44,8 @@ def build(run: RunData) -> dict[str, Any] | None:
         for i, model in enumerate(run.documents("model"))
         if (found := layers.get(model["node"]))
     ]
-    return {"trainings": trainings, "models": models} if trainings or models else None
+    view = {"searches": searches(run), "trainings": trainings, "models": models}
+    return view if any(view.values()) else None
 
 
 def _speed(artifact: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -37,6 +37,7 @@ from sluice.storage import digest
 from sluice.storage.storage import is_remote, storage_for
 
 _TRAINING = "pipeline.training.run_fn.run_fn"
+_SEARCH = "pipeline.training.tuning.tuner_fn"
 
 
 class WouldRun(Exception):
@@ -163,7 +164,7 @@ def what_counts(
 ) -> tuple[dict[str, Sequence[Any]], dict[str, Any]]:
     """Returns the input artifacts and exec properties that are part of the key."""
     inputs, properties = dict(inputs), dict(properties)
-    if properties.get("run_fn") == _TRAINING:
+    if properties.get("run_fn") == _TRAINING or properties.get("tuner_fn") == _SEARCH:
         inputs.pop(FIRST_WEIGHTS, None)
     baseline = [artifact.id for artifact in inputs.get(BASELINE, ())]
     candidate = [artifact.id for artifact in inputs.get(CANDIDATE, ())]

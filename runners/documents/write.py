@@ -37,6 +37,7 @@ _FILES = {
     "metrics": ("metrics*", "plots*"),
     "schema": ("*.pbtxt",),
     "statistics": ("FeatureStats.pb",),
+    "trials": ("trials.json",),
 }
 
 
@@ -127,6 +128,8 @@ def _content(
                 return document_ingestion(folder)
             case "metrics":
                 return protos.metrics(folder)
+            case "trials":
+                return _read(folder / "trials.json")
             case "schema":
                 return protos.schema(folder, privacy.sensitive)
             case _:

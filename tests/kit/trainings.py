@@ -64,6 +64,7 @@ def fn_args(
         },
         transform_graph_path="",
         base_model=None,
+        hyperparameters=None,
         train_files=[f"{data}/train*"],
         eval_files=[f"{data}/eval*"],
         model_run_dir=f"{output}/run",

@@ -7,7 +7,7 @@ only add overhead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
@@ -64,6 +64,17 @@ class Distribution:
     def is_chief(self) -> bool:
         """Whether this process exports the model, and writes checkpoints and logs."""
         return self.worker == 0
+
+    def with_batch_of(self, train: Train) -> Distribution:
+        """Returns it for a training with another batch size, or steps per execution.
+
+        Raises:
+          NodeError: the batch cannot be divided over the replicas.
+        """
+        multiple = TPU_MULTIPLE if self.kind == "tpu" else 1
+        size = train.global_batch_size(self.replicas, multiple)
+        steps = train.steps_per_execution or self.steps_per_execution
+        return replace(self, batch_size=size, steps_per_execution=steps)
 
 
 def choose_distribution(train: Train) -> Distribution:

@@ -60,7 +60,7 @@ def test_the_model_run_has_readable_json_and_no_optimizer(tmp_path):
 
 
 def test_a_service_gives_a_training_its_checkpoints_again(monkeypatch):
-    from pipeline.training.run_fn import _own_checkpoints
+    from pipeline.training.run_fn import own_checkpoints
 
     def folder(run: int, **changed: Any) -> str | None:
         fn_args = SimpleNamespace(
@@ -70,15 +70,17 @@ def test_a_service_gives_a_training_its_checkpoints_again(monkeypatch):
             eval_files=["gs://bucket/eval-*"],
             model_run_dir=f"gs://bucket/{run}/run",
             base_model=None,
+            hyperparameters=None,
         )
         fn_args.__dict__.update(changed)
-        return _own_checkpoints(fn_args)
+        return own_checkpoints(fn_args)
 
     monkeypatch.delenv(interrupt.CHECKPOINT_DIR, raising=False)
     first = folder(7)
     assert first is not None and first.startswith("gs://bucket/checkpoints/")
     assert folder(8) == first
     assert folder(8, train_files=["gs://bucket/8/train-*"]) != first
+    assert folder(8, hyperparameters={"values": {}}) != first
     assert folder(8, transform_graph_path="gs://bucket/8/graph") != first
     monkeypatch.setenv(interrupt.CHECKPOINT_DIR, "/kept")
     assert folder(7) is None, "the runner has chosen one"
@@ -97,13 +99,15 @@ def test_a_worker_of_another_machine_waits_for_the_model_of_the_chief(tmp_path):
 def test_float16_without_a_gpu_is_noted(tmp_path, monkeypatch, precision, notes):
     import tensorflow as tf
 
-    from pipeline.training.run_fn import _note_slow_precision
+    from pipeline.training.run_fn import report_strategy
+    from pipeline.training.strategy.distribution import Distribution
 
     file = tmp_path / "progress"
     file.touch()
     monkeypatch.setenv(progress.PROGRESS_FILE, str(file))
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [])
-    _note_slow_precision(settings(precision=precision))
+    here = Distribution(tf.distribute.get_strategy(), "one_device", "", 8)
+    report_strategy(settings(precision=precision), here)
     found = [item for item in progress.read(file)[0] if item.get("note")]
     assert len(found) == notes
     assert all("without a GPU" in item["line"] for item in found)

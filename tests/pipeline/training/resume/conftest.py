@@ -114,6 +114,8 @@ class Trainings:
             "at_step": None,
             "at_eval_step": None,
             "export": "none",
+            # Section of the config, to search instead of training.
+            "tune": None,
             # Of checkpoints within an epoch.
             "save_every": 1000,
             **facts,

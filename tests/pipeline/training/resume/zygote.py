@@ -20,6 +20,7 @@ prepare_environment()
 
 import tensorflow as tf  # noqa: E402
 
+from pipeline.config.train import Train  # noqa: E402
 from pipeline.training import checkpoint  # noqa: E402
 from pipeline.training import run_fn as training  # noqa: E402
 from sluice import interrupt  # noqa: E402
@@ -101,7 +102,28 @@ def train(job: dict[str, Any]) -> None:
     interrupt.listen()
     config = {"batch_size": 8, "learning_rate": 0.01, **JOB.train}
     model, output = f"__main__:{JOB.model}", f"{JOB.work}/out"
-    training.run_fn(fn_args(config, FEATURES, model, JOB.data, output))
+    given = fn_args(config, FEATURES, model, JOB.data, output)
+    if JOB.tune:
+        search(given, output)
+    else:
+        training.run_fn(given)
+
+
+def search(given: Any, output: str) -> None:
+    """Searches, as TFX's Tuner does."""
+    from pipeline.config.tune import Tune
+    from pipeline.training.strategy.distribution import choose_distribution
+    from pipeline.training.tuning import Search
+
+    given.working_dir = output
+    given.custom_config["tune"] = Tune.model_validate(JOB.tune).model_dump()
+    distribution = choose_distribution(
+        Train.model_validate(given.custom_config["train"])
+    )
+    found = Search(given, distribution, os.environ[interrupt.CHECKPOINT_DIR])
+    found.search(verbose=0)
+    with open(f"{output}/best.json", "w") as file:
+        json.dump(found.get_best_hyperparameters()[0].get_config(), file)
 
 
 def main() -> None:

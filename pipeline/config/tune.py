@@ -1,0 +1,115 @@
+"""Config section ``tune``: the search for values of ``train`` and ``model_params``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    AllowInfNan,
+    Discriminator,
+    StrictFloat,
+    StrictInt,
+    Tag,
+    model_validator,
+)
+
+from pipeline.config.train import Watching
+from sluice.config_section import (
+    Count,
+    Flag,
+    JsonValue,
+    NotEmpty,
+    PositiveNumber,
+    Section,
+    Text,
+    expect,
+    refuse,
+    shorthand,
+)
+from sluice.metric_names import direction_of
+
+# The process with its devices, the graph and the code in its cache key are the same for
+# all trials.
+_ONE_FOR_ALL = """
+strategy replicas processes parameter_servers devices deterministic callbacks metrics
+sample_weight warm_start
+""".split()
+
+
+class Range(Section):
+    """All numbers between two, whole ones if both are."""
+
+    min: Annotated[StrictInt | StrictFloat, AllowInfNan(False)]
+    """The smallest."""
+    max: Annotated[StrictInt | StrictFloat, AllowInfNan(False)]
+    """The largest."""
+    log: Flag = False
+    """Whether each power of ten is drawn as often as the others."""
+    step: PositiveNumber | None = None
+    """The distance between two values. null: any."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        return isinstance(self.min, int) and isinstance(self.max, int)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Range:
+        if self.min >= self.max:
+            refuse("the largest value is not above the smallest", "max")
+        if self.log and (self.min <= 0 or self.step):
+            refuse("a logarithmic range is above 0 and has no step", "log")
+        if self.is_whole and self.step and self.step % 1:
+            refuse("the step between whole numbers is one, too", "step")
+        return self
+
+
+def _key(key: str) -> str:
+    section, _, below = key.partition(".")
+    if section not in ("train", "model_params") or not below:
+        expect("a key of train or model_params, such as train.learning_rate")
+    if section == "train" and below.partition(".")[0] in _ONE_FOR_ALL:
+        refuse(f"all trials have the same {key}")
+    return key
+
+
+_Values = Annotated[
+    Annotated[Range, Tag("range")]
+    | Annotated[NotEmpty[tuple[JsonValue, ...]], Tag("list")],
+    Discriminator(lambda value: "list" if isinstance(value, list | tuple) else "range"),
+]
+
+
+class Tune(Section):
+    """A search for the best values of some keys, before the training."""
+
+    algorithm: Literal["random", "bayesian", "hyperband"] = "random"
+    """How values are chosen, by KerasTuner. hyperband: many trials train for a few
+    epochs, and the best of them go on."""
+    trials: Count | None = None
+    """Maximum number of trials. null: 20, of hyperband as many as it needs."""
+    objective: Annotated[Watching, shorthand("metric", Watching)] = (
+        Watching.model_construct()
+    )
+    """What is compared, each trial by its best epoch."""
+    epochs: Count | None = None
+    """Epochs of a trial, at most. null: `train.epochs`."""
+    space: NotEmpty[dict[Annotated[Text, AfterValidator(_key)], _Values]]
+    """By key below `train` or `model_params`, such as `train.learning_rate`, the values
+    to choose from: a list, or a range."""
+
+    @property
+    def direction(self) -> Literal["min", "max"]:
+        """Whether less or more of the objective is better."""
+        mode, metric = self.objective.mode, self.objective.metric
+        return direction_of(metric) or "min" if mode == "auto" else mode
+
+    @model_validator(mode="after")
+    def _epochs_are_given_once(self) -> Tune:
+        if "train.epochs" in self.space and (
+            self.epochs or self.algorithm == "hyperband"
+        ):
+            what = "epochs cannot be tuned by hyperband, or beside tune.epochs"
+            refuse(what, "space", "train.epochs")
+        return self

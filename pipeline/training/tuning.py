@@ -1,0 +1,262 @@
+"""``tuner_fn`` of TFX's Tuner: a search by KerasTuner, whose trials are trainings.
+
+KerasTuner chooses the values and keeps the trials; the steps of ``run_fn`` train them.
+Its tuners for Keras models are not used: 1.4 finds the Keras 3 that is installed beside
+legacy Keras, and refuses models of the latter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from keras_tuner import HyperParameters, Objective, errors, oracles
+from keras_tuner.engine import base_tuner
+from keras_tuner.engine.trial import Trial, TrialStatus
+from pydantic import ValidationError
+from tensorboard.plugins.hparams import api as hparams
+
+from pipeline.config.train import Train
+from pipeline.config.tune import Range, Tune
+from pipeline.config.tuned_values import with_values
+from pipeline.training.run_fn import own_checkpoints, report_strategy, train_model
+from pipeline.training.strategy.distribution import Distribution
+from pipeline.training.strategy.workers import distribute
+from sluice import interrupt, progress
+from sluice.compat import exclude_keras_from_autograph
+from sluice.errors import NodeError, did_you_mean
+from sluice.storage import atomic
+from sluice.storage.local_copy import local_copy, local_output
+
+TRIALS_FILE = "trials.json"
+DEFAULT_TRIALS = 20
+# Hyperband's own number is less; without a limit TFX cannot write the results.
+_NO_LIMIT = 10_000
+# What hyperband chooses beside the values: the trial that one goes on with, and where
+# it ends.
+_BEFORE, _EPOCHS = "tuner/trial_id", "tuner/epochs"
+
+
+def tuner_fn(fn_args: Any) -> Any:
+    """Returns TFX's ``TunerFnResult`` with the search.
+
+    It resumes from the trials in ``SLUICE_CHECKPOINT_DIR``. At its end
+    ``fn_args.working_dir`` gets ``trials.json`` and TensorBoard's logs.
+    """
+    from tfx.components.tuner.component import TunerFnResult
+
+    exclude_keras_from_autograph()
+    if checkpoints := own_checkpoints(fn_args):
+        interrupt.listen()
+    kept = checkpoints or os.environ.get(interrupt.CHECKPOINT_DIR)
+    found: list[Distribution] = []
+    distribute(Train.model_validate(fn_args.custom_config["train"]), found.append)
+    directory = kept or os.path.join(fn_args.working_dir, "search")
+    return TunerFnResult(Search(fn_args, found[0], directory), {"verbose": 0})
+
+
+class NoObjective(NodeError, errors.FatalError):
+    """There is no such metric, in any trial: KerasTuner ends the search."""
+
+
+class Search(base_tuner.BaseTuner):
+    """A search whose trials are trainings.
+
+    Args:
+      fn_args: TFX's, with the config, the examples and the transform graph.
+      distribution: of every trial, but for the batch size.
+      directory: path or address for what a resumed search needs.
+    """
+
+    def __init__(self, fn_args: Any, distribution: Distribution, directory: str):
+        config = fn_args.custom_config
+        self._fn_args, self._distribution = fn_args, distribution
+        self._train = Train.model_validate(config["train"])
+        self._tune = Tune.model_validate(config["tune"])
+        report_strategy(self._train, distribution)
+        oracle = make_oracle(self._tune, self._train)
+        try:
+            super().__init__(oracle, directory=directory, project_name="search")
+        except ValueError as error:  # A kill while it was written.
+            raise NodeError(
+                f"the search cannot be resumed: {error}",
+                where=directory,
+                hint="sluice run NAME --force Tuner searches from scratch",
+            ) from error
+
+    def run_trial(self, trial: Trial, **_: Any) -> dict[str, float]:
+        """Trains a model with the values of a trial; returns its best objective.
+
+        One that goes on with another of hyperband's begins with its checkpoint.
+        """
+        tune, number = self._tune, str(_number(trial))
+        values = values_of(tune, trial.hyperparameters)
+        fixed = {"train.epochs": tune.epochs} if tune.epochs else {}
+        model_params = self._fn_args.custom_config["model_params"]
+        try:
+            train, model_params = with_values(
+                self._train, model_params, {**values, **fixed}
+            )
+        except ValidationError as error:
+            raise NodeError(error.errors()[0]["msg"]) from error
+        first = trial
+        while before := first.hyperparameters.values.get(_BEFORE):
+            first = self.oracle.trials[before]
+        checkpoint_dir = os.path.join(self.get_trial_dir(first.trial_id), "training")
+        logs = os.path.join(self.project_dir, "tensorboard", number)
+        tf.keras.backend.clear_session()
+        began_s = time.monotonic()
+        history = train_model(
+            self._fn_args,
+            train,
+            model_params,
+            self._distribution.with_batch_of(train),
+            logs,
+            checkpoint_dir=checkpoint_dir,
+            epochs=trial.hyperparameters.values.get(_EPOCHS),
+            trial=self._name(trial),
+        ).history
+        metric = tune.objective.metric
+        if metric not in history:
+            raise NoObjective(
+                f"there is no metric {metric!r} among {', '.join(sorted(history))}",
+                where="tune.objective",
+                hint=did_you_mean(metric, history),
+            )
+        best = (min if tune.direction == "min" else max)(history[metric])
+        with tf.summary.create_file_writer(logs).as_default():
+            shown = {key: _encoded([value])[0] for key, value in values.items()}
+            hparams.hparams(shown, trial_id=number)
+            tf.summary.scalar(metric, best, step=len(history[metric]))
+        if tune.algorithm != "hyperband":
+            tf.io.gfile.rmtree(checkpoint_dir)
+        duration_s = time.monotonic() - began_s
+        return {metric: best, "epochs": len(history[metric]), "duration_s": duration_s}
+
+    def on_trial_end(self, trial: Trial) -> None:
+        if trial.message:  # Of a traceback, what was raised.
+            raised = re.findall(r"^[\w.]+: (.*)$", trial.message, re.MULTILINE)
+            trial.message = raised[-1] if raised else trial.message
+        try:
+            super().on_trial_end(trial)
+        except RuntimeError as error:
+            what = f"three trials in a row have failed, the last: {trial.message}"
+            raise NodeError(what, where="tune.space") from error
+        row = self._row(trial)
+        value = row["objective"]
+        reached = row["error"] if value is None else f"{value:.4f}"
+        facts = {self._tune.objective.metric: reached, **row["values"]}
+        texts = [
+            f"{name.partition('.')[2] or name} {text}" for name, text in facts.items()
+        ]
+        progress.report(event="trial", line="  ".join([self._name(trial), *texts]))
+
+    def on_search_end(self) -> None:
+        """Writes the trials and TensorBoard's logs into the artifact.
+
+        Raises:
+          NodeError: no trial has been completed.
+        """
+        trials = sorted(self.oracle.trials.values(), key=_number)
+        best = self.oracle.get_best_trials(1)[0]
+        if best.status != TrialStatus.COMPLETED:
+            what = f"every trial has failed, the last: {trials[-1].message}"
+            raise NodeError(what, where="tune.space")
+        results, tune = self._fn_args.working_dir, self._tune
+        document = {
+            "algorithm": tune.algorithm,
+            "objective": tune.objective.metric,
+            "direction": tune.direction,
+            "space": tune.model_dump()["space"],
+            "best": _number(best),
+            "trials": [self._row(trial) for trial in trials],
+        }
+        with (
+            local_copy(os.path.join(self.project_dir, "tensorboard")) as source,
+            local_output(results) as target,
+        ):
+            shutil.copytree(source, target / "tensorboard")
+            atomic.write_json(target / TRIALS_FILE, document)
+
+    def get_best_hyperparameters(self, num_trials: int = 1) -> list[HyperParameters]:
+        """Returns the best values as they are in a config, not as KerasTuner has them.
+
+        TFX writes them for the Trainer.
+        """
+        found = super().get_best_hyperparameters(num_trials)
+        for item in (copies := [item.copy() for item in found]):
+            item.values = values_of(self._tune, item)
+        return copies
+
+    def _name(self, trial: Trial) -> str:
+        most = self.oracle.max_trials
+        return f"trial {_number(trial)}" + (f"/{most}" if most < _NO_LIMIT else "")
+
+    def _row(self, trial: Trial) -> dict[str, Any]:
+        done, found = trial.status == TrialStatus.COMPLETED, trial.metrics
+        return {
+            "number": _number(trial),
+            "status": trial.status.lower(),
+            "objective": trial.score if done else None,
+            "epochs": int(found.get_best_value("epochs")) if done else None,
+            "duration_s": found.get_best_value("duration_s") if done else None,
+            "error": trial.message,
+            "values": values_of(self._tune, trial.hyperparameters),
+        }
+
+
+def make_oracle(tune: Tune, train: Train) -> Any:
+    """Returns KerasTuner's algorithm for a search."""
+    space = HyperParameters()
+    for key, given in tune.space.items():
+        if isinstance(given, Range):
+            add = space.Int if given.is_whole else space.Float
+            sampling, step = ("log" if given.log else "linear"), given.step
+            step = int(step) if step and given.is_whole else step
+            add(key, given.min, given.max, step=step, sampling=sampling)
+        else:
+            space.Choice(key, _encoded(given))
+    arguments = {
+        "objective": Objective(tune.objective.metric, tune.direction),
+        "hyperparameters": space,
+        "seed": train.seed + 1,  # 0 would be any.
+    }
+    if tune.algorithm == "hyperband":
+        epochs = tune.epochs or train.epochs
+        oracle = oracles.HyperbandOracle(max_epochs=epochs, **arguments)
+        oracle.max_trials = tune.trials or _NO_LIMIT
+        return oracle
+    kinds = {
+        "random": oracles.RandomSearchOracle,
+        "bayesian": oracles.BayesianOptimizationOracle,
+    }
+    return kinds[tune.algorithm](max_trials=tune.trials or DEFAULT_TRIALS, **arguments)
+
+
+def _encoded(choices: Sequence[Any]) -> list[Any]:
+    """Returns choices as KerasTuner takes them, scalars of one type; others as JSON."""
+    if {type(value) for value in choices} in ({int}, {float}, {str}):
+        return [*choices]
+    return [json.dumps(value) for value in choices]
+
+
+def values_of(tune: Tune, found: HyperParameters) -> dict[str, Any]:
+    """Returns values by key, as they are in a config."""
+    values = {}
+    for key, given in tune.space.items():
+        value = found.values[key]
+        if isinstance(given, Range):
+            values[key] = int(value) if given.is_whole else float(f"{value:.6g}")
+        else:
+            values[key] = given[_encoded(given).index(value)]
+    return values
+
+
+def _number(trial: Trial) -> int:
+    return int(trial.trial_id) + 1

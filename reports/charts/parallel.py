@@ -1,0 +1,93 @@
+"""Parallel coordinates: an axis per quantity, and a line through all for each item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from reports import formats
+from reports.charts.svg import (
+    CHAR_WIDTH,
+    Axis,
+    Scale,
+    image,
+    is_finite,
+    make_scale,
+    path,
+    tag,
+)
+
+_TOP, _BOTTOM, _HEIGHT = 40.0, 12.0, 260.0
+_WIDTH, _STEP, _RIGHT = 720.0, 110.0, 60.0
+_MAX_CHARS = 16
+
+
+@dataclass(frozen=True)
+class Line:
+    """An item.
+
+    Attributes:
+      label: what it is, with its values.
+      values: its place on each axis; one that is not finite ends the line.
+      is_best: whether it stands out.
+    """
+
+    label: str
+    values: Sequence[float | None]
+    is_best: bool = False
+
+
+def parallel_chart(title: str, axes: Sequence[Axis], lines: Sequence[Line]) -> Markup:
+    """Returns the chart; the best line is above the others, with a point per axis."""
+    columns = list(zip(*(line.values for line in lines), strict=True))
+    scales = [_scale(*pair) for pair in zip(axes, columns, strict=True)]
+    labels = [
+        [formats.shorten(x, _MAX_CHARS) for x in scale.labels] for scale in scales
+    ]
+    left = max(map(len, labels[0]), default=0) * CHAR_WIDTH + 8
+    step = max((_WIDTH - left - _RIGHT) / max(len(axes) - 1, 1), _STEP)
+    places = [left + i * step for i in range(len(axes))]
+    parts = [_line(line, places, scales) for line in lines if not line.is_best]
+    parts += [_axis(*each) for each in zip(places, scales, labels, strict=True)]
+    parts += [_line(line, places, scales) for line in lines if line.is_best]
+    best = next((line.label for line in lines if line.is_best), "none")
+    description = f"{formats.plural(len(lines), 'line')}; the best: {best}"
+    return image(places[-1] + _RIGHT, _HEIGHT, title, description, *parts)
+
+
+def _scale(axis: Axis, values: Sequence[float | None]) -> Scale:
+    bottom = _HEIGHT - _BOTTOM
+    if not axis.texts:
+        return make_scale(axis, values, bottom, _TOP)
+    places = tuple(map(float, range(len(axis.texts))))
+    return Scale(axis, 0.0, max(places[-1], 1.0), bottom, _TOP, False, places)
+
+
+def _axis(x: float, scale: Scale, labels: Sequence[str]) -> Markup:
+    name = formats.shorten(scale.axis.label, _MAX_CHARS)
+    parts = [
+        tag("line", class_="axis", x1=x, x2=x, y1=scale.start, y2=scale.end),
+        tag("text", name, class_="name", x=x, y=_TOP - 24, text_anchor="middle"),
+    ]
+    if scale.log:
+        note = {"x": x, "y": _TOP - 11, "text_anchor": "middle"}
+        parts.append(tag("text", "log scale", **note))
+    for value, label in zip(scale.places, labels, strict=True):
+        y = scale.at(value)
+        parts.append(tag("line", class_="tick", x1=x - 4, x2=x, y1=y, y2=y))
+        place = {"x": x - 7, "y": y + 4, "text_anchor": "end"}
+        parts.append(tag("text", label, class_="over", **place))
+    return tag("g", *parts)
+
+
+def _line(line: Line, places: Sequence[float], scales: Sequence[Scale]) -> Markup:
+    points = []
+    for x, scale, value in zip(places, scales, line.values, strict=True):
+        if value is None or not is_finite(value):
+            break
+        points.append((x, scale.at(value)))
+    dots = [tag("circle", cx=x, cy=y, r=3.5) for x, y in points if line.is_best]
+    drawn = tag("path", tag("title", line.label), class_="line", d=path(points))
+    return tag("g", drawn, *dots, class_="s0" if line.is_best else "other")

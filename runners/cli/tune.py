@@ -1,0 +1,101 @@
+"""``sluice tune NAME``: searches for values, and writes the best into the config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.config.config import Config
+from pipeline.config.write_values import write_values
+from pipeline.graph.node_registry import TUNER
+from reports import formats
+from reports.read_run import RunData
+from reports.sections.tuning import in_order, short_names
+from runners.cli.options import (
+    Result,
+    config_argument,
+    typed_command,
+    verb,
+)
+from runners.cli.rich_console import make_console, make_table, say
+from runners.cli.run_view import run_with_view
+from runners.engine import Engine
+from runners.operations import run as operations
+from runners.operations.pipeline_request import (
+    config_words,
+    next_command,
+    workspace_of,
+)
+from sluice.errors import UsageError
+from sluice.machine_resources import usable_cores
+from sluice.record.run_record import RunOptions, RunRecord
+
+
+@verb()
+@config_argument
+@click.option("--apply", is_flag=True, help="Write the best values into the config.")
+@click.pass_obj
+def tune(engine: Engine | None, config: Config, apply: bool) -> Result:
+    """Search for the values in 'tune' of the pipeline NAME, without training a model.
+
+    Runs the nodes up to the Tuner, and lists the trials, the best one first.
+    """
+    file = Path.cwd() / config.origin.file
+    if config.tune is None:
+        what = "there is nothing to tune: the config has no section 'tune'"
+        raise UsageError(what, where=config.origin.file)
+    for key in config.tune.space if apply else ():
+        place = config.origin.location(tuple(key.split(".")))
+        if not place.startswith(config.origin.file):
+            what = f"--apply writes {config.origin.file}, but {key} is set elsewhere"
+            raise UsageError(what, where=place)
+    options = RunOptions(workers=usable_cores(), to_nodes=[TUNER])
+    operate = partial(
+        operations.run, config, options, command=typed_command(), engine=engine
+    )
+    result = run_with_view(operate)
+    record = result.facts
+    if result.exit_code or not isinstance(record, dict):
+        return result
+    run_dir = workspace_of(config).run_dir(record["run_id"])
+    (found,) = RunData(run_dir, RunRecord.load(run_dir)).documents("trials")
+    trials = in_order(found)
+    applied = trials[0]["values"] if apply else {}
+    if apply:
+        write_values(file, applied)
+    facts = {**record, "trials": trials, "applied": applied}
+    return Result(facts, partial(_print_trials, found, trials, applied, config))
+
+
+def _print_trials(
+    found: Mapping[str, Any],
+    trials: Sequence[Mapping[str, Any]],
+    applied: Mapping[str, Any],
+    config: Config,
+) -> None:
+    console, keys = make_console(), list(found["space"])
+    names = ("trial", found["objective"], *short_names(keys), "epochs", "time")
+    table = make_table(*names, "result", folded=("result",))
+    for trial in trials:
+        values = (formats.setting(trial["values"][key]) for key in keys)
+        table.add_row(
+            str(trial["number"]),
+            formats.number(trial["objective"]),
+            *values,
+            formats.number(trial["epochs"]),
+            formats.seconds(trial["duration_s"]),
+            trial["error"] or "",
+        )
+    say(console)
+    console.print(table)
+    for key, value in applied.items():
+        say(
+            console, f"{config.origin.file}: {key} is {formats.setting(value)}", "green"
+        )
+    if not applied:
+        command = next_command("tune", *config_words(config), "--apply")
+        say(console, f"write the best values into the config: {command}")

@@ -1,0 +1,282 @@
+"""The section ``tune``: each value is checked as if it stood in the config itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.config.load import load_config
+from pipeline.config.train import Train
+from pipeline.config.tuned_values import first_values, with_values
+from pipeline.config.write_values import write_values
+from sluice.project import own_root
+
+pytestmark = pytest.mark.unit
+
+
+def space(text: str) -> str:
+    return f"tune.space={{{text}}}"
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (space("train.learning_rate: {min: 0.0001, max: 0.1, log: true}"),),
+        (space("train.batch_size: {min: 32, max: 128, step: 32}"),),
+        (space("model_params.hidden_units: [[64], [128, 64]]"),),
+        (space("train.early_stopping: [null, {patience: 2}]"),),
+        (space("train.early_stopping.patience: [2, 5]"),),
+        (space("train.optimizer.class: [Adam, SGD]"), "tune.algorithm=bayesian"),
+        (
+            space("train.learning_rate.initial: [0.1]"),
+            "train.learning_rate={kind: cosine}",
+        ),
+        (space("train.epochs: [2, 3]"),),
+        (space("train.seed: [2, 3]"), "tune.objective={metric: val_cost, mode: min}"),
+        (space("train.seed: [2, 3]"), "tune.epochs=3", "tune.algorithm=hyperband"),
+        (space("model_params.any: [2, {a: b}]"), "model=own_model:build"),
+    ],
+)
+def test_what_may_be_tuned(validate, project, overrides):
+    (project / "own_model.py").write_text("def build(inputs, params): ...\n")
+    assert validate(*overrides).config.tune is not None
+
+
+@pytest.mark.parametrize(
+    ("key", "overrides", "says"),
+    [
+        ("space", ("tune={}",), "the key 'space' is missing"),
+        ("space", ("tune.space={}",), "at least one"),
+        ("algoritm", (space("train.seed: [1]"), "tune.algoritm=random"), "'algorithm'"),
+        (
+            "objective.metric",
+            (space("train.seed: [1]"), "tune.objective=val_cost"),
+            "mode",
+        ),
+        ("space.seed", (space("seed: [1]"),), "a key of train or model_params"),
+        ("space.train", (space("train: [1]"),), "a key of train or model_params"),
+        ("space.train.seed", (space("train.seed: []"),), "at least one"),
+        ("space.train.seed", (space("train.seed: 3"),), "valid dictionary"),
+        ("space.train.seed.max", (space("train.seed: {min: 3, max: 3}"),), "not above"),
+        (
+            "space.train.seed.log",
+            (space("train.seed: {min: 0, max: 3, log: true}"),),
+            "above 0",
+        ),
+        (
+            "space.train.seed.step",
+            (space("train.seed: {min: 0, max: 3, step: 0.5}"),),
+            "one",
+        ),
+        ("space.train.sed[0]", (space("train.sed: [1]"),), "did you mean 'seed'"),
+        (
+            "space.train.seed[1]",
+            (space("train.seed: [1, -1]"),),
+            "greater than or equal to 0",
+        ),
+        (
+            "space.train.dropout[0]",
+            (space("train.dropout: [1]"),),
+            "unknown key 'dropout'",
+        ),
+        (
+            "space.train.learning_rate.min",
+            (space("train.learning_rate: {min: 0, max: 0.5}"),),
+            "greater than 0",
+        ),
+        (
+            "space.train.optimizer.name[0]",
+            (space("train.optimizer.name: [Adam]"),),
+            "unknown key 'name'",
+        ),
+        (
+            "space.model_params.units[0]",
+            (space("model_params.units: [[3]]"),),
+            "did you mean 'hidden_units'",
+        ),
+        (
+            "space.train.batch_size[1]",
+            (space("train.batch_size: [8, 9]"), "train.replicas=2"),
+            "try train.batch_size=8 or train.batch_size=10",
+        ),
+        ("space.train.strategy", (space("train.strategy: [tpu]"),), "all trials have"),
+        (
+            "space.train.devices.visible",
+            (space("train.devices.visible: [[0]]"),),
+            "all trials have",
+        ),
+        (
+            "space.train.epochs",
+            (space("train.epochs: [3]"), "tune.algorithm=hyperband"),
+            "cannot be tuned by hyperband",
+        ),
+        (
+            "epochs",
+            (
+                space("train.seed: [3]"),
+                "tune.epochs=2",
+                "train.fine_tune={freeze: [a], unfreeze_after: 3}",
+            ),
+            "of 2 epochs none is left",
+        ),
+        (
+            "algorithm",
+            (
+                space("train.seed: [3]"),
+                "tune.algorithm=hyperband",
+                "train.fine_tune={freeze: [a], unfreeze_after: 3}",
+            ),
+            "hyperband cannot stop a trial before",
+        ),
+    ],
+)
+def test_what_is_refused(refused, key, overrides, says):
+    message = refused(*overrides)
+    assert says in message
+    assert f"tune.{key}" in message
+    assert "problems" not in message
+
+
+def test_a_search_runs_in_one_process(refused):
+    seeds = space("train.seed: [1]")
+    assert "one process" in refused(seeds, "train.processes=2")
+    assert "one process" in refused(seeds, "train.strategy=parameter_server")
+
+
+def test_the_values_before_make_no_difference():
+    values = {
+        "train.optimizer.class": "SGD",
+        "train.early_stopping.patience": 9,
+        "train.learning_rate": 0.5,
+        "model_params.units": [3],
+    }
+    before: list[tuple[Train, dict[str, Any]]] = [
+        (Train(), {"dropout": 0.5}),
+        (
+            Train.model_validate(
+                {
+                    "optimizer": {"class": "SGD", "params": {"momentum": 0.9}},
+                    "early_stopping": {"patience": 2},
+                    "learning_rate": {"kind": "cosine"},
+                }
+            ),
+            {"dropout": 0.5, "units": [4, 5]},
+        ),
+    ]
+    found = [with_values(train, params, values) for train, params in before]
+    assert found[0] == found[1]
+    train, params = found[0]
+    assert (train.optimizer.class_name, train.optimizer.params) == ("SGD", {})
+    assert train.early_stopping is not None and train.early_stopping.patience == 9
+    assert (train.learning_rate, params) == (0.5, {"dropout": 0.5, "units": [3]})
+    assert before[1][1]["units"] == [4, 5], "what was given has changed"
+
+
+def test_first_values_are_of_the_space(validate):
+    tune = validate(
+        space("train.seed: [7, 8], train.learning_rate: {min: 0.1, max: 0.2}")
+    ).config.tune
+    assert first_values(tune) == {"train.seed": 7, "train.learning_rate": 0.1}
+
+
+CONFIG = """\
+# How to run it.
+model: dense   # small
+model_params: {dropout: 0.5}   # of the layers
+train:
+  # Not too many.
+  epochs: 7    # at most
+  optimizer: {class: SGD, params: {momentum: 0.9}}
+  learning_rate:   # falls
+    kind: cosine
+    initial: 0.5
+
+# Before the training.
+tune:
+  space:
+    train.seed: [1, 2]
+evaluate:
+  thresholds:
+    - {metric: auc,
+       lower_bound: 0.5}   # on two lines
+"""
+WRITTEN = """\
+# How to run it.
+model: dense   # small
+model_params: {hidden_units: [64, 32], dropout: 0.5}   # of the layers
+train:
+  early_stopping: {patience: 3}
+  # Not too many.
+  epochs: 9    # at most
+  optimizer: {params: {momentum: 0.5}, class: Adam}
+  learning_rate: 1e-05   # falls
+
+# Before the training.
+tune:
+  space:
+    train.seed: [1, 2]
+evaluate:
+  thresholds:
+    - {metric: auc,
+       lower_bound: 0.5}   # on two lines
+"""
+VALUES = {
+    "model_params.hidden_units": [64, 32],
+    "train.early_stopping.patience": 3,
+    "train.epochs": 9,
+    "train.learning_rate": 1e-05,
+    "train.optimizer.params.momentum": 0.5,
+    "train.optimizer.class": "Adam",
+}
+
+
+def test_values_are_written_and_everything_else_is_kept(tmp_path):
+    file = tmp_path / "fares.yaml"
+    file.write_text(CONFIG)
+    write_values(file, VALUES)
+    assert file.read_text() == WRITTEN
+    write_values(file, VALUES)
+    assert file.read_text() == WRITTEN
+
+
+@pytest.mark.parametrize(
+    ("before", "values", "after"),
+    [
+        (
+            "model: a",
+            {"model_params.units": [64]},
+            "model: a\nmodel_params: {units: [64]}\n",
+        ),
+        ("train: {}\n", {"train.loss.class": "a"}, "train: {loss: {class: a}}\n"),
+        (
+            "train:\n  loss: x\n",
+            {"train.loss.class": "a"},
+            "train:\n  loss: {class: a}\n",
+        ),
+        (
+            "model_params:\n  units:\n  - 3\n  - 4  # last\n  b: 1\n",
+            {"model_params.units": None, "model_params.b": "no: [x]"},
+            'model_params:\n  units: null  # last\n  b: "no: [x]"\n',
+        ),
+    ],
+)
+def test_values_are_written_into_any_layout(tmp_path, before, values, after):
+    file = tmp_path / "fares.yaml"
+    file.write_text(before)
+    write_values(file, values)
+    assert file.read_text() == after
+
+
+@pytest.mark.parametrize("name", ["cifar10", "digits", "taxi"])
+def test_what_is_written_is_what_is_loaded(project, name):
+    file = project / "configs" / f"{name}.yaml"
+    file.write_text((own_root() / "configs" / file.name).read_text())
+    before = load_config(name, cwd=project)
+    values = {**VALUES, "train.clip_gradients": {"norm": 0.5}, "model_params.a": None}
+    write_values(file, values)
+    config = load_config(name, cwd=project)
+    train, model_params = with_values(before.train, before.model_params, values)
+    assert (config.train, config.model_params) == (train, model_params)
+    changed = {"train": train, "model_params": model_params}
+    assert config.model_dump() == before.model_copy(update=changed).model_dump()
