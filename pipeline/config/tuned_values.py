@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeline.config.load import Layer
+from pipeline.config.layer import Layer
 from pipeline.config.problems import KeyPath
 from pipeline.config.train import Train
 from pipeline.config.tune import Range, Tune
