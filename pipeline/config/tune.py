@@ -20,7 +20,6 @@ from sluice.config_section import (
     Flag,
     JsonValue,
     NotEmpty,
-    PositiveNumber,
     Section,
     Text,
     expect,
@@ -46,8 +45,6 @@ class Range(Section):
     """The largest."""
     log: Flag = False
     """Whether each power of ten is drawn as often as the others."""
-    step: PositiveNumber | None = None
-    """The distance between two values. null: any."""
 
     @property
     def is_whole(self) -> bool:
@@ -58,10 +55,8 @@ class Range(Section):
     def _fits_together(self) -> Range:
         if self.min >= self.max:
             refuse("the largest value is not above the smallest", "max")
-        if self.log and (self.min <= 0 or self.step):
-            refuse("a logarithmic range is above 0 and has no step", "log")
-        if self.is_whole and self.step and self.step % 1:
-            refuse("the step between whole numbers is one, too", "step")
+        if self.log and self.min <= 0:
+            refuse("a logarithmic range begins above 0", "log")
         return self
 
 

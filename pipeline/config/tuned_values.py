@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 from pipeline.config.layer import Layer
@@ -23,7 +24,7 @@ def with_values(
       ValidationError: a value does not fit.
     """
     given = {"train": train.model_dump(by_alias=True), "model_params": model_params}
-    base, top = Layer(_copy(given), {}), Layer({}, {})
+    base, top = Layer(deepcopy(given), {}), Layer({}, {})
     for key, value in values.items():
         *parents, last = key.split(".")
         old, new = base.data, top.data
@@ -35,13 +36,6 @@ def with_values(
         new[last] = value
     base.overlay(top)
     return Train.model_validate(base.data["train"]), base.data["model_params"]
-
-
-def _copy(value: Any) -> Any:
-    """Returns a copy whose mappings can be changed."""
-    if isinstance(value, Mapping):
-        return {key: _copy(item) for key, item in value.items()}
-    return value
 
 
 def candidates(tune: Tune) -> Iterator[tuple[KeyPath, dict[str, Any]]]:

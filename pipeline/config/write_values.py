@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,6 @@ from sluice.storage import atomic
 
 # Whatever stood beside these belonged to another one, see ``with_values``.
 _SELECTORS = ("class", "kind")
-_PLAIN = re.compile(r"(?!(?:true|false|null|yes|no|on|off)$)[a-z_][\w.-]*", re.I)
 
 
 def write_values(file: Path, values: Mapping[str, Any]) -> None:
@@ -76,10 +75,7 @@ def _replace(text: str, key: Node, old: Any, new: str) -> str:
 
 def _inline(value: Any) -> str:
     """Returns a value in YAML, on one line."""
-    if isinstance(value, Mapping):
-        pairs = (f"{_inline(key)}: {_inline(item)}" for key, item in value.items())
-        return f"{{{', '.join(pairs)}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_inline, value))}]"
-    is_plain = isinstance(value, str) and _PLAIN.fullmatch(value)
-    return value if is_plain else json.dumps(value)
+    yaml, text = YAML(typ="safe", pure=True), io.StringIO()
+    yaml.default_flow_style, yaml.width = True, 10_000
+    yaml.dump(value, text)
+    return text.getvalue().removesuffix("...\n").strip()

@@ -8,11 +8,11 @@ legacy Keras, and refuses models of the latter.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -129,10 +129,18 @@ class Search(base_tuner.BaseTuner):
                 where="tune.objective",
                 hint=did_you_mean(metric, history),
             )
-        best = (min if tune.direction == "min" else max)(history[metric])
+        values_by_epoch = [x for x in history[metric] if math.isfinite(x)]
+        if not values_by_epoch:
+            raise NodeError(f"{metric} is not finite after any epoch")
+        best = (min if tune.direction == "min" else max)(values_by_epoch)
         with tf.summary.create_file_writer(logs).as_default():
-            shown = {key: _encoded([value])[0] for key, value in values.items()}
-            hparams.hparams(shown, trial_id=number)
+            hparams.hparams(
+                {
+                    key: x if isinstance(x, str | int | float) else json.dumps(x)
+                    for key, x in values.items()
+                },
+                trial_id=number,
+            )
             tf.summary.scalar(metric, best, step=len(history[metric]))
         if tune.algorithm != "hyperband":
             tf.io.gfile.rmtree(checkpoint_dir)
@@ -143,19 +151,12 @@ class Search(base_tuner.BaseTuner):
         if trial.message:  # Of a traceback, what was raised.
             raised = re.findall(r"^[\w.]+: (.*)$", trial.message, re.MULTILINE)
             trial.message = raised[-1] if raised else trial.message
-        try:
-            super().on_trial_end(trial)
-        except RuntimeError as error:
-            what = f"three trials in a row have failed, the last: {trial.message}"
-            raise NodeError(what, where="tune.space") from error
-        row = self._row(trial)
-        value = row["objective"]
-        reached = row["error"] if value is None else f"{value:.4f}"
-        facts = {self._tune.objective.metric: reached, **row["values"]}
-        texts = [
-            f"{name.partition('.')[2] or name} {text}" for name, text in facts.items()
-        ]
-        progress.report(event="trial", line="  ".join([self._name(trial), *texts]))
+        super().on_trial_end(trial)
+        row, metric = self._row(trial), self._tune.objective.metric
+        parts = [f"{key.partition('.')[2]} {x}" for key, x in row["values"].items()]
+        reached = row["error"] or f"{metric} {row['objective']:.4f}"
+        line = "  ".join([self._name(trial), reached, *parts])
+        progress.report(event="trial", line=line)
 
     def on_search_end(self) -> None:
         """Writes the trials and TensorBoard's logs into the artifact.
@@ -163,9 +164,8 @@ class Search(base_tuner.BaseTuner):
         Raises:
           NodeError: no trial has been completed.
         """
-        trials = sorted(self.oracle.trials.values(), key=_number)
-        best = self.oracle.get_best_trials(1)[0]
-        if best.status != TrialStatus.COMPLETED:
+        trials = self.oracle.get_best_trials(len(self.oracle.trials))
+        if trials[0].status != TrialStatus.COMPLETED:
             what = f"every trial has failed, the last: {trials[-1].message}"
             raise NodeError(what, where="tune.space")
         results, tune = self._fn_args.working_dir, self._tune
@@ -174,7 +174,6 @@ class Search(base_tuner.BaseTuner):
             "objective": tune.objective.metric,
             "direction": tune.direction,
             "space": tune.model_dump()["space"],
-            "best": _number(best),
             "trials": [self._row(trial) for trial in trials],
         }
         with (
@@ -217,11 +216,10 @@ def make_oracle(tune: Tune, train: Train) -> Any:
     for key, given in tune.space.items():
         if isinstance(given, Range):
             add = space.Int if given.is_whole else space.Float
-            sampling, step = ("log" if given.log else "linear"), given.step
-            step = int(step) if step and given.is_whole else step
-            add(key, given.min, given.max, step=step, sampling=sampling)
-        else:
-            space.Choice(key, _encoded(given))
+            sampling = "log" if given.log else "linear"
+            add(key, given.min, given.max, sampling=sampling)
+        else:  # KerasTuner takes scalars of one type only.
+            space.Choice(key, [json.dumps(value) for value in given])
     arguments = {
         "objective": Objective(tune.objective.metric, tune.direction),
         "hyperparameters": space,
@@ -239,13 +237,6 @@ def make_oracle(tune: Tune, train: Train) -> Any:
     return kinds[tune.algorithm](max_trials=tune.trials or DEFAULT_TRIALS, **arguments)
 
 
-def _encoded(choices: Sequence[Any]) -> list[Any]:
-    """Returns choices as KerasTuner takes them, scalars of one type; others as JSON."""
-    if {type(value) for value in choices} in ({int}, {float}, {str}):
-        return [*choices]
-    return [json.dumps(value) for value in choices]
-
-
 def values_of(tune: Tune, found: HyperParameters) -> dict[str, Any]:
     """Returns values by key, as they are in a config."""
     values = {}
@@ -254,7 +245,7 @@ def values_of(tune: Tune, found: HyperParameters) -> dict[str, Any]:
         if isinstance(given, Range):
             values[key] = int(value) if given.is_whole else float(f"{value:.6g}")
         else:
-            values[key] = given[_encoded(given).index(value)]
+            values[key] = json.loads(value)
     return values
 
 

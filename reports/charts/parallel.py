@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -24,24 +23,13 @@ _WIDTH, _STEP, _RIGHT = 720.0, 110.0, 60.0
 _MAX_CHARS = 16
 
 
-@dataclass(frozen=True)
-class Line:
-    """An item.
-
-    Attributes:
-      label: what it is, with its values.
-      values: its place on each axis; one that is not finite ends the line.
-      is_best: whether it stands out.
-    """
-
-    label: str
-    values: Sequence[float | None]
-    is_best: bool = False
+# A label, and a place on each axis; one that is not finite ends the line.
+Line = tuple[str, Sequence[float | None]]
 
 
 def parallel_chart(title: str, axes: Sequence[Axis], lines: Sequence[Line]) -> Markup:
-    """Returns the chart; the best line is above the others, with a point per axis."""
-    columns = list(zip(*(line.values for line in lines), strict=True))
+    """Returns the chart; the first line stands out, with a point on each axis."""
+    columns = zip(*(values for _, values in lines), strict=True)
     scales = [_scale(*pair) for pair in zip(axes, columns, strict=True)]
     labels = [
         [formats.shorten(x, _MAX_CHARS) for x in scale.labels] for scale in scales
@@ -49,11 +37,13 @@ def parallel_chart(title: str, axes: Sequence[Axis], lines: Sequence[Line]) -> M
     left = max(map(len, labels[0]), default=0) * CHAR_WIDTH + 8
     step = max((_WIDTH - left - _RIGHT) / max(len(axes) - 1, 1), _STEP)
     places = [left + i * step for i in range(len(axes))]
-    parts = [_line(line, places, scales) for line in lines if not line.is_best]
-    parts += [_axis(*each) for each in zip(places, scales, labels, strict=True)]
-    parts += [_line(line, places, scales) for line in lines if line.is_best]
-    best = next((line.label for line in lines if line.is_best), "none")
-    description = f"{formats.plural(len(lines), 'line')}; the best: {best}"
+    first, *others = lines
+    parts = [
+        *(_line(line, places, scales, "other") for line in reversed(others)),
+        *map(_axis, places, scales, labels),
+        _line(first, places, scales, "s0"),
+    ]
+    description = f"{formats.plural(len(lines), 'line')}; the best: {first[0]}"
     return image(places[-1] + _RIGHT, _HEIGHT, title, description, *parts)
 
 
@@ -82,12 +72,15 @@ def _axis(x: float, scale: Scale, labels: Sequence[str]) -> Markup:
     return tag("g", *parts)
 
 
-def _line(line: Line, places: Sequence[float], scales: Sequence[Scale]) -> Markup:
+def _line(
+    line: Line, places: Sequence[float], scales: Sequence[Scale], class_: str
+) -> Markup:
     points = []
-    for x, scale, value in zip(places, scales, line.values, strict=True):
+    for x, scale, value in zip(places, scales, line[1], strict=True):
         if value is None or not is_finite(value):
             break
         points.append((x, scale.at(value)))
-    dots = [tag("circle", cx=x, cy=y, r=3.5) for x, y in points if line.is_best]
-    drawn = tag("path", tag("title", line.label), class_="line", d=path(points))
-    return tag("g", drawn, *dots, class_="s0" if line.is_best else "other")
+    is_first = class_ == "s0"
+    dots = [tag("circle", cx=x, cy=y, r=3.5) for x, y in points if is_first]
+    drawn = tag("path", tag("title", line[0]), class_="line", d=path(points))
+    return tag("g", drawn, *dots, class_=class_)

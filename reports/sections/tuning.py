@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from markupsafe import Markup
+
 from reports import formats
-from reports.charts.parallel import Line, parallel_chart
+from reports.charts.parallel import parallel_chart
 from reports.charts.svg import Axis
 from reports.read_run import RunData
 from reports.tables import Header, Mark, Table, numbers
-
-Trial = Mapping[str, Any]
 
 
 def searches(run: RunData) -> list[dict[str, Any]]:
@@ -19,66 +19,44 @@ def searches(run: RunData) -> list[dict[str, Any]]:
     return [
         {
             **found,
-            "best": (trials := in_order(found))[0],
-            "seconds": sum(trial["duration_s"] or 0.0 for trial in trials),
-            "chart": _chart(found, trials),
-            "table": _table(i, found, trials),
+            "seconds": sum(trial["duration_s"] or 0.0 for trial in found["trials"]),
+            "chart": _chart(found),
+            "table": trials_table(found, f"trials-{i}"),
         }
         for i, found in enumerate(run.documents("trials"))
     ]
 
 
-def in_order(found: Mapping[str, Any]) -> list[Trial]:
-    """Returns the trials of a document ``trials``: the best first, failed ones last."""
-    sign = -1 if found["direction"] == "max" else 1
-
-    def key(trial: Trial) -> tuple[bool, float, int]:
-        value = trial["objective"]
-        return value is None, sign * (value or 0.0), trial["number"]
-
-    return sorted(found["trials"], key=key)
-
-
-def short_names(keys: Sequence[str]) -> list[str]:
-    """Returns key paths without the section, if they are unique so."""
-    names = [key.partition(".")[2] for key in keys]
-    return [*keys] if len({*names}) < len(names) else names
-
-
-def _chart(found: Mapping[str, Any], trials: Sequence[Trial]) -> Any:
-    space, objective = found["space"], found["objective"]
-    axes = []
-    for name, given in zip(short_names(list(space)), space.values(), strict=True):
-        texts = [] if isinstance(given, dict) else [*map(formats.setting, given)]
-        log = isinstance(given, dict) and given["log"]
-        axes.append(Axis(name, log=log, texts=texts))
-    lines = []
-    for trial in trials:
-        values = [
-            trial["values"][key]
-            if isinstance(given, dict)
-            else float(given.index(trial["values"][key]))
-            for key, given in space.items()
-        ]
-        texts = [f"{key} {formats.setting(x)}" for key, x in trial["values"].items()]
-        reached = f"{objective} {formats.number(trial['objective'])}"
+def _chart(found: Mapping[str, Any]) -> Markup:
+    axes, lines = [], []
+    for key, given in found["space"].items():
+        name, is_range = key.partition(".")[2], isinstance(given, dict)
+        texts = [] if is_range else [*map(formats.setting, given)]
+        axes.append(Axis(name, log=is_range and given["log"], texts=texts))
+    for trial in found["trials"]:
+        places, texts = [], []
+        for key, given in found["space"].items():
+            value = trial["values"][key]
+            is_range = isinstance(given, dict)
+            places.append(value if is_range else float(given.index(value)))
+            texts.append(f"{key} {formats.setting(value)}")
+        reached = f"{found['objective']} {formats.number(trial['objective'])}"
         label = f"trial {trial['number']}: {', '.join([*texts, reached])}"
-        is_best = trial["number"] == found["best"]
-        lines.append(Line(label, [*values, trial["objective"]], is_best))
-    return parallel_chart("Trials", [*axes, Axis(objective)], lines)
+        lines.append((label, [*places, trial["objective"]]))
+    return parallel_chart("Trials", [*axes, Axis(found["objective"])], lines)
 
 
-def _table(index: int, found: Mapping[str, Any], trials: Sequence[Trial]) -> Table:
-    header: Header = [numbers("Trial"), numbers(found["objective"]), "Result"]
-    header += short_names(list(found["space"]))
-    header += [numbers("Epochs"), numbers("Time", formats.seconds)]
-    rows = []
-    for trial in trials:
-        failed = trial["error"] or trial["status"]
-        mark = Mark("bad", failed) if trial["objective"] is None else None
-        if trial["number"] == found["best"]:
-            mark = Mark("good", "best")
+def trials_table(found: Mapping[str, Any], id: str = "trials") -> Table:
+    """Returns the trials of the document ``trials``, the best first."""
+    header: Header = [numbers("Trial"), numbers(found["objective"])]
+    header += [key.partition(".")[2] for key in found["space"]]
+    header += [numbers("Epochs"), numbers("Time", formats.seconds), "Result"]
+    rows, result = [], Mark("good", "best")
+    for trial in found["trials"]:
+        if trial["objective"] is None:
+            result = Mark("bad", trial["error"] or trial["status"])
         values = [formats.setting(trial["values"][key]) for key in found["space"]]
-        row = [trial["number"], trial["objective"], mark, *values]
-        rows.append([*row, trial["epochs"], trial["duration_s"]])
-    return Table(f"trials-{index}", "Trials", header, rows)
+        row = [trial["number"], trial["objective"], *values]
+        rows.append([*row, trial["epochs"], trial["duration_s"], result])
+        result = Mark("quiet", "")
+    return Table(id, "Trials", header, rows)

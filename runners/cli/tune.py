@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,22 +14,13 @@ from pipeline.config.write_values import write_values
 from pipeline.graph.node_registry import TUNER
 from reports import formats
 from reports.read_run import RunData
-from reports.sections.tuning import in_order, short_names
-from runners.cli.options import (
-    Result,
-    config_argument,
-    typed_command,
-    verb,
-)
+from reports.sections.tuning import trials_table
+from runners.cli.options import Result, config_argument, typed_command, verb
 from runners.cli.rich_console import make_console, make_table, say
 from runners.cli.run_view import run_with_view
 from runners.engine import Engine
 from runners.operations import run as operations
-from runners.operations.pipeline_request import (
-    config_words,
-    next_command,
-    workspace_of,
-)
+from runners.operations.pipeline_request import workspace_of
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
 from sluice.record.run_record import RunOptions, RunRecord
@@ -44,14 +35,14 @@ def tune(engine: Engine | None, config: Config, apply: bool) -> Result:
 
     Runs the nodes up to the Tuner, and lists the trials, the best one first.
     """
-    file = Path.cwd() / config.origin.file
+    file = config.origin.file
     if config.tune is None:
         what = "there is nothing to tune: the config has no section 'tune'"
-        raise UsageError(what, where=config.origin.file)
+        raise UsageError(what, where=file)
     for key in config.tune.space if apply else ():
         place = config.origin.location(tuple(key.split(".")))
-        if not place.startswith(config.origin.file):
-            what = f"--apply writes {config.origin.file}, but {key} is set elsewhere"
+        if not place.startswith(file):
+            what = f"--apply writes {file}, but {key} is set elsewhere"
             raise UsageError(what, where=place)
     options = RunOptions(workers=usable_cores(), to_nodes=[TUNER])
     operate = partial(
@@ -63,39 +54,25 @@ def tune(engine: Engine | None, config: Config, apply: bool) -> Result:
         return result
     run_dir = workspace_of(config).run_dir(record["run_id"])
     (found,) = RunData(run_dir, RunRecord.load(run_dir)).documents("trials")
-    trials = in_order(found)
-    applied = trials[0]["values"] if apply else {}
+    applied = found["trials"][0]["values"] if apply else {}
     if apply:
-        write_values(file, applied)
-    facts = {**record, "trials": trials, "applied": applied}
-    return Result(facts, partial(_print_trials, found, trials, applied, config))
+        write_values(Path.cwd() / file, applied)
+    facts = {**record, "trials": found["trials"], "applied": applied}
+    return Result(facts, partial(_print_trials, found, applied, file))
 
 
 def _print_trials(
-    found: Mapping[str, Any],
-    trials: Sequence[Mapping[str, Any]],
-    applied: Mapping[str, Any],
-    config: Config,
+    found: Mapping[str, Any], applied: Mapping[str, Any], file: str
 ) -> None:
-    console, keys = make_console(), list(found["space"])
-    names = ("trial", found["objective"], *short_names(keys), "epochs", "time")
-    table = make_table(*names, "result", folded=("result",))
-    for trial in trials:
-        values = (formats.setting(trial["values"][key]) for key in keys)
-        table.add_row(
-            str(trial["number"]),
-            formats.number(trial["objective"]),
-            *values,
-            formats.number(trial["epochs"]),
-            formats.seconds(trial["duration_s"]),
-            trial["error"] or "",
-        )
+    console, trials = make_console(), trials_table(found)
+    names = [column.label for column in trials.columns]
+    table = make_table(*names, folded=("Result",))
+    for row in trials.rows:
+        cells = zip(trials.columns, row, strict=True)
+        table.add_row(*(column.text(value) for column, value in cells))
     say(console)
     console.print(table)
     for key, value in applied.items():
-        say(
-            console, f"{config.origin.file}: {key} is {formats.setting(value)}", "green"
-        )
+        say(console, f"{file}: {key} is {formats.setting(value)}", "green")
     if not applied:
-        command = next_command("tune", *config_words(config), "--apply")
-        say(console, f"write the best values into the config: {command}")
+        say(console, "--apply writes the best values into the config")

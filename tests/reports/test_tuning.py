@@ -32,13 +32,12 @@ SEARCH = {
     "objective": "val_auc",
     "direction": "max",
     "space": {
-        "train.learning_rate": {"min": 0.001, "max": 0.1, "log": True, "step": None},
+        "train.learning_rate": {"min": 0.001, "max": 0.1, "log": True},
         "model_params.units": [[4], [8, 4], [16]],
     },
-    "best": 2,
     "trials": [
-        a_trial(1, 0.001, [4], 0.5),
         a_trial(2, 0.01, [8, 4], 0.75),
+        a_trial(1, 0.001, [4], 0.5),
         a_trial(3, 0.1, [16], None),
     ],
 }
