@@ -100,7 +100,7 @@ DOCUMENTS = {
     "ExampleAnomalies": ("anomalies",),
     "ExampleStatistics": ("statistics",),
     "Model": ("model", "lineage"),
-    "ModelEvaluation": ("metrics", "mistakes"),
+    "ModelEvaluation": ("metrics", "mistakes", "residuals"),
     "ModelRun": ("epochs",),
     "PushedModel": ("lineage",),
     "Schema": ("schema",),

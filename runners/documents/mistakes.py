@@ -1,14 +1,20 @@
 """Mistakes document: what an evaluated classifier gets wrong, and where it flips.
 
-An example flips where only one of the candidate and the baseline is right.
+An example flips where only one of the candidate and the baseline is right. One with
+several labels is right if all of them are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import Any
+
+import numpy as np
 
 from runners.documents.examples import (
     ExampleRecord,
@@ -18,7 +24,8 @@ from runners.documents.examples import (
     values_of,
 )
 from runners.documents.images import describe_image, open_image
-from runners.documents.predict import Prediction, is_ours, load_classifier, predict
+from runners.documents.label_counts import SERVED, label_counts
+from runners.documents.predict import load_model, predict, predicted_class, task_of
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
 from sluice.record.json_number import json_number
@@ -28,6 +35,36 @@ MAX_MISTAKES = 24
 MAX_FEATURES = 50
 MAX_VALUES = 10
 _COLUMNS = ("digests", "true", "candidate", "baseline")
+_SHOWN = ("true", "predicted", "baseline")
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """An example that one of the models gets wrong; classes are indices.
+
+    Attributes:
+      record: the example.
+      true: its classes, one of a classification.
+      named: the classes that each model predicts.
+      probabilities: of each class, by the first model.
+    """
+
+    record: ExampleRecord
+    true: tuple[int, ...]
+    named: list[tuple[int, ...]]
+    probabilities: Sequence[float]
+
+    @property
+    def right(self) -> tuple[bool, ...]:
+        """Whether each model is right."""
+        return tuple(classes == self.true for classes in self.named)
+
+    @property
+    def severity(self) -> tuple[int, float]:
+        """How many classes the first model has wrong, and how sure it is of one."""
+        named, true = {*self.named[0]}, {*self.true}
+        sure = (self.probabilities[i] for i in named - true or named)
+        return len(named ^ true), max(sure, default=0.0)
 
 
 def mistakes(
@@ -36,12 +73,14 @@ def mistakes(
     splits: Sequence[str],
     privacy: Privacy,
 ) -> dict[str, Any] | None:
-    """Returns the most confident mistakes; None for a model that is not ours.
+    """Returns the worst mistakes; None for a regression or a model that is not ours.
 
+    Those with the most wrong classes come first, then the most confident ones.
+    ``labels`` is what ``label_counts`` returns, None for a classification.
     ``predictions`` are parallel lists: digests of the records, the indices of their
-    classes, and of those that each model predicts. It is None if features are withheld,
-    which could be guessed from a digest. ``flips`` is None if the baseline has other
-    classes, and absent without a baseline of ours.
+    classes, and of those that each model predicts; several labels are lists. It is
+    None if features are withheld, which could be guessed from a digest. ``flips`` is
+    None if the baseline has other classes, and absent without a baseline of ours.
 
     Args:
       model_uris: of the ``Model`` artifacts, local or remote: the candidate, and the
@@ -50,24 +89,34 @@ def mistakes(
       splits: those that were evaluated.
       privacy: what may be shown, and which feature is the label.
     """
-    if not (privacy.label and is_ours(model_uris[0])):
+    task = task_of(model_uris[0])
+    if not privacy.label or task not in ("classification", "multi_label"):
         return None
+    has_several = task == "multi_label"
+    read, plain = (_of_several, list) if has_several else (_of_one, itemgetter(0))
     records = read_examples(examples.uri, splits)
-    rows: list[tuple[str | int, ...]] = []
-    errors: list[Prediction] = []
+    rows: list[tuple[Any, ...]] = []
+    errors: list[Mistake] = []
+    labels: list[tuple[Any, Any]] = []
     with ExitStack() as opened:
-        models = [load_classifier(x, opened) for x in filter(is_ours, model_uris)]
+        uris = [uri for uri in model_uris if task_of(uri) == task]
+        models = [load_model(uri, privacy.label, opened) for uri in uris]
         classes = models[0].classes
-        same = [model for model in models if model.classes == classes]
-        first = islice(records, MAX_EXAMPLES)
-        for found in predict(same, first, privacy.label):
-            rows.append((found.digest, found.true, *found.predicted))
+        same = [x for x in models if x.classes == classes]
+        for record, label, *predictions in predict(same, islice(records, MAX_EXAMPLES)):
+            found = read(record, label, predictions)
+            if not has_several and found.true[0] < 0:
+                continue
+            rows.append((record.digest, *map(plain, (found.true, *found.named))))
+            if has_several:
+                labels.append((label, predictions[0]))
             if not all(found.right):
                 errors.append(found)
-    errors.sort(key=lambda found: -found.confidence)
+    errors.sort(key=lambda found: found.severity, reverse=True)
     wrong = [found for found in errors if not found.right[0]]
     newly_wrong = [found for found in wrong if found.right[-1]]
     newly_right = [found for found in errors if found.right[0]]
+    shown = partial(_shown, task=task, classes=classes, privacy=privacy)
     columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=False))
     document = {
         "split": ", ".join(splits),
@@ -75,7 +124,8 @@ def mistakes(
         "examples": len(rows),
         "complete": next(records, None) is None,
         "wrong": len(wrong),
-        "mistakes": _shown(wrong, classes, privacy),
+        "mistakes": shown(wrong),
+        "labels": label_counts(classes, labels) if labels else None,
         "predictions": None if privacy.private or privacy.sensitive else columns,
     }
     if len(models) == 1:
@@ -86,38 +136,52 @@ def mistakes(
         "both_wrong": len(wrong) - len(newly_wrong),
         "both_right": len(rows) - len(errors),
         "examples": {
-            "newly_wrong": _shown(newly_wrong, classes, privacy),
-            "newly_right": _shown(newly_right, classes, privacy),
+            "newly_wrong": shown(newly_wrong),
+            "newly_right": shown(newly_right),
         },
     }
     return {**document, "flips": flips if len(same) == 2 else None}
 
 
+def _of_one(record: ExampleRecord, label: Any, predictions: list[Any]) -> Mistake:
+    found = [x.tolist() for x in predictions]
+    # Of two classes there is the probability of the second.
+    found = [[1 - x[0], x[0]] if len(x) == 1 else x for x in found]
+    named = [(predicted_class(x),) for x in found]
+    return Mistake(record, (int(label[0]),), [*named], found[0])
+
+
+def _of_several(record: ExampleRecord, label: Any, predictions: list[Any]) -> Mistake:
+    true, *named = (
+        tuple(np.flatnonzero(x >= SERVED).tolist()) for x in (label, *predictions)
+    )
+    return Mistake(record, true, named, predictions[0].tolist())
+
+
 def _shown(
-    found: Sequence[Prediction], classes: Sequence[str], privacy: Privacy
+    found: Sequence[Mistake], task: str, classes: Sequence[str], privacy: Privacy
 ) -> list[dict[str, Any]]:
     """Describes the first ones, as far as they may be shown."""
-    return [
-        {
-            **item.record.place,
-            "digest": None if privacy.sensitive else item.digest,
-            "true": classes[item.true],
-            "predicted": classes[item.predicted[0]],
-            "baseline": classes[item.predicted[1]] if item.predicted[1:] else None,
-            "probability": json_number(item.confidence),
-            "true_probability": json_number(item.probabilities[0][item.true]),
-            **_features(item.record, {*privacy.sensitive, privacy.label}),
-        }
-        for item in found[: 0 if privacy.private else MAX_MISTAKES]
-    ]
+    shown = []
+    for item in found[: 0 if privacy.private else MAX_MISTAKES]:
+        named = [", ".join(classes[i] for i in x) for x in (item.true, *item.named)]
+        about: dict[str, Any] = dict(zip(_SHOWN, (*named, None), strict=False))
+        wrong = sorted({*item.true, *item.named[0]})
+        sure = {classes[i]: json_number(item.probabilities[i]) for i in wrong}
+        if task == "multi_label":
+            about |= {"probability": None, "probabilities": sure}
+        else:
+            about |= {"probability": sure[named[1]], "true_probability": sure[named[0]]}
+        shown.append({**shown_record(item.record, privacy), **about})
+    return shown
 
 
-def _features(record: ExampleRecord, hidden: Container[str | None]) -> dict[str, Any]:
-    """Returns the images, and the first values of the other features."""
+def shown_record(record: ExampleRecord, privacy: Privacy) -> dict[str, Any]:
+    """Returns the place, the images, and the first values of the other features."""
     images: list[dict[str, Any]] = []
     values: dict[str, Any] = {}
     for name, feature in sorted(record.features().items()):
-        if name in hidden:
+        if name in (*privacy.sensitive, privacy.label):
             continue
         found = values_of(feature)
         if image := open_image(first_value(feature)):
@@ -127,4 +191,6 @@ def _features(record: ExampleRecord, hidden: Container[str | None]) -> dict[str,
                 as_text(value) if isinstance(value, bytes) else json_number(value)
                 for value in found[:MAX_VALUES]
             ]
-    return {"images": images, "values": values}
+    digest = None if privacy.sensitive else record.digest
+    place = {**record.place, "digest": digest}
+    return {**place, "images": images, "values": values}

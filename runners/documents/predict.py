@@ -1,94 +1,79 @@
 """Predicts the same examples with models that our trainer has exported.
 
-Their signature ``serving_default`` takes serialized tf.Examples and returns
-probabilities.
+Their signatures take serialized tf.Examples: ``serving_default`` returns predictions,
+``transform_features`` the label.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from runners.documents.examples import ExampleRecord, as_text, first_value
+from runners.documents.examples import ExampleRecord
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import storage_for
 
 MAX_SECONDS = 1.0
 _BATCH = 32
-_DIGEST_CHARS = 12
 _SERVING_DIR = "Format-Serving"
 _CLASSES_FILE = "assets.extra/classes.json"
 
 
 @dataclass(frozen=True)
-class Classifier:
+class ExportedModel:
     """A model that was loaded.
 
     Attributes:
-      classes: their names.
-      predict: returns the probabilities of serialized examples: one of each class, or
-        of two classes that of the second alone.
+      classes: their names; empty for a regression.
+      predict: returns predictions of serialized examples, as ``serving_default`` does.
+      labels: returns their labels, as ``transform_features`` does.
     """
 
     classes: list[str]
     predict: Callable[[list[bytes]], Any]
+    labels: Callable[[list[bytes]], Any]
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """An example and what is predicted of it.
-
-    Attributes:
-      record: the example.
-      true: the index of its class.
-      probabilities: of each class, by model.
-      predicted: the indices of the predicted classes, by model.
-    """
-
-    record: ExampleRecord
-    true: int
-    probabilities: list[list[float]]
-    predicted: list[int]
-
-    @property
-    def right(self) -> tuple[bool, ...]:
-        """Whether each model is right."""
-        return tuple(index == self.true for index in self.predicted)
-
-    @property
-    def confidence(self) -> float:
-        """The first model's probability of the class that it predicts."""
-        return self.probabilities[0][self.predicted[0]]
-
-    @property
-    def digest(self) -> str:
-        """Tells equal records of several runs from others."""
-        return hashlib.sha256(self.record.data).hexdigest()[:_DIGEST_CHARS]
-
-
-def is_ours(model_uri: str) -> bool:
-    """Whether a ``Model`` artifact exists and was exported by our trainer."""
+def task_of(model_uri: str) -> str | None:
+    """Returns the task of a ``Model`` artifact of our trainer; None for any other."""
     uri = f"{model_uri}/{_SERVING_DIR}/{_CLASSES_FILE}"
-    return storage_for(uri).exists(uri)
+    if not storage_for(uri).exists(uri):
+        return None
+    return str(json.loads(storage_for(uri).read(uri)).get("task", "classification"))
 
 
-def load_classifier(model_uri: str, opened: ExitStack) -> Classifier:
+def load_model(model_uri: str, label: str, opened: ExitStack) -> ExportedModel:
     """Loads a model of ours, local or remote, which ``opened`` closes."""
+    # Imported here: in a pipeline built elsewhere the name may be another package.
+    from pipeline.config.features import transformed_name
+
     folder = opened.enter_context(local_copy(f"{model_uri}/{_SERVING_DIR}"))
     classes = json.loads((folder / _CLASSES_FILE).read_bytes())["classes"]
-    return Classifier(classes, _signature(folder, opened))
+    session, signatures = _load(folder, opened)
+
+    def call(signature: str, key: str, data: list[bytes]) -> Any:
+        return session.run(
+            signatures[signature].outputs[key].name,
+            {signatures[signature].inputs["examples"].name: data},
+        )
+
+    return ExportedModel(
+        classes,
+        partial(call, "serving_default", "probabilities" if classes else "prediction"),
+        partial(call, "transform_features", transformed_name(label)),
+    )
 
 
-def _signature(model_dir: Path, opened: ExitStack) -> Callable[[list[bytes]], Any]:
-    """Returns the signature, as a call of a session on the CPU.
+def _load(model_dir: Path, opened: ExitStack) -> tuple[Any, Any]:
+    """Returns a session on the CPU and the signatures.
 
     ``tf.saved_model.load`` also makes Python functions of all that the graph calls, and
     optimizes: of taxi's two models it takes 1.9 s, this 1.2 s.
@@ -101,31 +86,24 @@ def _signature(model_dir: Path, opened: ExitStack) -> Callable[[list[bytes]], An
     session = opened.enter_context(closing(v1.Session("", tf.Graph(), options)))
     with session.graph.as_default():
         meta = v1.saved_model.load(session, ["serve"], str(model_dir))
-    signature = meta.signature_def["serving_default"]
-    output, given = signature.outputs["probabilities"], signature.inputs["examples"]
-    return session.make_callable(output.name, [given.name])
+    return session, meta.signature_def
 
 
 def predict(
-    models: Sequence[Classifier], records: Iterator[ExampleRecord], label: str
-) -> Iterator[Prediction]:
-    """Yields what models with the same classes predict of the examples of a class.
+    models: Sequence[ExportedModel], records: Iterator[ExampleRecord]
+) -> Iterator[tuple[Any, ...]]:
+    """Yields examples, with the first model's label and what each model predicts.
 
     It ends after ``MAX_SECONDS`` per model.
     """
-    classes = {name: index for index, name in enumerate(models[0].classes)}
     ends_at = math.inf
     while time.monotonic() < ends_at and (batch := [*islice(records, _BATCH)]):
         data = [record.data for record in batch]
-        by_model = [model.predict(data).tolist() for model in models]
+        by_model = [model.predict(data) for model in models]
+        labels = models[0].labels(data)
         # The first batch takes the longest: TensorFlow prepares the graph.
         ends_at = min(ends_at, time.monotonic() + MAX_SECONDS * len(models))
-        for record, *rows in zip(batch, *by_model, strict=True):
-            true = as_text(first_value(record.features().get(label)))
-            if true is not None and true in classes:
-                found = [[1 - x[0], x[0]] if len(x) == 1 else x for x in rows]
-                predicted = [*map(predicted_class, found)]
-                yield Prediction(record, classes[true], found, predicted)
+        yield from zip(batch, labels, *by_model, strict=True)
 
 
 def predicted_class(probabilities: Sequence[float]) -> int:

@@ -14,6 +14,7 @@ from runners.documents import protos
 from runners.documents.examples import split_names
 from runners.documents.images import samples
 from runners.documents.mistakes import mistakes
+from runners.documents.residuals import residuals
 from sluice.mlmd_items import Artifact
 from sluice.node_kinds import BASELINE, CANDIDATE, DOCUMENTS
 from sluice.privacy import Privacy
@@ -105,7 +106,9 @@ def _content(
         case "lineage":
             return lineage_of(item.id) if lineage_of else None
         case "mistakes":
-            return _mistakes(inputs, properties, privacy)
+            return _of_predictions(mistakes, inputs, properties, privacy)
+        case "residuals":
+            return _of_predictions(residuals, inputs, properties, privacy)
         case "model":
             return model(item.uri)
         case "samples":
@@ -148,8 +151,11 @@ def _read(path: Path) -> Any:
     return json.loads(path.read_bytes()) if path.exists() else None
 
 
-def _mistakes(
-    inputs: Artifacts, properties: Mapping[str, Any], privacy: Privacy
+def _of_predictions(
+    describe: Callable[..., Content],
+    inputs: Artifacts,
+    properties: Mapping[str, Any],
+    privacy: Privacy,
 ) -> Content:
     # ML Metadata has one event of an artifact: a model that is its own baseline is only
     # found as such.
@@ -160,7 +166,7 @@ def _mistakes(
         return None
     # TFX evaluates the eval split unless it is told otherwise.
     splits = json.loads(properties.get("example_splits") or "null") or ["eval"]
-    return mistakes(uris, examples[0], splits, privacy)
+    return describe(uris, examples[0], splits, privacy)
 
 
 def _is_same(path: Path, head: Mapping[str, Any]) -> bool:

@@ -1,0 +1,54 @@
+"""Right and wrong predictions of each class, where an example may have several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sluice.record.json_number import json_number
+
+# From this probability on, the served model names a class.
+SERVED = 0.5
+
+
+def label_counts(
+    classes: Sequence[str], found: Iterable[tuple[Any, Any]]
+) -> list[dict[str, Any]]:
+    """Returns of each class its examples, true and false positives, and AUC.
+
+    They are counted at 0.5, and at the ``best`` threshold: that of the largest F1 on
+    the same examples. ``auc`` and ``best`` are None where they are not defined.
+
+    Args:
+      classes: their names.
+      found: the label of each example, 0 or 1 per class, and the probabilities.
+    """
+    labels, probabilities = map(np.array, zip(*found, strict=True))
+    columns = zip(classes, labels.T > 0, probabilities.T, strict=True)
+    return [{"class": name, **_of_class(*column)} for name, *column in columns]
+
+
+def _of_class(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, Any]:
+    order = np.argsort(-probabilities)
+    labels, probabilities = labels[order], probabilities[order]
+    # At each threshold, all of the same probability are positive.
+    last = np.flatnonzero(np.diff(probabilities, append=-1.0))
+    tp, fp = (np.append(0, x.cumsum()[last]) for x in (labels, ~labels))
+    positives, negatives = tp[-1].item(), fp[-1].item()
+    served, best = (probabilities[last] >= SERVED).sum(), None
+    if positives:
+        i = np.argmax(2 * tp / (tp + fp + positives))
+        threshold = json_number(probabilities[last[i - 1]].item())
+        best = {"threshold": threshold, "tp": tp[i].item(), "fp": fp[i].item()}
+    area = np.dot(np.diff(fp), tp[1:] + tp[:-1]) / 2
+    return {
+        "positives": positives,
+        "negatives": negatives,
+        "served": {"tp": tp[served].item(), "fp": fp[served].item()},
+        "best": best,
+        "auc": area.item() / (positives * negatives)
+        if positives and negatives
+        else None,
+    }
