@@ -93,8 +93,9 @@ def against_baseline(run: RunData) -> list[Flips | None]:
         if "flips" in document:
             scope = formats.plural(document["examples"], "example")
             scope = scope if document["complete"] else f"the first {scope}"
+            scope = f"{scope} of {document['split']}{_right_if(document)}"
             flips = document["flips"]
-            found.append(flips and Flips(f"{scope} of {document['split']}", **flips))
+            found.append(flips and Flips(scope, **flips))
     return found
 
 
@@ -121,7 +122,8 @@ def flips_between(before: RunData, after: RunData) -> Flips | None:
         for name, models in FLIPPED.items()
     }
     return Flips(
-        f"{formats.plural(len(right), 'example')} that both runs have predicted",
+        f"{formats.plural(len(right), 'example')} that both runs have predicted"
+        + "".join(map(_right_if, after.documents("mistakes")[:1])),
         newly_wrong=counts[False, True],
         newly_right=counts[True, False],
         both_wrong=counts[False, False],
@@ -131,16 +133,26 @@ def flips_between(before: RunData, after: RunData) -> Flips | None:
     )
 
 
+def _right_if(document: Mapping[str, Any]) -> str:
+    has_several = bool(document.get("labels"))
+    return " (one is right if all its classes are)" if has_several else ""
+
+
 def _predicted(run: RunData) -> dict[str, tuple[str, str]]:
     """Returns the true and the predicted class of examples by their digest."""
     return {
-        digest: (document["classes"][true], document["classes"][predicted])
+        digest: (_names(document, true), _names(document, predicted))
         for document in run.documents("mistakes")
         if (found := document.get("predictions"))
         for digest, true, predicted in zip(
             found["digests"], found["true"], found["candidate"], strict=True
         )
     }
+
+
+def _names(document: Mapping[str, Any], found: int | list[int]) -> str:
+    classes = found if isinstance(found, list) else [found]
+    return ", ".join(document["classes"][index] for index in classes)
 
 
 def _shown(run: RunData) -> dict[str, dict[str, Any]]:

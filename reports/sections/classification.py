@@ -110,3 +110,24 @@ def _by_class(confusion: np.ndarray, names: Sequence[str]) -> Table:
         rows.append([name, actual[i], *shares, f1])
     rows.sort(key=lambda row: 2.0 if row[-1] is None else row[-1])
     return Table("classes", "Classes, the worst first", header, rows, limit=20)
+
+
+def by_label(document: Mapping[str, Any]) -> Table | None:
+    """Returns a row per class where examples may have several, the worst F1 first."""
+    shown = ("Examples", "Recall", "Precision", "F1", "AUC", "Best F1", "At threshold")
+    rows: list[list[Any]] = []
+    for item in document.get("labels") or ():
+        actual, best = item["positives"], item["best"] or {}
+        tp, fp = item["served"]["tp"], item["served"]["fp"]
+        shares = share_of(tp, actual), share_of(tp, tp + fp), _f1(actual, tp, fp)
+        most = _f1(actual, best["tp"], best["fp"]) if best else None
+        best_of = (item["auc"], most, best.get("threshold"))
+        rows.append([item["class"], actual, *shares, *best_of])
+    rows.sort(key=lambda row: 2.0 if row[4] is None else row[4])
+    header: Header = ["Class", *map(numbers, shown)]
+    caption = "Classes, the worst first"
+    return Table("labels", caption, header, rows, limit=20) if rows else None
+
+
+def _f1(actual: int, tp: int, fp: int) -> float | None:
+    return 2 * tp / (actual + tp + fp) if actual + tp + fp else None

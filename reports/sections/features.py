@@ -185,9 +185,11 @@ def read_features(run: RunData) -> list[Feature]:
             known.misses.append(row)
     categories = _categories(run)
     labels = {x["privacy"].get("label") for x in run.documents("statistics")}
+    task = ((run.record.config or {}).get("label") or {}).get("task")
     for feature in features.values():
         feature.is_label = feature.name in labels
-        feature.is_category = feature.is_label or feature.name in categories
+        is_class = feature.is_label and task != "regression"
+        feature.is_category = is_class or feature.name in categories
         feature.distances.sort(key=lambda distance: -distance.value)
     return list(features.values())
 
@@ -308,5 +310,7 @@ def _frequent_values(title: str, feature: Feature) -> tuple[Markup | None, str]:
     if max(shares[_OTHERS] for _, _, shares in data) >= _MIN_SHARE:
         values.append(_OTHERS)
     more = int(feature.first.numbers.get("unique", 0)) - len(first[:_MAX_VALUES])
-    remark = f"{_OTHERS}: {more:,} more distinct values" if more > 0 else ""
-    return top_values_chart(title, values, data), remark
+    remarks = [f"{_OTHERS}: {more:,} more distinct values"] if more > 0 else []
+    # An example has several.
+    remarks += ["shares of all values"] if feature.first.max_values > 1 else []
+    return top_values_chart(title, values, data), "; ".join(remarks)

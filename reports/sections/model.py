@@ -13,7 +13,7 @@ from reports.evaluation import EXAMPLES, HISTOGRAM, OVERALL, PER_CLASS, read_met
 from reports.flips import against_baseline, example_table
 from reports.metric_changes import MIN_EXAMPLES, SliceMetric, metrics_by_slice
 from reports.read_run import RunData
-from reports.sections import classification, curves
+from reports.sections import classification, curves, regression
 from reports.tables import Column, Header, Table, numbers
 from sluice.record.verdict import Check
 
@@ -35,6 +35,10 @@ def build(run: RunData) -> dict[str, Any] | None:
         "evaluations": evaluations,
         "passed": passed[0] if passed else None,
         "flips": against_baseline(run),
+        "labels": [*map(classification.by_label, mistakes)],
+        "regressions": [
+            regression.build(*item) for item in enumerate(run.documents("residuals"))
+        ],
         "mistakes": [(item, _mistakes(i, item)) for i, item in enumerate(mistakes)],
     }
 
@@ -71,7 +75,8 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
     for where, found in histograms.items():
         # The candidate first.
         histograms[where] = dict(sorted(found.items(), reverse=True))
-    split = next((str(item["split"]) for item in run.documents("mistakes")), "")
+    predicted = (*run.documents("mistakes"), *run.documents("residuals"))
+    split = next((str(item["split"]) for item in predicted), "")
     return {
         "node": document["node"],
         "overall": _overall(index, [overall[x] for x in names], has_baseline, split),
@@ -163,5 +168,16 @@ def _mistakes(index: int, document: dict[str, Any]) -> Table | None:
         "probability": numbers("Probability", formats.percent),
         "true_probability": numbers("Of the true class", formats.percent),
     }
-    caption = "The most confident mistakes"
-    return example_table(f"mistakes-{index}", caption, document["mistakes"], columns)
+    caption, found = "The most confident mistakes", document["mistakes"]
+    if document.get("labels"):
+        # Of an example with several classes: of those that are true or predicted.
+        found = [{**item, "probabilities": _listed(item)} for item in found]
+        columns = {"true": "True classes", "predicted": "Predicted"}
+        columns["probabilities"] = "Probabilities"
+        caption = "The mistakes with the most wrong classes"
+    return example_table(f"mistakes-{index}", caption, found, columns)
+
+
+def _listed(item: Mapping[str, Any]) -> str:
+    found = item["probabilities"].items()
+    return ", ".join(f"{name} {formats.percent(value)}" for name, value in found)

@@ -23,6 +23,7 @@ from runners.documents.examples import (
     first_value,
     read_examples,
     split_names,
+    values_of,
 )
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
@@ -81,7 +82,9 @@ class _Feature:
         digest = hashlib.sha256(data).digest()
         places = self.places.setdefault(digest, [])
         places.append(place)
-        shown = self.gallery.setdefault(label, [])
+        # Numbers of a regression are no classes.
+        key = b"" if isinstance(label, float) else label
+        shown = self.gallery.setdefault(key, [])
         if len(places) == 1 and len(shown) < IMAGES_PER_CLASS:
             shown.append({**place, **describe_image(image)})
         elif len(places) == 2:
@@ -162,7 +165,7 @@ def samples(examples: Artifact, privacy: Privacy) -> dict[str, Any] | None:
             break
         read[record.split] += 1
         values = record.features()
-        label = first_value(values.get(privacy.label or ""))
+        label = _label(values.get(privacy.label or ""))
         for name in values if count < _FIRST else features:
             data = first_value(values.get(name))
             if image := open_image(data):
@@ -178,6 +181,13 @@ def samples(examples: Artifact, privacy: Privacy) -> dict[str, Any] | None:
             for name, feature in features.items()
         ],
     }
+
+
+def _label(feature: Any) -> Any:
+    """Returns the label of an example, of several values one text; None without any."""
+    found = values_of(feature)
+    several = ", ".join(as_text(value) or "" for value in found).encode()
+    return several if len(found) > 1 else first_value(feature)
 
 
 def open_image(data: Any) -> Image.Image | None:

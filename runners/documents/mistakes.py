@@ -61,9 +61,10 @@ class Mistake:
 
     @property
     def severity(self) -> tuple[int, float]:
-        """How many classes the first model has wrong, and how sure it is of one."""
-        named, true = {*self.named[0]}, {*self.true}
-        sure = (self.probabilities[i] for i in named - true or named)
+        """How many classes the first model has wrong, and how sure it is of them."""
+        named, true, of = {*self.named[0]}, {*self.true}, self.probabilities
+        missed = [1 - of[i] for i in true - named]
+        sure = [of[i] for i in named - true] or missed or [of[i] for i in named]
         return len(named ^ true), max(sure, default=0.0)
 
 
@@ -93,7 +94,7 @@ def mistakes(
     if not privacy.label or task not in ("classification", "multi_label"):
         return None
     has_several = task == "multi_label"
-    read, plain = (_of_several, list) if has_several else (_of_one, itemgetter(0))
+    plain = list if has_several else itemgetter(0)
     records = read_examples(examples.uri, splits)
     rows: list[tuple[Any, ...]] = []
     errors: list[Mistake] = []
@@ -104,7 +105,7 @@ def mistakes(
         classes = models[0].classes
         same = [x for x in models if x.classes == classes]
         for record, label, *predictions in predict(same, islice(records, MAX_EXAMPLES)):
-            found = read(record, label, predictions)
+            found = _mistake(record, label, predictions, has_several)
             if not has_several and found.true[0] < 0:
                 continue
             rows.append((record.digest, *map(plain, (found.true, *found.named))))
@@ -143,18 +144,14 @@ def mistakes(
     return {**document, "flips": flips if len(same) == 2 else None}
 
 
-def _of_one(record: ExampleRecord, label: Any, predictions: list[Any]) -> Mistake:
-    found = [x.tolist() for x in predictions]
-    # Of two classes there is the probability of the second.
-    found = [[1 - x[0], x[0]] if len(x) == 1 else x for x in found]
-    named = [(predicted_class(x),) for x in found]
-    return Mistake(record, (int(label[0]),), [*named], found[0])
-
-
-def _of_several(record: ExampleRecord, label: Any, predictions: list[Any]) -> Mistake:
-    true, *named = (
-        tuple(np.flatnonzero(x >= SERVED).tolist()) for x in (label, *predictions)
-    )
+def _mistake(
+    record: ExampleRecord, label: Any, predictions: list[Any], has_several: bool
+) -> Mistake:
+    if has_several:
+        values = (label, *predictions)
+        true, *named = (tuple(np.flatnonzero(x >= SERVED).tolist()) for x in values)
+    else:
+        true, *named = (int(label[0]),), *((predicted_class(x),) for x in predictions)
     return Mistake(record, true, named, predictions[0].tolist())
 
 
@@ -164,7 +161,8 @@ def _shown(
     """Describes the first ones, as far as they may be shown."""
     shown = []
     for item in found[: 0 if privacy.private else MAX_MISTAKES]:
-        named = [", ".join(classes[i] for i in x) for x in (item.true, *item.named)]
+        indices = (item.true, *item.named)
+        named = [", ".join(classes[i] for i in x) or "none" for x in indices]
         about: dict[str, Any] = dict(zip(_SHOWN, (*named, None), strict=False))
         wrong = sorted({*item.true, *item.named[0]})
         sure = {classes[i]: json_number(item.probabilities[i]) for i in wrong}

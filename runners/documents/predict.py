@@ -17,6 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from runners.documents.examples import ExampleRecord
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import storage_for
@@ -99,11 +101,17 @@ def predict(
     ends_at = math.inf
     while time.monotonic() < ends_at and (batch := [*islice(records, _BATCH)]):
         data = [record.data for record in batch]
-        by_model = [model.predict(data) for model in models]
+        by_model = [_of_each_class(model.predict(data), model) for model in models]
         labels = models[0].labels(data)
         # The first batch takes the longest: TensorFlow prepares the graph.
         ends_at = min(ends_at, time.monotonic() + MAX_SECONDS * len(models))
         yield from zip(batch, labels, *by_model, strict=True)
+
+
+def _of_each_class(predictions: Any, model: ExportedModel) -> Any:
+    """Returns probabilities of both classes where there are those of the second."""
+    is_binary = len(model.classes) == 2 and predictions.shape[1] == 1
+    return np.hstack([1 - predictions, predictions]) if is_binary else predictions
 
 
 def predicted_class(probabilities: Sequence[float]) -> int:

@@ -22,7 +22,7 @@ MAX_TARGETS = 8
 BINS = 24
 _KEYS = "true", "predicted", "baseline"
 # Values beyond these quantiles are counted in the outermost bins.
-_TAILS = 0.005, 0.995
+_TAILS = 0.01, 0.99
 
 
 def residuals(
@@ -97,8 +97,9 @@ def _target(truth: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
     grid, edges, _ = np.histogram2d(clipped[0], clipped[1], BINS, limits)
     errors = predictions - truth
     half, sizes = BINS // 2, np.abs(errors)
-    # In two digits, so that labels are short.
-    width = float(f"{np.quantile(sizes, _TAILS[1]) / half:.2g}") or 1.0
+    least = np.quantile(sizes, _TAILS[1]) / half or 1.0
+    power = 10.0 ** np.floor(np.log10(least))
+    width = power * next(x for x in (1, 2, 5, 10) if x * power >= least)
     ends = width * np.arange(-half, half + 1)
     # Of the absolute error, by example.
     change = sizes[0] - sizes[-1]

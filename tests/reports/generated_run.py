@@ -125,6 +125,29 @@ def _documents(taxi, features, slices):
         "distances": {"comparisons": [comparison]},
         "metrics": protos.evaluation(*_metrics(slices)),
         "mistakes": {**mistakes, "classes": list(CLASSES)},
+        "residuals": _residuals(mistakes["mistakes"]),
+    }
+
+
+def _residuals(examples):
+    """Returns a regression with two targets; half of its examples have images.
+
+    Whole numbers: those of this document are finite, and are not changed to others.
+    """
+    target = {
+        "edges": [0, 5, 10],
+        "grid": [[3, 0], [1, 2]],
+        "error_edges": [-2, -1, 0, 1, 2],
+        "errors": [[1, 2, 2, 1], [2, 1, 2, 1]],
+        "bias": [1, -2],
+        **{"closer": 4, "farther": 2, "change": -1, "deviation": 2},
+    }
+    found = {"true": [1, 2], "predicted": [2, 0], "baseline": [3, 2]}
+    return {
+        **{"split": "eval", "examples": 6, "complete": False, "has_baseline": True},
+        "targets": [target] * 2,
+        "targets_left_out": 1,
+        "largest": [{**item, **found} for item in examples],
     }
 
 

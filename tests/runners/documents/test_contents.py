@@ -22,8 +22,7 @@ from sluice.privacy import Privacy
 from sluice.project import own_root
 from sluice.record.parts import NodeEnd
 from sluice.record.run_record import RunRecord
-from sluice.tfrecords import tfrecord
-from sluice.tfrecords.tf_example_pb2 import Example
+from tests.kit.exported_models import example, export_model, write_examples
 
 AS_WRITTEN = {"preserving_proto_field_name": True}
 ROWS = {
@@ -210,27 +209,6 @@ def _picture(colour, size=(9, 5), kind="png"):
     return content.getvalue()
 
 
-def _example(**values):
-    message = Example()
-    for name, value in values.items():
-        feature = message.features.feature[name]
-        items = value if isinstance(value, list) else [value]
-        if isinstance(items[0], bytes):
-            feature.bytes_list.value.extend(items)
-        elif isinstance(items[0], float):
-            feature.float_list.value.extend(items)
-        else:
-            feature.int64_list.value.extend(items)
-    return message.SerializeToString()
-
-
-def _write(folder, **splits):
-    for split, records in splits.items():
-        (folder / f"Split-{split}").mkdir(parents=True)
-        tfrecord.write(folder / f"Split-{split}" / "data-00000-of-00001.gz", records)
-    return Artifact(1, "Examples", str(folder), {"split_names": json.dumps([*splits])})
-
-
 RED, BLUE = _picture("red"), _picture("blue", (64, 64), "jpeg")
 
 
@@ -243,9 +221,9 @@ def unhurried(monkeypatch):
 @pytest.mark.unit
 def test_images(tmp_path):
     labelled = Privacy(label="label")
-    train = [_example(image=RED, label=1), _example(image=BLUE, label=0)]
-    train += [_example(image=RED, label=1), _example(image=b"\x89PNG\r\n\x1a\n?")]
-    item = _write(tmp_path, train=train, eval=[_example(image=RED, label=1)])
+    train = [example(image=RED, label=1), example(image=BLUE, label=0)]
+    train += [example(image=RED, label=1), example(image=b"\x89PNG\r\n\x1a\n?")]
+    item = write_examples(tmp_path, train=train, eval=[example(image=RED, label=1)])
     found: Any = images.samples(item, labelled)
     json.dumps(found)
     assert (found["records"], found["complete"]) == ({"train": 4, "eval": 1}, True)
@@ -273,8 +251,8 @@ def test_brightness_is_the_mean_of_all_pixels(tmp_path):
     for values in pixels.astype("uint8"):
         content = io.BytesIO()
         Image.fromarray(values).save(content, "png")
-        pictures.append(_example(image=content.getvalue()))
-    item = _write(tmp_path, train=pictures, eval=[_example(image=RED)])
+        pictures.append(example(image=content.getvalue()))
+    item = write_examples(tmp_path, train=pictures, eval=[example(image=RED)])
     found: Any = images.samples(item, Privacy())
     train, evaluation = found["features"][0]["splits"]
     means = pixels.astype("uint8").mean(axis=(1, 2))
@@ -296,7 +274,7 @@ def test_brightness_is_the_mean_of_all_pixels(tmp_path):
     ],
 )
 def test_images_that_may_not_be_shown(tmp_path, privacy, expected):
-    item = _write(tmp_path, train=[_example(image=RED)] * 2)
+    item = write_examples(tmp_path, train=[example(image=RED)] * 2)
     found: Any = images.samples(item, privacy)
     assert ("data:image" in json.dumps(found)) == (expected == "all")
     assert bool(found["features"]) == (expected != "nothing")
@@ -304,10 +282,10 @@ def test_images_that_may_not_be_shown(tmp_path, privacy, expected):
 
 @pytest.mark.unit
 def test_examples_without_images_and_reading_within_limits(tmp_path, monkeypatch):
-    item = _write(tmp_path / "a", train=[_example(text=b"BMW", number=1)] * 200)
+    item = write_examples(tmp_path / "a", train=[example(text=b"BMW", number=1)] * 200)
     assert images.samples(item, Privacy()) is None
     monkeypatch.setattr(images, "MAX_RECORDS", 10)
-    item = _write(tmp_path / "b", train=[_example(image=RED)] * 50)
+    item = write_examples(tmp_path / "b", train=[example(image=RED)] * 50)
     found: Any = images.samples(item, Privacy())
     assert (found["records"], found["complete"]) == ({"train": 10}, False)
 
@@ -331,51 +309,28 @@ def _described(data):
     return images.describe_image(image)
 
 
-def _export(folder, weights, classes=("0", "1", "2")):
-    """Exports a model as ours are: it predicts the feature ``scores`` with weights."""
-    import tensorflow as tf
-
-    class Model(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "examples")])
-        def serve(self, examples):
-            spec = {"scores": tf.io.FixedLenFeature([3], tf.float32)}
-            found = tf.io.parse_example(examples, spec)["scores"] * self.weights
-            return {"probabilities": found, "label": examples[:, None]}
-
-        def __init__(self):
-            super().__init__()
-            self.weights = tf.Variable([weights], name="weights")
-
-    served, saved = folder / "Format-Serving", Model()
-    tf.saved_model.save(saved, str(served), {"serving_default": saved.serve})
-    (served / "assets.extra").mkdir()
-    names = json.dumps({"classes": classes})
-    (served / "assets.extra" / "classes.json").write_text(names)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    return _export(tmp_path_factory.mktemp("model"), [1.0, 1.0, 1.0])
+    return export_model(tmp_path_factory.mktemp("model"), [1.0, 1.0, 1.0])
 
 
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory):
     """Another model: it overrates the first class, and underrates the third."""
-    return _export(tmp_path_factory.mktemp("baseline"), [10.0, 1.0, 0.2])
+    return export_model(tmp_path_factory.mktemp("baseline"), [10.0, 1.0, 0.2])
 
 
 EVALUATED = [
-    _example(scores=[0.1, 0.8, 0.1], label=1),
-    _example(scores=[0.5, 0.3, 0.2], label=1, image=RED),
-    _example(scores=[0.0, 0.0, 1.0]),
-    _example(scores=[0.0, 0.25, 0.75], label=1, company=b"Flash", tag=b"\xff"),
+    example(scores=[0.1, 0.8, 0.1], label=1),
+    example(scores=[0.5, 0.3, 0.2], label=1, image=RED),
+    example(scores=[0.0, 0.0, 1.0]),
+    example(scores=[0.0, 0.25, 0.75], label=1, company=b"Flash", tag=b"\xff"),
 ]
 
 
 @pytest.mark.tf
 def test_the_most_confident_mistakes_come_first(tmp_path, model):
-    item = _write(tmp_path, train=[], eval=EVALUATED)
+    item = write_examples(tmp_path, train=[], eval=EVALUATED)
     found: Any = mistakes([str(model)], item, ["eval"], Privacy(label="label"))
     first, second = found["mistakes"]
     assert (found["examples"], found["wrong"], found["complete"]) == (3, 2, True)
@@ -397,19 +352,19 @@ def test_the_most_confident_mistakes_come_first(tmp_path, model):
 
 # All of class 1, with what the model and the baseline predict.
 COMPARED = [
-    _example(scores=[0.1, 0.8, 0.1], label=1, image=RED),  # 1 and 0: newly right
-    _example(scores=[0.5, 0.3, 0.2], label=1),  # 0 and 0
-    _example(scores=[0.0, 0.45, 0.55], label=1),  # 2 and 1: newly wrong
-    _example(scores=[0.0, 0.25, 0.75], label=1, company=b"Flash"),  # the same
-    _example(scores=[0.0, 0.9, 0.1], label=1),  # 1 and 1
+    example(scores=[0.1, 0.8, 0.1], label=1, image=RED),  # 1 and 0: newly right
+    example(scores=[0.5, 0.3, 0.2], label=1),  # 0 and 0
+    example(scores=[0.0, 0.45, 0.55], label=1),  # 2 and 1: newly wrong
+    example(scores=[0.0, 0.25, 0.75], label=1, company=b"Flash"),  # the same
+    example(scores=[0.0, 0.9, 0.1], label=1),  # 1 and 1
 ]
 
 
 @pytest.mark.tf
-def test_candidate_and_baseline_are_compared_example_by_example(
+def test_candidate_and_baseline_are_compared_example_byexample(
     tmp_path, model, baseline
 ):
-    item = _write(tmp_path, train=[], eval=COMPARED)
+    item = write_examples(tmp_path, train=[], eval=COMPARED)
     uris = [str(model), str(baseline)]
     found: Any = mistakes(uris, item, ["eval"], Privacy(label="label"))
     flips, predictions = found["flips"], found["predictions"]
@@ -432,7 +387,7 @@ def test_candidate_and_baseline_are_compared_example_by_example(
 
 @pytest.mark.tf
 def test_flips_show_no_more_of_the_data_than_mistakes(tmp_path, model, baseline):
-    item = _write(tmp_path, train=[], eval=COMPARED)
+    item = write_examples(tmp_path, train=[], eval=COMPARED)
     uris = [str(model), str(baseline)]
     sensitive = Privacy(sensitive=["company", "image", "scores"], label="label")
     found: Any = mistakes(uris, item, ["eval"], sensitive)
@@ -451,8 +406,8 @@ def test_the_baseline_is_the_one_that_the_evaluator_was_given(
     tmp_path, model, baseline
 ):
     """A model that is its own baseline is an input under one key only."""
-    examples = _write(tmp_path, train=[], eval=COMPARED)
-    other = _export(tmp_path / "other", [1.0, 1.0, 1.0], ("1", "0", "2"))
+    examples = write_examples(tmp_path, train=[], eval=COMPARED)
+    other = export_model(tmp_path / "other", [1.0, 1.0, 1.0], ("1", "0", "2"))
     shown = {"private": False, "sensitive": [], "label": {"feature": "label"}}
     (tmp_path / "config.json").write_text(json.dumps({"config": shown}))
 
@@ -495,7 +450,7 @@ def test_a_model_and_its_training(tmp_path, model):
     assert found["epochs"]["metrics"] == {"loss": [2.0, None]}
     assert found["epochs"]["training"] == {"strategy": "default"}
     described = found["model"]
-    (signature,) = described["signatures"]
+    signature, _ = described["signatures"]
     assert signature["inputs"] == [
         {"name": "examples", "dtype": "string", "shape": [-1]}
     ]

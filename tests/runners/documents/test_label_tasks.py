@@ -1,0 +1,265 @@
+"""Documents and pages of regressions and of several labels, against numpy by record."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import metrics
+
+from reports.compare import compare
+from reports.diff_page import render_diff
+from reports.formats import MISSING, number, percent
+from reports.read_run import RunData
+from reports.run_page import render_run
+from reports.uncertainty import Estimate
+from runners.documents.label_counts import label_counts
+from runners.documents.mistakes import MAX_MISTAKES, mistakes
+from runners.documents.residuals import BINS, residuals
+from sluice.privacy import Privacy
+from tests.kit import protos
+from tests.kit.exported_models import example, export_model, write_examples
+from tests.kit.read_page import Page
+from tests.kit.runs import FIRST, SECOND, a_record, write_run
+from tests.runners.documents.test_contents import RED
+
+pytestmark = pytest.mark.tf
+LABEL = Privacy(label="label")
+CHANCE = np.random.default_rng(7)
+# Two targets of 500 examples, in units of their own, and what is predicted of them.
+TRUE = (CHANCE.lognormal(2.0, 1.0, (500, 2)) * [1, 1000]).astype(np.float32)
+SCORES = (TRUE * CHANCE.normal(1.0, 0.2, (500, 2))).astype(np.float32)
+# Three classes, of which nobody has the last; equal probabilities and those of 0.5.
+CLASSES = ["a", "b", "c"]
+LABELS = CHANCE.random((400, 3)) < [0.5, 0.02, 0.0]
+SURE = (0.3 * LABELS + 0.7 * CHANCE.random((400, 3))).round(2).astype(np.float32)
+
+
+def _examples(folder, labels, scores, **others):
+    rows = [
+        example(label=label.tolist(), scores=given.tolist(), **others)
+        for label, given in zip(labels, scores, strict=True)
+    ]
+    return write_examples(folder, train=[], eval=rows)
+
+
+def _run(folder, run_id=FIRST, **documents):
+    found = {"metrics": protos.evaluation(protos.slice_metrics({"example_count": 5.0}))}
+    record = a_record(run_id, config={})
+    return RunData(write_run(folder, record, {**found, **documents}), record)
+
+
+@pytest.fixture(scope="module")
+def regressions(tmp_path_factory):
+    """A candidate that predicts the scores, and a baseline with half of the second."""
+    folder = tmp_path_factory.mktemp("regressions")
+    exports = {"candidate": [1.0, 1.0], "baseline": [1.0, 0.5]}
+    return [
+        str(export_model(folder / name, weights, [], "regression"))
+        for name, weights in exports.items()
+    ]
+
+
+def test_residuals_are_those_of_the_records(tmp_path, regressions):
+    labels = TRUE.copy()
+    labels[3] = np.nan
+    item = _examples(tmp_path, labels, SCORES)
+    found: Any = residuals(regressions, item, ["eval"], LABEL)
+    assert json.loads(json.dumps(found)) == found
+    assert (found["examples"], found["complete"], found["split"]) == (499, True, "eval")
+    known = np.arange(500) != 3
+    true, candidate = TRUE[known].astype(float), SCORES[known].astype(float)
+    baseline = candidate * [1.0, 0.5]
+    for i, target in enumerate(found["targets"]):
+        errors = [x[:, i] - true[:, i] for x in (candidate, baseline)]
+        better = np.abs(errors[0]) - np.abs(errors[1])
+        assert target["bias"] == pytest.approx([x.mean() for x in errors])
+        assert target["closer"] == sum(better < 0)
+        assert target["farther"] == sum(better > 0)
+        assert target["change"] == pytest.approx(better.mean())
+        ends = target["error_edges"]
+        for counts, error in zip(target["errors"], errors, strict=True):
+            inner = [
+                sum(low <= x < high for x in error)
+                for low, high in pairwise(ends[1:-1])
+            ]
+            assert counts[1:-1] == inner and sum(counts) == 499
+            assert counts[0] == sum(error < ends[1])
+        cells = np.array(target["grid"])
+        assert cells.shape == (BINS, BINS) and cells.sum() == 499
+        low, high = target["edges"][4:6]
+        both = [(low <= x[:, i]) & (x[:, i] < high) for x in (true, candidate)]
+        assert cells[4, 4] == sum(both[0] & both[1])
+    relative = np.abs(candidate - true) / np.sqrt(
+        ((candidate - true) ** 2).mean(axis=0)
+    )
+    worst = np.flatnonzero(known)[np.argsort(-relative.max(axis=1))]
+    assert [x["record"] - 1 for x in found["largest"]] == worst[:MAX_MISTAKES].tolist()
+    assert found["largest"][0]["true"] == TRUE[worst[0]].tolist()
+    assert found["largest"][0]["baseline"] == pytest.approx(
+        SCORES[worst[0]] * [1.0, 0.5]
+    )
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    """A regression of one target and its baseline, which predicts 5 % less."""
+    folder = tmp_path_factory.mktemp("single")
+    return [
+        str(export_model(folder / str(weight), [weight], [], "regression"))
+        for weight in (1.0, 0.95)
+    ]
+
+
+def test_the_page_of_a_regression(tmp_path, single):
+    item = _examples(tmp_path, TRUE[:, :1], SCORES[:, :1], town=b"Ulm")
+    found: Any = residuals(single, item, ["eval"], LABEL)
+    page = Page(render_run(_run(tmp_path / "runs", residuals=found)))
+    true, candidate = (x[:, 0].astype(float) for x in (TRUE, SCORES))
+    errors = [candidate * weight - true for weight in (1, np.float32(0.95))]
+    rows = page.tables["errors-0"]
+    worst = np.argsort(-np.abs(errors[0]))[:MAX_MISTAKES]
+    assert [row["Error"] for row in rows] == [number(errors[0][i]) for i in worst]
+    assert [row["True"] for row in rows] == [number(true[i]) for i in worst]
+    assert {row["town"] for row in rows} == {"Ulm"}
+    change = np.abs(errors[0]) - np.abs(errors[1])
+    better, worse = int((change < 0).sum()), int((change > 0).sum())
+    chance = percent(stats.binomtest(better, better + worse).pvalue)
+    half = stats.norm.ppf(0.975) * change.std() / len(change) ** 0.5
+    low, high = (float(x) for x in (change.mean() - half, change.mean() + half))
+    said = Estimate(float(change.mean()), low, high)
+    assert (
+        f"closer to the true value than the baseline on {better} of 500 examples, and "
+        f"farther away on {worse}. A difference as large occurs by chance in {chance} "
+        f"of cases (sign test). The mean absolute error changes by {said} (95 % "
+        f"interval: {said.interval})."
+    ) in page.text
+    means = [number(error.mean()) for error in errors]
+    assert f"Residuals: mean candidate {means[0]}, baseline {means[1]}" in page.text
+
+
+@pytest.mark.parametrize(
+    ("privacy", "targets", "largest"),
+    [
+        (Privacy(private=True, label="label"), 1, 0),
+        (Privacy(sensitive=["label"], label="label"), 0, 0),
+        (Privacy(sensitive=["town"], label="label"), 1, MAX_MISTAKES),
+    ],
+)
+def test_residuals_that_may_not_be_shown(tmp_path, single, privacy, targets, largest):
+    item = _examples(tmp_path, TRUE[:, :1], SCORES[:, :1], town=b"Ulm", image=RED)
+    found: Any = residuals(single, item, ["eval"], privacy)
+    assert (len(found["targets"]), len(found["largest"])) == (targets, largest)
+    assert "Ulm" not in json.dumps(found)
+    page = render_run(
+        _run(tmp_path / "runs", residuals={**found, "privacy": asdict(privacy)})
+    )
+    assert ("Predictions by true value" in page) == bool(targets)
+    assert ("The largest errors" in page) == bool(largest)
+
+
+def test_a_regression_has_no_mistakes_and_a_baseline_may_be_of_another_kind(
+    tmp_path, single, regressions
+):
+    item = _examples(tmp_path, TRUE[:, :1], SCORES[:, :1])
+    assert mistakes(single, item, ["eval"], LABEL) is None
+    none = str(write_examples(tmp_path / "none", train=[], eval=[]).uri)
+    assert residuals([none], item, ["eval"], LABEL) is None
+    unlabelled = [example(scores=[1.0])]
+    item = write_examples(tmp_path / "unlabelled", train=[], eval=unlabelled)
+    found: Any = residuals(single, item, ["eval"], LABEL)
+    assert (found["examples"], found["targets"], found["largest"]) == (0, [], [])
+    assert "0 predictions on eval" in render_run(
+        _run(tmp_path / "runs", residuals=found)
+    )
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    """A model of several labels, and a baseline that never names the first class."""
+    folder = tmp_path_factory.mktemp("labelled")
+    exports = {"candidate": [1.0, 1.0, 1.0], "baseline": [0.1, 1.0, 1.0]}
+    return [
+        str(export_model(folder / name, weights, CLASSES, "multi_label"))
+        for name, weights in exports.items()
+    ]
+
+
+def test_classes_are_counted_as_scikit_learn_does():
+    found = label_counts(CLASSES, [*zip(LABELS.astype(np.float32), SURE, strict=True)])
+    for i, item in enumerate(found[:2]):
+        true, sure = LABELS[:, i], SURE[:, i]
+        assert item["class"] == CLASSES[i] and item["positives"] == true.sum()
+        assert item["auc"] == pytest.approx(metrics.roc_auc_score(true, sure))
+        (_, fp), (_, tp) = metrics.confusion_matrix(true, sure >= 0.5).tolist()
+        assert item["served"] == {"tp": tp, "fp": fp}
+        best = item["best"]
+        scores = [metrics.f1_score(true, sure >= x) for x in np.unique(sure)]
+        named = sure >= np.float32(best["threshold"])
+        assert metrics.f1_score(true, named) == pytest.approx(max(scores))
+        assert (
+            best["tp"] == (named & true).sum() and best["fp"] == (named & ~true).sum()
+        )
+    assert (found[2]["auc"], found[2]["best"]) == (None, None)
+    (all_same,) = label_counts(["a"], [(np.ones(1), np.ones(1))] * 3)
+    assert (all_same["auc"], all_same["best"]["tp"]) == (None, 3)
+
+
+def test_the_page_of_several_labels(tmp_path, labelled):
+    item = _examples(tmp_path, LABELS.astype(np.float32), SURE, town=b"Ulm")
+    found: Any = mistakes(labelled, item, ["eval"], LABEL)
+    named, before = SURE >= 0.5, SURE * np.array([0.1, 1, 1], np.float32) >= 0.5
+    wrong = (named != LABELS).any(axis=1)
+    worst = (named != LABELS).sum(axis=1).max()
+    assert (found["examples"], found["wrong"]) == (400, wrong.sum())
+    first = found["mistakes"][0]
+    at = first["record"] - 1
+    assert (named[at] != LABELS[at]).sum() == worst
+    page = Page(render_run(_run(tmp_path / "runs", mistakes=found)))
+    rows = {row["Class"]: row for row in page.tables["labels"]}
+    for i, name in enumerate(CLASSES[:2]):
+        true = LABELS[:, i]
+        assert rows[name]["Examples"] == number(int(true.sum()))
+        recall, of_named = (
+            true[named[:, i]].sum() / true.sum(),
+            true[named[:, i]].mean(),
+        )
+        assert rows[name]["Recall"].startswith(f"{recall:.3f}")
+        assert rows[name]["Precision"].startswith(f"{of_named:.3f}")
+        assert rows[name]["F1"] == number(metrics.f1_score(true, named[:, i]))
+        assert rows[name]["AUC"] == number(metrics.roc_auc_score(true, SURE[:, i]))
+    assert rows["c"]["AUC"] == rows["c"]["Best F1"] == MISSING
+    row = page.tables["mistakes-0"][0]
+    said = [", ".join(np.array(CLASSES)[x[at]]) or "none" for x in (LABELS, named)]
+    assert [row["True classes"], row["Predicted"], row["town"]] == [*said, "Ulm"]
+    assert "matrix" not in page.text
+    right = [(x == LABELS).all(axis=1) for x in (named, before)]
+    flips = {"newly_wrong": ~right[0] & right[1], "newly_right": right[0] & ~right[1]}
+    assert {name: found["flips"][name] for name in flips} == {
+        name: which.sum() for name, which in flips.items()
+    }
+
+
+def test_runs_of_both_tasks_are_compared(tmp_path, labelled, single):
+    """Of several labels by example, of a regression not at all."""
+    item = _examples(tmp_path / "a", LABELS.astype(np.float32), SURE)
+    new, old = (mistakes([uri], item, ["eval"], LABEL) for uri in labelled)
+    item = _examples(tmp_path / "b", TRUE[:, :1], SCORES[:, :1])
+    regression = residuals(single[:1], item, ["eval"], LABEL)
+    before = _run(tmp_path / "old", mistakes=old)
+    after = _run(tmp_path / "new", SECOND, mistakes=new)
+    other = _run(tmp_path / "other", SECOND, residuals=regression)
+    found = compare(before, after).flips
+    right = [
+        (x >= 0.5) == LABELS for x in (SURE, SURE * np.array([0.1, 1, 1], np.float32))
+    ]
+    only = right[0].all(axis=1) & ~right[1].all(axis=1)
+    assert found and found.newly_right == only.sum()
+    assert "all its classes" in str(found)
+    assert compare(before, other).flips is None and compare(other, before).flips is None
+    assert render_diff(compare(before, after)) and render_diff(compare(other, other))
