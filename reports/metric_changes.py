@@ -22,7 +22,13 @@ from reports.evaluation import (
     read_metrics,
 )
 from reports.read_run import RunData
-from reports.run_table import better, is_measured, kinds_of
+from reports.run_table import (
+    better,
+    examples_per_class,
+    is_measured,
+    kinds_of,
+    label_task,
+)
 from reports.uncertainty import Estimate, estimate, wilson
 
 MIN_EXAMPLES = 30
@@ -92,7 +98,9 @@ def metrics_by_slice(
     metrics = [x for x in read_metrics(document) if x.name != HISTOGRAM]
     old = {(x.slice, x.name): x.value for x in metrics if x.model == "baseline"}
     new = [x for x in metrics if x.model != "baseline"]
-    per_class = {x.slice: x.array for x in new if x.name == PER_CLASS}
+    per_class = examples_per_class(new, config)
+    # Of several labels, shares are pooled over the classes of an example.
+    has_shares = label_task(config) != "multi_label"
     counted = {x.slice: x.value for x in new if x.name == EXAMPLES}
     found: dict[str, dict[str, SliceMetric]] = {}
     for item in new:
@@ -105,7 +113,8 @@ def metrics_by_slice(
             before, after, text = None, None, "one class"
         known = None
         if after is not None:
-            known = estimate(item, kinds_of(item.name, config), examples, classes)
+            kinds = kinds_of(item.name, config) if has_shares else []
+            known = estimate(item, kinds, examples, classes)
         is_noise = False
         if before is not None and after is not None:
             is_noise = may_be_chance(before, after, examples, known)

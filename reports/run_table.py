@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from reports.evaluation import OVERALL, PER_CLASS, read_metrics
+from reports.evaluation import OVERALL, PER_CLASS, Metric, read_metrics
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from sluice.errors import UsageError, did_you_mean
@@ -62,12 +62,26 @@ def metrics(
             for item in read_metrics(document)
             if (item.model == "baseline") == (model == "baseline")
         ]
-        per_class = {item.slice: item.array for item in items if item.name == PER_CLASS}
+        per_class = examples_per_class(items, run.record.config)
         for item in items:
             counts = per_class.get(item.slice, ())
             if item.value is not None and is_measured(item.name, counts):
                 found.setdefault((item.slice, item.name), item.value)
     return found
+
+
+def label_task(config: Mapping[str, Any]) -> str | None:
+    """Returns the task of a config's label; None for a foreign pipeline."""
+    return (config.get("label") or {}).get("task")
+
+
+def examples_per_class(
+    metrics: Iterable[Metric], config: Mapping[str, Any]
+) -> dict[str, list[float]]:
+    """Returns the counts of each slice; none where an example has several classes."""
+    if label_task(config) == "multi_label":
+        return {}
+    return {item.slice: item.array for item in metrics if item.name == PER_CLASS}
 
 
 def is_measured(metric: str, per_class: Sequence[float]) -> bool:

@@ -21,6 +21,7 @@ from reports.charts.bars import (
 )
 from reports.feature_statistics import FeatureStatistics, kind_of, statistics
 from reports.read_run import RunData
+from reports.run_table import label_task
 from reports.tables import Header, Mark, Table, numbers
 from sluice.record.verdict import Check
 
@@ -185,7 +186,7 @@ def read_features(run: RunData) -> list[Feature]:
             known.misses.append(row)
     categories = _categories(run)
     labels = {x["privacy"].get("label") for x in run.documents("statistics")}
-    task = ((run.record.config or {}).get("label") or {}).get("task")
+    task = label_task(run.record.config or {})
     for feature in features.values():
         feature.is_label = feature.name in labels
         is_class = feature.is_label and task != "regression"

@@ -11,6 +11,7 @@ from reports import run_page
 from reports.formats import MISSING
 from reports.read_run import read_run
 from reports.run_page import render_run
+from reports.run_table import metrics
 from reports.sections import features
 from reports.sections.features import largest_shifts
 from sluice.errors import WorkspaceError
@@ -148,6 +149,11 @@ def test_categories_have_a_bar_each_and_nothing_is_left_out(run_with, page_of):
     assert "<title>5\ntrain: 50 %" in lengths and "number of values" in lengths
     first = re.findall(r'id="feature-\d+">\s*<figcaption><strong[^>]*>(\w+)<', html)[0]
     assert first == "label" and "label, int, 1 to 5 values, category" in html
+    assert html.count("shares of all values</p>") == 3, "an example has several"
+    config["label"] = {"feature": "label", "task": "regression"}
+    html = render_run(run_with(documents, config=config))
+    assert "label, int, 1 to 5 values</span>" in html, "its numbers are no names"
+    assert html.count("shares of all values</p>") == 2
 
 
 def test_a_label_beyond_the_last_card_is_drawn(run_with):
@@ -201,6 +207,22 @@ def test_slices_are_worst_first_and_intervals_beside_values(run_with, page_of):
     ]
     shown = [row["auc"] for row in rows]
     assert shown == ["0.600 (0.500 to 0.700)", "0.9000", "one class"]
+
+
+def test_metrics_of_several_labels_have_no_counts_of_one_class(run_with, page_of):
+    """Pooled over two classes, of which an example may have both or none."""
+    found = {"auc": 0.75, "binary_accuracy": 0.75, "recall": 0.5, "example_count": 40.0}
+    overall = protos.slice_metrics({**found, "examples_per_class": [30, 0]})
+    documents = {"metrics": protos.evaluation(overall)}
+    one = page_of(run_with(documents)).tables["metrics-0"]
+    assert [row["Value"] for row in one[:2]] == [
+        *("one class", "0.750 (0.598 to 0.858), 10 errors of 40")
+    ]
+    config = {"label": {"feature": "label", "task": "multi_label"}}
+    run = run_with(documents, config=config)
+    rows = page_of(run).tables["metrics-0"]
+    assert [row["Value"] for row in rows] == ["0.7500", "0.7500", "0.5000", "40"]
+    assert metrics(run)["overall", "auc"] == 0.75
 
 
 def test_slices_are_sorted_by_harm_and_a_near_limit_is_named(run_with, page_of):

@@ -241,6 +241,31 @@ def test_images(tmp_path):
 
 
 @pytest.mark.unit
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([[b"cat", b"dog"], [b"dog"], None], ["cat, dog", "dog", None]),
+        ([[0, 1, 1], [1, 0, 0], [0, 1, 1]], ["0, 1, 1", "1, 0, 0"]),
+        ([2.5, 1.25, 7.0], [""]),
+    ],
+)
+def test_samples_are_grouped_by_all_labels_and_not_by_numbers(
+    tmp_path, labels, classes
+):
+    records = [
+        example(
+            image=_picture((i, 0, 0)), **({} if label is None else {"label": label})
+        )
+        for i, label in enumerate(labels)
+    ]
+    item = write_examples(tmp_path, train=records, eval=[example(image=RED, label=9)])
+    found: Any = images.samples(item, Privacy(label="label"))
+    gallery = {row["class"]: row["images"] for row in found["features"][0]["gallery"]}
+    gallery.pop("9")
+    assert [*gallery] == classes
+    assert sum(map(len, gallery.values())) == 3
+
+
 def test_brightness_is_the_mean_of_all_pixels(tmp_path):
     """Found: small images were resized, which repeated columns: 25 % drawn for 58 %."""
     import numpy as np

@@ -41,6 +41,7 @@ SURE = (0.3 * LABELS + 0.7 * CHANCE.random((400, 3))).round(2).astype(np.float32
 
 
 def _examples(folder, labels, scores, **others):
+    labels, scores = labels.astype(float), scores.astype(float)
     rows = [
         example(label=label.tolist(), scores=given.tolist(), **others)
         for label, given in zip(labels, scores, strict=True)
@@ -191,7 +192,7 @@ def labelled(tmp_path_factory):
 
 
 def test_classes_are_counted_as_scikit_learn_does():
-    found = label_counts(CLASSES, [*zip(LABELS.astype(np.float32), SURE, strict=True)])
+    found = label_counts(CLASSES, [*zip(LABELS, SURE, strict=True)])
     for i, item in enumerate(found[:2]):
         true, sure = LABELS[:, i], SURE[:, i]
         assert item["class"] == CLASSES[i] and item["positives"] == true.sum()
@@ -211,7 +212,7 @@ def test_classes_are_counted_as_scikit_learn_does():
 
 
 def test_the_page_of_several_labels(tmp_path, labelled):
-    item = _examples(tmp_path, LABELS.astype(np.float32), SURE, town=b"Ulm")
+    item = _examples(tmp_path, LABELS, SURE, town=b"Ulm")
     found: Any = mistakes(labelled, item, ["eval"], LABEL)
     named, before = SURE >= 0.5, SURE * np.array([0.1, 1, 1], np.float32) >= 0.5
     wrong = (named != LABELS).any(axis=1)
@@ -245,9 +246,26 @@ def test_the_page_of_several_labels(tmp_path, labelled):
     }
 
 
+def test_most_wrong_classes_come_first_then_the_surest(tmp_path, labelled):
+    rows = {
+        "right": ([1, 0, 0], [0.9, 0.1, 0.1]),
+        "unsure": ([1, 0, 0], [0.9, 0.6, 0.1]),
+        "missed": ([1, 0, 0], [0.2, 0.1, 0.1]),
+        "sure": ([1, 0, 0], [0.9, 0.9, 0.1]),
+        "two": ([1, 0, 0], [0.4, 0.6, 0.1]),
+    }
+    item = _examples(tmp_path, *map(np.array, zip(*rows.values(), strict=True)))
+    found: Any = mistakes(labelled[:1], item, ["eval"], LABEL)
+    names = [[*rows][x["record"] - 1] for x in found["mistakes"]]
+    assert names == ["two", "sure", "missed", "unsure"]
+    two, _, missed, _ = found["mistakes"]
+    assert (two["true"], two["predicted"], missed["predicted"]) == ("a", "b", "none")
+    assert two["probabilities"] == pytest.approx({"a": 0.4, "b": 0.6})
+
+
 def test_runs_of_both_tasks_are_compared(tmp_path, labelled, single):
     """Of several labels by example, of a regression not at all."""
-    item = _examples(tmp_path / "a", LABELS.astype(np.float32), SURE)
+    item = _examples(tmp_path / "a", LABELS, SURE)
     new, old = (mistakes([uri], item, ["eval"], LABEL) for uri in labelled)
     item = _examples(tmp_path / "b", TRUE[:, :1], SCORES[:, :1])
     regression = residuals(single[:1], item, ["eval"], LABEL)
