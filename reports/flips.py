@@ -134,8 +134,7 @@ def flips_between(before: RunData, after: RunData) -> Flips | None:
 
 
 def _right_if(document: Mapping[str, Any]) -> str:
-    has_several = bool(document.get("labels"))
-    return " (one is right if all its classes are)" if has_several else ""
+    return " (one is right if all its classes are)" if document.get("labels") else ""
 
 
 def _predicted(run: RunData) -> dict[str, tuple[str, str]]:

@@ -16,6 +16,7 @@ from reports.tables import numbers
 from reports.uncertainty import mean_of
 
 _MODELS = "candidate", "baseline"
+_LARGEST = "The largest errors"
 
 
 def build(index: int, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,9 +36,7 @@ def build(index: int, document: Mapping[str, Any]) -> dict[str, Any]:
             for i, target in enumerate(targets)
         ],
         "largest": largest,
-        "table": example_table(
-            f"errors-{index}", "The largest errors", largest, columns
-        ),
+        "table": example_table(f"errors-{index}", _LARGEST, largest, columns),
     }
 
 
@@ -81,10 +80,9 @@ def _against_baseline(
     )
     if closer + farther:
         chance = formats.percent(mcnemar(farther, closer))
-        text += f" A difference as large occurs by chance in {chance} of cases (sign "
-        text += "test). "
+        text += f" A difference as large occurs by chance in {chance} of cases"
         change = mean_of(target["change"], target["deviation"], count)
-        text += f"The mean absolute error changes by {change}"
+        text += f" (sign test). The mean absolute error changes by {change}"
         text += (
             f" (95 % interval: {change.interval})." if count >= MIN_EXAMPLES else "."
         )
