@@ -150,8 +150,8 @@ def test_categories_have_a_bar_each_and_nothing_is_left_out(run_with, page_of):
     first = re.findall(r'id="feature-\d+">\s*<figcaption><strong[^>]*>(\w+)<', html)[0]
     assert first == "label" and "label, int, 1 to 5 values, category" in html
     assert html.count("shares of all values</p>") == 3, "an example has several"
-    config["label"] = {"feature": "label", "task": "regression"}
-    html = render_run(run_with(documents, config=config))
+    label = {"feature": "label", "task": "regression"}
+    html = render_run(run_with(documents, config={**config, "label": label}))
     assert "label, int, 1 to 5 values</span>" in html, "its numbers are no names"
     assert html.count("shares of all values</p>") == 2
 
