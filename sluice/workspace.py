@@ -7,7 +7,7 @@ Layout, below ``<project root>/workspace/<pipeline>/`` unless told otherwise::
     checkpoints/    of unfinished trainings, by node and cache key
     inputs/         content-addressed copies of files that the config names
     state/          the lock, the workspace's id, the inputs of the last complete run,
-                    digests of files
+                    digests of files, the last notifications
     documents/      what artifacts hold, for pages, by their id in ML Metadata
     runs/<run id>/  run.json, report.html, logs/<node>.log, and files for resuming it
     serving/        numbered versions and dot-names only, for TensorFlow Serving
@@ -58,6 +58,11 @@ class Workspace:
     def complete_file(self) -> Path:
         """Inputs and outputs of the last complete run."""
         return self.root / "state" / "complete.json"
+
+    @property
+    def notified_file(self) -> Path:
+        """The causes that were sent last as notifications."""
+        return self.root / "state" / "notified.json"
 
     @property
     def id(self) -> str | None:

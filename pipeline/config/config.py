@@ -17,6 +17,7 @@ from pipeline.config.cloud import Cloud
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import FeatureSet, FeatureSpec, Label
+from pipeline.config.notify import Notify
 from pipeline.config.problems import Origin
 from pipeline.config.train import TRAINED_BEFORE, Train
 from pipeline.config.tune import Tune
@@ -123,6 +124,7 @@ class Config(Section):
     push: Push = Push.model_construct()
     nodes: dict[_NodeName, CustomNode] = {}
     """Nodes to add to the graph, by id."""
+    notify: Notify = Notify.model_construct()
     cloud: Cloud | None = None
     """Profiles such as `vertex` set it. null: none."""
     private: Flag = False

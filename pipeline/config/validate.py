@@ -19,6 +19,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.features import Image, Passthrough, RawPixels
 from pipeline.config.model_params import ApplicationParams, CnnParams, DenseParams
+from pipeline.config.notify import check_urls
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.resolve_features import (
     check_one_value,
@@ -92,6 +93,7 @@ def validate_config(config: Config) -> ValidConfig:
     resolved = config.model_copy(update=filled_in)
     _check_files(config, problems)
     check_secrets(config, problems)
+    check_urls(config.notify, problems)
     _check_data(config, schema, problems)
     _check_weights(config, schema, classes, problems)
     _check_evaluate(config, schema, classes, problems)
@@ -139,12 +141,13 @@ def check_secrets(config: Config, problems: Problems) -> None:
         names = references(text)
         # Everything else is stored as it is used: paths and names in ML Metadata.
         is_node_s = path[0] == "nodes" and path[2] == "parameters"
-        if names and not (path[0] == "model_params" or is_node_s):
+        if names and not (path[0] in ("model_params", "notify") or is_node_s):
             what = "this cannot refer to a secret (env:...): only values of "
-            problems.add(path, what + "model_params and nodes.*.parameters can")
+            problems.add(path, what + "model_params, nodes.*.parameters and notify can")
             continue
         for name in names:
-            if name is None or name not in os.environ:
+            # Without the variable of a notification a run does its work.
+            if name is None or (name not in os.environ and path[0] != "notify"):
                 what = f"the environment variable {name or '(no name)'} is not set"
                 hint = "export it, or write $${env:...} for the text itself"
                 problems.add(path, what, hint=hint)

@@ -25,7 +25,7 @@ from sluice.storage.stat_cache import FileDigests
 from sluice.workspace import Workspace, installed_version
 
 _PACKAGES = (*code_fingerprint.PACKAGES, "apache-beam", "ml-metadata", "tfx-bsl")
-_NO_RESULT = ("cloud", "description", "private")
+_NO_RESULT = ("cloud", "description", "notify", "private")
 
 
 @dataclass(frozen=True)

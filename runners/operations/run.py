@@ -29,6 +29,7 @@ from runners.local.engine import LocalEngine
 from runners.local.write_report import write_report
 from runners.metadata.metadata_file import check_metadata
 from runners.operations.find_run import resume_command
+from runners.operations.notify import notify
 from runners.operations.pipeline_request import serving_dir_of, workspace_of
 from runners.operations.prepared_run import (
     PreparedRun,
@@ -103,6 +104,7 @@ def run(
             record.end_unchanged(last)
             record.save(workspace.run_dir(record.run_id))
             observer.on_note(f"nothing has changed since run {last.run_id}")
+            notify(config.notify, workspace, record)
             return record
         prepared.save(record)
         if INGESTION in nodes and prepared.choice.data.spans:
@@ -165,7 +167,7 @@ def execute(
     *,
     resumed: bool = False,
 ) -> None:
-    """Executes a run that has begun, and ends its record and page.
+    """Executes a run that has begun, ends its record and page, and notifies.
 
     ``inputs`` are those that are known already. The workspace is locked.
 
@@ -196,6 +198,7 @@ def execute(
             now = prepared.read_inputs()
             if now.to_dict() == stored_inputs(run_dir):
                 up_to_date.remember(workspace, record, now)
+    notify(config.notify, workspace, record)
 
 
 def parse_tags(tags: Sequence[str]) -> dict[str, str]:

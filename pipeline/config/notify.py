@@ -1,0 +1,58 @@
+"""Config section ``notify``: who is told how a run has ended.
+
+Many of apprise's URLs hold a password or a token, so they are written as references.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from pipeline.config.problems import KeyPath, Problems
+from sluice.config_section import Section, Text
+from sluice.secrets import references
+
+Event = Literal["blocked", "failed", "pushed", "skipped", "recovered"]
+
+
+class Notify(Section):
+    """Notifications of the runs on this machine."""
+
+    urls: tuple[Text, ...] = ()
+    """Where to send them: URLs of [apprise](https://github.com/caronc/apprise), such as
+    `slack://...` or `mailtos://...`. One that contains a secret is a reference to an
+    environment variable, `${env:NAME}`."""
+    on: tuple[Event, ...] = ("blocked", "failed", "recovered")
+    """Outcomes to send: `recovered` is the first success after a `blocked` or `failed`
+    that was sent, `skipped` a run without a reason to train."""
+    heartbeat: Text | None = None
+    """A URL, or a reference to one, that is requested (GET) at the end of every run,
+    for a service that reports missing requests."""
+
+
+def make_target(url: str) -> Any:
+    """Returns apprise's object for a URL; None if it does not know such URLs."""
+    import logging
+
+    import apprise
+
+    # Its messages may show parts of a URL.
+    logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
+    return apprise.Apprise.instantiate(url)
+
+
+def check_urls(notify: Notify, problems: Problems) -> None:
+    """Adds URLs that cannot work, or contain a secret; references are not resolved."""
+    by_reference = "set an environment variable to the URL, and write ${env:NAME}"
+    for index, url in enumerate(notify.urls):
+        path: KeyPath = ("notify", "urls", index)
+        target = None if references(url) else make_target(url)
+        if target is None and not references(url):
+            problems.add(path, "apprise knows no service with such a URL")
+        elif target and target.url(privacy=True) != target.url():
+            what = "the URL contains a secret, which would be stored with every run"
+            problems.add(path, what, hint=by_reference)
+    url = notify.heartbeat or "https://none"
+    if not references(url) and not re.fullmatch(r"https?://[^\s@]+", url):
+        what = "the heartbeat is no URL such as https://HOST/PATH, without a password"
+        problems.add(("notify", "heartbeat"), what, hint=by_reference)

@@ -1,0 +1,163 @@
+"""Tells people and services how a run has ended: config section ``notify``.
+
+There is one message for each cause, not one for each run: what was sent last is kept in
+the workspace. What cannot be sent becomes a note of the run, and changes nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from threading import Thread
+from typing import cast
+
+from pipeline.config.notify import Event, Notify, make_target
+from sluice.errors import ConfigError, WorkspaceError
+from sluice.record.outcome import next_steps, outcome, summarize
+from sluice.record.run_record import RunRecord
+from sluice.secrets import redact, resolve
+from sluice.storage import atomic
+from sluice.workspace import Workspace
+
+# Of all messages and the heartbeat together: the run waits for them.
+TIMEOUT_S = 10
+_MAX_CAUSE = 500
+# The causes that were sent: of a problem that is not solved yet, and of a skipped run.
+_Sent = dict[str, list[str]]
+_Send = Callable[[], None]
+
+
+def notify(config: Notify, workspace: Workspace, record: RunRecord) -> None:
+    """Sends what the config asks for at the end of a run, unless it was a part only.
+
+    A failure becomes a note of the record, which is saved with it.
+    """
+    if record.options.to_nodes or record.status == "interrupted":
+        return
+    sent = _read_sent(workspace)
+    event, then_sent = _decide(record, sent, config.on)
+    places = {f"notify.urls[{at}]": url for at, url in enumerate(config.urls) if event}
+    sends: dict[str, _Send] = {}
+    failures: dict[str, str] = {}
+    for place, url in places.items():
+        try:
+            sends[place] = _message_to(resolve(url), str(event), record)
+        except Exception as error:
+            failures[place] = _explain(error)
+    if config.heartbeat:
+        sends["notify.heartbeat"] = partial(_request, config.heartbeat)
+    failures |= _send_all(sends)
+    if then_sent != sent and (not event or places.keys() - failures):
+        try:
+            atomic.write_json(workspace.notified_file, then_sent)
+        except OSError as error:
+            record.note(f"what was sent could not be stored: {error}")
+    for place, why in failures.items():
+        record.note(redact(f"{place}: not sent: {why}"))
+    if failures:
+        # The run has its result, also on a disk that is full.
+        with suppress(WorkspaceError):
+            record.save(workspace.run_dir(record.run_id))
+
+
+def _decide(
+    record: RunRecord, sent: _Sent, on: Sequence[Event]
+) -> tuple[Event | None, _Sent]:
+    """Returns what to send, and the causes that are known once it is sent."""
+    if record.status in ("succeeded", "up_to_date"):
+        is_pushed = outcome(record) == "pushed"
+        events: dict[Event, bool] = {
+            "recovered": "problem" in sent,
+            "pushed": is_pushed,
+        }
+        return next((x for x in events if events[x] and x in on), None), {}
+    _, headline, causes = summarize(record)
+    cause = [text.replace(record.run_id, "") for text in (headline, *causes)]
+    key = "skipped" if record.status == "skipped" else "problem"
+    if record.status not in on or sent.get(key) == cause:
+        return None, sent
+    return cast(Event, record.status), {**sent, key: cause}
+
+
+def _read_sent(workspace: Workspace) -> _Sent:
+    try:
+        return json.loads(workspace.notified_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _message_to(url: str, event: str, record: RunRecord) -> _Send:
+    """Returns what sends the message about a run to one of apprise's URLs.
+
+    Raises:
+      ConfigError: apprise does not know such URLs.
+    """
+    target = make_target(url)
+    if target is None:
+        raise ConfigError("apprise knows no service with such a URL")
+    import apprise
+
+    types = {"blocked": "FAILURE", "failed": "FAILURE", "skipped": "INFO"}
+    title, body = _text_of(event, record)
+
+    def send() -> None:
+        client = apprise.Apprise()
+        client.add(target)
+        if not client.notify(
+            title=title,
+            body=body,
+            notify_type=getattr(apprise.NotifyType, types.get(event, "SUCCESS")),
+            body_format=apprise.NotifyFormat.TEXT,
+        ):
+            raise OSError("see why with: apprise -vv --body test URL")
+
+    return send
+
+
+def _text_of(event: str, record: RunRecord) -> tuple[str, str]:
+    """Returns the title and the body of the message about a run."""
+    what = outcome(record)
+    title = f"recovered ({what})" if event == "recovered" else what
+    _, headline, causes = summarize(record)
+    lines = [headline, *(f"- {cause[:_MAX_CAUSE]}" for cause in causes), ""]
+    for text, command in next_steps(record)[:1]:
+        lines += [f"Next: {text}", *([f"  {command}"] if command else [])]
+    lines += [f"Run: {record.run_id}"]
+    lines += [f"Report: {record.report_uri}"] if record.report_uri else []
+    return f"sluice {record.pipeline}: {title}", "\n".join(lines)
+
+
+def _request(url: str) -> None:
+    with urllib.request.urlopen(resolve(url), timeout=TIMEOUT_S):
+        pass
+
+
+def _send_all(sends: Mapping[str, _Send]) -> dict[str, str]:
+    """Sends all at the same time; returns why some could not be sent, by place."""
+    failures = dict.fromkeys(sends, f"no answer within {TIMEOUT_S} s")
+
+    def attempt(place: str, send: _Send) -> None:
+        try:
+            send()
+            del failures[place]
+        except Exception as error:
+            failures[place] = _explain(error)
+
+    # Daemons, since the process does not wait for them where a server does not answer.
+    threads = [Thread(target=attempt, args=x, daemon=True) for x in sends.items()]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + TIMEOUT_S
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    return dict(failures)
+
+
+def _explain(error: Exception) -> str:
+    """Returns a line for a note, without what may show a part of a URL."""
+    is_safe = isinstance(error, ConfigError | OSError) and str(error)
+    return str(error).splitlines()[0] if is_safe else type(error).__name__

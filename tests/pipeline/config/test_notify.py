@@ -1,0 +1,56 @@
+"""URLs of notifications: those that apprise knows, without a secret in plain text."""
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+SLACK = "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/"
+
+
+@pytest.mark.parametrize(
+    "url", ["json://localhost:8080/", "ntfy://sluice", "${env:UNSET}"]
+)
+def test_a_url_without_a_secret_and_a_reference_are_accepted(
+    validate, monkeypatch, url
+):
+    monkeypatch.delenv("UNSET", raising=False)
+    config = validate(f"notify.urls=['{url}']").config
+    assert config.notify.urls == (url,)
+    assert config.notify.on == ("blocked", "failed", "recovered")
+
+
+@pytest.mark.parametrize("url", ["slak://a/b/c", "json", "https://example.org/hook"])
+def test_a_url_that_apprise_does_not_know_is_refused(refused, url):
+    said = refused(f"notify.urls=['json://localhost/', '{url}']")
+    assert "apprise knows no service with such a URL" in said
+    assert "notify.urls[1]" in said
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        SLACK,
+        "https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ",
+        "json://me:password@localhost/",
+        "mailto://me:password@gmail.com",
+        "pagerduty://" + 32 * "a" + "@" + 20 * "b",
+    ],
+)
+def test_a_secret_in_plain_text_is_refused(refused, url):
+    said = refused(f"notify.urls=['{url}']")
+    assert "the URL contains a secret" in said and "${env:NAME}" in said
+
+
+def test_a_reference_without_a_name_is_refused(refused):
+    assert "(no name)" in refused("notify.urls=['${env:}']")
+
+
+@pytest.mark.parametrize("url", ["me", "ftp://host/a", "https://me:password@host/a"])
+def test_a_heartbeat_is_a_plain_url_or_a_reference(validate, refused, url):
+    assert "the heartbeat is no URL" in refused(f"notify.heartbeat={url}")
+    assert validate("notify.heartbeat=https://host/a-1?b=2")
+    assert validate("notify.heartbeat=${env:PING}")
+
+
+def test_an_unknown_outcome_is_refused(refused):
+    assert "'skipped' or 'recovered'" in refused("notify.on=[succeeded]")
