@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from pipeline.config.problems import KeyPath, Problems
+from pipeline.config.problems import Problems
 from sluice.config_section import Section, Text
 from sluice.secrets import references
 
@@ -45,14 +45,15 @@ def check_urls(notify: Notify, problems: Problems) -> None:
     """Adds URLs that cannot work, or contain a secret; references are not resolved."""
     by_reference = "set an environment variable to the URL, and write ${env:NAME}"
     for index, url in enumerate(notify.urls):
-        path: KeyPath = ("notify", "urls", index)
-        target = None if references(url) else make_target(url)
-        if target is None and not references(url):
+        if references(url):
+            continue
+        path, target = ("notify", "urls", index), make_target(url)
+        if target is None:
             problems.add(path, "apprise knows no service with such a URL")
-        elif target and target.url(privacy=True) != target.url():
+        elif target.url(privacy=True) != target.url():
             what = "the URL contains a secret, which would be stored with every run"
             problems.add(path, what, hint=by_reference)
-    url = notify.heartbeat or "https://none"
+    url = notify.heartbeat or "${env:NONE}"
     if not references(url) and not re.fullmatch(r"https?://[^\s@]+", url):
         what = "the heartbeat is no URL such as https://HOST/PATH, without a password"
         problems.add(("notify", "heartbeat"), what, hint=by_reference)

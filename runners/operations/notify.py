@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Thread
-from typing import cast
+from typing import Any, cast
 
 from pipeline.config.notify import Event, Notify, make_target
 from sluice.errors import ConfigError, WorkspaceError
@@ -28,7 +28,6 @@ TIMEOUT_S = 10
 _MAX_CAUSE = 500
 # The causes that were sent: of a problem that is not solved yet, and of a skipped run.
 _Sent = dict[str, list[str]]
-_Send = Callable[[], None]
 
 
 def notify(config: Notify, workspace: Workspace, record: RunRecord) -> None:
@@ -38,29 +37,29 @@ def notify(config: Notify, workspace: Workspace, record: RunRecord) -> None:
     """
     if record.options.to_nodes or record.status == "interrupted":
         return
-    sent = _read_sent(workspace)
+    sent: _Sent = {}
+    with suppress(OSError, ValueError):
+        sent = json.loads(workspace.notified_file.read_text(encoding="utf-8"))
     event, then_sent = _decide(record, sent, config.on)
     places = {f"notify.urls[{at}]": url for at, url in enumerate(config.urls) if event}
-    sends: dict[str, _Send] = {}
+    sends: dict[str, Callable[[], None]] = {}
     failures: dict[str, str] = {}
     for place, url in places.items():
         try:
-            sends[place] = _message_to(resolve(url), str(event), record)
+            target = make_target(resolve(url))
+            sends[place] = partial(_send, target, str(event), record)
         except Exception as error:
             failures[place] = _explain(error)
     if config.heartbeat:
         sends["notify.heartbeat"] = partial(_request, config.heartbeat)
-    failures |= _send_all(sends)
-    if then_sent != sent and (not event or places.keys() - failures):
-        try:
-            atomic.write_json(workspace.notified_file, then_sent)
-        except OSError as error:
-            record.note(f"what was sent could not be stored: {error}")
+    failures |= _run_all(sends)
     for place, why in failures.items():
         record.note(redact(f"{place}: not sent: {why}"))
-    if failures:
-        # The run has its result, also on a disk that is full.
-        with suppress(WorkspaceError):
+    # The run has its result, also on a disk that is full.
+    with suppress(OSError, WorkspaceError):
+        if then_sent != sent and (not event or places.keys() - failures):
+            atomic.write_json(workspace.notified_file, then_sent)
+        if failures:
             record.save(workspace.run_dir(record.run_id))
 
 
@@ -83,52 +82,26 @@ def _decide(
     return cast(Event, record.status), {**sent, key: cause}
 
 
-def _read_sent(workspace: Workspace) -> _Sent:
-    try:
-        return json.loads(workspace.notified_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-
-
-def _message_to(url: str, event: str, record: RunRecord) -> _Send:
-    """Returns what sends the message about a run to one of apprise's URLs.
-
-    Raises:
-      ConfigError: apprise does not know such URLs.
-    """
-    target = make_target(url)
-    if target is None:
-        raise ConfigError("apprise knows no service with such a URL")
+def _send(target: Any, event: str, record: RunRecord) -> None:
+    """Sends the message about a run to apprise's object for a URL."""
     import apprise
 
-    types = {"blocked": "FAILURE", "failed": "FAILURE", "skipped": "INFO"}
-    title, body = _text_of(event, record)
-
-    def send() -> None:
-        client = apprise.Apprise()
-        client.add(target)
-        if not client.notify(
-            title=title,
-            body=body,
-            notify_type=getattr(apprise.NotifyType, types.get(event, "SUCCESS")),
-            body_format=apprise.NotifyFormat.TEXT,
-        ):
-            raise OSError("see why with: apprise -vv --body test URL")
-
-    return send
-
-
-def _text_of(event: str, record: RunRecord) -> tuple[str, str]:
-    """Returns the title and the body of the message about a run."""
-    what = outcome(record)
+    what, (_, headline, causes) = outcome(record), summarize(record)
     title = f"recovered ({what})" if event == "recovered" else what
-    _, headline, causes = summarize(record)
     lines = [headline, *(f"- {cause[:_MAX_CAUSE]}" for cause in causes), ""]
     for text, command in next_steps(record)[:1]:
-        lines += [f"Next: {text}", *([f"  {command}"] if command else [])]
-    lines += [f"Run: {record.run_id}"]
-    lines += [f"Report: {record.report_uri}"] if record.report_uri else []
-    return f"sluice {record.pipeline}: {title}", "\n".join(lines)
+        lines += [f"Next: {text}", f"  {command or ''}"]
+    lines += [f"Run: {record.run_id}", f"Report: {record.report_uri or 'none'}"]
+    types = {"blocked": "FAILURE", "failed": "FAILURE", "skipped": "INFO"}
+    client = apprise.Apprise()
+    is_sent = client.add(target) and client.notify(
+        title=f"sluice {record.pipeline}: {title}",
+        body="\n".join(lines),
+        notify_type=getattr(apprise.NotifyType, types.get(event, "SUCCESS")),
+        body_format=apprise.NotifyFormat.TEXT,
+    )
+    if not is_sent:
+        raise OSError("see why with: apprise -vv --body test URL")
 
 
 def _request(url: str) -> None:
@@ -136,11 +109,11 @@ def _request(url: str) -> None:
         pass
 
 
-def _send_all(sends: Mapping[str, _Send]) -> dict[str, str]:
+def _run_all(sends: Mapping[str, Callable[[], None]]) -> dict[str, str]:
     """Sends all at the same time; returns why some could not be sent, by place."""
     failures = dict.fromkeys(sends, f"no answer within {TIMEOUT_S} s")
 
-    def attempt(place: str, send: _Send) -> None:
+    def attempt(place: str, send: Callable[[], None]) -> None:
         try:
             send()
             del failures[place]

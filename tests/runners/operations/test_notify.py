@@ -152,7 +152,7 @@ def test_a_message_says_why_and_what_to_do(service):
 
 
 def test_a_cause_is_sent_once(service, written):
-    config = Notify(urls=[f"json://{service.place}/"])
+    config = Notify(urls=(f"json://{service.place}/",))
 
     def end(**changes):
         notify(config, written.workspace, a_record(**changes))
