@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-ARTIFACT_TYPES = ("DataVerdict", "ModelVerdict", "Quarantine")
+ARTIFACT_TYPES = ("DataVerdict", "Exports", "ModelVerdict", "Quarantine")
 
 
 def __getattr__(name: str) -> Any:

@@ -35,6 +35,12 @@ class ModelVerdict(artifact.Artifact):
     TYPE_NAME = "components.ModelVerdict"
 
 
+class Exports(artifact.Artifact):
+    """What exports predict: ``exports.json``, ``verdict.json``, ``passed``."""
+
+    TYPE_NAME = "components.Exports"
+
+
 class Quarantine(artifact.Artifact):
     """Records that were not ingested: ``report.json``, ``quarantine.tfrecord.gz``.
 

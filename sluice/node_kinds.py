@@ -93,7 +93,9 @@ GATES = frozenset(kind.name for kind in _KINDS.values() if kind.gate)
 PUSHERS = frozenset(kind.name for kind in _KINDS.values() if kind.pushes)
 
 # Artifact types that hold a verdict of ours, with its rows.
-VERDICTS = frozenset({"components.DataVerdict", "components.ModelVerdict"})
+VERDICTS = frozenset(
+    {"components.DataVerdict", "components.ModelVerdict", "components.Exports"}
+)
 # Which documents describe an artifact type.
 DOCUMENTS = {
     "Examples": ("samples",),
@@ -106,5 +108,6 @@ DOCUMENTS = {
     "Schema": ("schema",),
     "TunerResults": ("trials",),
     "components.DataVerdict": ("baseline_statistics", "distances"),
+    "components.Exports": ("exports",),
     "components.Quarantine": ("ingestion",),
 }

@@ -9,7 +9,7 @@ from typing import Any
 from tfx.components.pusher import executor
 from tfx.proto import pusher_pb2
 from tfx.types import artifact_utils
-from tfx.utils import proto_utils
+from tfx.utils import path_utils, proto_utils
 
 from components.run_id import run_id_of
 from serving.model_store import Publication, store_at
@@ -68,6 +68,16 @@ class Executor(executor.Executor):
         """
         named = [input_dict[key] for key in _BLESSINGS if key in input_dict]
         return all(named) and bool(super().CheckBlessing(input_dict))
+
+    def GetModelPath(self, input_dict: dict[str, list[Any]]) -> str:
+        """Returns the path of the blessing's copy of the model, if it has one.
+
+        TFX's own prefers the model, which has no exports beside it.
+        """
+        for blessing in input_dict.get("infra_blessing", ()):
+            if blessing.get_int_custom_property("has_model"):
+                return path_utils.stamped_model_path(blessing.uri)
+        return super().GetModelPath(input_dict)
 
     def _owner(self, custom_config: dict[str, Any]) -> Owner | None:
         """Returns the pipeline as owner; None if the orchestrator does not name it."""

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr, StrictStr, model_validator
 
+from components.exports.settings import ExportSpec
 from pipeline.config.cloud import Cloud
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
@@ -121,6 +122,8 @@ class Config(Section):
     tune: Tune | None = None
     """null: none."""
     evaluate: Evaluate
+    export: tuple[ExportSpec, ...] = ()
+    """Formats beside the SavedModel, in the pushed version's `assets.extra/exports`."""
     push: Push = Push.model_construct()
     nodes: dict[_NodeName, CustomNode] = {}
     """Nodes to add to the graph, by id."""
@@ -145,6 +148,10 @@ class Config(Section):
         if self.tune and (self.train.processes or self.train.strategy in _SEVERAL):
             what = "a search runs in one process: remove train.processes, or another "
             refuse(f"{what}strategy than multi_worker and parameter_server", "tune")
+        exports = [export.name for export in self.export]
+        for index, name in enumerate(exports):
+            if name in exports[:index]:
+                refuse(f"there is another export {name!r}", "export", index)
         limits = self.validate_data
         for split in (*limits.min_examples, *limits.max_examples):
             if split not in self.data.split_names:

@@ -39,6 +39,8 @@ LOCAL_BEAM_ARGS = (
 # The functions that train, and search.
 RUN_FN = "pipeline.training.run_fn:run_fn"
 TUNER_FN = "pipeline.training.tuning:tuner_fn"
+# The function that exports the trained model.
+EXPORT_FN = "pipeline.training.exports.export_fn:export_fn"
 
 
 @dataclass(frozen=True)
@@ -218,18 +220,12 @@ def of_trainer(context: GraphContext) -> Arguments:
     from tfx.proto import trainer_pb2
 
     config = context.config
-    model_params = dict(config.model_params)
-    if weights := context.stored(config.weights_file, "weights"):
-        model_params["weights"] = weights
     return {
         "run_fn": RUN_FN.replace(":", "."),
         "train_args": trainer_pb2.TrainArgs(splits=["train"]),
         "eval_args": trainer_pb2.EvalArgs(splits=["eval"]),
         "custom_config": {
-            "feature_set": config.feature_set.model_dump(),
-            "own_preprocessing": config.preprocessing is not None,
-            "model": config.model_path,
-            "model_params": model_params,
+            **_built_from(context),
             "train": config.train.model_dump(),
             "warm_start_path": context.stored(config.warm_start_path, "models"),
             "checkpoints": context.locations.checkpoints,
@@ -251,6 +247,29 @@ def of_tuner(context: GraphContext) -> Arguments:
     given["tune"] = tune.model_dump()
     del arguments["run_fn"]
     return {**arguments, "tuner_fn": TUNER_FN.replace(":", ".")}
+
+
+def _built_from(context: GraphContext) -> Arguments:
+    """What a model is built from."""
+    config = context.config
+    model_params = dict(config.model_params)
+    if weights := context.stored(config.weights_file, "weights"):
+        model_params["weights"] = weights
+    return {
+        "feature_set": config.feature_set.model_dump(),
+        "own_preprocessing": config.preprocessing is not None,
+        "model": config.model_path,
+        "model_params": model_params,
+    }
+
+
+def of_exports(context: GraphContext) -> Arguments:
+    """The function that exports, with the model and the formats."""
+    return {
+        "export_fn": EXPORT_FN,
+        "formats": context.config.export,
+        "built_from": _built_from(context),
+    }
 
 
 def of_warm_start_resolver(context: GraphContext) -> Arguments:

@@ -206,9 +206,27 @@ NODES = (
         arguments.of_model_verdict,
     ),
     Node(
+        "Exports",
+        "components.exports.component:Exports",
+        {
+            "model": "Trainer.model",
+            "model_run": "Trainer.model_run",
+            "model_blessing": "ModelVerdict.blessing",
+            "transform_graph": "Transform.transform_graph",
+            "examples": "TFRecordGen.examples",
+        },
+        arguments.of_exports,
+        code=lambda config: (arguments.EXPORT_FN, config.model_path),
+        is_in=lambda config: bool(config.export),
+    ),
+    Node(
         "Pusher",
         "components.pusher.component:Pusher",
-        {"model": "Trainer.model", "model_blessing": "ModelVerdict.blessing"},
+        {
+            "model": "Trainer.model",
+            "model_blessing": "ModelVerdict.blessing",
+            "infra_blessing": "Exports.blessing",
+        },
         arguments.of_pusher,
     ),
 )

@@ -33,6 +33,7 @@ _FILES = {
     "anomalies": ("SchemaDiff.pb",),
     "baseline_statistics": ("FeatureStats.pb", "record.json"),
     "distances": ("distances.json",),
+    "exports": ("exports.json",),
     "epochs": ("history.json", "training.json"),
     "ingestion": ("report.json",),
     "metrics": ("metrics*", "plots*"),
@@ -125,6 +126,8 @@ def _content(
                 return _read(folder / "distances.json")
             case "epochs":
                 return _epochs(folder)
+            case "exports":
+                return _read(folder / "exports.json")
             case "ingestion":
                 from components.tfrecord_gen.report import document_ingestion
 

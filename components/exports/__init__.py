@@ -1,0 +1,1 @@
+"""Exports of a model beside its SavedModel, each compared with it before a push."""

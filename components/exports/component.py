@@ -1,0 +1,160 @@
+"""The ``Exports`` node: exports a blessed model, and compares each with the SavedModel.
+
+It issues TFX's infra blessing, with a copy of the model that has the exports in
+``assets.extra/exports``, where TensorFlow Serving looks at nothing. That copy is what
+the Pusher pushes: so exports appear, are deleted and come back with their version.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tfx import types
+from tfx.components.util import model_utils
+from tfx.dsl.components.base import base_component, base_executor, executor_spec
+from tfx.types import artifact_utils, standard_artifacts
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.utils import path_utils
+
+from components import artifacts
+from components.artifacts import Artifacts, publish_verdict
+from components.exports.judge import GATE, judge
+from components.exports.settings import Export
+from sluice.record.verdict import Check, Verdict
+from sluice.storage import atomic
+from sluice.storage.local_copy import local_copy, local_output
+
+EXPORTS_DIR = "assets.extra/exports"
+EXPORTS_FILE = "exports.json"
+_SPLIT = "eval"
+
+
+class Executor(base_executor.BaseExecutor):
+    """Executor of ``Exports``; a model that is not blessed is not exported."""
+
+    def Do(
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
+    ) -> None:
+        given = {
+            key: artifact_utils.get_single_instance(items)
+            for key, items in input_dict.items()
+        }
+        blessing = artifact_utils.get_single_instance(output_dict["blessing"])
+        exported = artifact_utils.get_single_instance(output_dict["exports"])
+        if model_utils.is_model_blessed(given["model_blessing"]):
+            verdict = _export(given, blessing, exported, exec_properties)
+        else:
+            why = "the model was not blessed"
+            row = Check("exports", "overall", None, None, "none", True, why)
+            verdict = Verdict(GATE, (row,))
+        publish_verdict(verdict, exported)
+        blessing.set_int_custom_property("blessed", int(verdict.passed))
+
+
+def _export(
+    given: Mapping[str, Any], blessing: Any, exported: Any, properties: Mapping
+) -> Verdict:
+    """Writes the model with its exports, and what they predict."""
+    exports = [Export.model_validate(x) for x in json.loads(properties["formats"])]
+    module, _, name = properties["export_fn"].partition(":")
+    export_fn = getattr(importlib.import_module(module), name)
+    with (
+        local_copy(path_utils.serving_model_path(given["model"].uri)) as saved_model,
+        local_copy(given["model_run"].uri) as model_run,
+        local_copy(given["transform_graph"].uri) as transform_graph,
+        local_output(path_utils.stamped_model_path(blessing.uri)) as folder,
+    ):
+        shutil.copytree(saved_model, folder, dirs_exist_ok=True)
+        comparisons = export_fn(
+            exports,
+            json.loads(properties["built_from"]),
+            saved_model=saved_model,
+            model_run=model_run,
+            transform_graph=transform_graph,
+            examples=given["examples"].uri,
+            target=folder / EXPORTS_DIR,
+        )
+    blessing.set_int_custom_property("has_model", 1)
+    with local_output(exported.uri) as folder:
+        rows = [asdict(item) for item in comparisons]
+        atomic.write_json(folder / EXPORTS_FILE, {"split": _SPLIT, "exports": rows})
+    return judge(exports, comparisons[1:], _SPLIT)
+
+
+class ExportsSpec(ComponentSpec):
+    """A model, and what it was made from, in; its exports and a blessing out."""
+
+    PARAMETERS = {
+        "export_fn": ExecutionParameter(type=str),
+        "formats": ExecutionParameter(type=str),
+        "built_from": ExecutionParameter(type=str),
+    }
+    INPUTS = {
+        "model": ChannelParameter(type=standard_artifacts.Model),
+        "model_run": ChannelParameter(type=standard_artifacts.ModelRun),
+        "model_blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
+        "transform_graph": ChannelParameter(type=standard_artifacts.TransformGraph),
+        "examples": ChannelParameter(type=standard_artifacts.Examples),
+    }
+    OUTPUTS = {
+        "exports": ChannelParameter(type=artifacts.Exports),
+        "blessing": ChannelParameter(type=standard_artifacts.InfraBlessing),
+    }
+
+
+class Exports(base_component.BaseComponent):
+    """Exports a blessed model to other formats; a disagreement holds it back.
+
+    Example::
+
+        exports = Exports(
+            model=trainer.outputs["model"],
+            model_run=trainer.outputs["model_run"],
+            model_blessing=verdict.outputs["blessing"],
+            transform_graph=transform.outputs["transform_graph"],
+            examples=tfrecord_gen.outputs["examples"],
+            export_fn="pipeline.training.exports.export_fn:export_fn",
+            formats=[Export(format="tflite", quantize="int8")],
+            built_from={
+                "feature_set": feature_set.model_dump(),
+                "own_preprocessing": False,
+                "model": "pipeline.training.models.cnn:build_model",
+                "model_params": {},
+            },
+        )
+    """
+
+    SPEC_CLASS = ExportsSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+
+    def __init__(
+        self,
+        *,
+        export_fn: str,
+        formats: Sequence[Export],
+        built_from: Mapping[str, Any],
+        **inputs: types.BaseChannel,
+    ) -> None:
+        """Declares the node.
+
+        Args:
+          export_fn: import path of the function that writes and compares exports.
+          formats: what to export, with limits.
+          built_from: what the model is built from.
+          **inputs: the artifacts, as the spec names them.
+        """
+        super().__init__(
+            ExportsSpec(
+                export_fn=export_fn,
+                formats=json.dumps([item.model_dump() for item in formats]),
+                built_from=json.dumps(built_from),
+                exports=types.Channel(type=artifacts.Exports),
+                blessing=types.Channel(type=standard_artifacts.InfraBlessing),
+                **inputs,
+            )
+        )

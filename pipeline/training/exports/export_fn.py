@@ -1,0 +1,210 @@
+"""``export_fn`` of the component ``Exports``: exports a model and compares.
+
+The SavedModel is the reference: it predicts examples of the eval split as a client
+sends them. An export gets what the SavedModel's own ``transform_features`` makes of the
+same examples. Examples are predicted one by one, as an app does.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_transform as tft
+
+from components.exports.judge import Comparison
+from components.exports.settings import Export
+from pipeline.config.features import FeatureSet
+from pipeline.training.export import WEIGHTS_FILE
+from pipeline.training.exports.inner_model import InnerModel, rebuild
+from pipeline.training.exports.signature import SIGNATURE_FILE, describe
+from pipeline.training.exports.tfjs import write_tfjs
+from pipeline.training.exports.tflite import Rows, load_tflite, one_by_one, write_tflite
+from pipeline.training.input.images import decode_images
+from sluice import progress
+from sluice.compat import exclude_keras_from_autograph
+from sluice.errors import NodeError
+from sluice.splits import SPLIT_PREFIX
+from sluice.storage import atomic, digest
+
+EXAMPLES = 500
+_SHUFFLED = 4 * EXAMPLES
+_SEED = 17
+
+
+def export_fn(
+    exports: Sequence[Export],
+    config: Mapping[str, Any],
+    *,
+    saved_model: Path,
+    model_run: Path,
+    transform_graph: Path,
+    examples: str,
+    target: Path,
+) -> list[Comparison]:
+    """Writes each export to a folder of its name, and compares it.
+
+    Args:
+      exports: the exports.
+      config: what ``run_fn`` takes: ``feature_set``, ``own_preprocessing``, ``model``,
+        ``model_params``.
+      saved_model: the reference.
+      model_run: with the weights.
+      transform_graph: of the Transform that the model was trained with.
+      examples: address of raw examples, with the splits train and eval.
+      target: folder of the exports.
+
+    Returns:
+      The comparisons of the SavedModel itself and of each export.
+
+    Raises:
+      NodeError: an export cannot be made.
+    """
+    exclude_keras_from_autograph()
+    features = FeatureSet.model_validate(config["feature_set"])
+    transform = tft.TFTransformOutput(str(transform_graph))
+    saved = tf.saved_model.load(str(saved_model))
+    serve = saved.signatures["serving_default"]
+    (output,) = {*serve.structured_outputs} - {"label"}
+    inner = rebuild(config, transform, model_run / WEIGHTS_FILE, output)
+    records = read(examples, "eval")
+    inputs = _inputs(saved, records, inner, features)
+
+    def predict(record: Any) -> np.ndarray:
+        return serve(examples=tf.constant(record))[output].numpy()
+
+    reference, latency_ms = _timed(predict, [[record] for record in records])
+    largest = float(np.abs(reference).max())
+
+    def compare(
+        name: str, path: Path, latency_ms: float | None, found: np.ndarray
+    ) -> Comparison:
+        return Comparison(
+            name,
+            sum(entry.size_bytes for entry in digest.files_below(path)),
+            latency_ms,
+            float(np.abs(found - reference).max()),
+            largest,
+            agreement(features, found, reference),
+        )
+
+    comparisons = [compare("saved_model", saved_model, latency_ms, reference)]
+    raw_spec = transform.raw_feature_spec()
+    own = config["own_preprocessing"]
+    about = describe(inner, features, raw_spec, records, inputs, own_preprocessing=own)
+    for export in exports:
+        progress.report(line=f"exporting {export.name}")
+        folder = target / export.name
+        folder.mkdir(parents=True)
+        trained: Rows = {}
+        if export.quantize == "int8":
+            trained = _inputs(saved, read(examples, "train"), inner, features)
+        latency, found = _export(export, inner, folder, inputs, trained)
+        comparisons.append(compare(export.name, folder, latency, found))
+        atomic.write_json(folder / SIGNATURE_FILE, about)
+    return comparisons
+
+
+def agreement(
+    features: FeatureSet, found: np.ndarray, reference: np.ndarray
+) -> float | None:
+    """Returns the share of examples with the same class; None of a regression."""
+    if not features.label.class_names:
+        return None
+    task = getattr(features.label, "task", "classification")
+    if task == "multi_label" or reference.shape[1] == 1:
+        same = ((found >= 0.5) == (reference >= 0.5)).all(axis=1)
+    else:
+        same = found.argmax(axis=1) == reference.argmax(axis=1)
+    return float(same.mean())
+
+
+def read(examples: str, split: str) -> list[bytes]:
+    """Returns examples of a split, from all its files; the same ones each time."""
+    files = sorted(tf.io.gfile.glob(f"{examples}/{SPLIT_PREFIX}{split}/*"))
+    dataset = tf.data.Dataset.from_tensor_slices(files).interleave(
+        lambda file: tf.data.TFRecordDataset(file, "GZIP"), cycle_length=8
+    )
+    found = [*dataset.shuffle(_SHUFFLED, _SEED).take(EXAMPLES).as_numpy_iterator()]
+    if not found:
+        raise NodeError(f"there is no example of {split!r} to compare", where=examples)
+    return found
+
+
+def _inputs(
+    saved: Any, records: list[bytes], inner: InnerModel, features: FeatureSet
+) -> Rows:
+    """Returns the inputs of the inner model, by their names in exports."""
+    found = saved.signatures["transform_features"](examples=tf.constant(records))
+    found = decode_images(found, features.images)
+    return {name: found[key].numpy() for key, name in inner.names.items()}
+
+
+def _export(
+    export: Export, inner: InnerModel, folder: Path, inputs: Rows, trained: Rows
+) -> tuple[float | None, np.ndarray]:
+    """Writes an export; returns its latency, and its predictions of ``inputs``.
+
+    TF.js is not timed: what predicts here is not what predicts in a browser.
+    """
+    if export.format == "tfjs":
+        return None, write_tfjs(inner.functional(), folder, inputs)
+    if export.format == "tflite":
+        path = folder / "model.tflite"
+        write_tflite(inner, path, export.quantize, trained)
+        run = load_tflite(path)
+    else:
+        path = folder / "model.keras"
+        loaded = _write_keras(inner, path)
+        compiled = tf.function(lambda **given: loaded([*given.values()]))
+
+        def run(rows: Rows) -> np.ndarray:
+            return compiled(**rows).numpy()
+
+    found, latency_ms = _timed(run, [*one_by_one(inputs)])
+    return latency_ms, found
+
+
+def _write_keras(inner: InnerModel, path: Path) -> tf.keras.Model:
+    """Writes a ``.keras`` file and returns the model that it holds.
+
+    Its dates are left out: equal models are equal files, of which one is pushed.
+    """
+    dated = path.with_suffix(".dated.keras")
+    inner.functional().save(dated, save_format="keras")
+    with zipfile.ZipFile(dated) as source, zipfile.ZipFile(path, "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == "metadata.json":
+                content = _without_date(content)
+            target.writestr(zipfile.ZipInfo(name), content)
+    dated.unlink()
+    try:
+        return tf.keras.models.load_model(path, compile=False)
+    except Exception as error:  # Of Keras, and of the user's own layers.
+        raise NodeError(
+            f"the .keras file cannot be loaded: {' '.join(str(error).split())[:300]}",
+            where="export",
+            hint="layers of your own need get_config and register_keras_serializable",
+        ) from error
+
+
+def _without_date(metadata: bytes) -> bytes:
+    return json.dumps({**json.loads(metadata), "date_saved": ""}).encode()
+
+
+def _timed(
+    run: Callable[[Any], np.ndarray], examples: Sequence[Any]
+) -> tuple[np.ndarray, float]:
+    """Returns predictions ``[N, ...]`` of one example at a time, and the mean ms."""
+    run(examples[0])  # Traces, and allocates.
+    begin = time.perf_counter()
+    found = [run(example) for example in examples]
+    elapsed_ms = (time.perf_counter() - begin) * 1000
+    return np.concatenate(found), elapsed_ms / len(examples)

@@ -1,0 +1,28 @@
+"""Converts a Keras file to a TF.js layers model, and predicts with the result.
+
+It runs in the environment of ``requirements/tfjs.txt``, which has nothing of Sluice:
+``python tfjs_converter.py MODEL.h5 FOLDER INPUTS.npz PREDICTIONS.npy``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+
+
+def main(source: str, folder: str, inputs: str, predictions: str) -> None:
+    """Writes ``model.json`` and weights to a folder, and the predictions to a file."""
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    import tf_keras
+    from tensorflowjs.converters import load_keras_model, save_keras_model
+
+    save_keras_model(tf_keras.models.load_model(source, compile=False), folder)
+    model = load_keras_model(os.path.join(folder, "model.json"))
+    with np.load(inputs) as given:
+        np.save(predictions, model.predict([given[name] for name in given.files]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,73 @@
+"""TFLite files: conversion by quantization, and their predictions."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipeline.training.exports.inner_model import InnerModel
+from sluice.errors import NodeError
+
+SIGNATURE = "serving_default"
+_REFUSED = re.compile(r"'tf\.(\w+)' op is neither a custom op nor a flex op")
+
+Rows = Mapping[str, np.ndarray]
+
+
+def write_tflite(inner: InnerModel, path: Path, quantize: str, examples: Rows) -> None:
+    """Converts a model, with the signature ``serving_default``.
+
+    Args:
+      inner: the model.
+      path: of the file.
+      quantize: as the config has it.
+      examples: inputs of training, whose ranges ``int8`` takes.
+
+    Raises:
+      NodeError: TFLite cannot convert it.
+    """
+    module = tf.Module()
+    # Not the model: see ``pipeline.training.export``.
+    module.variables_of_model = list(inner.model.variables)
+    function = tf.function(inner.__call__).get_concrete_function(**inner.specs)
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder, signatures={SIGNATURE: function})
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+        if quantize != "none":
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if quantize == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        if quantize == "int8":
+            converter.representative_dataset = lambda: one_by_one(examples)
+        try:
+            content = converter.convert()
+        except Exception as error:  # Its own ConverterError, and any of its parts.
+            text = str(error)
+            if refused := sorted({*_REFUSED.findall(text)}):
+                text = f"it has no {', '.join(refused)}"
+            raise NodeError(
+                f"TFLite cannot convert the model: {' '.join(text.split())[:300]}",
+                where="export",
+                hint="leave tflite out of export, or replace the layer that does this",
+            ) from error
+    path.write_bytes(content)
+
+
+def load_tflite(path: Path) -> Callable[[Rows], np.ndarray]:
+    """Returns a function from inputs to the predictions of a file."""
+    interpreter = tf.lite.Interpreter(str(path))
+    run: Any = interpreter.get_signature_runner(SIGNATURE)
+    return lambda rows: next(iter(run(**rows).values()))
+
+
+def one_by_one(rows: Rows) -> Any:
+    """Yields each example as a batch of its own."""
+    count = len(next(iter(rows.values())))
+    for i in range(count):
+        yield {name: value[i : i + 1] for name, value in rows.items()}
