@@ -152,7 +152,8 @@ class Exports(base_component.BaseComponent):
             ExportsSpec(
                 export_fn=export_fn,
                 formats=json.dumps([item.model_dump() for item in formats]),
-                built_from=json.dumps(built_from),
+                # Sorted, as TFX writes the Trainer's: layers follow the features.
+                built_from=json.dumps(built_from, sort_keys=True),
                 exports=types.Channel(type=artifacts.Exports),
                 blessing=types.Channel(type=standard_artifacts.InfraBlessing),
                 **inputs,
