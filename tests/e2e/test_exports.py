@@ -18,7 +18,6 @@ import pytest
 from pipeline.config.load import load_config
 from runners.documents.examples import values_of
 from serving.predictor import Predictor
-from sluice.errors import SluiceError
 from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
@@ -105,7 +104,8 @@ def images_and_answers(project: Path, version: Path) -> tuple[Any, Any]:
     divisor = about["preprocessing"]["divide_by"]
     pixels = np.stack(images)[..., np.newaxis].astype(about["dtype"]) / divisor
     predicted = islice(Predictor(version).predict_files([shard]), COUNT)
-    answers = np.array([list(x.probabilities.values()) for x in predicted])
+    found: list[Any] = [x.probabilities for x in predicted]
+    answers = np.array([[*by_class.values()] for by_class in found])
     return pixels.astype(np.float32), answers
 
 
@@ -117,7 +117,7 @@ def test_an_app_gets_the_answers_of_the_served_model(project, exported, name):
     pixels, answers = images_and_answers(project, version)
     path = version / "assets.extra" / "exports" / name / "model.tflite"
     interpreter = tf.lite.Interpreter(str(path))
-    predict = interpreter.get_signature_runner("serving_default")
+    predict = interpreter.get_signature_runner()
     found = np.concatenate(
         [predict(image_xf=pixels[i : i + 1])["probabilities"] for i in range(COUNT)]
     )
@@ -148,6 +148,21 @@ def test_an_equal_model_is_not_pushed_again(run, exported):
     record = run(TFLITE, "keras", limit=0.4)
     assert ran(record) == {"ModelVerdict", "Exports", "Pusher"}
     assert record.pushes[0].state == "already_served"
+
+
+def test_preprocessing_that_is_not_only_scaling_is_named(trips):
+    """The fares of the train split are 1 to 10, twice each."""
+    record = trips.run("export=[tflite]")
+    assert record.exit_code == 0, record.error
+    (path,) = version_of(record).rglob("signature.json")
+    about = json.loads(path.read_text())
+    assert not about["only_scaling"]
+    assert "not only scaling: payment_xf." in about["note"]
+    steps = {x["feature"]: x["preprocessing"] for x in about["inputs"]}
+    assert steps["payment"] is None and steps["image"]["divide_by"] == 255
+    fares = np.arange(1.0, 11.0)
+    found = steps["fare"]["mean"] + steps["fare"]["deviation"]
+    np.testing.assert_allclose(found, [fares.mean(), fares.std()], rtol=1e-5)
 
 
 def test_a_limit_that_is_not_met_stops_the_push(run, exported, workspace):
@@ -189,15 +204,3 @@ def test_tfjs_in_node_gets_the_answers_of_the_served_model(
     assert shown.returncode == 0, shown.stderr
     found = json.loads(shown.stdout.splitlines()[-1])
     np.testing.assert_allclose(found, answers, atol=1e-5)
-
-
-@pytest.fixture(scope="session")
-def tfjs_environment() -> Path:
-    """The environment of TF.js' converter; skips where there is no network for it."""
-    from pipeline.training.exports.tfjs import LOCK, cache_dir, make_environment
-    from sluice.project import own_root
-
-    try:
-        return make_environment(own_root() / LOCK, cache_dir())
-    except SluiceError as error:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(error))

@@ -15,11 +15,12 @@ ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "requirements"
 # Each lock, and what it was resolved from.
 LOCK_KINDS = ("tfx", "dev", "gpu")
-LOCKS = {"uv": "uv"}
+LOCKS = {"uv": "uv", "tfjs": "tfjs"}
 for _tfx in ("1.16", "1.21"):
     LOCKS |= {f"{kind}-{_tfx}": kind for kind in LOCK_KINDS}
     LOCKS[f"tfx-{_tfx}"] = f"tfx-{_tfx}"
-PINNED = re.compile(r"^([\w.-]+)==(\S+) \\$", re.MULTILINE)
+# A lock for several versions of Python says for which an entry is.
+PINNED = re.compile(r"^([\w.-]+)==(\S+)(?: ; .*)? \\$", re.MULTILINE)
 
 
 def asked_for(name: str) -> list[Requirement]:

@@ -107,10 +107,10 @@ def _z_score(raw: np.ndarray, scaled: np.ndarray) -> dict[str, Any] | None:
         return None
     low, high = np.nanargmin(raw, axis=0), np.nanargmax(raw, axis=0)
     column = np.arange(raw.shape[1])
-    spread = raw[high, column] - raw[low, column]
-    if not spread.all():
+    spread, moved = (x[high, column] - x[low, column] for x in (raw, scaled))
+    if not (spread.all() and moved.all()):
         return None
-    deviation = spread / (scaled[high, column] - scaled[low, column])
+    deviation = spread / moved
     mean = raw[low, column] - scaled[low, column] * deviation
     expected = np.nan_to_num((raw - mean) / deviation)
     if not np.allclose(expected, scaled, atol=_TOLERANCE):

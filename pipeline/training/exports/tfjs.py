@@ -67,12 +67,13 @@ def make_environment(lock: Path, cache: Path) -> Path:
         raise NodeError("TF.js' converter needs the lock of a checkout", where=lock)
     key = f"{digest.of_file(lock)}-{sys.version_info.minor}"
     environment = cache / f"{lock.stem}-{key[-19:]}"
-    partial = environment.with_suffix(".partial")
     cache.mkdir(parents=True, exist_ok=True)
     with atomic.lock(cache / ".lock"):
         if not environment.exists():
-            progress.report(line="installing TF.js' converter, once: 2 GB")
-            shutil.rmtree(partial, ignore_errors=True)
+            for left in cache.glob("partial-*"):
+                shutil.rmtree(left, ignore_errors=True)
+            progress.report(line="installing TF.js' converter, once: 3 GB")
+            partial = Path(tempfile.mkdtemp(prefix="partial-", dir=cache))
             what = "the environment of TF.js' converter cannot be made"
             _call(what, [sys.executable, "-m", "venv", partial])
             pip = (partial / "bin" / "python", "-m", "pip", "install", "--quiet")

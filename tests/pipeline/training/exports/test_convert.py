@@ -1,0 +1,92 @@
+"""Models that a format cannot hold, and the description of inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sluice.errors import NodeError
+
+pytestmark = pytest.mark.tf
+
+
+def inner(call: Any) -> Any:
+    """Returns a model of one number, whose output ``call`` makes from the input."""
+    import tensorflow as tf
+
+    from pipeline.training.exports.inner_model import InnerModel
+
+    given = tf.keras.Input((1,), name="fare_xf")
+    model = tf.keras.Model({"fare_xf": given}, call(given))
+    specs = {"fare_xf": tf.TensorSpec([None, 1], tf.float32, "fare_xf")}
+    return InnerModel(model, {"fare_xf": "fare_xf"}, specs, "probabilities")
+
+
+def test_a_layer_that_tflite_lacks_is_named(tmp_path):
+    import tensorflow as tf
+
+    from pipeline.training.exports.tflite import write_tflite
+
+    digamma = inner(tf.keras.layers.Lambda(tf.math.digamma))
+    with pytest.raises(NodeError, match="TFLite cannot convert the model: it has no D"):
+        write_tflite(digamma, tmp_path / "model.tflite", "none", {})
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_subclass_of_a_keras_model_is_exported_to_tflite_only(tmp_path):
+    import tensorflow as tf
+
+    from pipeline.training.exports.inner_model import InnerModel
+    from pipeline.training.exports.tflite import load_tflite, write_tflite
+
+    class Doubling(tf.keras.Model):
+        def call(self, features: Any) -> Any:
+            return features["fare_xf"] * 2.0
+
+    specs = inner(lambda x: x).specs
+    doubling = InnerModel(Doubling(), {"fare_xf": "fare_xf"}, specs, "probabilities")
+    write_tflite(doubling, tmp_path / "model.tflite", "none", {})
+    predict = load_tflite(tmp_path / "model.tflite")
+    assert predict({"fare_xf": np.array([[3.0]], np.float32)}) == [[6.0]]
+    with pytest.raises(NodeError, match="a subclass of tf.keras.Model"):
+        doubling.functional()
+
+
+def test_a_layer_of_the_users_own_is_no_tfjs_layer(tmp_path, tfjs_environment):
+    import tensorflow as tf
+
+    from pipeline.training.exports.tfjs import write_tfjs
+
+    @tf.keras.utils.register_keras_serializable("test")
+    class Own(tf.keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return x * 2.0
+
+    model, given = inner(Own()).functional(), {"fare_xf": np.ones((1, 1), np.float32)}
+    with pytest.raises(NodeError, match=r"cannot convert the model: .*test>Own"):
+        write_tfjs(model, tmp_path / "tfjs", given)
+
+
+@pytest.mark.parametrize(
+    ("scaled", "found"),
+    [
+        (lambda x: (x - 5.0) / 2.0, ([5.0], [2.0])),
+        (lambda x: (x - 1e6) / 1e5, ([1e6], [1e5])),
+        (np.tanh, None),
+        (lambda x: x * 0.0, None),
+    ],
+    ids=["z-score", "far from 0", "not linear", "constant"],
+)
+def test_mean_and_deviation_are_those_of_the_examples(scaled, found):
+    from pipeline.training.exports.signature import _z_score
+
+    raw = np.array([[1.0], [1e6 + 7], [40.0], [np.nan]])
+    about = _z_score(raw, np.nan_to_num(scaled(raw)).astype(np.float32))
+    if found is None:
+        assert about is None
+    else:
+        assert about is not None
+        shown = about["mean"], about["deviation"]
+        np.testing.assert_allclose(shown, found, rtol=1e-2)
