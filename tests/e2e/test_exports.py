@@ -165,6 +165,18 @@ def test_preprocessing_that_is_not_only_scaling_is_named(trips):
     np.testing.assert_allclose(found, [fares.mean(), fares.std()], rtol=1e-5)
 
 
+def test_a_regression_is_compared_in_the_unit_of_its_target(trips):
+    """It has no classes to agree on, so integers need a limit of the config."""
+    of_fare = (
+        "label={feature: fare, task: regression}",
+        "features={label: {kind: numeric}}",
+    )
+    record = trips.run(*of_fare, "export=[tflite, {format: tflite, quantize: int8}]")
+    rows = {row.check: row.passed for row in record.gate_rows("export")}
+    assert rows == {"tflite difference": True, "tflite-int8 limit": False}
+    assert record.exit_code == 4
+
+
 def test_a_limit_that_is_not_met_stops_the_push(run, exported, workspace):
     before = os.listdir(workspace.serving)
     record = run("{format: tflite, quantize: int8, max_difference: 0.0}")

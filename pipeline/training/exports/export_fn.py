@@ -71,7 +71,7 @@ def export_fn(
     transform = tft.TFTransformOutput(str(transform_graph))
     saved = tf.saved_model.load(str(saved_model))
     serve = saved.signatures["serving_default"]
-    (output,) = {*serve.structured_outputs} - {"label"}
+    output = features.label.prediction_key
     inner = rebuild(config, transform, model_run / WEIGHTS_FILE, output)
     records = read(examples, "eval")
     inputs = _inputs(saved, records, inner, features)
@@ -115,10 +115,9 @@ def agreement(
     features: FeatureSet, found: np.ndarray, reference: np.ndarray
 ) -> float | None:
     """Returns the share of examples with the same class; None of a regression."""
-    if not features.label.class_names:
+    if features.label.task == "regression":
         return None
-    task = getattr(features.label, "task", "classification")
-    if task == "multi_label" or reference.shape[1] == 1:
+    if features.label.task == "multi_label" or reference.shape[1] == 1:
         same = ((found >= 0.5) == (reference >= 0.5)).all(axis=1)
     else:
         same = found.argmax(axis=1) == reference.argmax(axis=1)

@@ -66,6 +66,7 @@ def describe(
     return {
         "inputs": inputs,
         "output": inner.output,
+        "task": feature_set.label.task,
         "classes": feature_set.label.class_names,
         "only_scaling": not others,
         "note": _note(others),

@@ -77,7 +77,8 @@ def make_environment(lock: Path, cache: Path) -> Path:
             what = "the environment of TF.js' converter cannot be made"
             _call(what, [sys.executable, "-m", "venv", partial])
             pip = (partial / "bin" / "python", "-m", "pip", "install", "--quiet")
-            _call(what, [*pip, "--require-hashes", "--requirement", lock])
+            # The lock has all but what is not used: see tfjs-override.in.
+            _call(what, [*pip, "--no-deps", "--require-hashes", "-r", lock])
             # Its scripts have the old path in them, but only its Python is called.
             partial.rename(environment)
     return environment / "bin" / "python"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import ModuleType
 
 import numpy as np
 
@@ -15,6 +16,8 @@ import numpy as np
 def main(source: str, folder: str, inputs: str, predictions: str) -> None:
     """Writes ``model.json`` and weights to a folder, and the predictions to a file."""
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    # Imported by TF.js' converter of SavedModels, but it has no wheel for Python 3.12.
+    sys.modules["tensorflow_decision_forests"] = ModuleType("unused")
     import tf_keras
     from tensorflowjs.converters import load_keras_model, save_keras_model
 
