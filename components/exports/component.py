@@ -19,7 +19,7 @@ from tfx.components.util import model_utils
 from tfx.dsl.components.base import base_component, base_executor, executor_spec
 from tfx.types import artifact_utils, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
-from tfx.utils import path_utils
+from tfx.utils import io_utils, path_utils
 
 from components import artifacts
 from components.artifacts import Artifacts, publish_verdict
@@ -28,6 +28,7 @@ from components.exports.settings import Export
 from sluice.record.verdict import Check, Verdict
 from sluice.storage import atomic
 from sluice.storage.local_copy import local_copy, local_output
+from sluice.storage.storage import storage_for
 
 EXPORTS_DIR = "assets.extra/exports"
 EXPORTS_FILE = "exports.json"
@@ -43,6 +44,7 @@ class Executor(base_executor.BaseExecutor):
         given = {
             key: artifact_utils.get_single_instance(items)
             for key, items in input_dict.items()
+            if items
         }
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
         exported = artifact_utils.get_single_instance(output_dict["exports"])
@@ -61,6 +63,10 @@ def _export(
 ) -> Verdict:
     """Writes the model with its exports, and what they predict."""
     exports = [Export.model_validate(x) for x in json.loads(properties["formats"])]
+    built_from = json.loads(properties["built_from"])
+    if tuned := given.get("hyperparameters"):
+        file = io_utils.get_only_uri_in_dir(tuned.uri)
+        built_from["tuned"] = json.loads(storage_for(file).read(file))["values"]
     module, _, name = properties["export_fn"].partition(":")
     export_fn = getattr(importlib.import_module(module), name)
     with (
@@ -72,7 +78,7 @@ def _export(
         shutil.copytree(saved_model, folder, dirs_exist_ok=True)
         comparisons = export_fn(
             exports,
-            json.loads(properties["built_from"]),
+            built_from,
             saved_model=saved_model,
             model_run=model_run,
             transform_graph=transform_graph,
@@ -100,6 +106,9 @@ class ExportsSpec(ComponentSpec):
         "model_blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
         "transform_graph": ChannelParameter(type=standard_artifacts.TransformGraph),
         "examples": ChannelParameter(type=standard_artifacts.Examples),
+        "hyperparameters": ChannelParameter(
+            type=standard_artifacts.HyperParameters, optional=True
+        ),
     }
     OUTPUTS = {
         "exports": ChannelParameter(type=artifacts.Exports),
@@ -146,7 +155,8 @@ class Exports(base_component.BaseComponent):
           export_fn: import path of the function that writes and compares exports.
           formats: what to export, with limits.
           built_from: what the model is built from.
-          **inputs: the artifacts, as the spec names them.
+          **inputs: the artifacts, as the spec names them; hyperparameters of a Tuner
+            are optional.
         """
         super().__init__(
             ExportsSpec(

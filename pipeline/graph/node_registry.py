@@ -214,6 +214,7 @@ NODES = (
             "model_blessing": "ModelVerdict.blessing",
             "transform_graph": "Transform.transform_graph",
             "examples": "TFRecordGen.examples",
+            "hyperparameters": "Tuner.best_hyperparameters",
         },
         arguments.of_exports,
         code=lambda config: (arguments.EXPORT_FN, config.model_path),

@@ -167,11 +167,8 @@ def test_preprocessing_that_is_not_only_scaling_is_named(trips):
 
 def test_a_regression_is_compared_in_the_unit_of_its_target(trips):
     """It has no classes to agree on, so integers need a limit of the config."""
-    of_fare = (
-        "label={feature: fare, task: regression}",
-        "features={label: {kind: numeric}}",
-    )
-    record = trips.run(*of_fare, "export=[tflite, {format: tflite, quantize: int8}]")
+    task, int8 = "label.task=regression", "{format: tflite, quantize: int8}"
+    record = trips.run(task, f"export=[tflite, {int8}]")
     rows = {row.check: row.passed for row in record.gate_rows("export")}
     assert rows == {"tflite difference": True, "tflite-int8 limit": False}
     assert record.exit_code == 4

@@ -14,6 +14,8 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.config.features import FeatureSet, identifier
+from pipeline.config.train import Train
+from pipeline.config.tuned_values import with_values
 from pipeline.training.build import build_model, model_inputs
 from pipeline.training.models.published_weights import (
     load_weights,
@@ -70,14 +72,18 @@ def rebuild(
     """Returns the trained model.
 
     Args:
-      config: as ``run_fn`` takes it: ``feature_set``, ``model``, ``model_params``.
+      config: as ``run_fn`` takes it: ``feature_set``, ``model``, ``model_params``; and
+        ``tuned``, the values of a Tuner, if there was one.
       transform: the ``tft.TFTransformOutput`` that it was trained with.
       weights: file of its weights.
       output: name of its output.
     """
     inputs = model_inputs(FeatureSet.model_validate(config["feature_set"]), transform)
     here = Distribution(tf.distribute.get_strategy(), "one_device", "", 1)
-    model = build_model(config["model"], resolve(config["model_params"]), inputs, here)
+    # All values that were tuned; those of the training are of no use here.
+    train, tuned = Train.model_construct(), config.get("tuned", {})
+    _, params = with_values(train, config["model_params"], tuned)
+    model = build_model(config["model"], resolve(params), inputs, here)
     load_weights(model, weights)
     refresh_normalization(model)
     used = _inputs_of(model)
