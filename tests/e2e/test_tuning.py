@@ -94,6 +94,10 @@ def test_the_best_values_reach_the_config_and_the_model(trips, fork_command):
     assert layers == [*best["model_params.hidden_units"], 1]
     assert trips.run().status == "up_to_date"
 
+    # An export has the layers that the search has found, whatever the config says.
+    record = trips.run("model_params.hidden_units=[3]", "export=[tflite]")
+    assert record.exit_code == 0 and record.gate_rows("export"), record.error
+
     # The config says something else than the search has found, which counts.
     record = trips.run("train.learning_rate=0.0000001", to_nodes=["Trainer"])
     assert record.node("Tuner").state == "cached"
