@@ -38,15 +38,18 @@ class Prediction:
     Attributes:
       source: the file, or ``stdin``.
       index: of the row in its source, from 0.
-      label: the predicted class.
+      label: the predicted class; None of a regression.
       probabilities: by class if the model has class names; otherwise the model's
-        output: one per class, or the positive class's of a binary model.
+        output: one per class, or the positive class's of a binary model. None of a
+        regression.
+      prediction: the number of a regression, or a list of several; otherwise None.
     """
 
     source: str
     index: int
-    label: str
-    probabilities: dict[str, float] | list[float]
+    label: str | None = None
+    probabilities: dict[str, float] | list[float] | None = None
+    prediction: float | list[float] | None = None
 
 
 class Predictor:
@@ -54,7 +57,8 @@ class Predictor:
 
     ``serving_default`` takes ``examples``, string [N]; ``predict_values`` takes one [N]
     tensor per raw feature, [N, ...] where it is a vector. Both give ``probabilities``,
-    float32 [N, C] ([N, 1] for a binary model), and ``label``, string [N, 1] or [N].
+    float32 [N, C] ([N, 1] for a binary model), and ``label``, string [N, 1] or [N]; a
+    regression gives ``prediction``, float32 [N, K].
 
     Attributes:
       features: ``tf.TensorSpec`` of each raw feature of ``predict_values``.
@@ -76,12 +80,15 @@ class Predictor:
             self._model = tf.saved_model.load(str(self._dir))
             self._examples = self._model.signatures["serving_default"]
             self._values = self._model.signatures["predict_values"]
+            self._task, self._classes = self._read_classes_file()
+            self._outputs = ["probabilities", "label"]
+            if self._task == "regression":
+                self._outputs = ["prediction"]
             for signature in (self._examples, self._values):
-                if not {"label", "probabilities"} <= {*signature.structured_outputs}:
+                if not {*self._outputs} <= {*signature.structured_outputs}:
                     raise ValueError(f"outputs {sorted(signature.structured_outputs)}")
             self.features: dict[str, Any] = self._values.structured_input_signature[1]
             self._missing = {n: MISSING[s.dtype.name] for n, s in self.features.items()}
-            self._classes = self._class_names()
         except Exception as error:  # IndexError, for one, where bytes are missing.
             raise ServingError(
                 f"the model cannot be loaded: {type(error).__name__}: {_reason(error)}",
@@ -142,20 +149,19 @@ class Predictor:
             raise
         except tf.errors.OpError as error:
             raise self._failure(_reason(error)) from error
-        if not tf.reduce_all(tf.math.is_finite(outputs["probabilities"])):
+        if not tf.reduce_all(tf.math.is_finite(outputs[self._outputs[0]])):
             raise ValueError("its prediction is not a finite number")
-        labels = outputs["label"].numpy().ravel().tolist()
-        probabilities = outputs["probabilities"].numpy().tolist()
-        if not len(labels) == len(probabilities) == len(batch):
+        found = {name: outputs[name].numpy().tolist() for name in self._outputs}
+        if {len(values) for values in found.values()} != {len(batch)}:
             if len(batch) > 1:
                 for row in batch:  # One by one, to name the row without an answer.
                     self._run([row])
-            answers = f"{len(labels)} labels and {len(probabilities)} probabilities"
+            answers = " and ".join(f"{len(x)} of {name}" for name, x in found.items())
             place = batch[0].where if len(batch) == 1 else f"{len(batch)} rows"
             raise self._failure(f"{answers} for {place}")
         return [
-            Prediction(row.source, row.index, label.decode(), self._by_class(values))
-            for row, label, values in zip(batch, labels, probabilities, strict=True)
+            Prediction(row.source, row.index, **self._answer(*values))
+            for row, *values in zip(batch, *found.values(), strict=True)
         ]
 
     def _column(self, name: str, values: list[Any]) -> Any:
@@ -189,6 +195,12 @@ class Predictor:
             raise ValueError(f"{name!r} has a number that is NaN")
         return column
 
+    def _answer(self, values: list[float], label: Any = None) -> dict[str, Any]:
+        if self._task == "regression":
+            return {"prediction": values[0] if len(values) == 1 else values}
+        label = label[0] if isinstance(label, list) else label
+        return {"label": label.decode(), "probabilities": self._by_class(values)}
+
     def _by_class(self, values: list[float]) -> dict[str, float] | list[float]:
         if self._classes is None:
             return values
@@ -201,11 +213,14 @@ class Predictor:
             )
         return dict(zip(self._classes, values, strict=True))
 
-    def _class_names(self) -> list[str] | None:
+    def _read_classes_file(self) -> tuple[str, list[str] | None]:
+        """Returns the task, and the names of the classes if the model has them."""
         path = self._dir / _CLASSES_FILE
         if not path.exists():
-            return None
-        return [str(name) for name in json.loads(path.read_text("utf-8"))["classes"]]
+            return "classification", None
+        found = json.loads(path.read_text("utf-8"))
+        names = [str(name) for name in found["classes"]]
+        return found.get("task", "classification"), names
 
     def _failure(self, reason: str) -> ServingError:
         return ServingError(

@@ -51,7 +51,9 @@ def predict_(
     byte what was pushed. With --json an error is JSON, too.
     """
     for prediction in predict(config, files, limit=limit, version=version, trust=trust):
-        echo_json(asdict(prediction))
+        # A regression has no label, other models no `prediction`.
+        answer = asdict(prediction).items()
+        echo_json({name: value for name, value in answer if value is not None})
 
 
 def predict(

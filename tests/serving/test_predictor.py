@@ -187,9 +187,9 @@ def test_record_that_the_model_cannot_parse_is_named(tabular_model, tmp_path, ba
         # A preprocessing left out rows.
         (
             lambda tf, x: tf.boolean_mask(x, x != b"b"),
-            "0 labels and 0 probabilities for .*records, record 2",
+            "0 of probabilities and 0 of label for .*records, record 2",
         ),
-        (lambda tf, x: x[:1], "1 labels and 1 probabilities for 2 rows"),
+        (lambda tf, x: x[:1], "1 of probabilities and 1 of label for 2 rows"),
     ],
 )
 def test_model_that_fails_for_its_own_reasons(tf, tmp_path, answers, words):
@@ -335,3 +335,29 @@ def test_model_with_other_signatures(tf, tmp_path, names, outputs, words):
 
     with pytest.raises(ServingError, match=f"cannot be loaded.*{words}"):
         Predictor(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("targets", "answers"), [(1, [2.0, 3.0]), (2, [[2.0, 1.0], [3.0, 1.5]])]
+)
+def test_numbers_of_a_regression(tf, tmp_path, targets, answers):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
+    def serve(x):
+        return {"prediction": (tf.sqrt(x)[:, None] / [[1.0, 2.0]])[:, :targets]}
+
+    signatures = {"serving_default": serve, "predict_values": serve}
+    tf.saved_model.save(tf.Module(), str(tmp_path / "m"), signatures=signatures)
+    with pytest.raises(ServingError, match=r"outputs \['prediction'\]"):
+        Predictor(tmp_path / "m")
+    (tmp_path / "m" / "assets.extra").mkdir()
+    classes = tmp_path / "m" / "assets.extra" / "classes.json"
+    classes.write_text('{"task": "regression", "classes": []}')
+    model = Predictor(tmp_path / "m")
+    path = write_lines(tmp_path / "in.jsonl", {"x": 4}, {"x": 9}, {"x": -1})
+
+    found = model.predict_files([path])
+
+    assert [next(found).prediction for _ in answers] == answers
+    with pytest.raises(DataError, match="prediction is not a finite") as caught:
+        next(found)
+    assert caught.value.where == f"{path}, line 3"
