@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sample_data import shards
-from sample_data.csv_files import CSV, TAXI
+from sample_data.csv_files import CSV, DIABETES, TAXI
 from sample_data.data_set import DataSet
 from sample_data.image_arrays import CIFAR10, DIGITS, FASHION_MNIST, MNIST
 from sample_data.image_folder import FLOWERS, IMAGES
@@ -24,7 +24,9 @@ DEFAULT_SEED = 17
 
 _DATA_SETS = {
     data_set.name: data_set
-    for data_set in (DIGITS, TAXI, MNIST, FASHION_MNIST, CIFAR10, FLOWERS, IMAGES, CSV)
+    for data_set in (
+        *(DIGITS, TAXI, DIABETES, MNIST, FASHION_MNIST, CIFAR10, FLOWERS, IMAGES, CSV),
+    )
 }
 _OURS = re.compile(r"manifest\.json|\w+-\d{5}-of-\d{5}\.tfrecord(\.gz)?")
 

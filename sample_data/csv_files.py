@@ -1,4 +1,4 @@
-"""CSV files with a header, one record per row: one of your own, and the taxi trips.
+"""Tables, one record per row: a CSV file of your own, the taxi trips, the diabetes data.
 
 A column of integers or numbers becomes int64 or float32; other columns are text. An
 empty cell is a missing feature, and so is ``NA``, ``NaN`` or ``null`` in a column of
@@ -90,6 +90,19 @@ def big_tip(fare: float, tips: float) -> int:
     return int(tips > 0.2 * fare)
 
 
+def read_diabetes(path: Path, label: str | None) -> Parts:
+    """Returns scikit-learn's patients, with values as they were measured.
+
+    https://www4.stat.ncsu.edu/~boos/var.select/diabetes.html
+    """
+    from sklearn.datasets import load_diabetes
+
+    source = load_diabetes(scaled=False)
+    columns = [*source.feature_names, "progression"]
+    rows = zip(*source.data.T, source.target, strict=True)
+    return {ALL: _records(columns, [[f"{x:.6g}" for x in row] for row in rows])}
+
+
 def _records(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Records:
     types = [_narrowest_type({*cells} - _MISSING) for cells in zip(*rows, strict=True)]
 
@@ -133,4 +146,11 @@ TAXI = DataSet(
     licence="data.cityofchicago.org, Data Terms of Use",
     splits=(Split("train", 10502, 4), Split("eval", 2250, 2), Split("test", 2250, 2)),
     read=read_taxi,
+)
+DIABETES = DataSet(
+    name="diabetes",
+    description="442 patients, how diabetes progressed in a year (from scikit-learn)",
+    licence="not stated; cite Efron et al. 2004",
+    splits=(Split("train", 310, 2), Split("eval", 66, 1), Split("test", 66, 1)),
+    read=read_diabetes,
 )

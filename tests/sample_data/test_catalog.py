@@ -57,7 +57,7 @@ def times(directory):
 
 def test_names():
     own = ["mnist", "fashion-mnist", "cifar10", "flowers", "images", "csv"]
-    assert catalog.names() == ["digits", "taxi", *own]
+    assert catalog.names() == ["digits", "taxi", "diabetes", *own]
     with pytest.raises(UsageError, match="no sample data set named 'digit'") as caught:
         catalog.make("digit", "data/digit")
     assert caught.value.hint == "did you mean 'digits'?"

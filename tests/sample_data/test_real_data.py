@@ -28,6 +28,10 @@ EXPECTED = {
         [2626, 2626, 2625, 2625] + [1125] * 4,
         "db851cc7d21738b8f5abcb628c3168ffa4e5e2ceb1b0b2c28290f8dbc3979e20",
     ),
+    "diabetes": (
+        [155, 155, 66, 66],
+        "8619560edddd555ac8cb72342ff9d43e39a7c0de0f448cfd3c5c25f360406c00",
+    ),
 }
 
 
@@ -98,6 +102,20 @@ def test_tensorflow_reads_every_record(made, name):
         assert [
             example.SerializeToString(deterministic=True) for example in read
         ] == written
+
+
+def test_the_patients_are_scikit_learns(made):
+    from sklearn.datasets import load_diabetes
+
+    source = load_diabetes(scaled=False)
+    wanted = sorted([*x, y] for x, y in zip(source.data, source.target, strict=True))
+    names = [*source.feature_names, "progression"]
+    found = [
+        [float(value(example, name)) for name in names]
+        for split in ("train", "eval", "test")
+        for example in examples(made["diabetes"][0], split)
+    ]
+    assert np.allclose(sorted(found), wanted, rtol=1e-5)
 
 
 def test_the_images_are_scikit_learns(made):

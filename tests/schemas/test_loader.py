@@ -36,6 +36,7 @@ def write(tmp_path):
 LABELS = {
     "digits": {"label"},
     "taxi": {"big_tip"},
+    "diabetes": {"progression"},
     "mnist": {"label"},
     "fashion-mnist": {"label"},
     "cifar10": {"label"},

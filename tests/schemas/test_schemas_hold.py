@@ -14,7 +14,7 @@ from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
 
-NAMES = ["digits", "taxi"]
+NAMES = ["digits", "taxi", "diabetes"]
 
 TRIP: dict[str, tf_example.Values] = {
     "fare": [12.45],

@@ -44,6 +44,12 @@ def test_the_floors_of_our_own_configs(name, floor):
     assert ("accuracy", floor) in [(t.metric, t.lower_bound) for t in thresholds]
 
 
+def test_the_targets_of_diabetes():
+    thresholds = load_config("diabetes", cwd=own_root()).evaluate.thresholds
+
+    assert ("rmse", 65.0) in [(t.metric, t.upper_bound) for t in thresholds]
+
+
 def test_the_targets_of_taxi():
     taxi = load_config("taxi", cwd=own_root()).evaluate.thresholds
 
