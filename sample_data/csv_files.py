@@ -1,4 +1,4 @@
-"""Tables, one record per row: a CSV file of your own, the taxi trips, the diabetes data.
+"""Tables, one record per row: a CSV file of your own, taxi trips, diabetes patients.
 
 A column of integers or numbers becomes int64 or float32; other columns are text. An
 empty cell is a missing feature, and so is ``NA``, ``NaN`` or ``null`` in a column of

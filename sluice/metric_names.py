@@ -12,7 +12,7 @@ _SHARES_TO_RAISE = """
 accuracy auc auc_precision_recall balanced_accuracy binary_accuracy categorical_accuracy
 f1_score f_beta_score negative_predictive_value npv positive_predictive_value ppv
 precision precision_at_recall recall recall_at_false_positive_rate recall_at_precision
-sensitivity_at_specificity sparse_categorical_accuracy
+sensitivity_at_specificity sparse_categorical_accuracy squared_pearson_correlation
 sparse_top_k_categorical_accuracy specificity specificity_at_sensitivity tnr
 top_k_categorical_accuracy tpr true_negative_rate true_positive_rate
 """.split()

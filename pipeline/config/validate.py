@@ -231,7 +231,12 @@ def _check_evaluate(
                 what = f"{name!r} is FLOAT: each of its values becomes a slice"
                 problems.warn(path, what)
     features = {feature.name: feature for feature in schema.feature}
+    is_regression = config.label.task == "regression"
     for index, threshold in enumerate(evaluate.thresholds):
+        if is_regression and threshold.min_examples_per_class is not None:
+            path = ("evaluate", "thresholds", index, "min_examples_per_class")
+            what = "a regression has no classes: name the large slices in 'slice'"
+            problems.add(path, what)
         chosen = threshold.slice if isinstance(threshold.slice, dict) else {}
         for name in chosen.keys() & features:
             path = ("evaluate", "thresholds", index, "slice", name)

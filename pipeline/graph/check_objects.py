@@ -37,6 +37,16 @@ from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import ConfigError, SluiceError, did_you_mean
 from sluice.secrets import references
 
+# TFMA's own classes that are right for numbers; found by running each of them. Others
+# refuse labels outside 0 and 1, or give a number that says nothing.
+FOR_NUMBERS = frozenset(
+    """
+    Calibration ExampleCount MeanAbsoluteError MeanAbsolutePercentageError MeanLabel
+    MeanPrediction MeanSquaredError MeanSquaredLogarithmicError
+    SquaredPearsonCorrelation WeightedExampleCount
+    """.split()
+)
+
 
 def check_objects(config: Config) -> None:
     """Makes optimizer, loss and metrics, and imports the user's callbacks.
@@ -115,6 +125,8 @@ def _try_loss(spec: KerasObject | None, label: Label) -> None:
     if spec and spec.params.get("from_logits"):
         raise ValueError("models return probabilities: remove from_logits")
     loss, (labels, right) = make_loss(spec, label), _right_predictions(label)
+    if label.task == "regression":  # Of z-scores, half of which are below 0.
+        labels, right = labels / 100 - 3, right / 100 - 3
     for i, wrong in enumerate(right[::-1]):
         if not loss(labels[[i]], right[[i]]) < loss(labels[[i]], wrong[None]):
             raise ValueError(
@@ -142,8 +154,18 @@ def _try_evaluated(metric: Any, label: Label) -> None:
         what = f"neither TFMA nor tf_keras.metrics has a class {name!r}"
         raise ConfigError(what, hint=did_you_mean(name, known))
     made = metric_specs.metric_instance(metric)
-    if isinstance(made, tf.keras.metrics.Metric):
+    is_keras = isinstance(made, tf.keras.metrics.Metric)
+    if is_keras:
         _try_metric(made, label)
+    if label.task != "regression":
+        return
+    if is_keras:
+        _try_sums(made, label)
+    elif name not in FOR_NUMBERS:
+        hint = (
+            "take MeanAbsoluteError, RootMeanSquaredError or SquaredPearsonCorrelation"
+        )
+        raise ConfigError(f"{name} is not for a regression", hint=hint)
 
 
 def _try_own(config: Any, label: Label) -> None:
@@ -155,17 +177,24 @@ def _try_own(config: Any, label: Label) -> None:
         what = f"TFMA has a {config.class_name} too, and would compute that instead"
         raise ConfigError(what, hint="give your class another name")
     made = metric_specs.metric_instance(config)
+    _try_sums(made, label)
+
+
+def _try_sums(made: Any, label: Label) -> None:
+    """Computes a Keras metric as a whole, and as TFMA adds that of batches."""
     examples, weights = _examples(label), []
     whole = _value_of(made, *examples)
     copy = type(made).from_config(made.get_config())
     for batch in (slice(2), slice(2, 3)):
         _value_of(copy, *(values[batch] for values in examples))
         weights.append(copy.get_weights())
+    # TFMA sets those of a new one, which some metrics do not have yet.
+    copy = type(made).from_config(made.get_config())
     copy.set_weights([first + second for first, second in zip(*weights, strict=True)])
     added = float(copy.result())
     if not np.isclose(whole, added, rtol=1e-4, equal_nan=True):
         raise ConfigError(
-            f"{config.class_name} is {whole:g} of all examples, but {added:g} where "
+            f"{type(made).__name__} is {whole:g} of all examples, but {added:g} where "
             "TFMA makes it by get_config and adds the weights of two batches",
             hint="keep sums, such as of errors and of examples, divide in result(), "
             "and return all parameters in get_config()",
@@ -189,7 +218,7 @@ def _value_of(metric: Any, *examples: Any) -> float:
 def _try_metric(metric: Any, label: Label) -> None:
     labels, right = _right_predictions(label)
     values = [_value_of(metric, labels, x) for x in (right, right[::-1])]
-    if np.isclose(values[0], values[1], rtol=1e-5):
+    if np.isclose(values[0], values[1], rtol=1e-5, equal_nan=True):
         raise ValueError(
             f"{type(metric).__name__} is {values[0]:g} for right and for wrong "
             f"predictions: it is not for {_described(label)}"
@@ -209,7 +238,7 @@ def _right_predictions(label: Label) -> tuple[Any, Any]:
     """
     classes = len(label.class_names)
     if label.task == "regression":
-        return np.array([[1.0], [2.0]]), np.array([[1.1], [1.9]])
+        return np.array([[100.0], [200.0]]), np.array([[110.0], [190.0]])
     if label.task == "classification" and classes == 2:
         return np.array([[0], [1]]), np.array([[0.1], [0.9]], np.float32)
     rows = np.full((2, classes), 0.1 / max(1, classes - 2), np.float32)

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from pipeline.config.train import FineTune, Train
 from pipeline.training.fit import Phase
+from pipeline.training.models import TARGET_SCALE
 from sluice.errors import NodeError, did_you_mean
 
 # Stands for all layers of the models that a model contains, such as a pretrained one.
@@ -75,17 +76,19 @@ def freeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:
 
 
 def unfreeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:
-    """Makes the layers that ``freeze`` froze trainable, but for batch normalization.
+    """Makes the layers that ``freeze`` froze trainable, but for two kinds.
 
-    Its statistics are those of the pretraining; the small batches of a fine-tuning
-    would replace them before the other weights have adapted.
+    The statistics of batch normalization are those of the pretraining; the small
+    batches of a fine-tuning would replace them before the other weights have adapted.
+    The scale of a regression's label is never trained.
     """
     matching = _matching(model, patterns)
     for layer in matching:
         layer.trainable = True
     parts: list[Any] = [part for layer in matching for part in layer.submodules]
     for part in (*matching, *parts):
-        if isinstance(part, tf.keras.layers.BatchNormalization):
+        is_scale = part.name == TARGET_SCALE
+        if is_scale or isinstance(part, tf.keras.layers.BatchNormalization):
             part.trainable = False
 
 

@@ -158,13 +158,14 @@ def train_model(
             return model
         return build(replace(distribution, strategy=here))
 
-    if features.label.task == "regression":
-        set_target_scale(model, *training_input.target_statistics())
     if train.warm_start is not None:
         initial = undistributed()
         base_model = config.get("warm_start_path") or fn_args.base_model
         warm_start(initial, train.warm_start, base_model)
         copy_weights(initial, model)
+    if features.label.task == "regression":
+        # Last: like the z-scores of features, the scale is that of these records.
+        set_target_scale(model, *training_input.target_statistics())
 
     compile_with = functools.partial(
         compile_model,

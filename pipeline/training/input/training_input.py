@@ -172,12 +172,12 @@ class TrainingInput:
         chunks = self._records["train"].read().batch(self._format.chunk_size)
         parsed = chunks.map(not_converted(lambda x: tf.io.parse_example(x, spec)[key]))
         labels = np.concatenate([*parsed.as_numpy_iterator()]).astype(np.float64)
-        mean, deviation = labels.mean(axis=0), labels.std(axis=0)
-        where = self._records["train"].files[0]
+        mean, where = labels.mean(axis=0), self._records["train"].files[0]
         if not np.isfinite(mean).all():
             count = np.sum(~np.isfinite(labels).all(axis=1))
             what = f"the label of {count:,} of {len(labels):,} examples to train is not"
             raise NodeError(f"{what} finite", where=where)
+        deviation = labels.std(axis=0)
         if not deviation.all():
             what = f"the label of all {len(labels):,} examples to train is {labels[0]}"
             raise NodeError(f"{what}: there is nothing to learn", where=where)

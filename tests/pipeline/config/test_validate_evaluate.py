@@ -139,3 +139,40 @@ def test_several_limits_per_metric_and_slice(validate):
             "{metric: auc, slice: [payment_type], lower_bound: 0.4}",
         )
     )
+
+
+NUMBERS = ("evaluate.metrics=[MeanAbsoluteError]", "evaluate.thresholds=[]")
+
+
+def test_a_regression(validate):
+    label = "{feature: seconds, task: regression}"
+    valid = validate(f"label={label}", *NUMBERS)
+    assert valid.config.label.classes is None
+    assert valid.config.label.prediction_key == "prediction"
+
+
+@pytest.mark.parametrize(
+    ("label", "override", "words"),
+    [
+        ("company", "", "of task regression must be INT or FLOAT, not BYTES"),
+        ("history", "", "'history' has no fixed number of values per record"),
+        ("seconds, classes: [1, 2]", "", "a regression has no classes"),
+        ("seconds", "train.class_weights=balanced", "has no class weights"),
+        (
+            "seconds",
+            "evaluate.thresholds=[{metric: mean_absolute_error, upper_bound: 9, "
+            "min_examples_per_class: 5}]",
+            "a regression has no classes: name the large slices",
+        ),
+        (
+            "seconds",
+            "evaluate.thresholds=[{metric: mean_absolute_error, "
+            "change: {direction: higher_is_better, relative: 0.1}}]",
+            "a lower 'mean_absolute_error' is better",
+        ),
+    ],
+)
+def test_what_is_not_for_a_regression(refused, label, override, words):
+    overrides = [*NUMBERS, override] if override else NUMBERS
+    label = f"label={{feature: {label}, task: regression}}"
+    assert words in refused(label, *overrides)

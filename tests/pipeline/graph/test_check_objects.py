@@ -163,6 +163,55 @@ def test_what_is_not_for_two_classes(check, override):
         check("taxi", "evaluate.thresholds=[]", override)
 
 
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        (
+            "train.loss",
+            """Hinge BinaryCrossentropy SparseCategoricalCrossentropy Poisson
+            MeanSquaredLogarithmicError CosineSimilarity KLDivergence""",
+        ),
+        (
+            "train.metrics",
+            """Accuracy BinaryAccuracy AUC Precision CategoricalAccuracy Hinge
+            BinaryCrossentropy SparseCategoricalAccuracy SparseCategoricalCrossentropy
+            KLDivergence FalsePositives""",
+        ),
+        (
+            "evaluate.metrics",
+            """AUC AUCPrecisionRecall BinaryAccuracy BalancedAccuracy Precision Recall
+            SparseCategoricalAccuracy Accuracy F1Score BinaryCrossEntropy Hinge NDCG
+            ConfusionMatrixPlot CalibrationPlot MultiClassConfusionMatrixPlot R2Score
+            CoefficientOfDiscrimination""",
+        ),
+    ],
+)
+def test_what_is_not_for_a_regression(check, key, names):
+    errors = []
+    for name in names.split():
+        value = f"[{name}]" if key != "train.loss" else name
+        try:
+            check("diabetes", "evaluate.thresholds=[]", f"{key}={value}")
+            errors.append(f"{name} is not refused")
+        except ConfigError as error:
+            errors.append(str(error))
+    assert [error for error in errors if key not in error] == [], errors
+    assert key != "evaluate.metrics" or "AUC is not for a regression" in errors[0]
+
+
+def test_what_is_for_a_regression(check):
+    for loss in ("MeanAbsoluteError", "LogCosh", "Huber", "MeanSquaredError"):
+        check(
+            "diabetes",
+            f"train.loss={loss}",
+            "train.metrics=[MeanSquaredError, MeanSquaredLogarithmicError]",
+            "evaluate.metrics=[MeanAbsoluteError, MeanSquaredError, Poisson, "
+            "MeanAbsolutePercentageError, MeanSquaredLogarithmicError, Calibration, "
+            "LogCoshError, MeanLabel, MeanPrediction, SquaredPearsonCorrelation]",
+            "evaluate.thresholds=[]",
+        )
+
+
 OWN_MODEL = "model=own_training_code:one_output"
 KEEPS_ROWS = "preprocessing=own_training_code:keeps_rows"
 

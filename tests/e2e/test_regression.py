@@ -1,0 +1,137 @@
+"""A regression of two targets of very different scale, with a known answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.config.load import load_config
+from sample_data.tf_example import encode
+from sluice.project import own_root
+from sluice.tfrecords import tfrecord
+from sluice.workspace import locate
+
+pytestmark = pytest.mark.e2e
+
+# Label: OFFSET + SLOPES of the numbers, and noise.
+OFFSETS, SLOPES = np.array([1e6, 1e-3]), np.array([[6e3, 8e3], [4e-4, -3e-4]])
+NOISE = np.array([2e3, 1e-4])
+CONFIG = """
+version: 1
+name: plant
+data:
+  dir: data
+  splits: {train: "train*", eval: "eval*", test: "test*"}
+label: {feature: yields, task: regression}
+features:
+  heat: {kind: numeric}
+  light: {kind: numeric}
+model: dense
+model_params: {hidden_units: [16], dropout: 0.0}
+train: {epochs: 15, learning_rate: 0.01, sample_weight: weight}
+evaluate:
+  metrics:
+    - {class: RootMeanSquaredError, name: rmse}
+    - {class: MeanAbsoluteError, name: mae}
+    - MeanLabel
+    - ExampleCount
+  slices: [[field]]
+  # Over both targets: in this unit the second has no error.
+  thresholds:
+    - {metric: rmse, upper_bound: 1626}
+    - {metric: rmse, slice: [field], upper_bound: 1700}
+"""
+ONE = "presence { min_fraction: 1 } shape { dim { size: 1 } }"
+SCHEMA = f"""
+default_environment: "TRAINING" default_environment: "SERVING"
+feature {{ name: "yields" type: FLOAT not_in_environment: "SERVING"
+  presence {{ min_fraction: 1 }} shape {{ dim {{ size: 2 }} }} }}
+feature {{ name: "heat" type: FLOAT {ONE} }}
+feature {{ name: "light" type: FLOAT {ONE} }}
+feature {{ name: "field" type: BYTES {ONE} }}
+feature {{ name: "weight" type: FLOAT {ONE} not_in_environment: "SERVING" }}
+"""
+
+
+def write(path: Path, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Writes records, of which those with the weight 0 have a wrong label."""
+    chance = np.random.default_rng(seed)
+    numbers = chance.normal(size=(count, 2))
+    expected = OFFSETS + numbers @ SLOPES.T
+    labels = expected + NOISE * chance.normal(size=(count, 2))
+    rows = []
+    for index, (given, label) in enumerate(zip(numbers, labels, strict=True)):
+        weight = float(index % 10 > 0) if path.name.startswith("train") else 1.0
+        rows.append(
+            encode(
+                {
+                    "yields": (label if weight else 2 * OFFSETS - label).tolist(),
+                    "heat": [float(given[0])],
+                    "light": [float(given[1])],
+                    "field": [b"north" if index % 3 else b"south"],
+                    "weight": [weight],
+                }
+            )
+        )
+    tfrecord.write(path, rows)
+    return numbers, expected
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory, run_config):
+    """The project after a run, and its record."""
+    root = tmp_path_factory.mktemp("plant")
+    for name in ("configs", "schemas/plant", "data"):
+        (root / name).mkdir(parents=True)
+    (root / "configs" / "plant.yaml").write_text(CONFIG)
+    (root / "schemas" / "plant" / "schema.pbtxt").write_text(SCHEMA)
+    for seed, (split, count) in enumerate({"train": 4000, "eval": 500}.items()):
+        write(root / "data" / f"{split}-0", count, seed)
+    write(root / "data" / "test-0", 2000, 9)
+    record = run_config(load_config("plant", cwd=root), locate(root, "plant"))
+    assert record.status == "succeeded", (record.error, record.gates[-1:])
+    return root, record
+
+
+def test_the_error_is_that_of_the_noise(plant):
+    _, record = plant
+    (gate,) = [gate for gate in record.gates if gate["gate"] == "model"]
+    checks = {(c["check"], c["slice"]): c["actual"] for c in gate["rows"]}
+    # Pooled: the second target's squared error is nothing beside the first's.
+    floor = NOISE[0] / np.sqrt(2)
+    assert floor * 0.93 < checks["rmse", "overall"] < 1.15 * floor
+
+
+def test_predictions_have_the_unit_of_each_target(plant, tmp_path):
+    from serving.predictor import Predictor
+
+    root, _ = plant
+    numbers, expected = write(tmp_path / "new", 500, 77)
+    model = Predictor(locate(root, "plant").serving / "1")
+    found = [row.prediction for row in model.predict_files([tmp_path / "new"])]
+    # Of the function itself, without noise.
+    errors = np.sqrt(np.mean((np.array(found) - expected) ** 2, axis=0))
+    assert np.all(errors < 0.3 * NOISE), errors / NOISE
+
+    names = ("heat", "light")
+    rows = [json.dumps(dict(zip(names, row, strict=True))) for row in numbers.tolist()]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows[:3]))
+    command = [sys.executable, "-m", "runners.cli.main"]
+    done = subprocess.run(
+        [*command, "predict", "plant", str(tmp_path / "rows.jsonl")],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(own_root()), "SLUICE_WORKSPACE": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [{*answer} for answer in answers] == [{"source", "index", "prediction"}] * 3
+    again = [answer["prediction"] for answer in answers]
+    assert np.allclose(again, found[:3], rtol=1e-5)
