@@ -134,4 +134,4 @@ def test_predictions_have_the_unit_of_each_target(plant, tmp_path):
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [{*answer} for answer in answers] == [{"source", "index", "prediction"}] * 3
     again = [answer["prediction"] for answer in answers]
-    assert np.allclose(again, found[:3], rtol=1e-5)
+    assert np.allclose(again, np.array(found[:3]), rtol=1e-5)

@@ -138,7 +138,9 @@ def test_a_warm_start_keeps_what_was_learned_in_the_scale_of_these_records(
         learning_rate=1e-9,
     )
 
-    assert target_scale(model).get_weights()[1][0] == pytest.approx(MEAN, rel=2e-3)
+    scale = target_scale(model)
+    assert scale is not None
+    assert scale.get_weights()[1][0] == pytest.approx(MEAN, rel=2e-3)
     assert errors(model) < 0.05 * SLOPE
 
 
