@@ -64,7 +64,10 @@ class _CountMetric(metric_types.Metric):
 
 
 class ExamplesPerClass(_CountMetric):
-    """Counts the examples of each class, in the order of the class ids."""
+    """Counts the examples of each class, in the order of the class ids.
+
+    A label is a class id, or 0 or 1 for each class.
+    """
 
     def __init__(self, classes: int, name: str = EXAMPLES_PER_CLASS) -> None:
         super().__init__(_count_classes, classes=classes, name=name)
@@ -85,17 +88,17 @@ class PredictionHistogram(_CountMetric):
         super().__init__(_count_predictions, prediction_key=prediction_key, name=name)
 
 
-def metric_configs(classes: int, prediction_key: str) -> list[dict[str, str]]:
+def metric_configs(classes: int, prediction_key: str | None) -> list[dict[str, str]]:
     """Returns the TFMA MetricConfigs of both, in their JSON form.
 
     Args:
       classes: how many classes the label has.
-      prediction_key: of the probabilities among the model's outputs.
+      prediction_key: of the probabilities among the model's outputs; None where an
+        example may have several classes, for ``ExamplesPerClass`` alone.
     """
-    arguments = {
-        ExamplesPerClass: {"classes": classes},
-        PredictionHistogram: {"prediction_key": prediction_key},
-    }
+    arguments: dict[type, dict[str, Any]] = {ExamplesPerClass: {"classes": classes}}
+    if prediction_key:
+        arguments[PredictionHistogram] = {"prediction_key": prediction_key}
     return [
         {
             "class_name": metric.__name__,
@@ -159,6 +162,9 @@ class _CountClasses(_Count):
         self, mutable_accumulator: np.ndarray, element: Any, *_: Any, **__: Any
     ) -> np.ndarray:
         labels = np.ravel(element.get_labels(self._key.model_name))
+        if labels.size == self._shape:
+            mutable_accumulator += (labels > 0).astype(np.int64)
+            return mutable_accumulator
         known = labels[(labels >= 0) & (labels < self._shape)]
         np.add.at(mutable_accumulator, known.astype(np.int64), 1)
         return mutable_accumulator

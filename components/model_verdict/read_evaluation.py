@@ -58,11 +58,11 @@ def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:
     examples: dict[SliceKey, dict[str, int]] = {}
     for slice_key, outputs in result.slicing_metrics:
         key = tuple((name, str(value)) for name, value in slice_key)
+        # Metrics of one class are among them; each has a name of its own.
         values = {
             name: value
             for by_sub_key in outputs.values()
-            for sub_key, named in by_sub_key.items()
-            if not str(sub_key).startswith("classId:")
+            for named in by_sub_key.values()
             for name, value in named.items()
         }
         if (counted := values.pop(EXAMPLES_PER_CLASS, None)) is not None:

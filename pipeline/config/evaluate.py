@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -29,7 +29,10 @@ class Metric(Section):
     name: Text | None = None
     """Name of the result. null: the class's own name."""
     params: Params = {}
-    """Arguments of the class."""
+    """Arguments of the class; with `class_id: 2` it is of the third class alone."""
+    average: Literal["macro"] | None = None
+    """`macro`: the mean of the metric of each class against all others. null: of
+    several labels, the answers for all classes are pooled."""
 
     @model_validator(mode="before")
     @classmethod
@@ -102,13 +105,6 @@ class Evaluate(Section):
 
 def _check_limits(threshold: Threshold, metric: Metric, *path: str | int) -> None:
     """Refuses limits that no model can meet, or that a worse model meets."""
-    if "class_id" in metric.params:
-        refuse(
-            f"{metric.name!r} is of one class (class_id), which takes no limits: slice "
-            "by the label instead",
-            *path,
-            "metric",
-        )
     kind = result_name(metric.class_name)
     low, high, change = threshold.lower_bound, threshold.upper_bound, threshold.change
     if kind in SHARES and low is not None and low > 1:

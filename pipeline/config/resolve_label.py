@@ -34,13 +34,24 @@ def resolve_label(
     elif _is_per_class(feature):
         # One-hot, or 0 and 1 for each of several labels.
         size = _size(feature)
+        _check_is_fixed(path, feature, problems)
+        if loader.number_bounds(feature) != (0, 1):
+            domain = f"{schema_pb2.FeatureType.Name(feature.type).lower()}_domain"
+            what = f"the schema does not say that the {size} values of the label "
+            hint = f"give it the {domain} {{ min: 0 max: 1 }}"
+            where = f"{what}{label.feature!r} are 0 and 1, one for each class"
+            problems.add(path, where, hint=hint)
         classes = label.classes or tuple(range(size))
         if len(classes) != size:
             what = f"there are {len(classes)} classes, and {size} values per record"
             problems.add(("label", "classes"), what)
             classes = ()
     elif _has_type(path, feature, label, _CATEGORIES, problems):
-        if label.task == "classification":
+        if label.task == "classification" and not loader.has_one_value(feature):
+            what = f"the label {label.feature!r} may have several values per record"
+            hint = "to predict all of them: task: multi_label"
+            problems.add(path, what, hint=hint)
+        elif label.task == "classification":
             check_one_value(path, feature, problems)
         classes = _classes_of_domain(label, schema, feature, problems)
     return label.model_copy(update={"classes": classes or None})
@@ -52,12 +63,18 @@ def _check_targets(
     """Adds problems of the label of a regression."""
     if not _has_type(path, feature, label, _NUMBERS, problems):
         return
-    if len(feature.shape.dim) != 1 or feature.presence.min_fraction < 1:
-        what = f"the label {label.feature!r} has no fixed number of values per record"
-        hint = "in the schema, give it shape { dim { size: 1 } } and presence"
-        problems.add(path, what, hint=f"{hint} {{ min_fraction: 1 }}")
+    _check_is_fixed(path, feature, problems)
     if label.classes:
         problems.add(("label", "classes"), "a regression has no classes")
+
+
+def _check_is_fixed(
+    path: KeyPath, feature: schema_pb2.Feature, problems: Problems
+) -> None:
+    if len(feature.shape.dim) != 1 or feature.presence.min_fraction < 1:
+        what = f"the label {feature.name!r} has no fixed number of values per record"
+        hint = "in the schema, give it shape { dim { size: 1 } } and presence"
+        problems.add(path, what, hint=f"{hint} {{ min_fraction: 1 }}")
 
 
 def _has_type(

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import BUNDLED_MODELS, Config
-from pipeline.config.features import Image, Passthrough, RawPixels
+from pipeline.config.evaluate import Metric
+from pipeline.config.features import Image, Passthrough, RawPixels, Task
 from pipeline.config.model_params import ApplicationParams, CnnParams, DenseParams
 from pipeline.config.notify import check_urls
 from pipeline.config.problems import KeyPath, Problems
@@ -48,6 +49,15 @@ TWO_CLASSES_ONLY = frozenset(
     MeanPrediction NPV PPV Precision PrecisionAtRecall Prevalence Recall
     RecallAtFalsePositiveRate RecallAtPrecision SensitivityAtSpecificity Specificity
     SpecificityAtSensitivity TNR TPR ThresholdAtRecall TrueNegatives TruePositives
+    """.split()
+)
+# Of the class with the largest probability, or of the distribution over classes.
+ONE_CLASS_ONLY = frozenset(
+    """
+    CategoricalAccuracy CategoricalCrossEntropy CategoricalCrossentropy
+    CategoricalHinge MultiClassConfusionMatrixAtThresholds MultiClassConfusionMatrixPlot
+    SparseCategoricalAccuracy SparseCategoricalCrossentropy
+    SparseTopKCategoricalAccuracy TopKCategoricalAccuracy
     """.split()
 )
 # With these such a metric is of one class, or of the best ones.
@@ -215,13 +225,10 @@ def _check_evaluate(
     """Adds problems of metrics, slices, and the values that thresholds name."""
     evaluate = config.evaluate
     for index, metric in enumerate(evaluate.metrics):
-        meaningless = metric.class_name in TWO_CLASSES_ONLY and len(classes) > 2
-        if meaningless and not _CHOSEN & metric.params.keys():
-            problems.add(
-                ("evaluate", "metrics", index),
-                f"{metric.class_name} is for two classes: of {len(classes)}, TFMA "
-                "pools one-against-the-rest predictions, most of them easy negatives. "
-                "Use SparseCategoricalAccuracy or SparseCategoricalCrossentropy",
+        if classes or config.label.task == "regression":
+            where: KeyPath = ("evaluate", "metrics", index)
+            _check_classes_of_metric(
+                metric, config.label.task, classes, where, problems
             )
     for index, names in enumerate(evaluate.slices):
         for position, name in enumerate(names):
@@ -248,6 +255,34 @@ def _check_evaluate(
             elif known and value not in known:
                 what = f"{value!r} is not in the domain of {name!r}"
                 problems.unknown(path, what, value, map(str, known))
+
+
+def _check_classes_of_metric(
+    metric: Metric, task: Task, classes: Classes, path: KeyPath, problems: Problems
+) -> None:
+    """Adds what is wrong if a metric is not for that many classes per example."""
+    name, count = metric.class_name, len(classes)
+    has_average = task == "multi_label" or count > 2
+    class_id = metric.params.get("class_id", 0)
+    is_of_two = metric.average or _CHOSEN & metric.params.keys()
+    if metric.average and (not has_average or "class_id" in metric.params):
+        what = "of one class" if has_average else f"of a {task} of {count} classes"
+        problems.add((*path, "average"), f"there is no average {what}")
+    elif has_average and not (isinstance(class_id, int) and 0 <= class_id < count):
+        what = f"there is no class {class_id!r}: they are numbered from 0 to"
+        problems.add((*path, "params", "class_id"), f"{what} {count - 1}")
+    elif task == "multi_label" and name in ONE_CLASS_ONLY:
+        what = f"{name} is for one class per example, not for several labels. "
+        problems.add(path, f"{what}Use BinaryAccuracy, AUC, Precision or Recall")
+    elif task == "classification" and count > 2 and name in TWO_CLASSES_ONLY:
+        if not is_of_two:
+            problems.add(
+                path,
+                f"{name} is for two classes: of {count}, TFMA pools "
+                "one-against-the-rest predictions, most of them easy negatives. Use "
+                "average: macro, SparseCategoricalAccuracy or "
+                "SparseCategoricalCrossentropy",
+            )
 
 
 def _check_model(config: Config, problems: Problems) -> None:

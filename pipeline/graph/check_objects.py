@@ -46,6 +46,7 @@ FOR_NUMBERS = frozenset(
     SquaredPearsonCorrelation WeightedExampleCount
     """.split()
 )
+_TWO_CLASSES = Label(feature="label", classes=(0, 1))
 
 
 def check_objects(config: Config) -> None:
@@ -76,9 +77,12 @@ def check_objects(config: Config) -> None:
         attempt(("train", "callbacks", index), takes)
     for path, values in candidates(config.tune) if config.tune else ():
         attempt(path, _try_trial, config, transformed, values)
-    evaluated = eval_config(config.evaluate, config.label).metrics_specs[0].metrics
-    for index, metric in enumerate(evaluated):
-        attempt(("evaluate", "metrics", index), _try_evaluated, metric, label)
+    for index, metric in enumerate(config.evaluate.metrics):
+        only = config.evaluate.model_copy(update={"metrics": (metric,)})
+        evaluated = eval_config(only, label).metrics_specs[0].metrics[0]
+        # An average is of two classes at a time.
+        of = _TWO_CLASSES if metric.average else label
+        attempt(("evaluate", "metrics", index), _try_evaluated, evaluated, of)
     problems.raise_if_any()
 
 

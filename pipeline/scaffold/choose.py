@@ -1,4 +1,4 @@
-"""Chooses the label, the features of a model and their kinds, by names and types.
+"""Chooses the features of a model and their kinds, by names and types.
 
 In doubt a feature is left out, with the reason: a model without a feature is a little
 worse, a model that learned an identifier is wrong.
@@ -11,16 +11,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 from pipeline.scaffold.sample import MAX_DOMAIN, Column, Sample
-from sluice.errors import UsageError, did_you_mean
 
-MAX_CLASSES = 1000
-
-_NAMES = frozenset("label labels target targets class y outcome classlabel".split())
-_HINTS = _NAMES | frozenset("will flag churn churned fraud spam species".split())
 # The CNN's dense layer grows with the image: at 96 x 96 it has 5 million weights, at
 # 192 x 192 it would have 19 million.
 MAX_SIDE = 96
@@ -29,7 +23,6 @@ MIN_SIDE = 4
 _BUCKETS = 256
 _UNIQUE_FRACTION = 0.9
 _MIN_RECORDS_OF_IDENTIFIER = 20
-_MIN_PER_CLASS = 10
 # Whole numbers with at most so many values are classes.
 _FEW = 20
 _MAX_CATEGORIES = 1000
@@ -70,97 +63,6 @@ def words(name: str) -> list[str]:
     """Returns the words of a feature's name: ``image/classLabel`` has three."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return [word for word in re.split(r"[\W_]+", spaced.lower()) if word]
-
-
-def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
-    """Returns the label and why it was chosen: the one requested, or the likeliest.
-
-    A name such as label, target or class counts most, then two values; without
-    either it is the last feature that can be the label.
-
-    Raises:
-      UsageError: the requested feature, or any, cannot be the label.
-    """
-    columns = sample.columns
-    possible = [column for column in columns.values() if _can_be_label(column)]
-    names = [column.name for column in possible]
-    if requested in names:
-        return columns[requested], "your choice"
-    if requested is not None or not possible:
-        which = "no feature can" if requested is None else f"{requested!r} cannot"
-        raise UsageError(
-            f"{which} be the label: a whole number or string in every record, of 2 to "
-            f"{MAX_CLASSES:,} classes",
-            actual=_flaw(columns[requested]) if requested in columns else None,
-            examples=names,
-            hint=did_you_mean(requested, names) if requested else None,
-        )
-    ranks = [_rank(column) for column in possible]
-    likeliest, why = max(ranks)
-    *others, name = [
-        name for name, (rank, _) in zip(names, ranks, strict=True) if rank == likeliest
-    ]
-    if others:
-        shown = " or ".join(others[-3:])
-        why += f"; it could also be {shown}: choose with --label"
-    return columns[name], why
-
-
-def _can_be_label(column: Column) -> bool:
-    """Whether a feature has one of a few classes in every record."""
-    if not column.is_required or column.type == "FLOAT" or column.images:
-        return False
-    classes = len(column.counts)
-    if not 2 <= classes <= min(MAX_CLASSES, column.records / 2):
-        return False
-    if column.type == "BYTES":
-        return column.is_text
-    low, high = column.bounds
-    return high - low < max(10 * classes, MAX_CLASSES)
-
-
-def _flaw(column: Column) -> str | None:
-    """Returns what keeps a feature from being the label; None: its type or range."""
-    if not column.is_required:
-        return f"{column.present:,} of {column.records:,} records have it"
-    if len(column.counts) == 1:
-        return "it is constant: one value in all records"
-    if len(column.counts) > column.records / 2:
-        values = f"{len(column.counts):,} values in {column.records:,} records"
-        return f"it is almost unique: {values}"
-    return None
-
-
-def gives_away(column: Column, label: Column) -> str | None:
-    """Returns how a feature tells the label of every record; None if it does not.
-
-    With enough records of each class that is no coincidence, but a copy of the label,
-    or what is known only after it.
-    """
-    if not column.is_required or min(label.counts.values()) < _MIN_PER_CLASS:
-        return None
-    pairs = sorted(
-        zip(column.values.to_pylist(), label.values.to_pylist(), strict=True)
-    )
-    changes = sum(before[1] != after[1] for before, after in pairwise(pairs))
-    if column.type != "BYTES" and changes == len(label.counts) - 1:
-        return "thresholds of it separate the classes"
-    is_repeated = len(column.counts) <= column.records / 2
-    if is_repeated and len(set(pairs)) == len(column.counts):
-        return "each of its values has one class"
-    return None
-
-
-def _rank(column: Column) -> tuple[int, str]:
-    """Returns how likely a feature is the label, compared with others, and why."""
-    named = words(column.name)
-    if named and named[-1] in _NAMES:
-        return 3, f"its name {'is' if len(named) == 1 else 'ends in'} {named[-1]!r}"
-    if hit := next((word for word in named if word in _HINTS), None):
-        return 2, f"its name has the word {hit!r}"
-    if len(column.counts) == 2:
-        return 1, "it has two values"
-    return 0, "it is the last feature with a few classes"
 
 
 @dataclass(frozen=True)

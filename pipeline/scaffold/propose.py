@@ -18,9 +18,14 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from pipeline.scaffold.choose import (
     FeatureChoice,
     choose_features,
-    gives_away,
     is_closed,
     is_not_finite,
+)
+from pipeline.scaffold.choose_label import (
+    class_counts,
+    gives_away,
+    indicators,
+    task_of,
 )
 from pipeline.scaffold.guess_splits import SplitGuess
 from pipeline.scaffold.sample import Column, Sample, infer_schema, set_int_classes
@@ -34,6 +39,16 @@ _DOMAIN = "domain_info"
 # Accuracy limit, from the largest class's share (0) to a perfect model (1).
 _LEARNED = 0.05
 _SMALL = 5000
+_LIMIT = "The first limit only rules out a model that learned nothing."
+_EVALUATE = {
+    "classification": [_LIMIT],
+    "multi_label": [
+        f"{_LIMIT} One that gives",
+        "every record the same answer has a macro_auc of 0.5, but a higher auc, since",
+        "that compares the answers for all classes.",
+    ],
+    "regression": [_LIMIT],
+}
 _HEAD = """\
 {name}: proposed by 'sluice init' from {sample}.
 Review it, then check it with 'sluice validate {name}'.
@@ -108,7 +123,7 @@ def propose(
         "schema": f"schemas/{name}/schema.pbtxt",
         "validate": {"rules": rules} if rules else {},
         "sensitive": sensitive,
-        "label": {"feature": column.name},
+        "label": {"feature": column.name, **_task(column)},
         "features": features,
         "model": model,
         "train": {
@@ -125,10 +140,10 @@ def propose(
         ("data", f"Splits: {splits.why}."),
         ("validate", "Found in the records; the model does not use these features."),
         ("sensitive", "Chosen by name. Their values are never shown, only counted."),
-        ("label", f"The label: {why}. Its classes are its domain in the schema."),
+        ("label", f"The label: {why}. {_classes(column)}"),
         ("features", "The model uses only these." if used else FILL_IN, *left_out),
         ("model", "Or your own package.module:build_model."),
-        ("evaluate", "The first limit only rules out a model that learned nothing."),
+        ("evaluate", *_EVALUATE[task_of(column) or "classification"]),
     ):
         _comment(found, key, lines)
     for choice in choices:
@@ -142,6 +157,16 @@ def propose(
         features=tuple(choices),
         warnings=tuple(_warnings(sample, column, used)),
     )
+
+
+def _task(label: Column) -> dict[str, str]:
+    return {"task": "multi_label"} if task_of(label) == "multi_label" else {}
+
+
+def _classes(label: Column) -> str:
+    if indicators(label) is None:
+        return "Its classes are its domain in the schema."
+    return "Its classes are the places of its list, from 0; name them with 'classes'."
 
 
 def _splits(splits: SplitGuess) -> dict[str, Any]:
@@ -171,15 +196,23 @@ def _model(kinds: list[object]) -> str:
 
 def _evaluate(label: Column, records: int) -> dict[str, Any]:
     low, high = label.bounds
-    if len(label.counts) == 2 and (label.type == "BYTES" or high - low == 1):
-        # Accuracy says little if one class has most of the records.
-        pr = {"class": "AUC", "name": "auc_pr", "params": {"curve": "PR"}}
+    is_two = len(label.counts) == 2 and (label.type == "BYTES" or high - low == 1)
+    # Accuracy says little if one class has most of the records.
+    pr = {"class": "AUC", "name": "auc_pr", "params": {"curve": "PR"}}
+    if _task(label):
+        metrics = ["AUC", "BinaryAccuracy", "ExampleCount"]
+        metrics += [
+            _flow({"class": name, "name": f"macro_{name.lower()}", "average": "macro"})
+            for name in ("AUC", "Precision", "Recall")
+        ]
+        metric, floor = "macro_auc", 0.55
+    elif is_two and indicators(label) is None:
         metrics = ["AUC", _flow(pr), "BinaryAccuracy", "ExampleCount"]
         metric, floor = "auc", 0.55
     else:
         accuracy = {"class": "SparseCategoricalAccuracy", "name": "accuracy"}
         metrics = [_flow(accuracy), "ExampleCount"]
-        majority = max(label.counts.values()) / records
+        majority = max(class_counts(label).values()) / records
         metric, floor = "accuracy", round(majority + _LEARNED * (1 - majority), 3)
     worse = {"direction": "higher_is_better", "absolute": -0.01}
     limits: list[dict[str, Any]] = [{"lower_bound": floor}, {"change": worse}]
@@ -196,6 +229,11 @@ def _schema(
     """Returns the inferred schema, with the domains that the choices suggest."""
     schema = infer_schema(sample.statistics, label, sensitive)
     found = {feature.name: feature for feature in schema.feature}
+    target = sample.columns[label]
+    if indicators(target) is None and _task(target):
+        _allow_any_number(found[label])
+    elif target.type == "FLOAT":
+        found[label].float_domain.min, found[label].float_domain.max = 0, 1
     for choice in choices:
         column, feature = sample.columns[choice.name], found[choice.name]
         if choice.seen_as == "image":
@@ -203,10 +241,7 @@ def _schema(
         elif choice.seen_as == "pixels" and (domain := feature.WhichOneof(_DOMAIN)):
             feature.ClearField(domain)
         elif choice.seen_as in ("categories", "tokens"):
-            # A record may have none, or more than those of the sample.
-            feature.ClearField("shape")
-            feature.ClearField("value_count")
-            feature.presence.ClearField("min_fraction")
+            _allow_any_number(feature)
         if choice.seen_as in ("categorical", "categories") and column.type == "INT":
             feature.ClearField("int_domain")
             feature.int_domain.is_categorical = True
@@ -215,13 +250,25 @@ def _schema(
     return schema
 
 
+def _allow_any_number(feature: schema_pb2.Feature) -> None:
+    """Allows records without values, and with more than those of the sample."""
+    feature.ClearField("shape")
+    feature.ClearField("value_count")
+    feature.presence.ClearField("min_fraction")
+
+
 def _warnings(sample: Sample, label: Column, used: Iterable[str]) -> list[str]:
     low, high = label.bounds
-    unseen = high - low + 1 - len(label.counts) if label.type == "INT" else 0
+    is_listed = label.type == "INT" and indicators(label) is None
+    unseen = high - low + 1 - len(label.counts) if is_listed else 0
     sorted_ = "if the files are sorted, the schema may lack classes and categories"
     found = [] if sample.is_complete else [f"not all records were read: {sorted_}"]
     if unseen:
         found.append(f"{unseen:,} of the label's classes {low} to {high} were not seen")
+    for value, count in class_counts(label).items():
+        if count in (0, sample.records):
+            who = "every record has" if count else "no record has"
+            found.append(f"{who} the class {value!r} of the label: nothing to learn")
     for name in used:
         if how := gives_away(sample.columns[name], label):
             what = "leave it out of 'features' if it is not known when predicting"

@@ -78,7 +78,8 @@ def number_of_ids(name: str, spec: Any, tf_transform_output: Any) -> int:
 def label_values(value: Any, label: Label) -> tf.Tensor:
     """Returns what a model is trained on.
 
-    Of a classification class ids, int64 ``[batch, 1]``, -1 for none of the classes; of
+    Of a classification class ids, int64 ``[batch, 1]``, -1 for none of the classes, or
+    several; of
     several labels 0 or 1 for each class, float32 ``[batch, classes]``; of a regression
     the numbers as they are, float32 ``[batch, targets]``.
     """
@@ -88,8 +89,8 @@ def label_values(value: Any, label: Label) -> tf.Tensor:
         return _class_indicators(value, label)
     if _is_per_class(value):
         place = tf.argmax(value, axis=1)[:, tf.newaxis]
-        is_one = tf.reduce_max(value, axis=1, keepdims=True) > 0
-        return tf.where(is_one, place, tf.constant(NO_LABEL, tf.int64))
+        ones = tf.math.count_nonzero(value > 0, axis=1, keepdims=True)
+        return tf.where(ones == 1, place, tf.constant(NO_LABEL, tf.int64))
     return class_ids(value, label)
 
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
-from pipeline.scaffold.choose import choose_label
+from pipeline.scaffold.choose_label import choose_label, class_counts, task_of
 from pipeline.scaffold.find_examples import find_examples
 from pipeline.scaffold.guess_splits import guess_splits
 from pipeline.scaffold.propose import propose
@@ -81,7 +81,12 @@ def init(name: str, pattern: str, label: str | None, force: bool) -> Result:
         "records": sample.records,
         "splits": dict(splits.splits) or None,
         "files": splits.files,
-        "label": {"feature": chosen.name, "classes": len(chosen.counts), "why": why},
+        "label": {
+            "feature": chosen.name,
+            "task": task_of(chosen),
+            "classes": len(class_counts(chosen)),
+            "why": why,
+        },
         "model": proposal.model,
         "features": [vars(choice) for choice in proposal.features],
         "warnings": warnings,
@@ -113,7 +118,7 @@ def _print_proposal(facts: dict[str, Any], sample: str, why_splits: str) -> None
     console = make_console()
     splits, label = facts["splits"] or {}, facts["label"]
     shown = ", ".join(f"{name} {text}" for name, text in splits.items())
-    classes = f"{label['classes']:,} classes"
+    classes = f"{label['task'].replace('_', ' ')}, {label['classes']:,} classes"
     say(console, f"looked at  {sample}")
     say(console, f"splits     {shown or facts['files'] + ' by hash'} ({why_splits})")
     say(console, f"label      {label['feature']}, {classes} ({label['why']})")

@@ -102,19 +102,20 @@ def count_records(
     Reads every record once; of several workers each reads a part of the files.
 
     Raises:
-      NodeError: no file matches, there are no records, or a weight is negative or not
-        finite.
+      NodeError: no file matches, there are no records, a weight is negative or not
+        finite, or an example of a classification has no class.
     """
     files = sorted({file for item in patterns for file in tf.io.gfile.glob(item)})
     label, spec = example_format.feature_set.label, example_format.spec
     classes = len(label.class_names) if by_class else 0
     chunk_size = example_format.chunk_size
-    keys = [label.key] * by_class + [SAMPLE_WEIGHT_KEY] * (SAMPLE_WEIGHT_KEY in spec)
+    has_class = label.task == "classification"
+    keys = [label.key] * has_class + [SAMPLE_WEIGHT_KEY] * (SAMPLE_WEIGHT_KEY in spec)
     counted = {key: spec[key] for key in keys}
 
     @not_converted
     def facts_of(records: tf.Tensor) -> tf.Tensor:
-        """Returns numbers of records, bytes and bad weights, and of each class."""
+        """Returns numbers of records, bytes, bad weights, no class, and each class."""
         parsed = tf.io.parse_example(records, counted) if counted else {}
         weights = parsed.get(SAMPLE_WEIGHT_KEY, tf.zeros([0]))
         bad = ~tf.math.is_finite(weights) | (weights < 0)
@@ -122,6 +123,7 @@ def count_records(
             tf.size(records, tf.int64),
             tf.reduce_sum(tf.cast(tf.strings.length(records), tf.int64)),
             tf.math.count_nonzero(bad),
+            tf.math.count_nonzero(parsed.get(label.key, tf.zeros([0])) < 0),
         ]
         if by_class:
             ids = tf.one_hot(parsed[label.key][:, 0], classes, dtype=tf.int64)
@@ -135,7 +137,7 @@ def count_records(
             not_converted(lambda chunk: (number, facts_of(chunk)))
         )
 
-    totals = np.zeros([len(files), 3 + classes], np.int64)
+    totals = np.zeros([len(files), 4 + classes], np.int64)
     # One dataset for all, since making its iterator takes 20 ms of CPU.
     numbered = tf.data.Dataset.from_tensor_slices(tf.constant(files, tf.string))
     own = numbered.enumerate().shard(distribution.workers, distribution.worker)
@@ -145,7 +147,7 @@ def count_records(
     for number, facts in chunks.as_numpy_iterator():
         totals[number] += facts
     totals = _sum_over_workers(totals, distribution)
-    counts, sizes, bad, *of_classes = totals.T
+    counts, sizes, bad, without, *of_classes = totals.T
     if not counts.sum():
         raise NodeError(
             f"there are no transformed examples in {len(files)} files",
@@ -157,6 +159,12 @@ def count_records(
             f"{bad[first]} of {counts[first]} sample weights are negative or not "
             "finite: correct the feature that train.sample_weight names",
             where=files[first],
+        )
+    if without.any():
+        raise NodeError(
+            f"{without.sum():,} of {counts.sum():,} examples have no class: the label "
+            f"{label.feature!r} must be one of the classes, or one-hot with a single 1",
+            where=", ".join(patterns),
         )
     return Records(
         files,

@@ -12,6 +12,7 @@ from pipeline.config.validate import ValidConfig, validate_config
 from sluice.errors import ConfigError
 
 _ONE = "presence { min_fraction: 1 } shape { dim { size: 1 } }"
+_THREE = "presence { min_fraction: 1 } shape { dim { size: 3 } }"
 SCHEMA = f"""
 feature {{ name: "big_tip" type: INT {_ONE}
   int_domain {{ min: 0 max: 1 is_categorical: true }} }}
@@ -27,6 +28,10 @@ feature {{ name: "photo" type: BYTES {_ONE} image_domain {{}} }}
 feature {{ name: "history" type: FLOAT shape {{ dim {{ size: 7 }} }} }}
 feature {{ name: "tags" type: BYTES value_count {{ min: 0 max: 5 }} }}
 feature {{ name: "nested" type: STRUCT }}
+feature {{ name: "genres" type: BYTES domain: "genres" }}
+feature {{ name: "one_hot" type: FLOAT {_THREE} float_domain {{ min: 0 max: 1 }} }}
+feature {{ name: "three_ids" type: INT {_THREE} }}
+string_domain {{ name: "genres" value: "war" value: "crime" value: "drama" }}
 string_domain {{ name: "payment_type" value: "Cash" value: "Credit Card" }}
 """
 CONFIG = """\

@@ -18,7 +18,7 @@ def test_a_good_config_comes_back_complete(validate, project):
     assert valid.config.label.classes == (0, 1)
     assert names == ["auc", "binary_accuracy", "example_count"]
     assert valid.warnings == ()
-    assert len(valid.schema.feature) == 11
+    assert len(valid.schema.feature) == 14
     assert valid.config.root == project
     assert valid.config.origin.overrides == ("train.epochs=3",)
 

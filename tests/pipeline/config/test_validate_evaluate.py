@@ -7,6 +7,7 @@ import pytest
 pytestmark = pytest.mark.unit
 
 TEN = "label.feature=digit"
+GENRES = "label={feature: genres, task: multi_label}"
 
 
 def thresholds(*items: str) -> str:
@@ -90,14 +91,36 @@ def test_a_renamed_metric_is_known_by_its_new_name_only(refused, validate):
     )
 
 
-def test_a_metric_of_one_class_cannot_have_thresholds(refused):
-    message = refused(
-        TEN,
-        metrics("{class: Recall, params: {class_id: 3}}"),
-        thresholds("{metric: recall, lower_bound: 0.5}"),
-    )
+@pytest.mark.parametrize("label", [TEN, GENRES])
+@pytest.mark.parametrize("what", ["params: {class_id: 2}", "average: macro"])
+def test_a_metric_of_one_class_or_their_average_has_thresholds(validate, label, what):
+    recall = metrics(f"{{class: Recall, {what}}}")
+    validate(label, recall, thresholds("{metric: recall, lower_bound: 0.5}"))
 
-    assert "'recall' is of one class (class_id)" in message
+
+@pytest.mark.parametrize(
+    ("label", "metric", "words"),
+    [
+        (GENRES, "SparseCategoricalAccuracy", "is for one class per example"),
+        (GENRES, "MultiClassConfusionMatrixPlot", "is for one class per example"),
+        (GENRES, "{class: AUC, params: {class_id: 3}}", "are numbered from 0 to 2"),
+        (TEN, "{class: AUC, params: {class_id: 10}}", "no class 10"),
+        (GENRES, "{class: AUC, average: micro}", "metrics[0].average"),
+        (
+            GENRES,
+            "{class: AUC, average: macro, params: {class_id: 1}}",
+            "there is no average",
+        ),
+        ("label={feature: big_tip}", "{class: AUC, average: macro}", "no average"),
+    ],
+)
+def test_what_does_not_fit_the_classes(refused, label, metric, words):
+    assert words in refused(label, metrics(metric), thresholds())
+
+
+@pytest.mark.parametrize("metric", ["AUC", "BinaryAccuracy", "Precision", "Recall"])
+def test_of_several_labels_all_answers_may_be_pooled(validate, metric):
+    validate(GENRES, metrics(metric), thresholds())
 
 
 @pytest.mark.parametrize(

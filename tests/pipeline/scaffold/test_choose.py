@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pipeline.scaffold import sample as sample_module
-from pipeline.scaffold.choose import choose_features, choose_label, gives_away
+from pipeline.scaffold.choose import choose_features
+from pipeline.scaffold.choose_label import choose_label, gives_away
 from pipeline.scaffold.sample import read_sample
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
@@ -137,7 +138,10 @@ def test_pixels_have_the_size_that_other_features_say(table):
         ({"a": lambda n: n % 2, "b": lambda n: n % 2}, "b", "could also be a: choose"),
         ({"label": lambda n: n / 7, "day": lambda n: n % 7}, "day", "the last feature"),
         ({"label": lambda n: n % 2 if n else None}, None, "no feature can"),
-        ({"label": lambda n: [1, n % 2]}, None, "no feature can"),
+        ({"label": lambda n: [n / 7] * (1 + n % 2)}, None, "no feature can"),
+        ({"genres": lambda n: [b"a", b"b"][n % 3 :]}, "genres", "the last list"),
+        ({"genres": lambda n: [b"a"] * (n % 3), "won": lambda n: n % 2}, "won", ""),
+        ({"labels": lambda n: [7 + n % 3] * (n % 3)}, "labels", "is 'labels'"),
         ({"label": lambda n: 7}, None, "no feature can"),
         ({"label": lambda n: 10**6 * (n % 2)}, None, "no feature can"),
         ({"label": lambda n: bytes([255, n % 2])}, None, "no feature can"),

@@ -273,6 +273,46 @@ def test_whole_number_labels_need_not_start_at_0():
     assert ids.numpy().tolist() == [[1], [2], [0], [-1]]
 
 
+@pytest.mark.parametrize(
+    ("rows", "ids"),
+    [
+        ([[0, 1, 0], [1, 0, 0]], [[1], [0]]),
+        # None of the classes, or two.
+        ([[0, 0, 0], [1, 0, 1]], [[-1], [-1]]),
+        ([[0.0, 0.0, 1.0], [float("nan")] * 3], [[2], [-1]]),
+    ],
+)
+def test_one_hot_labels_are_ids(rows, ids):
+    import tensorflow as tf
+
+    from pipeline.training.preprocessing import label_values
+
+    label = Label(feature="kind", classes=("a", "b", "c"))
+    found = label_values(tf.constant(rows), label)
+    assert (found.dtype, found.numpy().tolist()) == (tf.int64, ids)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [[b"war", b"drama", b"war"], [], [b"crime", b"western"]],
+        [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+    ],
+)
+def test_several_labels_are_0_or_1_for_each_class(given):
+    import tensorflow as tf
+
+    from pipeline.training.preprocessing import label_values
+
+    classes = ("war", "crime", "drama")
+    label = Label(feature="genres", task="multi_label", classes=classes)
+    is_text = isinstance(given[0][0], bytes)
+    value = tf.ragged.constant(given).to_sparse() if is_text else tf.constant(given)
+    found = label_values(value, label)
+    assert found.dtype == tf.float32
+    assert found.numpy().tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 0]]
+
+
 def test_the_sample_weight_is_not_scaled(output):
     rows = [{**MISSING, "worth": [value]} for value in (0, 7, 3)]
     assert _apply(output, rows)["sample_weight"] == [0.0, 7.0, 3.0]

@@ -1,0 +1,141 @@
+"""Chooses the label by names and values, and finds features that give it away."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pipeline.config.features import Task
+from pipeline.scaffold.choose import words
+from pipeline.scaffold.sample import Column, Sample
+from sluice.errors import UsageError, did_you_mean
+
+MAX_CLASSES = 1000
+
+_NAMES = frozenset("label labels target targets class y outcome classlabel".split())
+_HINTS = _NAMES | frozenset("will flag churn churned fraud spam species".split())
+_MIN_PER_CLASS = 10
+
+
+def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
+    """Returns the label and why it was chosen: the one requested, or the likeliest.
+
+    A name such as label, target or class counts most, then two values; without
+    either it is the last feature that can be the label.
+
+    Raises:
+      UsageError: the requested feature, or any, cannot be the label.
+    """
+    columns = sample.columns
+    possible = [column for column in columns.values() if task_of(column)]
+    names = [column.name for column in possible]
+    if requested in names:
+        return columns[requested], "your choice"
+    if requested is not None or not possible:
+        which = "no feature can" if requested is None else f"{requested!r} cannot"
+        raise UsageError(
+            f"{which} be the label: a whole number or string in every record, of 2 to "
+            f"{MAX_CLASSES:,} classes, or a list of them",
+            actual=_flaw(columns[requested]) if requested in columns else None,
+            examples=names,
+            hint=did_you_mean(requested, names) if requested else None,
+        )
+    ranks = [_rank(column) for column in possible]
+    likeliest, why = max(ranks)
+    *others, name = [
+        name for name, (rank, _) in zip(names, ranks, strict=True) if rank == likeliest
+    ]
+    if others:
+        shown = " or ".join(others[-3:])
+        why += f"; it could also be {shown}: choose with --label"
+    return columns[name], why
+
+
+def task_of(column: Column) -> Task | None:
+    """Returns the task whose label a feature can be: it has a few classes."""
+    if column.images or not column.is_text:
+        return None
+    if (rows := indicators(column)) is not None:
+        is_one_hot = (rows.sum(axis=1) == 1).all()
+        return "classification" if is_one_hot else "multi_label"
+    classes = len(column.counts)
+    if column.type == "FLOAT" or not 2 <= classes <= min(
+        MAX_CLASSES, column.records / 2
+    ):
+        return None
+    low, high = column.bounds
+    if column.type == "INT" and high - low >= max(10 * classes, MAX_CLASSES):
+        return None
+    if not column.is_single:
+        return "multi_label"
+    return "classification" if column.is_required else None
+
+
+def indicators(column: Column) -> np.ndarray | None:
+    """Returns the lists ``[records, classes]`` of a feature with 0 or 1 for each class.
+
+    None for other features.
+    """
+    least, most = column.lengths
+    is_fixed = 2 <= least == most <= MAX_CLASSES and column.present == column.records
+    if not (is_fixed and column.counts.keys() <= {0, 1}):
+        return None
+    return np.reshape(column.values.to_numpy(zero_copy_only=False), (-1, most))
+
+
+def class_counts(label: Column) -> dict[Any, int]:
+    """Returns how many records have each class."""
+    rows = indicators(label)
+    return label.counts if rows is None else dict(enumerate(map(int, rows.sum(axis=0))))
+
+
+def _flaw(column: Column) -> str | None:
+    """Returns what keeps a feature from being the label; None: its type or range."""
+    if column.is_single and not column.is_required:
+        return f"{column.present:,} of {column.records:,} records have it"
+    if len(column.counts) == 1:
+        return "it is constant: one value in all records"
+    if len(column.counts) > column.records / 2:
+        values = f"{len(column.counts):,} values in {column.records:,} records"
+        return f"it is almost unique: {values}"
+    return None
+
+
+def gives_away(column: Column, label: Column) -> str | None:
+    """Returns how a feature tells the label of every record; None if it does not.
+
+    With enough records of each class that is no coincidence, but a copy of the label,
+    or what is known only after it.
+    """
+    rows = indicators(label)
+    if rows is None and not label.is_required:
+        return None
+    labels = label.values.to_pylist() if rows is None else [*map(tuple, rows.tolist())]
+    counts = Counter(labels)
+    if not column.is_required or min(counts.values()) < _MIN_PER_CLASS:
+        return None
+    pairs = sorted(zip(column.values.to_pylist(), labels, strict=True))
+    changes = sum(before[1] != after[1] for before, after in pairwise(pairs))
+    if column.type != "BYTES" and changes == len(counts) - 1:
+        return "thresholds of it separate the classes"
+    is_repeated = len(column.counts) <= column.records / 2
+    if is_repeated and len(set(pairs)) == len(column.counts):
+        return "each of its values has one class"
+    return None
+
+
+def _rank(column: Column) -> tuple[int, str]:
+    """Returns how likely a feature is the label, compared with others, and why."""
+    named = words(column.name)
+    if named and named[-1] in _NAMES:
+        return 3, f"its name {'is' if len(named) == 1 else 'ends in'} {named[-1]!r}"
+    if hit := next((word for word in named if word in _HINTS), None):
+        return 2, f"its name has the word {hit!r}"
+    if not column.is_single:
+        return -1, "it is the last list of a few classes"
+    if len(column.counts) == 2:
+        return 1, "it has two values"
+    return 0, "it is the last feature with a few classes"
