@@ -58,7 +58,10 @@ def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
             array = value.get("array_value", {})
             values = next((v for k, v in array.items() if k.endswith("_values")), ())
             numbers = [] if "bytes_values" in array else [float(x) for x in values]
-            name = " ".join([key.get("name", ""), *filter(None, [_about(key)])])
+            name = key.get("name", "")
+            if "aggregation_type" in key:  # Without the classes, TFMA hides its name.
+                name = name.removeprefix("_")
+            name = " ".join([name, *filter(None, [_about(key)])])
             yield Metric(
                 slice=where,
                 model=key.get("model_name") or "candidate",

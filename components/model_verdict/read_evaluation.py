@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from components.model_verdict.threshold import EXAMPLES_PER_CLASS
 
+# TFMA puts it before the name of an average over classes.
+_AVERAGE = re.compile(r"^macro_average: true\n_?")
 SliceKey = tuple[tuple[str, str], ...]
 
 
@@ -58,9 +61,9 @@ def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:
     examples: dict[SliceKey, dict[str, int]] = {}
     for slice_key, outputs in result.slicing_metrics:
         key = tuple((name, str(value)) for name, value in slice_key)
-        # Metrics of one class are among them; each has a name of its own.
+        # Those of one class are among them; each has a name of its own.
         values = {
-            name: value
+            _AVERAGE.sub("", name): value
             for by_sub_key in outputs.values()
             for named in by_sub_key.values()
             for name, value in named.items()

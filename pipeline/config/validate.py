@@ -51,12 +51,14 @@ TWO_CLASSES_ONLY = frozenset(
     SpecificityAtSensitivity TNR TPR ThresholdAtRecall TrueNegatives TruePositives
     """.split()
 )
-# Of the class with the largest probability, or of the distribution over classes.
+# Of several labels these take the most probable class for the only one, or TFMA cannot
+# compute them. Found by running each.
 ONE_CLASS_ONLY = frozenset(
     """
-    CategoricalAccuracy CategoricalCrossEntropy CategoricalCrossentropy
-    CategoricalHinge MultiClassConfusionMatrixAtThresholds MultiClassConfusionMatrixPlot
-    SparseCategoricalAccuracy SparseCategoricalCrossentropy
+    BinaryIoU CategoricalAccuracy CategoricalCrossEntropy CategoricalCrossentropy
+    CategoricalHinge FBetaScore IoU KLDivergence MeanIoU
+    MultiClassConfusionMatrixAtThresholds MultiClassConfusionMatrixPlot OneHotIoU
+    OneHotMeanIoU R2Score SparseCategoricalAccuracy SparseCategoricalCrossentropy
     SparseTopKCategoricalAccuracy TopKCategoricalAccuracy
     """.split()
 )
@@ -266,13 +268,15 @@ def _check_classes_of_metric(
     class_id = metric.params.get("class_id", 0)
     is_of_two = metric.average or _CHOSEN & metric.params.keys()
     if metric.average and (not has_average or "class_id" in metric.params):
-        what = "of one class" if has_average else f"of a {task} of {count} classes"
-        problems.add((*path, "average"), f"there is no average {what}")
+        what = "there is no average of one class"
+        if not has_average:
+            what = f"of a {task} with {count} classes there is no average over classes"
+        problems.add((*path, "average"), what)
     elif has_average and not (isinstance(class_id, int) and 0 <= class_id < count):
         what = f"there is no class {class_id!r}: they are numbered from 0 to"
         problems.add((*path, "params", "class_id"), f"{what} {count - 1}")
     elif task == "multi_label" and name in ONE_CLASS_ONLY:
-        what = f"{name} is for one class per example, not for several labels. "
+        what = f"{name} is not for several labels per example. "
         problems.add(path, f"{what}Use BinaryAccuracy, AUC, Precision or Recall")
     elif task == "classification" and count > 2 and name in TWO_CLASSES_ONLY:
         if not is_of_two:

@@ -101,8 +101,8 @@ def test_a_metric_of_one_class_or_their_average_has_thresholds(validate, label, 
 @pytest.mark.parametrize(
     ("label", "metric", "words"),
     [
-        (GENRES, "SparseCategoricalAccuracy", "is for one class per example"),
-        (GENRES, "MultiClassConfusionMatrixPlot", "is for one class per example"),
+        (GENRES, "SparseCategoricalAccuracy", "is not for several labels"),
+        (GENRES, "MultiClassConfusionMatrixPlot", "is not for several labels"),
         (GENRES, "{class: AUC, params: {class_id: 3}}", "are numbered from 0 to 2"),
         (TEN, "{class: AUC, params: {class_id: 10}}", "no class 10"),
         (GENRES, "{class: AUC, average: micro}", "metrics[0].average"),
