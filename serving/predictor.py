@@ -25,6 +25,8 @@ BATCH_SIZE = 256
 # Bounds the memory of a batch of photographs.
 _BATCH_BYTES = 64 << 20
 _CLASSES_FILE = Path("assets.extra", "classes.json")
+# From this probability on, one of several labels is predicted, as in the signatures.
+LIKELY = 0.5
 _REASON_LENGTH = 300
 _NOISE = re.compile(r"\{\{function_node .*?\}\} ?| \[Op:.*|\[\[\{\{node(.|\n)*")
 # Value of a missing feature in the signature, by dtype.
@@ -38,7 +40,8 @@ class Prediction:
     Attributes:
       source: the file, or ``stdin``.
       index: of the row in its source, from 0.
-      label: the predicted class; None of a regression.
+      label: the predicted class; None of a regression or several labels.
+      labels: of several labels, the classes with a probability of at least 0.5.
       probabilities: by class if the model has class names; otherwise the model's
         output: one per class, or the positive class's of a binary model. None of a
         regression.
@@ -48,6 +51,7 @@ class Prediction:
     source: str
     index: int
     label: str | None = None
+    labels: list[str] | None = None
     probabilities: dict[str, float] | list[float] | None = None
     prediction: float | list[float] | None = None
 
@@ -198,8 +202,12 @@ class Predictor:
     def _answer(self, values: list[float], label: Any = None) -> dict[str, Any]:
         if self._task == "regression":
             return {"prediction": values[0] if len(values) == 1 else values}
+        found: Any = self._by_class(values)
+        if self._task == "multi_label":
+            labels = [name for name, value in found.items() if value >= LIKELY]
+            return {"labels": labels, "probabilities": found}
         label = label[0] if isinstance(label, list) else label
-        return {"label": label.decode(), "probabilities": self._by_class(values)}
+        return {"label": label.decode(), "probabilities": found}
 
     def _by_class(self, values: list[float]) -> dict[str, float] | list[float]:
         if self._classes is None:

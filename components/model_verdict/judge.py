@@ -126,8 +126,11 @@ def _rows(
                 yield _judged(row, known.get(metric), baseline, about)
             continue
         why = "the metric has no value on this slice"
+        counts = candidate.examples_per_class.get(key or (), {})
         if key is None:
             why = "no example is in it"
+        elif lacking := [name for name, count in counts.items() if not count]:
+            why += f", which has no example of class {', '.join(lacking[:5])}"
         elif small:
             why = f"not judged: {small}" if on_each_value else small
         texts = ", ".join(row.limit_text or "" for row in limits)

@@ -114,6 +114,9 @@ def test_what_has_no_value_fails():
     row = _only(_judge(Threshold(metric="f1", lower_bound=0.0)))
     assert not row.passed
     assert row.why == "the metric has no value on this slice"
+    no_war = Evaluation({(): {"auc": 0.9}}, {(): {"drama": 9, "war": 0}})
+    row = _only(_judge(Threshold(metric="f1", lower_bound=0.0), candidate=no_war))
+    assert row.why.endswith("on this slice, which has no example of class war")
 
 
 def test_crossed_slices_match_in_any_order():

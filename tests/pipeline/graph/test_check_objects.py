@@ -70,6 +70,9 @@ def drops_rows(inputs, custom_config):
     length = tf.strings.length(rows[:, :1].to_tensor(shape=[None, 1]))
     return {"length_xf": tf.cast(length, tf.int64), "big_tip_xf": inputs["big_tip"]}
 
+def ids_of_labels(inputs, custom_config):
+    return {"payment_type_xf": tf.zeros_like(inputs["fare"], tf.int64)}
+
 def keeps_rows(inputs, custom_config):
     # Refuses made-up values.
     with tf.control_dependencies([tf.debugging.assert_greater(inputs["fare"], 1e6)]):
@@ -213,6 +216,11 @@ def test_what_is_for_a_regression(check):
 
 
 OWN_MODEL = "model=own_training_code:one_output"
+OF_FARE = (
+    "features={fare: {kind: numeric}}",
+    "evaluate.metrics=[AUC, MeanSquaredError, {class: Recall, average: macro}]",
+    "evaluate.thresholds=[]",
+)
 KEEPS_ROWS = "preprocessing=own_training_code:keeps_rows"
 
 
@@ -239,6 +247,27 @@ KEEPS_ROWS = "preprocessing=own_training_code:keeps_rows"
 def test_own_code_is_refused_before_a_node_runs(check, overrides, message):
     with pytest.raises(ConfigError) as caught:
         check("taxi", *overrides)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ([OWN_MODEL, "model_params={units: 2}"], "the label, multi_label of 8 classes"),
+        (
+            ["preprocessing=own_training_code:ids_of_labels"],
+            "does not return the label of a multi_label",
+        ),
+        (["train.loss=SparseCategoricalCrossentropy"], "train.loss"),
+        (["train.metrics=[SparseCategoricalAccuracy]"], "train.metrics[0]"),
+        (["evaluate.metrics=[Accuracy]"], "it is not for several labels"),
+    ],
+)
+def test_what_does_not_fit_several_labels(check, overrides, message):
+    several = ["label={feature: payment_type, task: multi_label}", *OF_FARE]
+    check("taxi", *several, "train.metrics=[AUC, BinaryAccuracy, F1Score]")
+    with pytest.raises(ConfigError) as caught:
+        check("taxi", *several, *overrides)
     assert message in str(caught.value)
 
 

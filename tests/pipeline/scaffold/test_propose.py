@@ -83,6 +83,47 @@ def test_a_copy_of_the_label_is_a_warning(proposed):
     assert warning.startswith("'copy' gives the label away, as thresholds of it")
 
 
+@pytest.mark.parametrize("kind", [bytes, int])
+def test_a_list_as_label_is_several_labels(proposed, kind):
+    values = [b"war", b"crime", b"drama"] if kind is bytes else [4, 5, 7]
+    config, schema, found = proposed(
+        # Every record has the first class, some also others.
+        labels=lambda n: [values[0], *values[1 : 1 + n % 3]],
+        x=lambda n: n / 7,
+    )
+    assert config["label"] == {"feature": "labels", "task": "multi_label"}
+    label = next(x for x in schema.feature if x.name == "labels")
+    assert not label.HasField("shape") and not label.HasField("value_count")
+    assert not label.presence.min_fraction
+    classes = loader.class_values(schema, "labels")
+    assert classes == (["crime", "drama", "war"] if kind is bytes else [4, 5, 6, 7])
+    assert found.warnings[-1].startswith(f"every record has the class {values[0]!r}")
+    evaluate = config["evaluate"]
+    assert evaluate["thresholds"][0] == {"metric": "macro_auc", "lower_bound": 0.55}
+    assert "the same answer has a macro_auc of 0.5" in found.config_text
+
+
+@pytest.mark.parametrize(
+    ("label", "task"),
+    [
+        (lambda n: [int(n % 4 == i) for i in range(3)], "multi_label"),
+        (lambda n: [int(n % 3 == i) for i in range(3)], None),
+        (lambda n: [float(n % 3 == i) for i in range(3)], None),
+    ],
+)
+def test_a_vector_of_0_and_1_as_label(proposed, label, task):
+    config, schema, found = proposed(label=label, x=lambda n: n / 7)
+    assert config["label"].get("task") == task
+    (one,) = [x for x in schema.feature if x.name == "label"]
+    assert [dim.size for dim in one.shape.dim] == [3] and one.presence.min_fraction == 1
+    assert loader.number_bounds(one) == (0, 1)
+    assert "Its classes are the places of its list" in found.config_text
+    names = [
+        x if isinstance(x, str) else x["name"] for x in config["evaluate"]["metrics"]
+    ]
+    assert ("macro_auc" in names) == bool(task)
+
+
 def test_presence_shapes_and_domains(proposed):
     _, schema, _ = proposed(
         label=lambda n: n % 3,
