@@ -129,10 +129,10 @@ def _rows(
         counts = candidate.examples_per_class.get(key or (), {})
         if key is None:
             why = "no example is in it"
-        elif lacking := [name for name, count in counts.items() if not count]:
-            why += f", which has no example of class {', '.join(lacking[:5])}"
         elif small:
             why = f"not judged: {small}" if on_each_value else small
+        elif lacking := [name for name, count in counts.items() if not count]:
+            why += f", which has no example of class {', '.join(lacking[:5])}"
         texts = ", ".join(row.limit_text or "" for row in limits)
         may_pass = bool(small) and on_each_value
         yield Check(
