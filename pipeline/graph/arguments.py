@@ -386,6 +386,7 @@ def eval_config(evaluate: Evaluate, label: Label) -> Any:
     weights = dict.fromkeys(map(str, range(classes)), 1.0)
     average = {"macro_average": True, "class_weights": weights}
     macro = {"metrics": metrics["macro"], "aggregate": average}
+    specs: list[dict[str, Any]]
     specs = [{"metrics": metrics[None]}, macro, {"metrics": drawn}]
     model = {
         "signature_name": "serving_default",

@@ -199,6 +199,7 @@ def _evaluate(label: Column, records: int) -> dict[str, Any]:
     is_two = len(label.counts) == 2 and (label.type == "BYTES" or high - low == 1)
     # Accuracy says little if one class has most of the records.
     pr = {"class": "AUC", "name": "auc_pr", "params": {"curve": "PR"}}
+    metrics: list[Any]
     if _task(label):
         metrics = ["AUC", "BinaryAccuracy", "ExampleCount"]
         metrics += [

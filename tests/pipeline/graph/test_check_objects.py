@@ -217,7 +217,7 @@ def test_what_is_for_a_regression(check):
 
 OWN_MODEL = "model=own_training_code:one_output"
 OF_FARE = (
-    "features={fare: {kind: numeric}}",
+    "features=null",
     "evaluate.metrics=[AUC, MeanSquaredError, {class: Recall, average: macro}]",
     "evaluate.thresholds=[]",
 )
@@ -253,7 +253,7 @@ def test_own_code_is_refused_before_a_node_runs(check, overrides, message):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ([OWN_MODEL, "model_params={units: 2}"], "the label, multi_label of 8 classes"),
+        ([OWN_MODEL, "model_params={units: 2}"], "the label, multi_label of 7 classes"),
         (
             ["preprocessing=own_training_code:ids_of_labels"],
             "does not return the label of a multi_label",
@@ -264,7 +264,8 @@ def test_own_code_is_refused_before_a_node_runs(check, overrides, message):
     ],
 )
 def test_what_does_not_fit_several_labels(check, overrides, message):
-    several = ["label={feature: payment_type, task: multi_label}", *OF_FARE]
+    label = "{feature: payment_type, task: multi_label, classes: null}"
+    several = [f"label={label}", *OF_FARE]
     check("taxi", *several, "train.metrics=[AUC, BinaryAccuracy, F1Score]")
     with pytest.raises(ConfigError) as caught:
         check("taxi", *several, *overrides)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from google.protobuf import text_format
@@ -85,7 +86,7 @@ def test_a_copy_of_the_label_is_a_warning(proposed):
 
 @pytest.mark.parametrize("kind", [bytes, int])
 def test_a_list_as_label_is_several_labels(proposed, kind):
-    values = [b"war", b"crime", b"drama"] if kind is bytes else [4, 5, 7]
+    values: list[Any] = [b"war", b"crime", b"drama"] if kind is bytes else [4, 5, 7]
     config, schema, found = proposed(
         # Every record has the first class, some also others.
         labels=lambda n: [values[0], *values[1 : 1 + n % 3]],
@@ -96,7 +97,8 @@ def test_a_list_as_label_is_several_labels(proposed, kind):
     assert not label.HasField("shape") and not label.HasField("value_count")
     assert not label.presence.min_fraction
     classes = loader.class_values(schema, "labels")
-    assert classes == (["crime", "drama", "war"] if kind is bytes else [4, 5, 6, 7])
+    wanted: list[Any] = ["crime", "drama", "war"] if kind is bytes else [4, 5, 6, 7]
+    assert classes == wanted
     assert found.warnings[-1].startswith(f"every record has the class {values[0]!r}")
     evaluate = config["evaluate"]
     assert evaluate["thresholds"][0] == {"metric": "macro_auc", "lower_bound": 0.55}
