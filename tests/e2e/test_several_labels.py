@@ -100,11 +100,11 @@ def answers(films, record):
     from serving.predictor import Predictor
 
     predictor = Predictor(locate(films, "films").serving / "1")
-    found = [*predictor.predict_files([films / "data" / "test-0"])]
+    found: list[Any] = [*predictor.predict_files([films / "data" / "test-0"])]
     chance = random.Random(2)
     true = [film(chance)["genres"] for _ in found]
     labels = np.array([[name.encode() in row for name in GENRES] for row in true])
-    probabilities = np.array([[*dict(x.probabilities).values()] for x in found])
+    probabilities = np.array([[*x.probabilities.values()] for x in found])
     return labels, probabilities, [x.labels for x in found]
 
 
@@ -172,9 +172,9 @@ def test_one_hot_labels_that_are_not(films, run_config, tmp_path):
     (films / "schemas" / "kinds" / "schema.pbtxt").write_text(
         SCHEMA + f'feature {{ name: "kind" type: INT {of_label} {{ min: 0 max: 1 }} }}'
     )
-    for split in ("train", "eval", "test"):
+    for number, split in enumerate(("train", "eval", "test")):
         more = [
-            {"x": [0.0] * 4, "country": [b"US"], "kind": kind}
+            {"x": [1.0 * number] * 4, "country": [b"US"], "kind": kind}
             for kind in ([1, 0, 0], [0, 0, 1], [1, 1, 0], [0, 0, 0])
         ]
         write(tmp_path / f"{split}-0", 0, *more)

@@ -73,6 +73,10 @@ def drops_rows(inputs, custom_config):
 def ids_of_labels(inputs, custom_config):
     return {"payment_type_xf": tf.zeros_like(inputs["fare"], tf.int64)}
 
+def seven_labels(inputs, custom_config):
+    fare = inputs["fare"]
+    return {"fare_xf": tf.identity(fare), "payment_type_xf": tf.tile(fare, [1, 7])}
+
 def keeps_rows(inputs, custom_config):
     # Refuses made-up values.
     with tf.control_dependencies([tf.debugging.assert_greater(inputs["fare"], 1e6)]):
@@ -253,7 +257,14 @@ def test_own_code_is_refused_before_a_node_runs(check, overrides, message):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ([OWN_MODEL, "model_params={units: 2}"], "the label, multi_label of 7 classes"),
+        (
+            [
+                "preprocessing=own_training_code:seven_labels",
+                OWN_MODEL,
+                "model_params={units: 2}",
+            ],
+            "the label, multi_label of 7 classes",
+        ),
         (
             ["preprocessing=own_training_code:ids_of_labels"],
             "does not return the label of a multi_label",
@@ -266,7 +277,8 @@ def test_own_code_is_refused_before_a_node_runs(check, overrides, message):
 def test_what_does_not_fit_several_labels(check, overrides, message):
     label = "{feature: payment_type, task: multi_label, classes: null}"
     several = [f"label={label}", *OF_FARE]
-    check("taxi", *several, "train.metrics=[AUC, BinaryAccuracy, F1Score]")
+    f1 = "{class: F1Score, params: {average: macro}}"
+    check("taxi", *several, f"train.metrics=[AUC, BinaryAccuracy, {f1}]")
     with pytest.raises(ConfigError) as caught:
         check("taxi", *several, *overrides)
     assert message in str(caught.value)
