@@ -82,7 +82,7 @@ def test_the_screen_and_the_config(clicks, here, capsys):
         "looked at  all 180 records of 3 files",
         "splits     train train *, eval validation *, test test * "
         "(by the names of the files)",
-        "label      clicked, 2 classes (it has two values)",
+        "label      clicked, classification, 2 classes (it has two values)",
         "model      wide_deep",
         "",
         "feature  seen as      used as     why",
