@@ -24,7 +24,7 @@ _BUCKETS = 256
 _UNIQUE_FRACTION = 0.9
 _MIN_RECORDS_OF_IDENTIFIER = 20
 # Whole numbers with at most so many values are classes.
-_FEW = 20
+FEW = 20
 _MAX_CATEGORIES = 1000
 # Texts have more words on average than the values of a category.
 _MIN_WORDS = 3
@@ -138,9 +138,9 @@ def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
         return _number(column, f"{low:.6g} to {high:.6g}, {values}")
     if named & _TIME_WORDS and low >= _EARLIEST_TIME:
         return found("timestamp", "the model would learn the time of the records")
-    if _is_unique(column) and (named & _ID_WORDS or high - low < 1.1 * column.present):
+    if is_identifier(column) or (_is_unique(column) and named & _ID_WORDS):
         return found("identifier", f"{values}, nearly one per record")
-    if named & _CODE_WORDS or (len(counts) <= _FEW and _is_dense(column, 0.5)):
+    if named & _CODE_WORDS or (len(counts) <= FEW and _is_dense(column, 0.5)):
         return _categorical(column)
     return _number(column, f"{low:,} to {high:,}, {values}")
 
@@ -225,7 +225,7 @@ def _choose_list(column: Column) -> FeatureChoice:
         why = f"{size}, or none: a vector" if least == most else f"{size}: a vector"
         why += " needs as many in each record; or write your own preprocessing_fn"
         return found("several_values", why)
-    if count >= _UNIQUE_FRACTION * len(column.values) and count > _FEW:
+    if count >= _UNIQUE_FRACTION * len(column.values) and count > FEW:
         return found("identifier", f"{count:,} values, nearly all of them once")
     is_code = named & (_CODE_WORDS | _LIST_WORDS)
     if is_number and not (is_code or _is_dense(column, 0.5)):
@@ -268,6 +268,12 @@ def _is_dense(column: Column, fraction: float) -> bool:
     """Whether whole numbers fill at least this fraction of their range."""
     low, high = column.bounds
     return len(column.counts) >= fraction * (high - low + 1)
+
+
+def is_identifier(column: Column) -> bool:
+    """Whether whole numbers count the records."""
+    low, high = column.bounds
+    return _is_unique(column) and high - low < 1.1 * column.present
 
 
 def _is_unique(column: Column) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.config.features import Task
-from pipeline.scaffold.choose import words
+from pipeline.scaffold.choose import FEW, is_identifier, is_not_finite, words
 from pipeline.scaffold.sample import Column, Sample
 from sluice.errors import UsageError, did_you_mean
 
@@ -17,6 +17,10 @@ MAX_CLASSES = 1000
 
 _NAMES = frozenset("label labels target targets class y outcome classlabel".split())
 _HINTS = _NAMES | frozenset("will flag churn churned fraud spam species".split())
+# Of a number; a coordinate may be called y.
+_NUMBER_NAMES = frozenset(
+    "y price amount cost value sales demand income revenue salary score".split()
+)
 _MIN_PER_CLASS = 10
 
 
@@ -24,7 +28,8 @@ def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
     """Returns the label and why it was chosen: the one requested, or the likeliest.
 
     A name such as label, target or class counts most, then two values; without
-    either it is the last feature that can be the label.
+    either it is the last feature that can be the label. A number is chosen by its name,
+    or where nothing else is possible.
 
     Raises:
       UsageError: the requested feature, or any, cannot be the label.
@@ -37,8 +42,8 @@ def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
     if requested is not None or not possible:
         which = "no feature can" if requested is None else f"{requested!r} cannot"
         raise UsageError(
-            f"{which} be the label: a whole number or string in every record, of 2 to "
-            f"{MAX_CLASSES:,} classes, or a list of them",
+            f"{which} be the label: in every record a number, or a whole number or "
+            f"string of 2 to {MAX_CLASSES:,} classes, or lists of either",
             actual=_flaw(columns[requested]) if requested in columns else None,
             examples=names,
             hint=did_you_mean(requested, names) if requested else None,
@@ -55,9 +60,26 @@ def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
 
 
 def task_of(column: Column) -> Task | None:
-    """Returns the task whose label a feature can be: it has a few classes."""
+    """Returns the task whose label a feature can be: a few classes, or numbers."""
     if column.images or not column.is_text:
         return None
+    return _task_of_classes(column) or ("regression" if _is_number(column) else None)
+
+
+def _is_number(column: Column) -> bool:
+    """Whether every record has a number, or as many, that are no few classes."""
+    least, most = column.lengths
+    is_fixed = column.type == "FLOAT" and least == most
+    is_everywhere = column.present == column.records
+    if column.type == "BYTES" or not (is_everywhere and (column.is_single or is_fixed)):
+        return False
+    few = FEW if column.type == "INT" else 1
+    if len(column.counts) <= few or is_not_finite(column):
+        return False
+    return column.type == "FLOAT" or not is_identifier(column)
+
+
+def _task_of_classes(column: Column) -> Task | None:
     if (rows := indicators(column)) is not None:
         is_one_hot = (rows.sum(axis=1) == 1).all()
         return "classification" if is_one_hot else "multi_label"
@@ -69,6 +91,9 @@ def task_of(column: Column) -> Task | None:
     low, high = column.bounds
     if column.type == "INT" and high - low >= max(10 * classes, MAX_CLASSES):
         return None
+    is_rare = column.records < _MIN_PER_CLASS * classes
+    if column.type == "INT" and column.is_single and classes > FEW and is_rare:
+        return None  # Numbers.
     if not column.is_single:
         return "multi_label"
     return "classification" if column.is_required else None
@@ -96,6 +121,8 @@ def _flaw(column: Column) -> str | None:
     """Returns what keeps a feature from being the label; None: its type or range."""
     if column.is_single and not column.is_required:
         return f"{column.present:,} of {column.records:,} records have it"
+    if column.type == "FLOAT" and is_not_finite(column):
+        return "some of its values are NaN or infinite"
     if len(column.counts) == 1:
         return "it is constant: one value in all records"
     if len(column.counts) > column.records / 2:
@@ -110,6 +137,8 @@ def gives_away(column: Column, label: Column) -> str | None:
     With enough records of each class that is no coincidence, but a copy of the label,
     or what is known only after it.
     """
+    if task_of(label) == "regression":
+        return _gives_number_away(column, label)
     rows = indicators(label)
     if rows is None and not label.is_required:
         return None
@@ -127,9 +156,30 @@ def gives_away(column: Column, label: Column) -> str | None:
     return None
 
 
-def _rank(column: Column) -> tuple[int, str]:
+def _gives_number_away(column: Column, label: Column) -> str | None:
+    if not (column.is_required and label.is_single):
+        return None
+    pairs = sorted(
+        zip(column.values.to_pylist(), label.values.to_pylist(), strict=True)
+    )
+    numbers = [number for _, number in pairs]
+    is_many = len(column.counts) > FEW and column.type != "BYTES"
+    if is_many and sorted(numbers) in (numbers, numbers[::-1]):
+        return "it rises or falls with it in all records"
+    is_repeated = len(column.counts) <= column.records / 2
+    if is_repeated and len(set(pairs)) == len(column.counts):
+        return "each of its values has one label"
+    return None
+
+
+def _rank(column: Column) -> tuple[float, str]:
     """Returns how likely a feature is the label, compared with others, and why."""
     named = words(column.name)
+    if task_of(column) == "regression":
+        if named and named[-1] in _NUMBER_NAMES | _NAMES:
+            rank = 0.5 if named[-1] in _NUMBER_NAMES else 2.5
+            return rank, f"its name ends in {named[-1]!r}"
+        return -2, "it is the last number"
     if named and named[-1] in _NAMES:
         return 3, f"its name {'is' if len(named) == 1 else 'ends in'} {named[-1]!r}"
     if hit := next((word for word in named if word in _HINTS), None):

@@ -47,7 +47,6 @@ _EVALUATE = {
         "every record the same answer has a macro_auc of 0.5, but a higher auc, since",
         "that compares the answers for all classes.",
     ],
-    "regression": [_LIMIT],
 }
 _HEAD = """\
 {name}: proposed by 'sluice init' from {sample}.
@@ -143,7 +142,7 @@ def propose(
         ("label", f"The label: {why}. {_classes(column)}"),
         ("features", "The model uses only these." if used else FILL_IN, *left_out),
         ("model", "Or your own package.module:build_model."),
-        ("evaluate", *_EVALUATE[task_of(column) or "classification"]),
+        ("evaluate", *_limits(column)),
     ):
         _comment(found, key, lines)
     for choice in choices:
@@ -160,10 +159,13 @@ def propose(
 
 
 def _task(label: Column) -> dict[str, str]:
-    return {"task": "multi_label"} if task_of(label) == "multi_label" else {}
+    task = task_of(label)
+    return {"task": task} if task and task != "classification" else {}
 
 
 def _classes(label: Column) -> str:
+    if task_of(label) == "regression":
+        return "A number is predicted."
     if indicators(label) is None:
         return "Its classes are its domain in the schema."
     return "Its classes are the places of its list, from 0; name them with 'classes'."
@@ -200,6 +202,8 @@ def _evaluate(label: Column, records: int) -> dict[str, Any]:
     # Accuracy says little if one class has most of the records.
     pr = {"class": "AUC", "name": "auc_pr", "params": {"curve": "PR"}}
     metrics: list[Any]
+    if task_of(label) == "regression":
+        return _evaluate_numbers(label)
     if _task(label):
         metrics = ["AUC", "BinaryAccuracy", "ExampleCount"]
         metrics += [
@@ -221,6 +225,31 @@ def _evaluate(label: Column, records: int) -> dict[str, Any]:
     return {"metrics": metrics, "thresholds": thresholds}
 
 
+def _evaluate_numbers(label: Column) -> dict[str, Any]:
+    names = {"rmse": "RootMeanSquaredError", "mae": "MeanAbsoluteError"}
+    metrics = [_flow({"class": x, "name": name}) for name, x in names.items()]
+    worse = {"direction": "lower_is_better", "relative": 0.05}
+    floor = float(f"{(1 - _LEARNED) * _deviation(label):.4g}")
+    limits: list[dict[str, Any]] = [{"upper_bound": floor}, {"change": worse}]
+    thresholds = [_flow({"metric": "rmse", **limit}) for limit in limits]
+    return {"metrics": [*metrics, "ExampleCount"], "thresholds": thresholds}
+
+
+def _deviation(label: Column) -> float:
+    """Returns the standard deviation of a number, of several their RMS."""
+    values = label.values.to_numpy(zero_copy_only=False).astype("float64")
+    of_each = values.reshape(label.records, -1).var(axis=0)
+    return float(of_each.mean() ** 0.5)
+
+
+def _limits(label: Column) -> list[str]:
+    """Returns the comment on the proposed thresholds."""
+    if task_of(label) == "regression":
+        found = f"The label's standard deviation is {_deviation(label):.4g}: what the "
+        return [_LIMIT, f"{found}mean of all labels has as RMSE."]
+    return _EVALUATE[task_of(label) or "classification"]
+
+
 def _schema(
     sample: Sample,
     label: str,
@@ -228,12 +257,13 @@ def _schema(
     sensitive: list[str],
 ) -> schema_pb2.Schema:
     """Returns the inferred schema, with the domains that the choices suggest."""
-    schema = infer_schema(sample.statistics, label, sensitive)
-    found = {feature.name: feature for feature in schema.feature}
     target = sample.columns[label]
-    if indicators(target) is None and _task(target):
+    task = task_of(target) or "classification"
+    schema = infer_schema(sample.statistics, label, sensitive, task)
+    found = {feature.name: feature for feature in schema.feature}
+    if indicators(target) is None and task == "multi_label":
         _allow_any_number(found[label])
-    elif target.type == "FLOAT":
+    elif target.type == "FLOAT" and task != "regression":
         found[label].float_domain.min, found[label].float_domain.max = 0, 1
     for choice in choices:
         column, feature = sample.columns[choice.name], found[choice.name]
@@ -260,13 +290,14 @@ def _allow_any_number(feature: schema_pb2.Feature) -> None:
 
 def _warnings(sample: Sample, label: Column, used: Iterable[str]) -> list[str]:
     low, high = label.bounds
-    is_listed = label.type == "INT" and indicators(label) is None
+    has_classes = task_of(label) != "regression"
+    is_listed = label.type == "INT" and indicators(label) is None and has_classes
     unseen = high - low + 1 - len(label.counts) if is_listed else 0
     sorted_ = "if the files are sorted, the schema may lack classes and categories"
     found = [] if sample.is_complete else [f"not all records were read: {sorted_}"]
     if unseen:
         found.append(f"{unseen:,} of the label's classes {low} to {high} were not seen")
-    for value, count in class_counts(label).items():
+    for value, count in class_counts(label).items() if has_classes else ():
         if count in (0, sample.records):
             who = "every record has" if count else "no record has"
             found.append(f"{who} the class {value!r} of the label: nothing to learn")

@@ -15,6 +15,7 @@ from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
+from pipeline.config.features import Task
 from schemas.data_statistics import compute_statistics, decode_records, import_tfdv
 from schemas.loader import SERVING, TRAINING, has_one_value, without_values
 from sluice.errors import DataError
@@ -191,6 +192,7 @@ def infer_schema(
     statistics: statistics_pb2.DatasetFeatureStatisticsList,
     label: str | None = None,
     sensitive: Collection[str] = (),
+    task: Task = "classification",
 ) -> schema_pb2.Schema:
     """Returns the inferred schema.
 
@@ -198,6 +200,7 @@ def infer_schema(
       statistics: of all records.
       label: gets a domain of its classes, and is not in the serving environment.
       sensitive: features that get no domain.
+      task: of the label; that of a regression has no classes.
     """
     schema = import_tfdv().infer_schema(statistics, max_string_domain_size=MAX_DOMAIN)
     schema.default_environment[:] = [TRAINING, SERVING]
@@ -213,6 +216,8 @@ def infer_schema(
         feature.ClearField("bool_domain")
         if feature.name == label:
             feature.not_in_environment.append(SERVING)
+            if task == "regression":
+                continue
             if feature.type == schema_pb2.INT:
                 set_int_classes(feature, int(values.min), int(values.max))
             elif feature.type == schema_pb2.BYTES and not values.invalid_utf8_count:

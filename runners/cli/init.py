@@ -76,6 +76,7 @@ def init(name: str, pattern: str, label: str | None, force: bool) -> Result:
         warnings += validate_config(load_config(str(config_file))).warnings
     for warning in warnings:
         echo_warning(warning)
+    is_number = task_of(chosen) == "regression"
     facts = {
         "name": name,
         "records": sample.records,
@@ -84,7 +85,7 @@ def init(name: str, pattern: str, label: str | None, force: bool) -> Result:
         "label": {
             "feature": chosen.name,
             "task": task_of(chosen),
-            "classes": len(class_counts(chosen)),
+            "classes": None if is_number else len(class_counts(chosen)),
             "why": why,
         },
         "model": proposal.model,
@@ -118,7 +119,9 @@ def _print_proposal(facts: dict[str, Any], sample: str, why_splits: str) -> None
     console = make_console()
     splits, label = facts["splits"] or {}, facts["label"]
     shown = ", ".join(f"{name} {text}" for name, text in splits.items())
-    classes = f"{label['task'].replace('_', ' ')}, {label['classes']:,} classes"
+    classes = label["task"].replace("_", " ")
+    if label["classes"] is not None:
+        classes += f", {label['classes']:,} classes"
     say(console, f"looked at  {sample}")
     say(console, f"splits     {shown or facts['files'] + ' by hash'} ({why_splits})")
     say(console, f"label      {label['feature']}, {classes} ({label['why']})")

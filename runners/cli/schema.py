@@ -60,7 +60,8 @@ def infer(config: Config) -> Result:
     The reviewed schema is not changed, and values of sensitive features are left out.
     """
     sample = read_sample([file.path for file in choose_data(config).files])
-    found = infer_schema(sample.statistics, config.label.feature, config.sensitive)
+    label = config.label
+    found = infer_schema(sample.statistics, label.feature, config.sensitive, label.task)
     text = schema_text(found)
     facts = {"pipeline": config.name, "records": sample.records, "text": text}
     return Result(facts, partial(echo, f"# {sample.text}", *text.splitlines()))

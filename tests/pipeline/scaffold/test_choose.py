@@ -14,7 +14,7 @@ from PIL import Image
 
 from pipeline.scaffold import sample as sample_module
 from pipeline.scaffold.choose import choose_features
-from pipeline.scaffold.choose_label import choose_label, gives_away
+from pipeline.scaffold.choose_label import choose_label, gives_away, task_of
 from pipeline.scaffold.sample import read_sample
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
@@ -136,7 +136,11 @@ def test_pixels_have_the_size_that_other_features_say(table):
         ({"isTarget": lambda n: n % 2, "a": lambda n: n % 7}, "isTarget", "'target'"),
         ({"won": lambda n: n % 2, "zone": lambda n: n % 7}, "won", "two values"),
         ({"a": lambda n: n % 2, "b": lambda n: n % 2}, "b", "could also be a: choose"),
-        ({"label": lambda n: n / 7, "day": lambda n: n % 7}, "day", "the last feature"),
+        ({"label": lambda n: n / 7, "day": lambda n: n % 7}, "label", "in 'label'"),
+        ({"price": lambda n: n / 7, "day": lambda n: n % 7}, "price", "in 'price'"),
+        ({"price": lambda n: n / 7, "won": lambda n: n % 2}, "won", "two values"),
+        ({"fare": lambda n: n / 7, "day": lambda n: n % 7}, "day", "the last feature"),
+        ({"a": lambda n: n / 7, "b": lambda n: n * n}, "b", "it could also be a"),
         ({"label": lambda n: n % 2 if n else None}, None, "no feature can"),
         ({"label": lambda n: [n / 7] * (1 + n % 2)}, None, "no feature can"),
         ({"genres": lambda n: [b"a", b"b"][n % 3 :]}, "genres", "the last list"),
@@ -172,19 +176,23 @@ def test_features_without_values(tmp_path):
 
 
 def test_a_requested_label(table):
-    sample = table(clicked=lambda n: n % 2, x=lambda n: n / 7)
-    assert choose_label(sample, "clicked")[1] == "your choice"
+    sample = table(clicked=lambda n: n % 2, x=lambda n: b"%d" % n, fare=lambda n: n / 7)
+    for name in ("clicked", "fare"):
+        assert choose_label(sample, name)[1] == "your choice"
     with pytest.raises(UsageError, match="did you mean 'clicked'"):
         choose_label(sample, "clickd")
     with pytest.raises(UsageError, match="'x' cannot be the label") as caught:
         choose_label(sample, "x")
-    assert caught.value.examples == ("clicked",)
+    assert caught.value.examples == ("clicked", "fare")
 
 
 @pytest.mark.parametrize(
     ("column", "flaw"),
     [
         (lambda n: 7, "it is constant"),
+        (lambda n: 7.5, "it is constant"),
+        (lambda n: n / 7 if n else None, "199 of 200 records have it"),
+        (lambda n: n / 7 if n else float("nan"), "NaN or infinite"),
         (lambda n: n, "it is almost unique: 200 values in 200 records"),
         (lambda n: n % 2 if n else None, "199 of 200 records have it"),
     ],
@@ -192,6 +200,35 @@ def test_a_requested_label(table):
 def test_why_a_requested_feature_cannot_be_the_label(table, column, flaw):
     with pytest.raises(UsageError, match=flaw):
         choose_label(table(x=column, clicked=lambda n: n % 2), "x")
+
+
+@pytest.mark.parametrize(
+    ("label", "task"),
+    [
+        (lambda n: n / 7, "regression"),
+        (lambda n: [n / 7, n / 3], "regression"),
+        (lambda n: 37 * n % 1009 * 100, "regression"),
+        (lambda n: 13 * n % 150, "regression"),  # As classes two records each.
+        (lambda n: n % 15, "classification"),
+        (lambda n: b"%d" % (n % 15), "classification"),
+    ],
+)
+def test_the_task_of_a_label(table, label, task):
+    assert task_of(table(200, x=label).columns["x"]) == task
+
+
+def test_features_that_give_a_number_away(table):
+    sample = table(
+        price=lambda n: 17 * n % 211 / 7,
+        cents=lambda n: -(17 * n % 211) * 100,
+        noisy=lambda n: 17 * n % 211 / 7 + n % 3,
+        day=lambda n: n % 7,
+    )
+    label = sample.columns["price"]
+    found = {x: gives_away(sample.columns[x], label) for x in sample.columns}
+    del found["price"]
+    how = "it rises or falls with it in all records"
+    assert found == {"cents": how, "noisy": None, "day": None}
 
 
 def test_features_that_give_the_label_away(table):

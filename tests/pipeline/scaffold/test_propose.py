@@ -126,6 +126,32 @@ def test_a_vector_of_0_and_1_as_label(proposed, label, task):
     assert ("macro_auc" in names) == bool(task)
 
 
+@pytest.mark.parametrize(
+    ("price", "deviation"),
+    [
+        (lambda n: 10.0 + n % 40 / 2, 5.771),
+        (lambda n: [10.0 + n % 40 / 2, 0.0], 4.081),
+        (lambda n: 100 + 50 * (n % 40), 577.2),
+    ],
+)
+def test_a_number_as_label(proposed, price, deviation):
+    config, schema, found = proposed(
+        price=price, x=lambda n: n % 9 / 7, copy=lambda n: n % 40 / 3
+    )
+    assert config["label"] == {"feature": "price", "task": "regression"}
+    (label,) = [x for x in schema.feature if x.name == "price"]
+    assert len(label.shape.dim) == 1 and label.presence.min_fraction == 1
+    assert list(label.not_in_environment) == ["SERVING"]
+    assert not label.int_domain.is_categorical
+    first, second = config["evaluate"]["thresholds"]
+    assert first["metric"] == second["metric"] == "rmse"
+    assert first["upper_bound"] == pytest.approx(0.95 * deviation, rel=1e-3)
+    assert second["change"] == {"direction": "lower_is_better", "relative": 0.05}
+    assert f"The label's standard deviation is {deviation}" in found.config_text
+    given_away = ["'copy' gives the label away" in x for x in found.warnings]
+    assert given_away == ([] if isinstance(price(0), list) else [True])
+
+
 def test_presence_shapes_and_domains(proposed):
     _, schema, _ = proposed(
         label=lambda n: n % 3,
