@@ -129,7 +129,7 @@ def test_a_vector_of_0_and_1_as_label(proposed, label, task):
 @pytest.mark.parametrize(
     ("price", "deviation"),
     [
-        (lambda n: 10.0 + n % 40 / 2, 5.771),
+        (lambda n: 10.0 + n % 40 / 2, 5.772),
         (lambda n: [10.0 + n % 40 / 2, 0.0], 4.081),
         (lambda n: 100 + 50 * (n % 40), 577.2),
     ],
