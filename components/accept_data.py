@@ -43,6 +43,7 @@ class Executor(base_executor.BaseExecutor):
             run_id=run_id_of(self._context),
             spans=report.spans,
             splits=report.splits,
+            contents=tuple(file.sha256 for file in report.files),
             override=verdict.override,
         )
         write_entry(store, identity, entry, statistics)

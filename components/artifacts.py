@@ -41,6 +41,12 @@ class Exports(artifact.Artifact):
     TYPE_NAME = "components.Exports"
 
 
+class RetrainVerdict(artifact.Artifact):
+    """Whether there is a reason to train: ``verdict.json``, ``retrain``."""
+
+    TYPE_NAME = "components.RetrainVerdict"
+
+
 class Quarantine(artifact.Artifact):
     """Records that were not ingested: ``report.json``, ``quarantine.tfrecord.gz``.
 

@@ -27,6 +27,7 @@ from sluice.storage.storage import storage_for
 
 RECORD_FILE = "record.json"
 _NO_SPAN = "data"
+_TIME = "%Y%m%dT%H%M%S.%fZ"
 
 
 class Identity(NamedTuple):
@@ -48,6 +49,8 @@ class Entry(Section):
     spans: tuple[int, ...]
     splits: dict[str, int]
     """The number of examples by split."""
+    contents: tuple[str, ...] = ()
+    """SHA-256 of each file."""
     override: str | None
     """A person's reason to accept it although the verdict failed."""
 
@@ -74,7 +77,7 @@ def write_entry(
     Raises:
       OSError: the store cannot be written.
     """
-    now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
+    now = datetime.now(timezone.utc).strftime(_TIME)
     folder = os.path.join(store, "-".join((now, *identity)))
     storage = storage_for(folder)
     storage.make_folder(folder)
@@ -138,6 +141,16 @@ def find_data_baseline(store: str, own: Identity) -> str:
         # Without the record it is being written, or its writer was killed.
         if not is_own and storage_for(store).is_file(record):
             return os.path.dirname(record)
+    return ""
+
+
+def entry_before(store: str, time: datetime) -> str:
+    """Returns the folder of the newest entry before a time; empty if there is none."""
+    latest = time.astimezone(timezone.utc).strftime(_TIME)
+    for _, record in _newest_first(store):
+        folder = os.path.dirname(record)
+        if os.path.basename(folder) < latest and storage_for(store).is_file(record):
+            return folder
     return ""
 
 

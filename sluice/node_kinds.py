@@ -20,6 +20,8 @@ FIRST_WEIGHTS = "base_model"
 ABOUT_BASELINE = "compared_with"
 # Custom property of the examples of a scheduled run: whether its data is new, 1 or 0.
 NEW_DATA = "new_data"
+# Custom property of a decision: whether there is a reason to train, 1 or 0.
+RETRAIN = "retrain"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class NodeKind:
     Attributes:
       class_path: of the component, as the compiled pipeline names it.
       gate: whether it fails to block the nodes after it.
+      decides: whether its decision changes with time, so that it is never cached.
       judges_data: whether its verdict is on the data, which a person may override.
       resolver: whether it looks up artifacts of earlier runs.
       system: whether TFX's launcher runs it without an executor.
@@ -39,6 +42,7 @@ class NodeKind:
 
     class_path: str
     gate: bool = False
+    decides: bool = False
     judges_data: bool = False
     resolver: bool = False
     system: bool = False
@@ -72,6 +76,7 @@ _KINDS = {
         NodeKind("components.tfrecord_gen.component.TFRecordGen", ingests=True),
         NodeKind("components.data_verdict.component.DataVerdict", judges_data=True),
         NodeKind("components.data_gate.DataGate", gate=True),
+        NodeKind("components.retrain_gate.component.RetrainGate", decides=True),
         NodeKind("components.accept_data.AcceptData", accepts_data=True),
     )
 }
@@ -94,7 +99,12 @@ PUSHERS = frozenset(kind.name for kind in _KINDS.values() if kind.pushes)
 
 # Artifact types that hold a verdict of ours, with its rows.
 VERDICTS = frozenset(
-    {"components.DataVerdict", "components.ModelVerdict", "components.Exports"}
+    {
+        "components.DataVerdict",
+        "components.Exports",
+        "components.ModelVerdict",
+        "components.RetrainVerdict",
+    }
 )
 # Which documents describe an artifact type.
 DOCUMENTS = {

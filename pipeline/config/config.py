@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PrivateAttr, StrictStr, model_validator
 
 from components.exports.settings import ExportSpec
+from components.retrain_gate.policy import Retrain
 from pipeline.config.cloud import Cloud
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
@@ -125,6 +126,9 @@ class Config(Section):
     export: tuple[ExportSpec, ...] = ()
     """Formats beside the SavedModel, in the pushed version's `assets.extra/exports`."""
     push: Push = Push.model_construct()
+    retrain: Retrain | None = None
+    """When `sluice retrain` and schedules train a new model; `sluice run` always does.
+    null: whenever there is new data."""
     nodes: dict[_NodeName, CustomNode] = {}
     """Nodes to add to the graph, by id."""
     notify: Notify = Notify.model_construct()

@@ -199,6 +199,15 @@ def of_data_verdict(context: GraphContext) -> Arguments:
     }
 
 
+def of_retrain_gate(context: GraphContext) -> Arguments:
+    """The reasons to train, and where the served model and its data are."""
+    return {
+        "policy": context.config.retrain,
+        "serving_dir": context.locations.serving_dir,
+        "baseline_store": context.locations.baseline_store,
+    }
+
+
 def of_transform(context: GraphContext) -> Arguments:
     """The preprocessing function and the splits that it transforms."""
     from tfx.proto import transform_pb2

@@ -13,10 +13,12 @@ import importlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from google.protobuf import json_format, message
 from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.experimental.conditionals import conditional
 from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 
@@ -88,7 +90,8 @@ def _create_component(
     """
     config = context.config
     try:
-        component = _make(node, context, components).with_id(node.id)
+        with _condition(node, components):
+            component = _make(node, context, components).with_id(node.id)
     except Exception as error:
         if node.id not in config.nodes:
             raise
@@ -105,6 +108,16 @@ def _create_component(
         found = _fingerprint(node, context, properties)
         properties[code_fingerprint.PROPERTY] = found
     return component
+
+
+def _condition(node: Node, components: Mapping[str, Any]) -> AbstractContextManager:
+    """Returns the context in which a node's component is made."""
+    producer, _, rest = node.condition.partition(".")
+    if producer not in components:
+        return nullcontext()
+    output, _, key = rest.partition(".")
+    found = components[producer].outputs[output].future()[0]
+    return conditional.Cond(found.custom_property(key) == 1)
 
 
 def _make(node: Node, context: GraphContext, components: Mapping[str, Any]) -> Any:

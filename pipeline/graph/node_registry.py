@@ -16,6 +16,7 @@ from pipeline.config.config import Config
 from pipeline.config.train import TRAINED_BEFORE
 from pipeline.graph import arguments
 from pipeline.graph.arguments import GraphContext
+from sluice.node_kinds import RETRAIN
 from sluice.splits import SERVING
 
 Names = tuple[str, ...]
@@ -34,6 +35,8 @@ class Node:
         pipeline does not have that node.
       arguments: returns the component's other arguments.
       after: nodes that it waits for without reading their outputs.
+      condition: ``<node id>.<output>.<property>``: it is skipped unless that is 1;
+        ignored where the pipeline does not have that node.
       code: returns the import paths of functions that it runs with a config.
       is_in: whether a config's pipeline has the node.
     """
@@ -43,6 +46,7 @@ class Node:
     inputs: Mapping[str, str] = field(default_factory=dict)
     arguments: Callable[[GraphContext], Mapping[str, Any]] = lambda context: {}
     after: Names = ()
+    condition: str = ""
     code: Callable[[Config], Names] = lambda config: ()
     is_in: Callable[[Config], bool] = lambda config: True
     in_service: str | None = None
@@ -51,7 +55,8 @@ class Node:
     def upstream(self) -> list[str]:
         """The ids of all nodes that it waits for."""
         producers = (source.partition(".")[0] for source in self.inputs.values())
-        return list(dict.fromkeys((*producers, *self.after)))
+        conditions = filter(None, [self.condition.partition(".")[0]])
+        return list(dict.fromkeys((*producers, *self.after, *conditions)))
 
     def modules(self, config: Config) -> list[str]:
         """Returns the modules that it runs with a config, without TFX's."""
@@ -94,6 +99,8 @@ _TUNER = Node(
     code=lambda config: (arguments.TUNER_FN, *_training_functions(config)),
     is_in=lambda config: config.tune is not None,
 )
+
+RETRAIN_GATE = "RetrainGate"
 
 NODES = (
     _TFRECORD_GEN,
@@ -154,11 +161,24 @@ NODES = (
         after=("DataGate",),
     ),
     Node(
+        RETRAIN_GATE,
+        "components.retrain_gate.component:RetrainGate",
+        {
+            "statistics": "StatisticsGen.statistics",
+            "quarantine": "TFRecordGen.quarantine",
+        },
+        arguments.of_retrain_gate,
+        after=("DataGate",),
+        is_in=lambda config: config.retrain is not None,
+    ),
+    Node(
         "Transform",
         "tfx.components:Transform",
         {"examples": "TFRecordGen.examples", "schema": "ImportSchemaGen.schema"},
         arguments.of_transform,
         after=("DataGate",),
+        # What reads its outputs is skipped with it.
+        condition=f"{RETRAIN_GATE}.decision.{RETRAIN}",
         code=lambda config: (config.preprocessing_path,),
     ),
     Node(

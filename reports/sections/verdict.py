@@ -21,7 +21,7 @@ from sluice.record.outcome import (
 )
 from sluice.record.verdict import Verdict
 
-_RESULTS = ("FAIL", "warn", "ignored", "pass")
+_RESULTS = ("FAIL", "warn", "ignored", "pass", "yes", "no")
 _MAX_SHIFTS = 3
 # Kinds of changes that are shown otherwise than as a line.
 _DRAWN = ("features", "metrics", "predictions")

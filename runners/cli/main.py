@@ -41,6 +41,7 @@ _VERBS = {
     "init": "Generate a config and a schema from TFRecords.",
     "run": "Run a pipeline on this machine.",
     "tune": "Search for the best values of a config.",
+    "retrain": "Run a pipeline if there is a reason to train.",
     "resume": "Resume an unfinished run.",
     "cancel": "Stop the run in progress.",
     "status": "Show a run, or the last run of every pipeline.",

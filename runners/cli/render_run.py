@@ -132,6 +132,7 @@ _COLUMNS = ("check", "slice", "limit", "baseline", "actual", "result", "why")
 _FOLDED = ("check", "limit", "baseline", "why")
 # The worst first.
 _STYLES = {"FAIL": "bold red", "warn": "yellow", "ignored": "dim", "pass": "green"}
+_STYLES |= {"yes": "green", "no": "dim"}
 
 
 def print_verdict(console: Console, gate: dict[str, Any]) -> None:
@@ -143,6 +144,8 @@ def print_verdict(console: Console, gate: dict[str, Any]) -> None:
     verdict = Verdict.from_dict(gate)
     rows = sorted(verdict.rows, key=lambda row: list(_STYLES).index(row.result))
     result = "passed" if verdict.passed else "not passed"
+    if any(row.answer is not None for row in verdict.rows):
+        result = "no reason to train" if verdict.skips else "a reason to train"
     if verdict.override is not None:
         result = f"accepted by hand: {verdict.override}"
     say(console, f"{verdict.gate} gate: {result}", "bold")

@@ -42,6 +42,7 @@ from sluice.workspace import Workspace, private_umask
 _ENDED = {
     "succeeded": "it has succeeded",
     "up_to_date": "it had nothing to do",
+    "skipped": "there was no reason to train",
     "blocked": "a gate has stopped it, and would stop the same data and code again",
 }
 

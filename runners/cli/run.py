@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,6 +23,7 @@ from runners.cli.options import (
 from runners.engine import Engine
 from runners.local.engine import LocalEngine
 from sluice.errors import UsageError
+from sluice.machine_resources import usable_cores
 from sluice.project import find_root
 from sluice.record.run_record import RunOptions
 from sluice.workspace import locate
@@ -91,6 +94,42 @@ def run(
 
     With --to a part of the graph runs.
     """
+    return start_run(
+        engine,
+        (name, profile, overrides),
+        RunOptions(
+            workers=workers or usable_cores(),
+            use_cache=not no_cache,
+            forced=list(forced),
+            to_nodes=list(to_nodes),
+            accept_data=accept_data,
+            without_baseline=without_baseline,
+        ),
+        # It trains whether or not there is a reason to.
+        without=("retrain",),
+        tags=tags,
+        wait=wait,
+    )
+
+
+def start_run(
+    engine: Engine | None,
+    source: tuple[str, str | None, Sequence[str]],
+    options: RunOptions,
+    *,
+    without: Sequence[str] = (),
+    **others: Any,
+) -> Result:
+    """Runs a pipeline and shows it.
+
+    Args:
+      engine: None for processes of this machine.
+      source: name, profile and overrides of the config.
+      options: of the run.
+      without: optional sections of the config that are left out.
+      **others: arguments of ``runners.operations.run``.
+    """
+    name, profile, overrides = source
     command, engine = typed_command(), engine or LocalEngine()
     if not _is_probably_up_to_date(name, command):
         # Most of what a small run takes; it has a core of its own meanwhile.
@@ -99,25 +138,11 @@ def run(
         from pipeline.config.load import load_config
         from runners.cli.run_view import run_with_view
         from runners.operations import run as operations
-        from sluice.machine_resources import usable_cores
 
         config = load_config(name, profile=profile, overrides=overrides)
-    options = RunOptions(
-        workers=workers or usable_cores(),
-        use_cache=not no_cache,
-        forced=list(forced),
-        to_nodes=list(to_nodes),
-        accept_data=accept_data,
-        without_baseline=without_baseline,
-    )
+    config = config.model_copy(update=dict.fromkeys(without))
     operate = partial(
-        operations.run,
-        config,
-        options,
-        command=command,
-        tags=tags,
-        wait=wait,
-        engine=engine,
+        operations.run, config, options, command=command, engine=engine, **others
     )
     return run_with_view(operate)
 

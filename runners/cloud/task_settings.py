@@ -92,7 +92,7 @@ def is_cached(kind: NodeKind, given: NodeResources, pinned: bool) -> bool:
         return given.cache
     if kind.ingests:
         return pinned
-    looks_up = kind.resolver or kind.judges_data
+    looks_up = kind.resolver or kind.judges_data or kind.decides
     return not (looks_up or kind.accepts_data or kind.pushes)
 
 

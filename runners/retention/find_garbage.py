@@ -190,7 +190,7 @@ def _size_bytes(path: Path) -> int:
     return sum(_size_bytes(Path(entry.path)) for entry in os.scandir(path))
 
 
-_COMPLETE = ("succeeded", "up_to_date")
+_COMPLETE = ("succeeded", "up_to_date", "skipped")
 
 
 @dataclass(frozen=True)

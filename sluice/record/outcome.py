@@ -14,7 +14,7 @@ from typing import Any
 from sluice.errors import bounded
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
-from sluice.record.verdict import Verdict
+from sluice.record.verdict import Check, Verdict, cell
 
 _MAX_WORSE = 2
 # What is to be done, and the command for it if there is one.
@@ -105,6 +105,8 @@ def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str
     if record.status == "running":
         ended = [n for n in record.nodes if n.state not in ("running", "not_reached")]
         return tone, f"Running: {len(ended)} of {len(record.nodes)} nodes ended"
+    if record.status == "skipped":
+        return tone, "Not trained: there is no reason to"
     if record.status == "interrupted":
         stopped = [node.id for node in record.nodes if node.state == "interrupted"]
         while_ = f" while {', '.join(stopped)} ran" if stopped else ""
@@ -152,12 +154,22 @@ def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
         return ["; ".join([what.rstrip(":"), *places])]
     if record.status in ("interrupted", "running"):
         return []
+    if record.status == "skipped":
+        return [
+            f"{row.check}: {row.why or _closest(row)}"
+            for row in record.gate_rows("retrain")
+        ]
     return [
         f"{len(item.failures):,} check{'s' if len(item.failures) > 1 else ''} of the "
         f"{item.gate} gate failed, accepted by hand: {item.override}"
         for item in verdicts
         if item.override is not None
     ]
+
+
+def _closest(row: Check) -> str:
+    """Returns how far a reason is from its limit."""
+    return f"{cell(row.actual)} of {row.limit:g}"
 
 
 def failed_sections(record: RunRecord) -> set[str]:

@@ -9,7 +9,7 @@ from sluice.errors import ExitCode
 from sluice.mlmd_items import Artifact
 
 RunStatus = Literal[
-    "succeeded", "up_to_date", "blocked", "failed", "interrupted", "running"
+    "succeeded", "up_to_date", "skipped", "blocked", "failed", "interrupted", "running"
 ]
 NodeState = Literal[
     "ran",

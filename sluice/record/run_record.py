@@ -249,6 +249,8 @@ class RunRecord:
             self.exit_code = self.error.exit_code
         elif not all(gate["passed"] for gate in self.gates):
             self.status, self.exit_code = "blocked", int(ExitCode.MODEL)
+        elif any(Verdict.from_dict(gate).skips for gate in self.gates):
+            self.status, self.exit_code = "skipped", int(ExitCode.DONE)
         else:
             quiet = all(node.state in ("cached", "skipped") for node in self.nodes)
             self.status = "up_to_date" if quiet else "succeeded"

@@ -52,6 +52,7 @@ NODE_STATES = {
 RUN_STYLES = {
     "succeeded": "green",
     "up_to_date": "cyan",
+    "skipped": "cyan",
     "running": "yellow",
     "blocked": "red",
     "failed": "red",
@@ -63,6 +64,7 @@ Tone = Literal["good", "info", "active", "quiet", "warn", "bad"]
 RUN_TONES: dict[str, Tone] = {
     "succeeded": "good",
     "up_to_date": "info",
+    "skipped": "info",
     "running": "active",
     "blocked": "bad",
     "failed": "bad",

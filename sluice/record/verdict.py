@@ -17,6 +17,8 @@ from typing import Literal
 from sluice.storage.storage import storage_for
 
 VERDICT_FILE = "verdict.json"
+# The kind of a row that is a reason to train, or none.
+REASON = "reason"
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Check:
       remedy: what a person can do about a miss.
       command: the verb of ``sluice`` that shows or repairs it, such as ``schema diff``;
         the pipeline's name follows it.
+      answer: of a reason, whether there is one; else None.
     """
 
     check: str
@@ -63,6 +66,7 @@ class Check:
     measure: str | None = None
     remedy: str | None = None
     command: str | None = None
+    answer: bool | None = None
 
     @property
     def limit_text(self) -> str | None:
@@ -130,7 +134,9 @@ class Check:
 
     @property
     def result(self) -> str:
-        """``pass``, ``FAIL``, ``warn`` or ``ignored``, as tables show it."""
+        """``pass``, ``FAIL``, ``warn`` or ``ignored``; ``yes``, ``no`` of a reason."""
+        if self.answer is not None:
+            return "yes" if self.answer else "no"
         if not self.passed:
             return "FAIL"
         return {"warn": "warn", "ignore": "ignored"}.get(self.severity or "", "pass")
@@ -141,7 +147,7 @@ class Verdict:
     """What a gate decided. It passes only if every row does.
 
     Attributes:
-      gate: ``data``, ``model`` or ``serving``.
+      gate: ``data``, ``retrain``, ``model`` or ``serving``.
       rows: the checks, in the order in which a reader should see them.
       override: the reason given by a person who let it pass, None normally.
     """
@@ -153,6 +159,12 @@ class Verdict:
     @property
     def passed(self) -> bool:
         return self.override is not None or not self.failures
+
+    @property
+    def skips(self) -> bool:
+        """Whether none of its rows is a reason to train."""
+        answers = [row.answer for row in self.rows if row.answer is not None]
+        return bool(answers) and not any(answers)
 
     @property
     def failures(self) -> tuple[Check, ...]:

@@ -1,0 +1,145 @@
+"""The ``RetrainGate`` node: publishes whether there is a reason to train.
+
+Its driver puts the time into an exec property, so the node is never cached: the served
+version is no input of the node, and its age changes. Cloud engines run no custom
+drivers: there the node must not be cached.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+from tfx import types
+from tfx.dsl.components.base import (
+    base_component,
+    base_driver,
+    base_executor,
+    executor_spec,
+)
+from tfx.orchestration.portable import base_driver as portable_driver
+from tfx.proto.orchestration import driver_output_pb2
+from tfx.types import artifact_utils, standard_artifacts
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+
+from components import artifacts
+from components.artifacts import Artifacts, publish_verdict
+from components.data_baselines import entry_before, read_entry
+from components.retrain_gate.decide import Served, decide
+from components.retrain_gate.policy import Retrain
+from components.tfrecord_gen.report import Report
+from schemas.data_statistics import Statistics
+from serving.model_store import store_at
+from sluice.node_kinds import RETRAIN
+from sluice.splits import split_statistics_path
+from sluice.storage.storage import storage_for
+
+
+class Executor(base_executor.BaseExecutor):
+    """Executor of ``RetrainGate``; it succeeds whatever the decision is."""
+
+    def Do(
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
+    ) -> None:
+        policy = Retrain.model_validate_json(exec_properties["policy"])
+        report = Report.load(artifact_utils.get_single_uri(input_dict["quarantine"]))
+        uri = artifact_utils.get_single_uri(input_dict["statistics"])
+        path = split_statistics_path(uri, "train")
+        statistics = Statistics.FromString(storage_for(path).read(path))
+        served = _served(
+            exec_properties["serving_dir"], exec_properties["baseline_store"]
+        )
+        now = datetime.now(timezone.utc)
+        verdict = decide(policy, report, statistics, served, now)
+        published = artifact_utils.get_single_instance(output_dict["decision"])
+        publish_verdict(verdict, published)
+        published.set_int_custom_property(RETRAIN, int(not verdict.skips))
+
+
+def _served(serving_dir: str, baseline_store: str) -> Served | None:
+    """Returns the newest version, and the data that was accepted last before it."""
+    newest = store_at(serving_dir).newest()
+    if newest is None or newest.published_at is None:
+        return None
+    pushed_at = datetime.fromisoformat(newest.published_at)
+    folder = entry_before(baseline_store, pushed_at)
+    entry, statistics = read_entry(folder) if folder else (None, {})
+    return Served(f"version {newest.version}", pushed_at, entry, statistics)
+
+
+class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
+    """Driver of ``RetrainGate``; sets the exec property ``at``."""
+
+    def run(self, execution_info: Any) -> driver_output_pb2.DriverOutput:
+        result = driver_output_pb2.DriverOutput()
+        now = datetime.now(timezone.utc).isoformat()
+        result.exec_properties["at"].string_value = now
+        return result
+
+
+class RetrainGateSpec(ComponentSpec):
+    """The ingestion's report and statistics in, a decision out."""
+
+    PARAMETERS = {
+        "policy": ExecutionParameter(type=str),
+        "serving_dir": ExecutionParameter(type=str),
+        "baseline_store": ExecutionParameter(type=str),
+        # Set by the driver; see there.
+        "at": ExecutionParameter(type=str, optional=True),
+    }
+    INPUTS = {
+        "statistics": ChannelParameter(type=standard_artifacts.ExampleStatistics),
+        "quarantine": ChannelParameter(type=artifacts.Quarantine),
+    }
+    OUTPUTS = {"decision": ChannelParameter(type=artifacts.RetrainVerdict)}
+
+
+class RetrainGate(base_component.BaseComponent):
+    """Decides whether the data of a run is a reason to train, and says why.
+
+    Nodes that are to be skipped without a reason are made in a ``Cond`` of its
+    decision.
+
+    Example::
+
+        gate = RetrainGate(
+            statistics=statistics_gen.outputs["statistics"],
+            quarantine=tfrecord_gen.outputs["quarantine"],
+            policy=Retrain(min_new_examples=10_000, max_age_days=30),
+            serving_dir="/srv/trips/serving",
+            baseline_store="/srv/trips/state/accepted",
+        )
+        decision = gate.outputs["decision"].future()[0]
+        with Cond(decision.custom_property("retrain") == 1):
+            transform = Transform(...)
+    """
+
+    SPEC_CLASS = RetrainGateSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+    DRIVER_CLASS = Driver
+
+    def __init__(
+        self,
+        *,
+        policy: Retrain,
+        serving_dir: str,
+        baseline_store: str,
+        **inputs: types.BaseChannel,
+    ) -> None:
+        """Declares the node.
+
+        Args:
+          policy: what is a reason.
+          serving_dir: of the served versions, a directory or an address.
+          baseline_store: statistics of accepted data, likewise.
+          **inputs: the artifacts, as the spec names them.
+        """
+        super().__init__(
+            RetrainGateSpec(
+                policy=policy.model_dump_json(),
+                serving_dir=serving_dir,
+                baseline_store=baseline_store,
+                decision=types.Channel(type=artifacts.RetrainVerdict),
+                **inputs,
+            )
+        )

@@ -1,0 +1,141 @@
+"""Decides whether to train, from the data of the run and that of the served model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from components.data_baselines import Entry
+from components.retrain_gate.policy import Retrain
+from components.tfrecord_gen.report import FileReport, Report
+from schemas.data_statistics import Statistics
+from schemas.distances import Distance, distances_of_all
+from sluice.record.verdict import REASON, Check, Verdict
+
+_DAY_S, _HOUR_S = 86_400, 3_600
+
+
+@dataclass(frozen=True)
+class Served:
+    """The served version, and the data it was trained on.
+
+    Attributes:
+      name: such as ``version 3``.
+      pushed_at: when.
+      data: the entry of its data in the baseline store; None if it is not there.
+      statistics: of that data, by split.
+    """
+
+    name: str
+    pushed_at: datetime
+    data: Entry | None
+    statistics: Mapping[str, Statistics]
+
+
+def decide(
+    policy: Retrain,
+    report: Report,
+    statistics: Statistics | None,
+    served: Served | None,
+    now: datetime,
+) -> Verdict:
+    """Returns the verdict: a row for each reason.
+
+    Args:
+      policy: the section ``retrain``.
+      report: of the ingestion.
+      statistics: of the train split.
+      served: None if no model is served.
+      now: for the age of the served version.
+    """
+    if served is None:
+        why = "no model is served yet"
+        row = Check("served model", "overall", "none", None, "none", True, why)
+        return Verdict("retrain", (replace(row, kind=REASON, answer=True),))
+    new = [*_new_files(report, served)]
+    rows = [*_rows(policy, new, statistics, served, now)]
+    if not sum(file.records for file in new):
+        why = f"{served.name} was trained on the same data"
+        rows = [replace(row, answer=False, why=why) for row in rows]
+    hours = (now - served.pushed_at).total_seconds() / _HOUR_S
+    if policy.min_interval_h is not None and hours < policy.min_interval_h:
+        why = f"{hours:.1f} hours after the push, less than retrain.min_interval_h"
+        rows = [replace(row, answer=False, why=why) for row in rows]
+    return Verdict("retrain", tuple(rows))
+
+
+def _new_files(report: Report, served: Served) -> Iterator[FileReport]:
+    """Yields the files that the served model was not trained on, by their content."""
+    known = served.data.contents if served.data else ()
+    for file in report.files:
+        if file.sha256 not in known:
+            yield file
+
+
+def _rows(
+    policy: Retrain,
+    new: Iterable[FileReport],
+    statistics: Statistics | None,
+    served: Served,
+    now: datetime,
+) -> Iterator[Check]:
+    files = [*new]
+    if policy.min_new_examples is not None:
+        count = sum(file.records for file in files)
+        yield _reason(
+            "new examples",
+            policy.min_new_examples,
+            count,
+            served.name,
+            _spans(files, served),
+        )
+    if policy.drift_above is not None:
+        yield _drift(policy.drift_above, statistics, served)
+    if policy.max_age_days is not None:
+        days = (now - served.pushed_at).total_seconds() / _DAY_S
+        at = f"pushed on {served.pushed_at:%Y-%m-%d %H:%M} UTC"
+        yield _reason("days since the push", policy.max_age_days, days, served.name, at)
+
+
+def _spans(files: list[FileReport], served: Served) -> str:
+    """Returns which spans are new, and which the served model has seen otherwise."""
+    spans = sorted({file.span for file in files if file.span is not None})
+    before = served.data.spans if served.data else ()
+    again = [str(span) for span in spans if span in before]
+    fresh = [str(span) for span in spans if span not in before]
+    said = [f"new: {', '.join(fresh)}"] if fresh else []
+    said += [f"delivered again: {', '.join(again)}"] if again else []
+    return f"spans {'; '.join(said)}" if said else ""
+
+
+def _drift(
+    limits: float | dict[str, float], statistics: Statistics | None, served: Served
+) -> Check:
+    """Returns a row of the feature that is closest to its limit, or furthest above."""
+    before = served.statistics.get("train")
+    found = []
+    if statistics is not None and before is not None:
+        found = [*distances_of_all(statistics, before, ())]
+    known = limits if isinstance(limits, dict) else {x.feature: limits for x in found}
+    found = [item for item in found if item.feature in known]
+    if not found:
+        why = f"the data of {served.name} is not known"
+        limit = min(known.values(), default=1.0)
+        return _reason("drift", limit, 1.0, served.name, why)
+
+    def above(item: Distance) -> float:
+        return item.distance - known[item.feature]
+
+    worst = max(found, key=above)
+    limit = known[worst.feature]
+    row = _reason(
+        f"drift of {worst.feature!r}", limit, worst.distance, served.name, worst.measure
+    )
+    return replace(row, feature=worst.feature)
+
+
+def _reason(check: str, limit: float, actual: float, against: str, why: str) -> Check:
+    row = Check(check, "overall", limit, against, actual, True, why, kind=REASON)
+    row = replace(row, comparison=">=")
+    return replace(row, answer=(row.margin or 0.0) >= 0)

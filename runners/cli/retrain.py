@@ -1,0 +1,54 @@
+"""``sluice retrain NAME``: runs a pipeline if there is a reason to train."""
+
+from __future__ import annotations
+
+import click
+
+from pipeline.graph.node_registry import RETRAIN_GATE
+from runners.cli.options import (
+    Result,
+    config_options,
+    verb,
+    wait_option,
+    workers_option,
+)
+from runners.cli.run import accept_data_option, start_run, tags_option
+from runners.engine import Engine
+from sluice.machine_resources import usable_cores
+from sluice.record.run_record import RunOptions
+
+
+@verb()
+@config_options
+@workers_option
+@wait_option
+@click.option("--dry-run", is_flag=True, help="Decide, and train in no case.")
+@accept_data_option
+@tags_option
+@click.pass_obj
+def retrain(
+    engine: Engine | None,
+    name: str,
+    profile: str | None,
+    overrides: tuple[str, ...],
+    workers: int | None,
+    wait: bool,
+    dry_run: bool,
+    accept_data: str | None,
+    tags: tuple[str, ...],
+) -> Result:
+    """Run the pipeline NAME, and train if its section retrain has a reason to.
+
+    Without a reason the run ends after the data gate, and nothing is pushed.
+    """
+    return start_run(
+        engine,
+        (name, profile, overrides),
+        RunOptions(
+            workers=workers or usable_cores(),
+            to_nodes=[RETRAIN_GATE] * dry_run,
+            accept_data=accept_data,
+        ),
+        tags=tags,
+        wait=wait,
+    )
