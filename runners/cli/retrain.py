@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from pipeline.graph.node_registry import RETRAIN_GATE
@@ -23,6 +25,16 @@ from sluice.record.run_record import RunOptions
 @workers_option
 @wait_option
 @click.option("--dry-run", is_flag=True, help="Decide, and train in no case.")
+@click.option(
+    "to_nodes", "--to", multiple=True, metavar="NODE", help="Run it and its upstream."
+)
+@click.option(
+    "--skip-exit-code",
+    type=click.IntRange(0, 255),
+    default=0,
+    metavar="CODE",
+    help="Exit code where there is nothing to do; default: 0.",
+)
 @accept_data_option
 @tags_option
 @click.pass_obj
@@ -34,6 +46,8 @@ def retrain(
     workers: int | None,
     wait: bool,
     dry_run: bool,
+    to_nodes: tuple[str, ...],
+    skip_exit_code: int,
     accept_data: str | None,
     tags: tuple[str, ...],
 ) -> Result:
@@ -41,14 +55,17 @@ def retrain(
 
     Without a reason the run ends after the data gate, and nothing is pushed.
     """
-    return start_run(
+    result = start_run(
         engine,
         (name, profile, overrides),
         RunOptions(
             workers=workers or usable_cores(),
-            to_nodes=[RETRAIN_GATE] * dry_run,
+            to_nodes=[*to_nodes, *[RETRAIN_GATE] * dry_run],
             accept_data=accept_data,
         ),
         tags=tags,
         wait=wait,
     )
+    assert isinstance(result.facts, dict)
+    is_skipped = result.facts["status"] in ("skipped", "up_to_date")
+    return replace(result, exit_code=skip_exit_code) if is_skipped else result

@@ -12,6 +12,7 @@ from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, config_argument, config_options, verb
+from runners.cli.print_schedule import print_
 from runners.cloud.check_cloud import check_cloud, cloud_of
 from runners.cloud.compile_spec import compile_checked
 from runners.cloud.image import check_images
@@ -25,11 +26,14 @@ _PREFIX = "sluice-"
 
 @click.group()
 def schedule() -> None:
-    """Run pipelines on a schedule of Vertex AI.
+    """Run pipelines on a schedule of Vertex AI, or print one for another scheduler.
 
-    The first node of a scheduled run selects the spans, and stops the run where there
-    is nothing new.
+    A scheduled run selects the spans, and ends where there is nothing new, or no reason
+    to train.
     """
+
+
+schedule.add_command(print_)
 
 
 @verb("set", group=schedule)

@@ -1,0 +1,159 @@
+"""``sluice schedule print``: a schedule for cron, systemd or Airflow, as text."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from string import Template
+
+import click
+
+from pipeline.config.config import Config
+from pipeline.config.load import load_config
+from pipeline.graph.node_registry import RETRAIN_GATE
+from runners.cli.echo import echo
+from runners.cli.options import Result, config_options, verb
+from sluice.errors import UsageError
+
+_WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
+_AIRFLOW = Path(__file__).with_name("airflow_dag.txt")
+
+
+@verb("print")
+@click.option(
+    "form",
+    "--as",
+    type=click.Choice(("cron", "systemd", "airflow")),
+    required=True,
+    help="What starts the runs.",
+)
+@click.option("--cron", metavar="CRON", help="Five fields, such as '0 3 * * *'.")
+@click.option("--timezone", metavar="ZONE", help="Such as Europe/Berlin.")
+@config_options
+def print_(
+    name: str,
+    profile: str | None,
+    overrides: tuple[str, ...],
+    form: str,
+    cron: str | None,
+    timezone: str | None,
+) -> Result:
+    """Print a schedule of NAME for this machine or for Airflow.
+
+    Each run is a 'sluice retrain'. The options stand for keys of cloud.schedule.
+    """
+    from pipeline.config.cloud import Schedule
+
+    config = load_config(name, profile=profile, overrides=overrides)
+    given = config.cloud.schedule if config.cloud else None
+    when = cron or (given.cron if given else "")
+    if not when:
+        raise UsageError(
+            "neither the command nor the config says when runs start",
+            hint="--cron '0 3 * * *', for three o'clock every night",
+        )
+    zone = timezone or (given.timezone if given else "UTC")
+    wanted = Schedule(cron=when, timezone=zone)
+    command = [_program(), "retrain", config.origin.file, "--wait"]
+    command += ["--profile", profile] if profile else []
+    command += [part for item in overrides for part in ("--set", item)]
+    text = _FORMS[form](config, command, wanted.cron, wanted.timezone)
+    return Result({"as": form, "text": text}, partial(echo, *text.splitlines()))
+
+
+def _program() -> str:
+    """Returns the program of this environment."""
+    return str(Path(sys.executable).with_name("sluice"))
+
+
+def _cron(config: Config, command: list[str], cron: str, timezone: str) -> str:
+    # cron ends a command at a plain %.
+    line = shlex.join(command).replace("%", r"\%")
+    place = shlex.quote(str(config.root))
+    return f"CRON_TZ={timezone}\n{cron} cd {place} && {line}\n"
+
+
+def _systemd(config: Config, command: list[str], cron: str, timezone: str) -> str:
+    name = f"sluice-{config.name}"
+    line = shlex.join(command).replace("%", "%%")
+    return f"""\
+# ~/.config/systemd/user/{name}.service
+[Unit]
+Description=Retrain {config.name}
+
+[Service]
+Type=oneshot
+WorkingDirectory={config.root}
+ExecStart={line}
+
+# ~/.config/systemd/user/{name}.timer
+[Unit]
+Description=Retrain {config.name}
+
+[Timer]
+OnCalendar={on_calendar(cron, timezone)}
+
+[Install]
+WantedBy=timers.target
+
+# systemctl --user daemon-reload && systemctl --user enable --now {name}.timer
+"""
+
+
+def on_calendar(cron: str, timezone: str) -> str:
+    """Returns five fields of cron as a calendar expression of systemd.
+
+    Raises:
+      UsageError: systemd has no expression for it.
+    """
+    from cronsim import CronSim
+
+    parsed = CronSim(cron, datetime.now())
+    # The second Monday is a pair of numbers, the last day of a month a negative one.
+    weekdays = {day for day in parsed.weekdays if isinstance(day, int)}
+    is_special = min(parsed.days) < 1 or len(weekdays) < len(parsed.weekdays)
+    every_day = len(parsed.days) == 31
+    if is_special or not (every_day or len(weekdays) == 7):
+        raise UsageError(
+            "systemd has no expression for these days",
+            where=cron,
+            expected="days of the month or of the week, the other field *",
+            hint="--as cron",
+        )
+    days = _listed(parsed.days, 31)
+    named = [_WEEKDAYS[day] for day in sorted({day % 7 for day in weekdays})]
+    prefix = f"{','.join(named)} " if len(named) < 7 else ""
+    months = _listed(parsed.months, 12)
+    hours, minutes = _listed(parsed.hours, 24), _listed(parsed.minutes, 60)
+    return f"{prefix}*-{months}-{days} {hours}:{minutes}:00 {timezone}"
+
+
+def _listed(values: set[int], count: int) -> str:
+    everything = len(values) == count
+    return "*" if everything else ",".join(f"{value:02}" for value in sorted(values))
+
+
+def _airflow(config: Config, command: list[str], cron: str, timezone: str) -> str:
+    decide = ("--to", RETRAIN_GATE if config.retrain else "DataGate")
+    now = datetime.now()
+    return Template(_AIRFLOW.read_text(encoding="utf-8")).substitute(
+        name=config.name,
+        dag_id=repr(f"sluice_{config.name}"),
+        project=repr(str(config.root)),
+        command=repr(command),
+        decide=", ".join(map(repr, decide)),
+        schedule=repr(cron),
+        timezone=repr(timezone),
+        start=f"{now.year}, {now.month}, {now.day}",
+    )
+
+
+_FORMS: dict[str, Callable[[Config, list[str], str, str], str]] = {
+    "cron": _cron,
+    "systemd": _systemd,
+    "airflow": _airflow,
+}
