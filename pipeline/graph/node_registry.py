@@ -168,7 +168,7 @@ NODES = (
             "quarantine": "TFRecordGen.quarantine",
         },
         arguments.of_retrain_gate,
-        after=("DataGate",),
+        after=("DataGate", "AcceptData"),
         is_in=lambda config: config.retrain is not None,
     ),
     Node(

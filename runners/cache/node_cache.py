@@ -96,9 +96,14 @@ class NodeCache:
           UsageError: the code was edited since the graph was compiled.
         """
         self._kind = pipeline_node.node_info.type.name
-        self.inputs, self.properties = what_counts(
-            input_artifacts or {}, parameters or {}
-        )
+        # Those of a condition are hidden: it holds, whatever else they say.
+        specs = pipeline_node.inputs.inputs
+        given = {
+            key: items
+            for key, items in (input_artifacts or {}).items()
+            if not specs[key].hidden
+        }
+        self.inputs, self.properties = what_counts(given, parameters or {})
         if edited := edited_since(self.properties, self._roots):
             raise UsageError(
                 f"{pipeline_node.node_info.id} was not run: its code was edited during "

@@ -1,0 +1,133 @@
+"""When there is a reason to train, and what is said about each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from components.data_baselines import Entry
+from components.retrain_gate.decide import Served, decide
+from components.retrain_gate.policy import Retrain
+from components.tfrecord_gen.report import FileReport
+from tests.kit.ingestion_reports import a_report
+
+pytestmark = pytest.mark.tf
+
+NOW = datetime(2026, 11, 27, 12, tzinfo=timezone.utc)
+
+
+def _file(span: int, records: int = 100, version: int = 0) -> FileReport:
+    digest = f"{span}-{version}"
+    return FileReport(f"{span}/a", span, version, None, 9, digest, records, 0, 0)
+
+
+def _served(*files: FileReport, days: float = 1.0, fare: float = 10.0) -> Served:
+    entry = Entry(
+        name="span 2",
+        accepted_at="2026-11-01T00:00:00+00:00",
+        run_id="run",
+        spans=tuple(sorted({file.span or 0 for file in files})),
+        splits={"train": 80},
+        contents=tuple(file.sha256 for file in files),
+        override=None,
+    )
+    pushed_at = NOW - timedelta(days=days)
+    return Served("version 3", pushed_at, entry, {"train": _statistics(fare)})
+
+
+def _statistics(fare: float) -> Any:
+    import tensorflow_data_validation as tfdv
+
+    values = [fare + 0.1 * i for i in range(200)]
+    frame = pd.DataFrame({"fare": values, "tip": values[::-1]})
+    return tfdv.generate_statistics_from_dataframe(frame)
+
+
+def _answers(
+    policy: dict[str, Any], served: Served | None, *files: FileReport, **facts
+):
+    fare = facts.get("fare", 10.0)
+    verdict = decide(
+        Retrain(**policy), a_report(*files), _statistics(fare), served, NOW
+    )
+    assert verdict.passed, "a decision stops nothing"
+    return verdict.skips, {row.check: (row.result, row.why) for row in verdict.rows}
+
+
+def test_without_a_served_model_there_is_a_reason():
+    skips, rows = _answers({"min_new_examples": 10**6}, None, _file(1))
+    assert not skips
+    assert rows == {"served model": ("yes", "no model is served yet")}
+
+
+@pytest.mark.parametrize(
+    ("least", "files", "answer", "why"),
+    [
+        (100, (_file(2), _file(3)), "yes", "spans new: 3"),
+        (101, (_file(2), _file(3)), "no", "spans new: 3"),
+        (150, (_file(3), _file(4)), "yes", "spans new: 3, 4"),
+        # The newest version of a span counts as new; which it is not, is said.
+        (50, (_file(2, version=1),), "yes", "spans delivered again: 2"),
+        (1, (_file(1), _file(2)), "no", "version 3 was trained on the same data"),
+    ],
+)
+def test_new_examples(least, files, answer, why):
+    served = _served(_file(1), _file(2))
+    skips, rows = _answers({"min_new_examples": least}, served, *files)
+    assert rows == {"new examples": (answer, why)}
+    assert skips == (answer == "no")
+
+
+def test_drift_is_measured_against_the_data_of_the_served_model():
+    served = _served(_file(1), fare=10.0)
+    policy = {"drift_above": 0.2}
+    skips, rows = _answers(policy, served, _file(2))
+    assert skips
+    assert {result for result, _ in rows.values()} == {"no"}
+
+    skips, rows = _answers(policy, served, _file(2), fare=100.0)
+    assert not skips
+    ((check, (result, why)),) = rows.items()
+    assert (result, why) == ("yes", "Jensen-Shannon")
+    assert check in ("drift of 'fare'", "drift of 'tip'")
+
+    only = {"drift_above": {"tip": 0.2}}
+    assert list(_answers(only, served, _file(2), fare=100.0)[1]) == ["drift of 'tip'"]
+    unknown = replace(served, data=None, statistics={})
+    skips, rows = _answers(policy, unknown, _file(2))
+    assert (skips, rows) == (
+        False,
+        {"drift": ("yes", "the data of version 3 is not known")},
+    )
+
+
+def test_age_counts_only_with_new_data():
+    old = _served(_file(1), days=31)
+    policy = {"max_age_days": 30.0}
+    assert not _answers(policy, old, _file(1), _file(2, records=1))[0]
+    skips, rows = _answers(policy, old, _file(1))
+    assert skips
+    assert rows["days since the push"] == (
+        "no",
+        "version 3 was trained on the same data",
+    )
+    assert _answers(policy, _served(_file(1), days=29), _file(2))[0]
+
+
+def test_soon_after_a_push_nothing_is_a_reason():
+    policy = {"min_new_examples": 1, "min_interval_h": 6.0}
+    skips, rows = _answers(policy, _served(_file(1), days=0.2), _file(2))
+    assert skips
+    assert "4.8 hours after the push" in rows["new examples"][1]
+    assert not _answers(policy, _served(_file(1), days=0.3), _file(2))[0]
+
+
+def test_any_reason_suffices():
+    policy = {"min_new_examples": 1000, "max_age_days": 30.0}
+    skips, rows = _answers(policy, _served(_file(1), days=40), _file(2))
+    assert not skips
+    assert [result for result, _ in rows.values()] == ["no", "yes"]
