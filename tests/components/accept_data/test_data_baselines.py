@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from components.data_baselines import (
     RECORD_FILE,
     Entry,
     Identity,
+    entry_before,
     find_data_baseline,
     holds,
     identify,
@@ -131,3 +133,12 @@ def test_a_store_holds_data_with_the_same_splits(tmp_path):
     assert holds(str(store), report)
     assert not holds(str(store), _report(tmp_path, "b"))
     assert not holds(str(store), _report(tmp_path, "a", train=11))
+
+
+def test_the_data_of_a_model_is_what_was_accepted_before_its_push(tmp_path):
+    _accept(tmp_path, ONE)
+    pushed_at = datetime.now(timezone.utc)
+    _accept(tmp_path, TWO)
+    assert Path(entry_before(str(tmp_path), pushed_at)).name.split("-")[1] == "1"
+    never = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    assert entry_before(str(tmp_path), never) == ""

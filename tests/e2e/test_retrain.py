@@ -1,0 +1,52 @@
+"""Days of data: trained where there is a reason to, else skipped, and what is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sluice.record.outcome import outcome, summarize
+
+pytestmark = pytest.mark.e2e
+
+SPANS = "data.splits={train: 'span-{SPAN}/train*', eval: 'span-{SPAN}/eval*'}"
+BELOW = ("Transform", "Trainer", "Evaluator", "ModelVerdict", "Pusher")
+
+
+def test_days_with_and_without_a_reason(empty_trips):
+    trips = empty_trips
+    trips.settings += [SPANS, "examples.window=2", "retrain.min_new_examples=50"]
+
+    def day(span: int, **options):
+        trips.fill(f"span-{span}", start=1000 * span)
+        return trips.run(**options)
+
+    first = day(1)
+    assert (first.status, outcome(first)) == ("succeeded", "pushed")
+    (row,) = first.gate_rows("retrain")
+    assert (row.result, row.why) == ("yes", "no model is served yet")
+
+    # 20 records of each split are fewer than 50.
+    second = day(2)
+    assert (second.status, second.exit_code) == ("skipped", 0)
+    assert {second.node(name).state for name in BELOW} == {"skipped"}
+    (row,) = second.gate_rows("retrain")
+    assert (row.result, row.actual, row.baseline) == ("no", 40, "version 1")
+    _, headline, causes = summarize(second)
+    assert headline == "Not trained: there is no reason to"
+    assert causes == ["new examples: spans new: 2"]
+    shown = trips.shown(second)
+    assert "retrain gate: no reason to train" in shown
+    page = Path(second.report_uri or "").read_text()
+    assert headline in page and "new examples" in page
+
+    # The model of span 1 is still served: what it has not seen adds up.
+    decided = day(3, to_nodes=("RetrainGate",))
+    assert decided.status == "succeeded"
+    (row,) = decided.gate_rows("retrain")
+    assert (row.result, row.actual, row.why) == ("yes", 80, "spans new: 2, 3")
+    third = trips.run()
+    assert outcome(third) == "pushed"
+    spans = [span["span"] for span in third.spans["data"]]
+    assert spans == [2, 3]
