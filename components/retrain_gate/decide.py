@@ -104,9 +104,9 @@ def _spans(files: list[FileReport], served: Served) -> str:
     before = served.data.spans if served.data else ()
     again = [str(span) for span in spans if span in before]
     fresh = [str(span) for span in spans if span not in before]
-    said = [f"new: {', '.join(fresh)}"] if fresh else []
+    said = [f"new spans: {', '.join(fresh)}"] if fresh else []
     said += [f"delivered again: {', '.join(again)}"] if again else []
-    return f"spans {'; '.join(said)}" if said else ""
+    return "; ".join(said)
 
 
 def _drift(

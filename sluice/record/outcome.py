@@ -14,7 +14,7 @@ from typing import Any
 from sluice.errors import bounded
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
-from sluice.record.verdict import Check, Verdict, cell
+from sluice.record.verdict import Verdict, cell
 
 _MAX_WORSE = 2
 # What is to be done, and the command for it if there is one.
@@ -156,7 +156,7 @@ def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
         return []
     if record.status == "skipped":
         return [
-            f"{row.check}: {row.why or _closest(row)}"
+            f"{row.check}: {cell(row.actual)}, limit {row.limit_text}; {row.why}"
             for row in record.gate_rows("retrain")
         ]
     return [
@@ -165,11 +165,6 @@ def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
         for item in verdicts
         if item.override is not None
     ]
-
-
-def _closest(row: Check) -> str:
-    """Returns how far a reason is from its limit."""
-    return f"{cell(row.actual)} of {row.limit:g}"
 
 
 def failed_sections(record: RunRecord) -> set[str]:

@@ -35,7 +35,7 @@ def test_days_with_and_without_a_reason(empty_trips):
     assert (row.result, row.actual, row.baseline) == ("no", 40, "version 1")
     _, headline, causes = summarize(second)
     assert headline == "Not trained: there is no reason to"
-    assert causes == ["new examples: spans new: 2"]
+    assert causes == ["new examples: 40, limit >= 50; new spans: 2"]
     shown = trips.shown(second)
     assert "retrain gate: no reason to train" in shown
     page = Path(second.report_uri or "").read_text()
@@ -45,7 +45,7 @@ def test_days_with_and_without_a_reason(empty_trips):
     decided = day(3, to_nodes=("RetrainGate",))
     assert decided.status == "succeeded"
     (row,) = decided.gate_rows("retrain")
-    assert (row.result, row.actual, row.why) == ("yes", 80, "spans new: 2, 3")
+    assert (row.result, row.actual, row.why) == ("yes", 80, "new spans: 2, 3")
     third = trips.run()
     assert outcome(third) == "pushed"
     spans = [span["span"] for span in third.spans["data"]]

@@ -67,11 +67,11 @@ def test_without_a_served_model_there_is_a_reason():
 @pytest.mark.parametrize(
     ("least", "files", "answer", "why"),
     [
-        (100, (_file(2), _file(3)), "yes", "spans new: 3"),
-        (101, (_file(2), _file(3)), "no", "spans new: 3"),
-        (150, (_file(3), _file(4)), "yes", "spans new: 3, 4"),
+        (100, (_file(2), _file(3)), "yes", "new spans: 3"),
+        (101, (_file(2), _file(3)), "no", "new spans: 3"),
+        (150, (_file(3), _file(4)), "yes", "new spans: 3, 4"),
         # The newest version of a span counts as new; which it is not, is said.
-        (50, (_file(2, version=1),), "yes", "spans delivered again: 2"),
+        (50, (_file(2, version=1),), "yes", "delivered again: 2"),
         (1, (_file(1), _file(2)), "no", "version 3 was trained on the same data"),
     ],
 )
