@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-ARTIFACT_TYPES = ("DataVerdict", "Exports", "ModelVerdict", "Quarantine")
+ARTIFACT_TYPES = (
+    "DataVerdict",
+    "Exports",
+    "ModelVerdict",
+    "Quarantine",
+    "RetrainVerdict",
+)
 
 
 def __getattr__(name: str) -> Any:
