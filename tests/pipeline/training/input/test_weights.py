@@ -53,14 +53,14 @@ def test_balanced_classes_weigh_the_same_in_total(input_of):
 
 
 def test_balanced_weights_are_those_of_scikit_learn(input_of, tmp_path):
-    labels = [0] * 6 + [1] * 3 + [-1]
+    labels = [0] * 6 + [1] * 3
     examples = [encode({"a_xf": [float(i)], "y_xf": [y]}) for i, y in enumerate(labels)]
     for split in ("train", "eval"):
         tfrecord.write(tmp_path / f"{split}-0.gz", examples)
     made = input_of(class_weights="balanced", folder=tmp_path)
     found = weights_of(made.train().take(made.steps_per_epoch)).values()
     # A class without examples has no part, as in compute_class_weight.
-    assert {y: w for y, w in found if y >= 0} == {0: 9 / 2 / 6, 1: 9 / 2 / 3}
+    assert dict(found) == {0: 9 / 2 / 6, 1: 9 / 2 / 3}
 
 
 @pytest.mark.parametrize("wrong", [-0.5, float("nan"), float("inf")])
