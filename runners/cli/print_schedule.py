@@ -114,8 +114,10 @@ def on_calendar(cron: str, timezone: str) -> str:
 
     parsed = CronSim(cron, datetime.now())
     # The second Monday is a pair of numbers, the last day of a month a negative one.
-    weekdays = {day for day in parsed.weekdays if isinstance(day, int)}
-    is_special = min(parsed.days) < 1 or len(weekdays) < len(parsed.weekdays)
+    numbers = [day for day in parsed.weekdays if isinstance(day, int)]
+    is_special = min(parsed.days) < 1 or len(numbers) < len(parsed.weekdays)
+    # Sunday is 0 and 7.
+    weekdays = {day % 7 for day in numbers}
     every_day = len(parsed.days) == 31
     if is_special or not (every_day or len(weekdays) == 7):
         raise UsageError(
@@ -125,7 +127,7 @@ def on_calendar(cron: str, timezone: str) -> str:
             hint="--as cron",
         )
     days = _listed(parsed.days, 31)
-    named = [_WEEKDAYS[day] for day in sorted({day % 7 for day in weekdays})]
+    named = [_WEEKDAYS[day] for day in sorted(weekdays)]
     prefix = f"{','.join(named)} " if len(named) < 7 else ""
     months = _listed(parsed.months, 12)
     hours, minutes = _listed(parsed.hours, 24), _listed(parsed.minutes, 60)
