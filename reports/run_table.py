@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from reports import formats
 from reports.evaluation import OVERALL, PER_CLASS, Metric, read_metrics
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
@@ -153,7 +154,7 @@ class RunRow:
         """Returns a value of the config, or the keys below it as one text."""
         value = self.parameters.get(name)
         if value not in _NOTHING:
-            return value if isinstance(value, str) else json.dumps(value)
+            return formats.setting(value)
         keys = {
             path[len(name) :].lstrip("."): self.parameter(path)
             for path in self.parameters

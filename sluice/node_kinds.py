@@ -22,6 +22,8 @@ ABOUT_BASELINE = "compared_with"
 NEW_DATA = "new_data"
 # Custom property of a decision: whether there is a reason to train, 1 or 0.
 RETRAIN = "retrain"
+# The id of the node that makes the decision.
+RETRAIN_GATE = "RetrainGate"
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """The ``RetrainGate`` node: publishes whether there is a reason to train.
 
-Its driver puts the time into an exec property, so the node is never cached: the served
-version is no input of the node, and its age changes. Cloud engines run no custom
-drivers: there the node must not be cached.
+Its driver puts the time of the decision into an exec property, so the node is never
+cached: the served version is no input of the node, and its age changes. Cloud engines
+run no custom drivers: there the node must not be cached.
 """
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from tfx import types
@@ -30,6 +30,7 @@ from components.retrain_gate.policy import Retrain
 from components.tfrecord_gen.report import Report
 from schemas.data_statistics import Statistics
 from serving.model_store import store_at
+from sluice.clock import utc_now
 from sluice.node_kinds import RETRAIN
 from sluice.splits import split_statistics_path
 from sluice.storage.storage import storage_for
@@ -49,7 +50,8 @@ class Executor(base_executor.BaseExecutor):
         served = _served(
             exec_properties["serving_dir"], exec_properties["baseline_store"]
         )
-        now = datetime.now(timezone.utc)
+        # Cloud engines run no custom drivers.
+        now = datetime.fromisoformat(exec_properties.get("at") or utc_now())
         verdict = decide(policy, report, statistics, served, now)
         published = artifact_utils.get_single_instance(output_dict["decision"])
         publish_verdict(verdict, published)
@@ -72,8 +74,7 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
 
     def run(self, execution_info: Any) -> driver_output_pb2.DriverOutput:
         result = driver_output_pb2.DriverOutput()
-        now = datetime.now(timezone.utc).isoformat()
-        result.exec_properties["at"].string_value = now
+        result.exec_properties["at"].string_value = utc_now("microseconds")
         return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from components.retrain_gate.policy import Retrain
 from components.tfrecord_gen.report import FileReport, Report
 from schemas.data_statistics import Statistics
 from schemas.distances import Distance, distances_of_all
-from sluice.record.verdict import REASON, Check, Verdict
+from sluice.record.verdict import Check, Verdict
 
 _DAY_S, _HOUR_S = 86_400, 3_600
 
@@ -52,8 +52,9 @@ def decide(
     if served is None:
         why = "no model is served yet"
         row = Check("served model", "overall", "none", None, "none", True, why)
-        return Verdict("retrain", (replace(row, kind=REASON, answer=True),))
-    new = [*_new_files(report, served)]
+        return Verdict("retrain", (replace(row, answer=True),))
+    known = served.data.contents if served.data else ()
+    new = [file for file in report.files if file.sha256 not in known]
     rows = [*_rows(policy, new, statistics, served, now)]
     if not sum(file.records for file in new):
         why = f"{served.name} was trained on the same data"
@@ -65,30 +66,21 @@ def decide(
     return Verdict("retrain", tuple(rows))
 
 
-def _new_files(report: Report, served: Served) -> Iterator[FileReport]:
-    """Yields the files that the served model was not trained on, by their content."""
-    known = served.data.contents if served.data else ()
-    for file in report.files:
-        if file.sha256 not in known:
-            yield file
-
-
 def _rows(
     policy: Retrain,
-    new: Iterable[FileReport],
+    new: Sequence[FileReport],
     statistics: Statistics | None,
     served: Served,
     now: datetime,
 ) -> Iterator[Check]:
-    files = [*new]
     if policy.min_new_examples is not None:
-        count = sum(file.records for file in files)
+        count = sum(file.records for file in new)
         yield _reason(
             "new examples",
             policy.min_new_examples,
             count,
             served.name,
-            _spans(files, served),
+            _spans(new, served),
         )
     if policy.drift_above is not None:
         yield _drift(policy.drift_above, statistics, served)
@@ -98,7 +90,7 @@ def _rows(
         yield _reason("days since the push", policy.max_age_days, days, served.name, at)
 
 
-def _spans(files: list[FileReport], served: Served) -> str:
+def _spans(files: Sequence[FileReport], served: Served) -> str:
     """Returns which spans are new, and which the served model has seen otherwise."""
     spans = sorted({file.span for file in files if file.span is not None})
     before = served.data.spans if served.data else ()
@@ -136,6 +128,5 @@ def _drift(
 
 
 def _reason(check: str, limit: float, actual: float, against: str, why: str) -> Check:
-    row = Check(check, "overall", limit, against, actual, True, why, kind=REASON)
-    row = replace(row, comparison=">=")
+    row = Check(check, "overall", limit, against, actual, True, why, comparison=">=")
     return replace(row, answer=(row.margin or 0.0) >= 0)

@@ -21,8 +21,8 @@ _REASONS = ("min_new_examples", "drift_above", "max_age_days")
 class Retrain(Section):
     """When `sluice retrain` and schedules train a new model.
 
-    Each key that is set is a reason, and any one of them suffices, but not without data
-    that the served model was not trained on: the same data, config and code give the
+    Each key that is set is a reason, and any one of them suffices. Without data that is
+    new to the served model nothing is a reason: the same data, config and code give the
     same model.
     """
 

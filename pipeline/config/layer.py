@@ -7,6 +7,9 @@ from typing import Any
 
 from pipeline.config.problems import KeyPath
 
+# Keys that say what the keys beside them mean.
+SELECTORS = ("kind", "class")
+
 
 @dataclass
 class Layer:
@@ -34,7 +37,7 @@ class Layer:
             if (
                 isinstance(old, dict)
                 and isinstance(value, dict)
-                and _is_same(old, value, "kind", "class")
+                and _is_same(old, value, *SELECTORS)
             ):
                 self._overlay(old, top, value, here)
                 continue

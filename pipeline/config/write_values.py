@@ -11,10 +11,8 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
+from pipeline.config.layer import SELECTORS
 from sluice.storage import atomic
-
-# Whatever stood beside these belonged to another one, see ``with_values``.
-_SELECTORS = ("class", "kind")
 
 
 def write_values(file: Path, values: Mapping[str, Any]) -> None:
@@ -24,9 +22,10 @@ def write_values(file: Path, values: Mapping[str, Any]) -> None:
       OSError: the file cannot be read or written.
     """
     text = file.read_text(encoding="utf-8-sig")
-    for key in sorted(values, key=lambda key: key.rpartition(".")[2] not in _SELECTORS):
+    # What stands beside these belonged to another one, see ``with_values``.
+    for key in sorted(values, key=lambda key: key.rpartition(".")[2] not in SELECTORS):
         path, value = key.split("."), values[key]
-        if path[-1] in _SELECTORS:
+        if path[-1] in SELECTORS:
             value = {path.pop(): value}
         text = _with_value(text, path, value)
     atomic.write_text(file, text)

@@ -6,7 +6,6 @@ imported only by those that need its types.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from components.data_verdict.policy import DataPolicy, Policy, Settings
 from components.model_verdict.threshold import Settings as ModelVerdictSettings
 from components.tfrecord_gen.settings import ImageCheck, Ingestion, PixelsCheck
 from pipeline.config.config import Config
-from pipeline.config.evaluate import Evaluate
-from pipeline.config.features import Image, Label, RawPixels
+from pipeline.config.features import Image, RawPixels
 from pipeline.config.tuned_values import first_values, with_values
+from pipeline.graph.eval_config import eval_config
 from sluice.errors import ConfigError
 from sluice.splits import SERVING
 from sluice.storage import digest
@@ -364,51 +363,3 @@ def of_pusher(context: GraphContext) -> Arguments:
         "push_destination": pusher_pb2.PushDestination(filesystem=filesystem),
         "custom_config": {"workspace_id": context.locations.workspace_id},
     }
-
-
-def eval_config(evaluate: Evaluate, label: Label) -> Any:
-    """Returns a ``tfma.EvalConfig`` with a candidate and a baseline model.
-
-    It has metrics and slices, the examples per class, and what the report draws of one
-    class per example: the histogram of predictions, and for more than two classes the
-    confusion matrix. The model verdict applies the
-    thresholds, see docs/adr/0001-model-verdict.md.
-    """
-    from google.protobuf import json_format
-    from tensorflow_model_analysis.proto import config_pb2
-
-    from components.evaluator import metric_configs
-
-    classes, key = len(label.class_names), label.prediction_key
-    confusion = "MultiClassConfusionMatrixPlot"
-    is_one = label.task == "classification"
-    drawn = metric_configs(classes, key if is_one else None) if classes else []
-    named = {x.class_name for x in evaluate.metrics}
-    if is_one and classes > 2 and confusion not in named:
-        drawn.append({"class_name": confusion})
-    metrics: dict[str | None, list[dict[str, str]]] = {None: [], "macro": []}
-    for metric in evaluate.metrics:
-        module, _, name = metric.class_name.rpartition(":")
-        given = json.dumps({"name": metric.name, **metric.params})
-        item = {"class_name": name, "module": module, "config": given}
-        metrics[metric.average].append(item)
-    weights = dict.fromkeys(map(str, range(classes)), 1.0)
-    average = {"macro_average": True, "class_weights": weights}
-    macro = {"metrics": metrics["macro"], "aggregate": average}
-    specs: list[dict[str, Any]]
-    specs = [{"metrics": metrics[None]}, macro, {"metrics": drawn}]
-    model = {
-        "signature_name": "serving_default",
-        "prediction_key": key,
-        "label_key": label.key,
-        "preprocessing_function_names": ["transform_features"],
-        "model_type": "tf_generic",
-    }
-    slices = [{"feature_keys": list(names)} for names in evaluate.slices]
-    document = {
-        "model_specs": [model],
-        "metrics_specs": [spec for spec in specs if spec["metrics"]],
-        "slicing_specs": [{}, *slices],
-        "options": {"compute_confidence_intervals": evaluate.confidence_intervals},
-    }
-    return json_format.ParseDict(document, config_pb2.EvalConfig())

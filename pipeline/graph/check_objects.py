@@ -27,7 +27,7 @@ from pipeline.config.features import Label
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.train import KerasObject, Train
 from pipeline.config.tuned_values import candidates, with_values
-from pipeline.graph.arguments import eval_config
+from pipeline.graph.eval_config import eval_config
 from pipeline.training.build import build_model, load_function, model_inputs
 from pipeline.training.compile import make_loss, make_metrics, make_optimizer
 from pipeline.training.strategy.distribution import Distribution

@@ -16,7 +16,7 @@ from pipeline.config.config import Config
 from pipeline.config.train import TRAINED_BEFORE
 from pipeline.graph import arguments
 from pipeline.graph.arguments import GraphContext
-from sluice.node_kinds import RETRAIN
+from sluice.node_kinds import RETRAIN, RETRAIN_GATE
 from sluice.splits import SERVING
 
 Names = tuple[str, ...]
@@ -99,8 +99,6 @@ _TUNER = Node(
     code=lambda config: (arguments.TUNER_FN, *_training_functions(config)),
     is_in=lambda config: config.tune is not None,
 )
-
-RETRAIN_GATE = "RetrainGate"
 
 NODES = (
     _TFRECORD_GEN,

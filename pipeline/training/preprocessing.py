@@ -79,9 +79,8 @@ def label_values(value: Any, label: Label) -> tf.Tensor:
     """Returns what a model is trained on.
 
     Of a classification class ids, int64 ``[batch, 1]``, -1 for none of the classes, or
-    several; of
-    several labels 0 or 1 for each class, float32 ``[batch, classes]``; of a regression
-    the numbers as they are, float32 ``[batch, targets]``.
+    several; of several labels 0 or 1 for each class, float32 ``[batch, classes]``; of a
+    regression the numbers as they are, float32 ``[batch, targets]``.
     """
     if label.task == "regression":
         return _as_float(value)

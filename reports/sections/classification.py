@@ -105,8 +105,7 @@ def _by_class(confusion: np.ndarray, names: Sequence[str]) -> Table:
     rows: list[list[Any]] = []
     for i, (name, right) in enumerate(zip(names, np.diag(confusion), strict=True)):
         shares = share_of(right, actual[i]), share_of(right, predicted[i])
-        total = actual[i] + predicted[i]
-        f1 = 2 * right.item() / total if total else None
+        f1 = _f1(right.item(), actual[i], predicted[i])
         rows.append([name, actual[i], *shares, f1])
     rows.sort(key=lambda row: 2.0 if row[-1] is None else row[-1])
     return Table("classes", "Classes, the worst first", header, rows, limit=20)
@@ -119,8 +118,8 @@ def by_label(document: Mapping[str, Any]) -> Table | None:
     for item in document.get("labels") or ():
         actual, best = item["positives"], item["best"] or {}
         tp, fp = item["served"]["tp"], item["served"]["fp"]
-        shares = share_of(tp, actual), share_of(tp, tp + fp), _f1(actual, tp, fp)
-        most = _f1(actual, best["tp"], best["fp"]) if best else None
+        shares = share_of(tp, actual), share_of(tp, tp + fp), _f1(tp, actual, tp + fp)
+        most = _f1(best["tp"], actual, best["tp"] + best["fp"]) if best else None
         best_of = (item["auc"], most, best.get("threshold"))
         rows.append([item["class"], actual, *shares, *best_of])
     rows.sort(key=lambda row: 2.0 if row[4] is None else row[4])
@@ -129,5 +128,5 @@ def by_label(document: Mapping[str, Any]) -> Table | None:
     return Table("labels", caption, header, rows, limit=20) if rows else None
 
 
-def _f1(actual: int, tp: int, fp: int) -> float | None:
-    return 2 * tp / (actual + tp + fp) if actual + tp + fp else None
+def _f1(right: float, actual: float, predicted: float) -> float | None:
+    return 2 * right / (actual + predicted) if actual + predicted else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,15 +13,58 @@ from string import Template
 
 import click
 
+from pipeline.config.cloud import Schedule
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
-from pipeline.graph.node_registry import RETRAIN_GATE
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_options, verb
 from sluice.errors import UsageError
+from sluice.node_kinds import RETRAIN_GATE
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 _AIRFLOW = Path(__file__).with_name("airflow_dag.txt")
+
+
+def time_options(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Adds NAME, ``--profile``, ``--set``, ``--cron`` and ``--timezone``."""
+    for option in (
+        click.option("--timezone", metavar="ZONE", help="Such as Europe/Berlin."),
+        click.option(
+            "--cron", metavar="CRON", help="Five fields, such as '0 3 * * *'."
+        ),
+    ):
+        function = option(function)
+    return config_options(function)
+
+
+def load_with_times(
+    name: str,
+    profile: str | None,
+    overrides: Sequence[str],
+    asked: Mapping[str, str | None],
+) -> Config:
+    """Returns the config, with the options that stand for keys of cloud.schedule."""
+    keys = [
+        f"cloud.schedule.{key}={json.dumps(value)}"
+        for key, value in asked.items()
+        if value is not None
+    ]
+    return load_config(name, profile=profile, overrides=(*overrides, *keys))
+
+
+def schedule_of(config: Config) -> Schedule:
+    """Returns when runs start.
+
+    Raises:
+      UsageError: the config does not say.
+    """
+    if config.cloud is None or config.cloud.schedule is None:
+        raise UsageError(
+            "neither the command nor the config says when runs start",
+            where="cloud.schedule.cron",
+            hint="--cron '0 3 * * *', for three o'clock every night",
+        )
+    return config.cloud.schedule
 
 
 @verb("print")
@@ -31,33 +75,20 @@ _AIRFLOW = Path(__file__).with_name("airflow_dag.txt")
     required=True,
     help="What starts the runs.",
 )
-@click.option("--cron", metavar="CRON", help="Five fields, such as '0 3 * * *'.")
-@click.option("--timezone", metavar="ZONE", help="Such as Europe/Berlin.")
-@config_options
+@time_options
 def print_(
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],
     form: str,
-    cron: str | None,
-    timezone: str | None,
+    **asked: str | None,
 ) -> Result:
     """Print a schedule of NAME for this machine or for Airflow.
 
     Each run is a 'sluice retrain'. The options stand for keys of cloud.schedule.
     """
-    from pipeline.config.cloud import Schedule
-
-    config = load_config(name, profile=profile, overrides=overrides)
-    given = config.cloud.schedule if config.cloud else None
-    when = cron or (given.cron if given else "")
-    if not when:
-        raise UsageError(
-            "neither the command nor the config says when runs start",
-            hint="--cron '0 3 * * *', for three o'clock every night",
-        )
-    zone = timezone or (given.timezone if given else "UTC")
-    wanted = Schedule(cron=when, timezone=zone)
+    config = load_with_times(name, profile, overrides, asked)
+    wanted = schedule_of(config)
     command = [_program(), "retrain", config.origin.file, "--wait"]
     command += ["--profile", profile] if profile else []
     command += [part for item in overrides for part in ("--set", item)]

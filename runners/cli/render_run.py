@@ -131,8 +131,14 @@ _COLUMNS = ("check", "slice", "limit", "baseline", "actual", "result", "why")
 # Wrapped in a narrow terminal; numbers and results never are.
 _FOLDED = ("check", "limit", "baseline", "why")
 # The worst first.
-_STYLES = {"FAIL": "bold red", "warn": "yellow", "ignored": "dim", "pass": "green"}
-_STYLES |= {"yes": "green", "no": "dim"}
+_STYLES = {
+    "FAIL": "bold red",
+    "warn": "yellow",
+    "ignored": "dim",
+    "pass": "green",
+    "yes": "green",
+    "no": "dim",
+}
 
 
 def print_verdict(console: Console, gate: dict[str, Any]) -> None:

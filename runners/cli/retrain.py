@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import click
 
-from pipeline.graph.node_registry import RETRAIN_GATE
 from runners.cli.options import (
     Result,
     config_options,
@@ -14,9 +13,10 @@ from runners.cli.options import (
     wait_option,
     workers_option,
 )
-from runners.cli.run import accept_data_option, start_run, tags_option
+from runners.cli.run import accept_data_option, start_run, tags_option, to_option
 from runners.engine import Engine
 from sluice.machine_resources import usable_cores
+from sluice.node_kinds import RETRAIN_GATE
 from sluice.record.run_record import RunOptions
 
 
@@ -25,9 +25,7 @@ from sluice.record.run_record import RunOptions
 @workers_option
 @wait_option
 @click.option("--dry-run", is_flag=True, help="Decide, and train in no case.")
-@click.option(
-    "to_nodes", "--to", multiple=True, metavar="NODE", help="Run it and its upstream."
-)
+@to_option
 @click.option(
     "--skip-exit-code",
     type=click.IntRange(0, 255),

@@ -54,6 +54,9 @@ tags_option = click.option(
 no_cache_option = click.option(
     "--no-cache", is_flag=True, help="Run every node, cached or not."
 )
+to_option = click.option(
+    "to_nodes", "--to", multiple=True, metavar="NODE", help="Run it and its upstream."
+)
 
 
 @verb()
@@ -64,9 +67,7 @@ no_cache_option = click.option(
 @click.option(
     "forced", "--force", multiple=True, metavar="NODE", help="Run NODE again."
 )
-@click.option(
-    "to_nodes", "--to", multiple=True, metavar="NODE", help="Run it and its upstream."
-)
+@to_option
 @accept_data_option
 @click.option(
     "--without-baseline",
@@ -105,8 +106,7 @@ def run(
             accept_data=accept_data,
             without_baseline=without_baseline,
         ),
-        # It trains whether or not there is a reason to.
-        without=("retrain",),
+        always=True,
         tags=tags,
         wait=wait,
     )
@@ -117,7 +117,7 @@ def start_run(
     source: tuple[str, str | None, Sequence[str]],
     options: RunOptions,
     *,
-    without: Sequence[str] = (),
+    always: bool = False,
     **others: Any,
 ) -> Result:
     """Runs a pipeline and shows it.
@@ -126,7 +126,8 @@ def start_run(
       engine: None for processes of this machine.
       source: name, profile and overrides of the config.
       options: of the run.
-      without: optional sections of the config that are left out.
+      always: whether it trains without a reason to, as if the config had no section
+        ``retrain``.
       **others: arguments of ``runners.operations.run``.
     """
     name, profile, overrides = source
@@ -140,7 +141,8 @@ def start_run(
         from runners.operations import run as operations
 
         config = load_config(name, profile=profile, overrides=overrides)
-    config = config.model_copy(update=dict.fromkeys(without))
+    if always:
+        config = config.model_copy(update={"retrain": None})
     operate = partial(
         operations.run, config, options, command=command, engine=engine, **others
     )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
 
 import click
 
 from pipeline.config.config import Config
-from pipeline.config.load import load_config
 from runners.cli.echo import echo, echo_warning
-from runners.cli.options import Result, config_argument, config_options, verb
-from runners.cli.print_schedule import print_
-from runners.cloud.check_cloud import check_cloud, cloud_of
+from runners.cli.options import Result, config_argument, verb
+from runners.cli.print_schedule import (
+    load_with_times,
+    print_,
+    schedule_of,
+    time_options,
+)
+from runners.cloud.check_cloud import check_cloud
 from runners.cloud.compile_spec import compile_checked
 from runners.cloud.image import check_images
 from runners.cloud.job_inputs import explain_storage, upload
@@ -37,9 +40,7 @@ schedule.add_command(print_)
 
 
 @verb("set", group=schedule)
-@click.option("--cron", metavar="CRON", help="Five fields, such as '0 3 * * *'.")
-@click.option("--timezone", metavar="ZONE", help="Such as Europe/Berlin.")
-@config_options
+@time_options
 def set_(
     name: str,
     profile: str | None,
@@ -51,20 +52,9 @@ def set_(
     The options stand for keys of cloud.schedule. The pipeline runs as it is compiled
     now: set the schedule again after a change.
     """
-    keys = [
-        f"cloud.schedule.{key}={json.dumps(value)}"
-        for key, value in asked.items()
-        if value is not None
-    ]
-    config = load_config(name, profile=profile, overrides=(*overrides, *keys))
+    config = load_with_times(name, profile, overrides, asked)
     check_cloud(config)
-    wanted = cloud_of(config).schedule
-    if wanted is None:
-        raise UsageError(
-            "neither the command nor the config says when runs start",
-            where="cloud.schedule.cron",
-            hint="--cron '0 3 * * *', for three o'clock every night",
-        )
+    wanted = schedule_of(config)
     service = service_of(config)
     config = validated(config)
     check_images(config)

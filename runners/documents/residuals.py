@@ -63,7 +63,8 @@ def residuals(
     targets = [] if is_hidden else [*np.moveaxis(values, 2, 0)[:MAX_TARGETS]]
     worst = [] if is_hidden or privacy.private else _worst(values)
     places = {known[i].item(): values[i].tolist() for i in worst}
-    again = enumerate(islice(read_examples(examples.uri, splits), len(rows)))
+    count = len(rows) if places else 0
+    again = enumerate(islice(read_examples(examples.uri, splits), count))
     shown = {i: shown_record(record, privacy) for i, record in again if i in places}
     return {
         "split": ", ".join(splits),

@@ -17,8 +17,6 @@ from typing import Literal
 from sluice.storage.storage import storage_for
 
 VERDICT_FILE = "verdict.json"
-# The kind of a row that is a reason to train, or none.
-REASON = "reason"
 
 
 @dataclass(frozen=True)

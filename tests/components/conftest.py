@@ -151,7 +151,7 @@ class Evaluations:
 
         from pipeline.config.evaluate import Evaluate
         from pipeline.config.features import Label
-        from pipeline.graph.arguments import eval_config
+        from pipeline.graph.eval_config import eval_config
 
         evaluate = Evaluate.model_validate(
             {

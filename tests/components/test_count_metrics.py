@@ -80,7 +80,7 @@ def test_the_work_does_not_grow_with_the_classes():
 
     from pipeline.config.evaluate import Evaluate
     from pipeline.config.features import Label
-    from pipeline.graph.arguments import eval_config
+    from pipeline.graph.eval_config import eval_config
 
     given = {"metrics": ["ExampleCount"], "slices": [["region"]]}
     evaluate = Evaluate.model_validate(given)
