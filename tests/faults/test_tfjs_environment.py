@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,8 @@ def test_a_killed_installation_is_begun_anew(lock, tmp_path, wait_for):
     assert subprocess.run([python, "-c", "import six"]).returncode == 0
     made = python.stat().st_ctime_ns
     assert make_environment(lock, cache).stat().st_ctime_ns == made
+    # It outlives the environment of the project that has made it.
+    assert not (python.parent / os.readlink(python)).is_relative_to(sys.prefix)
 
 
 def test_a_package_with_another_hash_is_refused(lock, tmp_path):

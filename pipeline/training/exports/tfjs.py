@@ -75,7 +75,8 @@ def make_environment(lock: Path, cache: Path) -> Path:
             progress.report(line="installing TF.js' converter, once: 3 GB")
             partial = Path(tempfile.mkdtemp(prefix="partial-", dir=cache))
             what = "the environment of TF.js' converter cannot be made"
-            _call(what, [sys.executable, "-m", "venv", partial])
+            # Not this project's environment, which may be deleted.
+            _call(what, [Path(sys.executable).resolve(), "-m", "venv", partial])
             pip = (partial / "bin" / "python", "-m", "pip", "install", "--quiet")
             # The lock has all but what is not used: see tfjs-override.in.
             _call(what, [*pip, "--no-deps", "--require-hashes", "-r", lock])
