@@ -1,4 +1,4 @@
-"""Films of any number of genres, which a linear rule tells, from records to answers."""
+"""Films with labels of each kind, which linear rules tell, from records to answers."""
 
 from __future__ import annotations
 
@@ -11,38 +11,57 @@ import pytest
 from sklearn import metrics
 
 from pipeline.config.load import load_config
+from reports.formats import number
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
+from tests.kit.read_page import Page
 
-pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
+pytestmark = pytest.mark.e2e
 
 GENRES = ["drama", "comedy", "crime", "war"]
+CODES = [7, 8, 9]
+# Labels of two other kinds are right in so many cases.
+KIND_IS_RIGHT, CODE_IS_RIGHT = 0.8, 0.9
 CONFIG = """
 version: 1
-name: films
+name: NAME
 data:
   dir: data
   splits: {train: "train*", eval: "eval*", test: "test*"}
-label: {feature: genres, task: multi_label}
+schema: schemas/films/schema.pbtxt
+label: LABEL
 features: {x: {kind: vector}}
 model: dense
 train: {epochs: 8, learning_rate: 0.01}
 evaluate:
+"""
+LABELS = {
+    "films": "{feature: genres, task: multi_label}",
+    "kinds": "{feature: kind, classes: [long, short, mute]}",
+    "codes": "{feature: codes, task: multi_label}",
+}
+MACRO = """
+    - {class: AUC, name: macro_auc, average: macro}
+    - {class: Precision, name: macro_precision, average: macro}
+    - {class: Recall, name: macro_recall, average: macro}
+"""
+EVALUATE = {
+    "films": f"""
   metrics:
     - AUC
     - BinaryAccuracy
     - ExampleCount
-    - {class: Recall, name: recall_of_war, params: {class_id: 3}}
-    - {class: AUC, name: macro_auc, average: macro}
-    - {class: Precision, name: macro_precision, average: macro}
-    - {class: Recall, name: macro_recall, average: macro}
+    - {{class: Recall, name: recall_of_war, params: {{class_id: 3}}}}{MACRO}
   slices: [[country]]
   thresholds:
-    - {metric: macro_auc, lower_bound: 0.99}
-    - {metric: recall_of_war, lower_bound: 0.6}
-    - {metric: auc, slice: [country], lower_bound: 0.9, min_examples_per_class: 20}
-"""
+    - {{metric: macro_auc, lower_bound: 0.99}}
+    - {{metric: recall_of_war, lower_bound: 0.6}}
+    - {{metric: auc, slice: [country], lower_bound: 0.9, min_examples_per_class: 20}}
+""",
+    "kinds": f"  metrics:\n    - SparseCategoricalAccuracy{MACRO}",
+    "codes": "  metrics: [BinaryAccuracy, ExampleCount]",
+}
 ONE = "presence { min_fraction: 1 } shape { dim { size: 1 } }"
 SCHEMA = f"""
 default_environment: "TRAINING" default_environment: "SERVING"
@@ -51,17 +70,35 @@ string_domain {{ name: "genres" {" ".join(f'value: "{x}"' for x in GENRES)} }}
 feature {{ name: "x" type: FLOAT
   presence {{ min_fraction: 1 }} shape {{ dim {{ size: 4 }} }} }}
 feature {{ name: "country" type: BYTES {ONE} }}
+feature {{ name: "kind" type: INT int_domain {{ min: 0 max: 1 }}
+  presence {{ min_fraction: 1 }} shape {{ dim {{ size: 3 }} }} }}
+feature {{ name: "codes" type: INT
+  int_domain {{ min: 7 max: 9 is_categorical: true }} }}
 """
 
 
 def film(chance: random.Random) -> dict[str, list[Any]]:
-    """Returns a record; one in four has no genre."""
+    """Returns a record; one in four has no genre.
+
+    Its kind is the place of the largest number, one-hot, and it has a code for each
+    positive number; some are wrong.
+    """
     a, b, c, d = x = [chance.gauss(0, 1) for _ in range(4)]
     has = (a > 0, b > 0.5, a + c > 1, d > 1.5)
     genres = [name.encode() for name, one in zip(GENRES, has, strict=True) if one]
     # Of the second country there are too few films to judge.
     country = b"FR" if chance.random() < 0.02 else b"US"
-    return {"x": x, "country": [country], "genres": genres}
+    kinds = sorted(range(3), key=lambda i: x[i], reverse=True)
+    kind = kinds[0 if chance.random() < KIND_IS_RIGHT else chance.choice([1, 2])]
+    given = [(value > 0) == (chance.random() < CODE_IS_RIGHT) for value in x[:3]]
+    codes = [code for code, has_it in zip(CODES, given, strict=True) if has_it]
+    return {
+        "x": x,
+        "country": [country],
+        "genres": genres,
+        "kind": [int(i == kind) for i in range(3)],
+        "codes": codes * (1 + (d > 1)),  # Some have each code twice.
+    }
 
 
 def write(path: Path, count: int, *more: dict[str, Any], seed: int = 0) -> None:
@@ -77,7 +114,9 @@ def films(tmp_path_factory):
     root = tmp_path_factory.mktemp("films")
     for name in ("configs", "schemas/films", "data"):
         (root / name).mkdir(parents=True)
-    (root / "configs" / "films.yaml").write_text(CONFIG)
+    for name, label in LABELS.items():
+        text = CONFIG.replace("NAME", name).replace("LABEL", label) + EVALUATE[name]
+        (root / "configs" / f"{name}.yaml").write_text(text)
     (root / "schemas" / "films" / "schema.pbtxt").write_text(SCHEMA)
     for seed, (split, count) in enumerate(
         {"train": 4000, "eval": 600, "test": 600}.items()
@@ -87,34 +126,67 @@ def films(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def record(films, run_config):
-    """The record of a run to a pushed model."""
-    found = run_config(load_config("films", cwd=films), locate(films, "films"))
-    assert found.status == "succeeded", (found.error, found.gates[-1:])
-    return found
+def run(films, run_config):
+    """Runs a config to a pushed model; returns record, test records and answers."""
+    from serving.predictor import Predictor
+
+    def run(name):
+        workspace = locate(films, name)
+        record = run_config(load_config(name, cwd=films), workspace)
+        assert record.status == "succeeded", (record.error, record.gates[-1:])
+        predictor = Predictor(workspace.serving / "1")
+        answers: list[Any] = [*predictor.predict_files([films / "data" / "test-0"])]
+        chance = random.Random(2)
+        return record, [film(chance) for _ in answers], answers
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def answers(films, record):
-    """Labels and probabilities ``[films, genres]``, and the genres of each answer."""
-    from serving.predictor import Predictor
+def of_genres(run):
+    return run("films")
 
-    predictor = Predictor(locate(films, "films").serving / "1")
-    found: list[Any] = [*predictor.predict_files([films / "data" / "test-0"])]
-    chance = random.Random(2)
-    true = [film(chance)["genres"] for _ in found]
-    labels = np.array([[name.encode() in row for name in GENRES] for row in true])
-    probabilities = np.array([[*x.probabilities.values()] for x in found])
-    return labels, probabilities, [x.labels for x in found]
+
+@pytest.fixture(scope="module")
+def record(of_genres):
+    return of_genres[0]
+
+
+@pytest.fixture(scope="module")
+def answers(of_genres):
+    """Labels and probabilities ``[films, genres]``, and the genres of each answer."""
+    _, rows, found = of_genres
+    labels = np.array([[x.encode() in row["genres"] for x in GENRES] for row in rows])
+    return labels, _probabilities(found), [x.labels for x in found]
+
+
+def _probabilities(answers):
+    return np.array([[*x.probabilities.values()] for x in answers])
+
+
+def _metrics(record, classes):
+    """Returns the Evaluator's metrics of all examples, and their number per class."""
+    from components.model_verdict.read_evaluation import read_candidate
+
+    (uri,) = record.node("Evaluator").outputs["evaluation"]
+    found = read_candidate(uri, classes)
+    return found.metrics[()], found.examples_per_class[()]
+
+
+def _macro(labels, probabilities):
+    """Returns scikit-learn's macro averages, at a probability of 0.5 of each class."""
+    given = labels, probabilities >= 0.5
+    return {
+        "macro_auc": metrics.roc_auc_score(labels, probabilities, average="macro"),
+        "macro_precision": metrics.precision_score(*given, average="macro"),
+        "macro_recall": metrics.recall_score(*given, average="macro"),
+    }
 
 
 def test_metrics_are_those_of_the_answers(record, answers):
-    from components.model_verdict.read_evaluation import read_candidate
-
     labels, probabilities, _ = answers
-    (uri,) = record.node("Evaluator").outputs["evaluation"]
-    evaluation = read_candidate(uri, GENRES)
-    found, predicted = evaluation.metrics[()], probabilities >= 0.5
+    found, counts = _metrics(record, GENRES)
+    predicted = probabilities >= 0.5
     assert (labels.sum(axis=1) == 0).sum() > 100
     assert found["macro_auc"] > 0.99
     expected = {
@@ -122,12 +194,9 @@ def test_metrics_are_those_of_the_answers(record, answers):
         "auc": metrics.roc_auc_score(labels.ravel(), probabilities.ravel()),
         "binary_accuracy": (predicted == labels).mean(),
         "recall_of_war": metrics.recall_score(labels[:, 3], predicted[:, 3]),
-        "macro_auc": metrics.roc_auc_score(labels, probabilities, average="macro"),
-        "macro_precision": metrics.precision_score(labels, predicted, average="macro"),
-        "macro_recall": metrics.recall_score(labels, predicted, average="macro"),
+        **_macro(labels, probabilities),
     }
     assert found == pytest.approx(expected, abs=1e-3)
-    counts = evaluation.examples_per_class[()]
     assert counts == dict(zip(GENRES, labels.sum(axis=0).tolist(), strict=True))
 
 
@@ -148,8 +217,68 @@ def test_the_gate_judges_averages_single_classes_and_large_slices(record):
     assert "of class war; 20 of each needed" in rows["auc", "country: FR"]["why"]
 
 
+def test_the_page_has_the_numbers_of_the_answers(films, record, answers, report_pages):
+    report = locate(films, "films").run_dir(record.run_id) / "report.html"
+    page, (true, sure, _) = Page(report.read_text("utf-8")), answers
+    named = sure >= 0.5
+    rows = {row["Class"]: row for row in page.tables["labels"]}
+    for i, name in enumerate(GENRES):
+        of_class = true[:, i], named[:, i]
+        assert rows[name]["Examples"] == str(true[:, i].sum())
+        recall = metrics.recall_score(*of_class)
+        assert rows[name]["Recall"].startswith(f"{recall:.3f}")
+        assert rows[name]["F1"] == number(metrics.f1_score(*of_class))
+        area = metrics.roc_auc_score(true[:, i], sure[:, i])
+        assert rows[name]["AUC"] == number(area)
+    wrong = (true != named).any(axis=1).sum()
+    assert f"{wrong} of 600 predictions on test were wrong" in page.text
+    first = page.tables["mistakes-0"][0]
+    at = int(first["Place"].split()[-1]) - 1
+    said = [", ".join(np.array(GENRES)[x[at]]) or "none" for x in (true, named)]
+    assert [first["True classes"], first["Predicted"]] == said
+    report_pages.check(report)
+
+
+@pytest.mark.acceptance
+def test_one_hot_labels_are_learned_up_to_their_noise(run):
+    record, rows, answers = run("kinds")
+    names = ["long", "short", "mute"]
+    labels = np.array([row["kind"] for row in rows])
+    best = np.array([np.argmax(row["x"][:3]) for row in rows])
+    assert [*answers[0].probabilities] == names
+    predicted = np.array([names.index(answer.label) for answer in answers])
+    assert (predicted == best).mean() > 0.95
+    found, counts = _metrics(record, names)
+    right = labels[np.arange(len(rows)), predicted].mean()
+    assert right == pytest.approx(KIND_IS_RIGHT, abs=0.05)
+    assert found == pytest.approx(
+        {
+            "sparse_categorical_accuracy": right,
+            **_macro(labels, _probabilities(answers)),
+        },
+        abs=1e-3,
+    )
+    assert [*counts.values()] == labels.sum(axis=0).tolist()
+
+
+@pytest.mark.acceptance
+def test_lists_of_numbers_are_learned_up_to_their_noise(run):
+    record, rows, answers = run("codes")
+    labels = np.array([[code in row["codes"] for code in CODES] for row in rows])
+    best = np.array([row["x"][:3] for row in rows]) > 0
+    named = [[str(code) in answer.labels for code in CODES] for answer in answers]
+    assert (np.array(named) == best).mean() > 0.97
+    found, counts = _metrics(record, [*map(str, CODES)])
+    right = (np.array(named) == labels).mean()
+    assert right == pytest.approx(CODE_IS_RIGHT, abs=0.03)
+    expected = {"binary_accuracy": right, "example_count": len(rows)}
+    assert found == pytest.approx(expected, abs=1e-3)
+    assert [*counts.values()] == labels.sum(axis=0).tolist()
+
+
+@pytest.mark.acceptance
 def test_an_unseen_genre_is_named_by_the_data_gate(films, run_config, tmp_path):
-    western = {"x": [0.0] * 4, "country": [b"US"], "genres": [b"drama", b"western"]}
+    western = film(random.Random(0)) | {"genres": [b"drama", b"western"]}
     for split, bad in {"train": [], "eval": [western], "test": []}.items():
         write(tmp_path / f"{split}-0", 20, *bad)
     config = load_config("films", cwd=films, overrides=[f"data.dir={tmp_path}"])
@@ -161,20 +290,12 @@ def test_an_unseen_genre_is_named_by_the_data_gate(films, run_config, tmp_path):
     assert "record 21: genres 'western'" in str(row["examples"])
 
 
+@pytest.mark.acceptance
 def test_one_hot_labels_that_are_not(films, run_config, tmp_path):
     """Two ones, or none, are no class: training says how many there are."""
-    text = CONFIG.replace("genres, task: multi_label", "kind").replace("films", "kinds")
-    head, _, _ = text.partition("evaluate:")
-    text = f"{head}evaluate: {{metrics: [SparseCategoricalAccuracy]}}"
-    (films / "configs" / "kinds.yaml").write_text(text)
-    (films / "schemas" / "kinds").mkdir()
-    of_label = "presence { min_fraction: 1 } shape { dim { size: 3 } } int_domain"
-    (films / "schemas" / "kinds" / "schema.pbtxt").write_text(
-        SCHEMA + f'feature {{ name: "kind" type: INT {of_label} {{ min: 0 max: 1 }} }}'
-    )
-    for number, split in enumerate(("train", "eval", "test")):
+    for place, split in enumerate(("train", "eval", "test")):
         more = [
-            {"x": [1.0 * number] * 4, "country": [b"US"], "kind": kind}
+            {"x": [1.0 * place] * 4, "country": [b"US"], "kind": kind}
             for kind in ([1, 0, 0], [0, 0, 1], [1, 1, 0], [0, 0, 0])
         ]
         write(tmp_path / f"{split}-0", 0, *more)
