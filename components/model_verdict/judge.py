@@ -119,20 +119,24 @@ def _rows(
     for name, key in _slices(threshold, candidate):
         actual = candidate.metrics[key].get(metric) if key is not None else None
         small = "" if key is None else _too_small(threshold, candidate, key)
+        counts = candidate.examples_per_class.get(key or (), {})
+        lacking = ", ".join([x for x, count in counts.items() if not count][:5])
+        where = f" on this slice, which has no example of class {lacking}"
+        where = where if lacking else " on this slice"
         if key is not None and not small and actual is not None:
             known = baseline.metrics.get(key, {}) if baseline else {}
             for limit in limits:
                 row = replace(limit, slice=name, actual=actual)
-                yield _judged(row, known.get(metric), baseline, about)
+                row = _judged(row, known.get(metric), baseline, about)
+                # TFMA's AUC of such a class is 0, and lowers the mean over classes.
+                is_lowered = lacking and row.why and not row.passed
+                yield replace(row, why=row.why + where) if is_lowered else row
             continue
-        why = "the metric has no value on this slice"
-        counts = candidate.examples_per_class.get(key or (), {})
+        why = f"the metric has no value{where}"
         if key is None:
             why = "no example is in it"
         elif small:
             why = f"not judged: {small}" if on_each_value else small
-        elif lacking := [name for name, count in counts.items() if not count]:
-            why += f", which has no example of class {', '.join(lacking[:5])}"
         texts = ", ".join(row.limit_text or "" for row in limits)
         may_pass = bool(small) and on_each_value
         yield Check(

@@ -16,7 +16,7 @@ from sluice.tfrecords import tfrecord
 _SCHEMA = """
 feature { name: "x" type: FLOAT presence { min_fraction: 1 } shape { dim { size: 1 } } }
 feature { name: "region" type: BYTES value_count { max: 1 } }
-feature { name: "label" type: INT value_count { max: 1 } }
+feature { name: "label" type: LABEL value_count { max: 1 } }
 """
 
 
@@ -26,7 +26,7 @@ class Evaluations:
 
     Attributes:
       folder: holds everything.
-      classes: of the label, whose values are the class ids.
+      classes: of the label, whose values are the class ids; 0 for a regression.
       metrics: class names of the metrics.
       slices: lists of features to slice by.
       intervals: whether metrics have confidence intervals.
@@ -34,18 +34,27 @@ class Evaluations:
 
     folder: Path
     classes: int
-    metrics: Sequence[str] = ("ExampleCount",)
+    metrics: Sequence[str | Mapping[str, Any]] = ("ExampleCount",)
     slices: Sequence[Sequence[str]] = (("region",),)
     intervals: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
         (self.folder / "schema").mkdir(parents=True)
-        (self.folder / "schema" / "schema.pbtxt").write_text(_SCHEMA)
+        schema = _SCHEMA.replace("LABEL", "INT" if self.classes else "FLOAT")
+        (self.folder / "schema" / "schema.pbtxt").write_text(schema)
 
     @property
     def class_names(self) -> list[str]:
-        return [str(class_id) for class_id in range(self.classes)]
+        return self._label.class_names
+
+    @property
+    def _label(self) -> Any:
+        from pipeline.config.features import Label
+
+        if not self.classes:
+            return Label(feature="label", task="regression")
+        return Label(feature="label", classes=tuple(range(self.classes)))
 
     def write_examples(self, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
         """Writes the split ``test``; a feature that is None is missing."""
@@ -61,7 +70,10 @@ class Evaluations:
         return split.parent
 
     def write_model(self, name: str, slope: float) -> Path:
-        """Writes a model whose probabilities follow from ``x`` and the slope."""
+        """Writes a model whose probabilities follow from ``x`` and the slope.
+
+        A regression predicts their product.
+        """
         import tensorflow as tf
 
         examples = tf.TensorSpec([None], tf.string, "examples")
@@ -71,13 +83,16 @@ class Evaluations:
         def predict(examples: Any) -> Any:
             spec = {"x": tf.io.FixedLenFeature([1], tf.float32)}
             x = tf.io.parse_example(examples, spec)["x"]
+            if not self.classes:
+                return {"prediction": slope * x}
             if self.classes == 2:
                 return {"probabilities": tf.sigmoid(slope * x)}
             return {"probabilities": tf.nn.softmax(slope * x * offsets)}
 
         @tf.function(input_signature=[examples])
         def transform(examples: Any) -> Any:
-            spec = {"label": tf.io.FixedLenFeature([1], tf.int64, -1)}
+            dtype = tf.int64 if self.classes else tf.float32
+            spec = {"label": tf.io.FixedLenFeature([1], dtype, -1)}
             return {"label_xf": tf.io.parse_example(examples, spec)["label"][:, 0]}
 
         signatures = {"serving_default": predict, "transform_features": transform}
@@ -121,8 +136,8 @@ class Evaluations:
         Executor(context).Do(
             inputs,
             {
-                "evaluation": _artifact(standard_artifacts.ModelEvaluation, target),
-                "blessing": _artifact(standard_artifacts.ModelBlessing, blessing),
+                "evaluation": artifact(standard_artifacts.ModelEvaluation, target),
+                "blessing": artifact(standard_artifacts.ModelBlessing, blessing),
             },
             self.properties(),
         )
@@ -135,13 +150,13 @@ class Evaluations:
         from tfx.types import standard_artifacts
 
         inputs = {
-            "examples": _artifact(standard_artifacts.Examples, examples),
-            "model": _artifact(standard_artifacts.Model, model),
-            "schema": _artifact(standard_artifacts.Schema, self.folder / "schema"),
+            "examples": artifact(standard_artifacts.Examples, examples),
+            "model": artifact(standard_artifacts.Model, model),
+            "schema": artifact(standard_artifacts.Schema, self.folder / "schema"),
             "baseline_model": [],
         }
         if baseline:
-            inputs["baseline_model"] = _artifact(standard_artifacts.Model, baseline)
+            inputs["baseline_model"] = artifact(standard_artifacts.Model, baseline)
         inputs["examples"][0].split_names = '["train", "test"]'
         return inputs
 
@@ -150,7 +165,6 @@ class Evaluations:
         from google.protobuf import json_format
 
         from pipeline.config.evaluate import Evaluate
-        from pipeline.config.features import Label
         from pipeline.graph.eval_config import eval_config
 
         evaluate = Evaluate.model_validate(
@@ -160,8 +174,7 @@ class Evaluations:
                 "confidence_intervals": self.intervals,
             }
         )
-        label = Label(feature="label", classes=tuple(range(self.classes)))
-        config = eval_config(evaluate, label)
+        config = eval_config(evaluate, self._label)
         return {
             "eval_config": json_format.MessageToJson(config),
             "example_splits": '["test"]',
@@ -169,13 +182,14 @@ class Evaluations:
         }
 
 
-def _artifact(kind: Any, uri: Path) -> list[Any]:
+def artifact(kind: Any, uri: Path) -> list[Any]:
+    """Returns an input or output of an executor: one artifact."""
     made = kind()
     made.uri = str(uri)
     return [made]
 
 
-@pytest.fixture
-def evaluations(tmp_path: Path) -> type[Evaluations]:
+@pytest.fixture(scope="session")
+def evaluations() -> type[Evaluations]:
     """Makes a place to evaluate in."""
     return Evaluations

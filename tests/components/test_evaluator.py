@@ -6,9 +6,14 @@ import math
 import random
 from typing import Any
 
+import numpy as np
 import pytest
+from sklearn import metrics
 
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
+from components.model_verdict.threshold import Settings
+from sluice.record.verdict import Verdict
+from tests.components.conftest import artifact
 
 pytestmark = pytest.mark.tf
 
@@ -29,7 +34,7 @@ def test_a_model_is_measured_alike_with_and_without_a_baseline(evaluations, tmp_
     """With confidence intervals and a baseline on one side, without either before."""
     from components.artifacts import ABSENT
     from reports.evaluation import OVERALL, read_metrics
-    from runners.documents.protos import metrics
+    from runners.documents import protos
 
     names = ("AUC", "BinaryAccuracy", "MeanPrediction", "ExampleCount")
     place = evaluations(tmp_path / "place", 2, names)
@@ -53,7 +58,7 @@ def test_a_model_is_measured_alike_with_and_without_a_baseline(evaluations, tmp_
             assert {x: found[model].metrics[key][x] for x in values} == (
                 pytest.approx(values)
             )
-    document = metrics(evaluation)
+    document = protos.metrics(evaluation)
     assert document is not None
     rows = [row for row in read_metrics(document) if row.name == "auc"]
     overall = [row for row in rows if row.slice == OVERALL]
@@ -103,3 +108,75 @@ def test_a_metric_of_ones_own_is_summed_over_batches_and_bundles(
     ]
     key = (("region", "north"),)
     assert found.metrics[key]["share_of_far"] == pytest.approx(sum(north) / len(north))
+
+
+def test_macro_averages_are_those_of_scikit_learn(evaluations, tmp_path):
+    """A slice that lacks a class has no recall of it, and an AUC of 0."""
+    names = ("AUC", "Precision", "Recall")
+    macro = [{"class": x, "name": x.lower(), "average": "macro"} for x in names]
+    place = evaluations(tmp_path / "place", 3, macro)
+    source, records = random.Random(3), []
+    for number in range(300):
+        x = source.uniform(-2, 2)
+        label = min(2, max(0, round(x + 1 + source.gauss(0, 1))))
+        region = b"south" if label < 2 and number % 2 else b"north"
+        records.append({"x": x, "region": region, "label": label})
+    examples = place.write_examples("examples", records)
+    uri = place.evaluate(examples, place.write_model("model", 1.5))
+    found = read_candidate(str(uri), place.class_names).metrics
+
+    def expected(rows: list[dict[str, Any]], classes: int = 3) -> dict[str, Any]:
+        scores = np.exp(np.outer([1.5 * row["x"] for row in rows], range(3)))
+        shares = (scores / scores.sum(axis=1, keepdims=True))[:, :classes]
+        labels = np.eye(classes)[[row["label"] for row in rows]]
+        recall = metrics.recall_score(labels, shares > 0.5, average="macro")
+        # Nobody is of the second class with more than a third: no mean of precision.
+        return {"auc": metrics.roc_auc_score(labels, shares), "recall": recall}
+
+    south = [row for row in records if row["region"] == b"south"]
+    assert found[()] == pytest.approx(expected(records), abs=1e-3)
+    two = expected(south, classes=2)["auc"]
+    assert found[(("region", "south"),)] == pytest.approx(
+        {"auc": two * 2 / 3}, abs=1e-3
+    )
+
+
+@pytest.fixture(scope="module")
+def regressions(evaluations, tmp_path_factory):
+    """Examples of a regression whose right slope is 2, and a baseline of 2.2."""
+    names = ("MeanAbsoluteError", "ExampleCount")
+    place = evaluations(tmp_path_factory.mktemp("regressions") / "place", 0, names)
+    rows = [{**row, "label": 2 * row["x"]} for row in _records()]
+    return place, place.write_examples("examples", rows), place.write_model("b", 2.2)
+
+
+@pytest.mark.parametrize(
+    ("slope", "blessed"), [(2.1, True), (2.205, True), (2.25, False), (1.7, False)]
+)
+def test_an_error_may_rise_by_5_percent(regressions, tmp_path, slope, blessed):
+    from tfx.types import standard_artifacts
+
+    from components import artifacts
+    from components.model_verdict.component import Executor
+
+    place, examples, baseline = regressions
+    model = place.write_model(f"model {slope}", slope)
+    found = place.evaluate(examples, model, baseline)
+    change = {"direction": "lower_is_better", "relative": 0.05}
+    threshold = {"metric": "mean_absolute_error", "change": change}
+    settings = Settings.model_validate(
+        {"thresholds": [threshold], "classes": [], "split": "test"}
+    )
+    inputs = place.inputs(examples, model, baseline)
+    inputs["evaluation"] = artifact(standard_artifacts.ModelEvaluation, found)
+    outputs = {
+        "verdict": artifact(artifacts.ModelVerdict, tmp_path / "verdict"),
+        "blessing": artifact(standard_artifacts.ModelBlessing, tmp_path / "blessing"),
+    }
+    Executor().Do(inputs, outputs, {"settings": settings.model_dump_json()})
+    assert (tmp_path / "blessing" / "BLESSED").exists() == blessed
+    row, _ = Verdict.load(tmp_path / "verdict").rows
+    error = np.mean([abs(row["x"]) for row in _records()])
+    assert (row.check, row.passed) == ("mean_absolute_error change", blessed)
+    assert row.actual == pytest.approx(abs(slope - 2) * error, rel=1e-4)
+    assert row.baseline == pytest.approx(0.2 * error, rel=1e-4)
