@@ -116,7 +116,7 @@ def _record_check(
     if kind == "wrong_shape":
         least, most = number_of_values(declared)
         return lambda found: (
-            f"{len(values)} values"
+            f"{len(values)} value{'s' * (len(values) != 1)}"
             if (values := _values(found))
             and not least <= len(values) <= (most or math.inf)
             else None

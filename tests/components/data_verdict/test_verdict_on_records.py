@@ -80,6 +80,59 @@ def test_one_bad_record_is_named(bench, values, kind, limit, shown):
     assert f"{path}, record 17: {shown}" in bench.text()
 
 
+FIXED = "presence { min_fraction: 1 } shape { dim { size: %d } }"
+LABELS = {
+    "one-hot": (f"INT int_domain {{ min: 0 max: 1 }} {FIXED % 3}", [0, 1, 0]),
+    "one number": (f"FLOAT {FIXED % 1}", [1.5]),
+    "two numbers": (f"FLOAT {FIXED % 2}", [1.5, 2.5]),
+    "texts": ('BYTES domain: "pay"', [b"Cash", b"Card"]),
+    "codes": ("INT int_domain { min: 7 max: 9 is_categorical: true }", [7, 9]),
+}
+
+
+@pytest.mark.parametrize(
+    ("label", "bad", "kind", "limit", "shown"),
+    [
+        ("one-hot", [0, 1], "wrong_shape", "3 values", "2 values"),
+        ("one-hot", [0, 1, 0, 0], "wrong_shape", "3 values", "4 values"),
+        ("one-hot", [0, 2, 0], "out_of_range", "0 to 1", "2"),
+        ("one-hot", [0, -1, 1], "out_of_range", "0 to 1", "-1"),
+        ("one-hot", None, "missing", "in all examples", "missing"),
+        ("one number", [math.nan], "not_finite", "finite numbers", "nan"),
+        ("one number", None, "missing", "in all examples", "missing"),
+        ("two numbers", [1.5], "wrong_shape", "2 values", "1 value"),
+        ("two numbers", [1.5, math.inf], "not_finite", "finite numbers", "inf"),
+        ("texts", [b"Cash", b"Zed"], "new_value", "the domain's 3 values", "'Zed'"),
+        ("texts", None, None, "", ""),
+        ("codes", [7, 10], "out_of_range", "7 to 9", "10"),
+        ("codes", None, None, "", ""),
+    ],
+)
+def test_labels_of_each_task(bench, label, bad, kind, limit, shown):
+    """A list of classes may be empty; all else is named, with its record."""
+    declared, good = LABELS[label]
+    head, _, _ = bench.schema.partition('feature {\n  name: "label"')
+    domain = bench.schema[bench.schema.index("string_domain") :]
+    schema = f'{head}feature {{ name: "label" type: {declared} }}\n{domain}'
+    records = [{**record, "label": good} for record in bench.records()]
+    del records[16]["label"]
+    train = [*records[:16], {**records[16], "label": bad}, *records[17:]]
+    if bad is None:
+        train[16] = records[16]
+    records[16] = records[0]
+    verdict = bench.judge(train, records, schema=schema)
+    if kind is None:
+        assert verdict.passed
+        return
+    row = _only(verdict)
+    assert (row.kind, row.feature, row.slice, row.limit) == (
+        *(kind, "label", "train"),
+        limit,
+    )
+    (example,) = row.examples
+    assert example.endswith(f"record 17: label {shown}")
+
+
 @pytest.mark.parametrize(
     ("domain", "value", "kind"),
     [
