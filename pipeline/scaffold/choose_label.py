@@ -144,7 +144,8 @@ def gives_away(column: Column, label: Column) -> str | None:
         return None
     labels = label.values.to_pylist() if rows is None else [*map(tuple, rows.tolist())]
     counts = Counter(labels)
-    if not column.is_required or min(counts.values()) < _MIN_PER_CLASS:
+    enough = len(counts) > 1 and min(counts.values()) >= _MIN_PER_CLASS
+    if not (column.is_required and enough):
         return None
     pairs = sorted(zip(column.values.to_pylist(), labels, strict=True))
     changes = sum(before[1] != after[1] for before, after in pairwise(pairs))

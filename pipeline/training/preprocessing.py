@@ -79,8 +79,9 @@ def label_values(value: Any, label: Label) -> tf.Tensor:
     """Returns what a model is trained on.
 
     Of a classification class ids, int64 ``[batch, 1]``, -1 for none of the classes, or
-    several; of several labels 0 or 1 for each class, float32 ``[batch, classes]``; of a
-    regression the numbers as they are, float32 ``[batch, targets]``.
+    several; of several labels 0 or 1 for each class, -1 for another number, float32
+    ``[batch, classes]``; of a regression the numbers as they are, float32 ``[batch,
+    targets]``.
     """
     if label.task == "regression":
         return _as_float(value)
@@ -88,8 +89,9 @@ def label_values(value: Any, label: Label) -> tf.Tensor:
         return _class_indicators(value, label)
     if _is_per_class(value):
         place = tf.argmax(value, axis=1)[:, tf.newaxis]
-        ones = tf.math.count_nonzero(value > 0, axis=1, keepdims=True)
-        return tf.where(ones == 1, place, tf.constant(NO_LABEL, tf.int64))
+        others = tf.math.count_nonzero(value, axis=1, keepdims=True) - 1
+        is_one = (others == 0) & (tf.reduce_max(value, axis=1, keepdims=True) == 1)
+        return tf.where(is_one, place, tf.constant(NO_LABEL, tf.int64))
     return class_ids(value, label)
 
 
@@ -108,7 +110,8 @@ def class_ids(value: Any, label: Label) -> tf.Tensor:
 def _class_indicators(value: Any, label: Label) -> tf.Tensor:
     values: Any = label.classes
     if _is_per_class(value):
-        return tf.cast(value > 0, tf.float32)
+        is_valid = (value == 0) | (value == 1)
+        return tf.where(is_valid, _as_float(value), float(NO_LABEL))
     given = _as_sparse(value)
     matches = tf.equal(given.values[:, tf.newaxis], tf.constant(values, value.dtype))
     counts = tf.math.unsorted_segment_sum(

@@ -103,14 +103,15 @@ def count_records(
 
     Raises:
       NodeError: no file matches, there are no records, a weight is negative or not
-        finite, or an example of a classification has no class.
+        finite, or an example has no class, or of several labels another number than 0
+        or 1.
     """
     files = sorted({file for item in patterns for file in tf.io.gfile.glob(item)})
     label, spec = example_format.feature_set.label, example_format.spec
     classes = len(label.class_names) if by_class else 0
     chunk_size = example_format.chunk_size
-    has_class = label.task == "classification"
-    keys = [label.key] * has_class + [SAMPLE_WEIGHT_KEY] * (SAMPLE_WEIGHT_KEY in spec)
+    has_classes = label.task != "regression"
+    keys = [label.key] * has_classes + [SAMPLE_WEIGHT_KEY] * (SAMPLE_WEIGHT_KEY in spec)
     counted = {key: spec[key] for key in keys}
 
     @not_converted
@@ -123,7 +124,9 @@ def count_records(
             tf.size(records, tf.int64),
             tf.reduce_sum(tf.cast(tf.strings.length(records), tf.int64)),
             tf.math.count_nonzero(bad),
-            tf.math.count_nonzero(parsed.get(label.key, tf.zeros([0])) < 0),
+            tf.math.count_nonzero(
+                tf.reduce_any(parsed.get(label.key, tf.zeros([0])) < 0, axis=-1)
+            ),
         ]
         if by_class:
             ids = tf.one_hot(parsed[label.key][:, 0], classes, dtype=tf.int64)
@@ -161,9 +164,11 @@ def count_records(
             where=files[first],
         )
     if without.any():
+        must = "one of the classes, or one-hot with a single 1"
+        must = "0 or 1 for each class" if label.task == "multi_label" else must
         raise NodeError(
             f"{without.sum():,} of {counts.sum():,} examples have no class: the label "
-            f"{label.feature!r} must be one of the classes, or one-hot with a single 1",
+            f"{label.feature!r} must be {must}",
             where=", ".join(patterns),
         )
     return Records(

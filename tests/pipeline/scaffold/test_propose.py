@@ -126,6 +126,14 @@ def test_a_vector_of_0_and_1_as_label(proposed, label, task):
     assert ("macro_auc" in names) == bool(task)
 
 
+@pytest.mark.parametrize("label", [[0, 1, 0], [0.0, 1.0], [b"war", b"crime"], [4, 7]])
+def test_a_constant_list_as_label(proposed, label):
+    _, _, found = proposed(label=lambda n: label, x=lambda n: n / 7)
+    warnings = [x for x in found.warnings if "not seen" not in x]
+    assert "every record has the class" in " ".join(warnings)
+    assert all(warning.endswith("nothing to learn") for warning in warnings)
+
+
 @pytest.mark.parametrize(
     ("price", "deviation"),
     [

@@ -280,6 +280,8 @@ def test_whole_number_labels_need_not_start_at_0():
         # None of the classes, or two.
         ([[0, 0, 0], [1, 0, 1]], [[-1], [-1]]),
         ([[0.0, 0.0, 1.0], [float("nan")] * 3], [[2], [-1]]),
+        # Shares of classes, of which a schema says no more than 0 to 1.
+        ([[0.0, 0.5, 0.0], [0.0, 1.0, 0.1]], [[-1], [-1]]),
     ],
 )
 def test_one_hot_labels_are_ids(rows, ids):
@@ -296,7 +298,9 @@ def test_one_hot_labels_are_ids(rows, ids):
     "given",
     [
         [[b"war", b"drama", b"war"], [], [b"crime", b"western"]],
+        [[7, 9, 7], [], [8, 99]],
         [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+        [[1, 0, 1], [0, 0, 0], [0, 1, 0]],
     ],
 )
 def test_several_labels_are_0_or_1_for_each_class(given):
@@ -304,13 +308,25 @@ def test_several_labels_are_0_or_1_for_each_class(given):
 
     from pipeline.training.preprocessing import label_values
 
-    classes = ("war", "crime", "drama")
+    classes: Any = ("war", "crime", "drama")
+    if given[0][0] == 7:
+        classes = (7, 8, 9)
     label = Label(feature="genres", task="multi_label", classes=classes)
-    is_text = isinstance(given[0][0], bytes)
-    value = tf.ragged.constant(given).to_sparse() if is_text else tf.constant(given)
+    is_list = given[1] == []
+    value = tf.ragged.constant(given).to_sparse() if is_list else tf.constant(given)
     found = label_values(value, label)
     assert found.dtype == tf.float32
     assert found.numpy().tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 0]]
+
+
+def test_other_numbers_than_0_and_1_are_no_labels():
+    import tensorflow as tf
+
+    from pipeline.training.preprocessing import label_values
+
+    label = Label(feature="genres", task="multi_label", classes=("war", "crime"))
+    found = label_values(tf.constant([[0.2, 1.0], [0.0, float("nan")]]), label)
+    assert found.numpy().tolist() == [[-1, 1], [0, -1]]
 
 
 def test_the_sample_weight_is_not_scaled(output):

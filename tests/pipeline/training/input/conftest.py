@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline.config.features import FeatureSet
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
 from tests.kit.trainings import feature_set, files_in, settings
@@ -50,6 +51,7 @@ def input_of(numbers: Path) -> Callable[..., Any]:
         sample_weight: bool = False,
         seed: int = 3,
         class_weights: Any = None,
+        label: dict[str, Any] | None = None,
         **given: Any,
     ) -> Any:
         import tensorflow as tf
@@ -59,14 +61,17 @@ def input_of(numbers: Path) -> Callable[..., Any]:
         from pipeline.training.input.training_input import TrainingInput
         from pipeline.training.strategy.distribution import Distribution
 
-        spec = {"a": "float32", "y": "int64"}
+        spec = {"a": "float32", "y": "float32" if label else "int64"}
         if sample_weight:
             spec["sample_weight"] = "float32"
         train = settings(
             seed=seed, class_weights=class_weights, input={"cache": "none", **given}
         )
+        features = FEATURES.model_dump()
+        if label:
+            features["label"] |= label
         example_format = ExampleFormat(
-            Output(spec).transformed_feature_spec(), FEATURES
+            Output(spec).transformed_feature_spec(), FeatureSet.model_validate(features)
         )
         # Several workers count together, which takes several processes.
         alone = Distribution(tf.distribute.get_strategy(), "one_device", "", batch_size)
