@@ -129,7 +129,7 @@ def _check_model(model: Any, function: str, inputs: ModelInputs) -> None:
 
 def target_scale(model: tf.keras.Model) -> tf.keras.layers.Layer | None:
     """Returns the layer from z-scores to the label's unit; None if there is none."""
-    found = (layer for layer in model.layers if layer.name == TARGET_SCALE)
+    found = (layer for layer in model.submodules if layer.name == TARGET_SCALE)
     return next(found, None)
 
 

@@ -29,8 +29,9 @@ SERVERS = {**WORKERS, "strategy": "parameter_server", "parameter_servers": 1}
 class Training:
     """A training in a process like a node's, in two files per split."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, label="y"):
         self.folder = folder
+        self._label = label
         self._process: Any = None
         random = np.random.default_rng(5)
         counts = {"train-0": 48, "train-1": 48, "eval-0": 16, "eval-1": 16}
@@ -38,7 +39,10 @@ class Training:
             values = random.normal(size=count)
             tfrecord.write(
                 folder / f"{name}.gz",
-                [encode({"a_xf": [float(a)], "y_xf": [int(a > 0)]}) for a in values],
+                [
+                    encode({"a_xf": [a], "y_xf": [int(a > 0)], "z_xf": [100 + 5 * a]})
+                    for a in values.tolist()
+                ],
             )
 
     def start(self, waits=True, **settings):
@@ -70,6 +74,7 @@ class Training:
                 str(self.folder),
                 str(self.folder),
                 train.model_dump(),
+                self._label,
             ),
         )
         self._process.start()
@@ -109,7 +114,9 @@ def training(server, tmp_path):
     return Training(tmp_path)
 
 
-def test_a_killed_worker_ends_the_training_which_resumes(training):
+@pytest.mark.parametrize("label", ["y", "z"])
+def test_a_killed_worker_ends_the_training_which_resumes(server, tmp_path, label):
+    training = Training(tmp_path, label)
     training.start(**WORKERS)
     training.wait_until_it_waits()
     training.process("worker 1").kill()
@@ -124,6 +131,9 @@ def test_a_killed_worker_ends_the_training_which_resumes(training):
     history = json.loads((training.folder / "run/history.json").read_text())
     assert len(history["loss"]) == 3
     assert (training.folder / "model" / "saved_model.pb").is_file()
+    if label == "z":
+        # The scale is that of all examples, those of the other worker included.
+        assert history["val_mean_absolute_error"][-1] < 10
 
 
 @pytest.mark.acceptance

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_transform as tft
 
+from pipeline.config.features import Label
 from pipeline.training.callbacks.non_finite_loss import StepCallback
 from pipeline.training.run_fn import run_fn
 from sluice import interrupt
@@ -21,19 +22,25 @@ from tests.kit.transform_output import FEATURES, Output
 EPOCH = 1
 
 
-def train(folder: str, data: str, settings: dict[str, Any]) -> None:
+def train(folder: str, data: str, settings: dict[str, Any], label: str = "y") -> None:
     """Trains, and writes to ``folder``: the model, its run, and how it ended.
 
     Args:
       folder: also tells the callback ``Wait`` when to go on.
       data: has the files of the splits.
       settings: the section ``train`` of the config.
+      label: the feature, ``z`` for a regression.
     """
     interrupt.listen()
-    vars(tft)["TFTransformOutput"] = lambda path: Output()
+    features, dtype = FEATURES, "int64"
+    if label == "z":
+        given = Label(feature="z", task="regression")
+        features, dtype = FEATURES.model_copy(update={"label": given}), "float32"
+    output = Output({"a": "float32", label: dtype})
+    vars(tft)["TFTransformOutput"] = lambda path: output
     model = f"{__name__}:build_model"
     try:
-        run_fn(fn_args(settings, FEATURES, model, data, folder))
+        run_fn(fn_args(settings, features, model, data, folder))
         end = "done"
     except interrupt.Interrupted:
         end = "interrupted"
@@ -45,8 +52,7 @@ def build_model(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
     value = tf.keras.Input((1,), name="a_xf")
     hidden = tf.keras.layers.Dense(4, activation="tanh")(value)
     hidden = tf.keras.layers.BatchNormalization()(hidden)
-    output = tf.keras.layers.Dense(1, activation="sigmoid")(hidden)
-    return tf.keras.Model({"a_xf": value}, output)
+    return tf.keras.Model({"a_xf": value}, inputs.output_layer()(hidden))
 
 
 class Wait(StepCallback):

@@ -63,7 +63,24 @@ class ModelInputs:
                 name=TARGET_SCALE,
                 dtype="float32",
             )
-            return lambda x: scale(z_scores(x))
+            return _Chain([z_scores, scale])
         if task == "multi_label" or self.units == 1:
             return dense(self.units, "sigmoid", name="probability", dtype="float32")
         return dense(self.units, "softmax", name="probabilities", dtype="float32")
+
+
+class _Chain(tf.keras.layers.Layer):
+    """Calls layers one after another.
+
+    A subclassed model whose attribute it is tracks their weights; a functional model
+    has those layers alone.
+    """
+
+    def __init__(self, layers: list[Any]) -> None:
+        super().__init__()
+        self._chained = layers
+
+    def __call__(self, x: Any) -> Any:
+        for layer in self._chained:
+            x = layer(x)
+        return x

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytestmark = [pytest.mark.tf, pytest.mark.fault]
@@ -48,6 +49,7 @@ def test_training_resumes_from_its_last_checkpoint(interrupted):
 
 def test_weights_and_history_are_those_of_an_uninterrupted_training(interrupted, whole):
     _, work = interrupted
+    assert len(work.weights) == 8, "two dense layers and a batch normalization"
     assert work.weights == whole.weights
     assert work.history.keys() == whole.history.keys()
     for name, values in whole.history.items():
@@ -79,6 +81,35 @@ def test_replicas_resume_together(trainings, tmp_path, model):
         assert cut.history[name] == pytest.approx(whole.history[name], rel=1e-5), name
     # Each replica validates with its own moving averages, whose mean is saved.
     assert cut.history["val_loss"] == pytest.approx(whole.history["val_loss"], rel=1e-3)
+    assert (cut.path / "out/model/saved_model.pb").is_file()
+
+
+@pytest.mark.parametrize(
+    ("model", "replicas"),
+    [("build_model", 2), ("build_subclassed", 1)],
+)
+def test_a_killed_regression_resumes(trainings, tmp_path, model, replicas):
+    """With its scale: the label's deviation is 50, and its mean 1000."""
+    train: Any = {"epochs": 3, "learning_rate": 0.03}
+    train |= {"replicas": replicas} if replicas > 1 else {}
+    facts: Any = {"model": model, "label": "z", "export": "real"}
+    whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))
+    assert trainings.run(whole.path, train, **facts) == DONE, whole.log
+    at_step = replicas * (STEPS_PER_EPOCH + 8)
+    killed = trainings.run(
+        cut.path, train, **facts, **KILL, at_step=at_step, save_every=3
+    )
+    assert killed == KILLED, cut.log
+    assert trainings.run(cut.path, train, **facts) == DONE, cut.log
+    (restored,) = cut.lines("restored")
+    assert restored == "restored: training resumes with epoch 2 of 3, after batch 6"
+    errors = whole.history["val_root_mean_squared_error"]
+    assert max(errors) < 100, "the label's unit"
+    assert whole.history["loss"][-1] < whole.history["loss"][0]
+    assert cut.history["val_root_mean_squared_error"] == pytest.approx(errors, rel=1e-3)
+    assert cut.weights.keys() == whole.weights.keys()
+    for name, values in whole.weights.items():
+        assert np.allclose(cut.weights[name], values, rtol=1e-3, atol=1e-4), name
     assert (cut.path / "out/model/saved_model.pb").is_file()
 
 

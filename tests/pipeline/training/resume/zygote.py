@@ -20,6 +20,7 @@ prepare_environment()
 
 import tensorflow as tf  # noqa: E402
 
+from pipeline.config.features import Label  # noqa: E402
 from pipeline.config.train import Train  # noqa: E402
 from pipeline.training import checkpoint  # noqa: E402
 from pipeline.training import run_fn as training  # noqa: E402
@@ -88,8 +89,18 @@ def train(job: dict[str, Any]) -> None:
     if JOB.checkpoints:
         os.environ[interrupt.CHECKPOINT_DIR] = f"{JOB.work}/checkpoints"
     checkpoint.SAVE_EVERY = JOB.save_every
+    features, dtypes = FEATURES, {"a": "float32", "y": "int64"}
+    if JOB.label == "z":
+        label = Label(feature="z", task="regression")
+        features, dtypes = (
+            features.model_copy(update={"label": label}),
+            {
+                "a": "float32",
+                "z": "float32",
+            },
+        )
     training.tft = SimpleNamespace(  # type: ignore[assignment]
-        TFTransformOutput=lambda path: Output(width=4)
+        TFTransformOutput=lambda path: Output(dtypes, width=4)
     )
     tf.config.experimental.enable_op_determinism()
     if JOB.export == "killed":
@@ -102,7 +113,7 @@ def train(job: dict[str, Any]) -> None:
     interrupt.listen()
     config = {"batch_size": 8, "learning_rate": 0.01, **JOB.train}
     model, output = f"__main__:{JOB.model}", f"{JOB.work}/out"
-    given = fn_args(config, FEATURES, model, JOB.data, output)
+    given = fn_args(config, features, model, JOB.data, output)
     if JOB.tune:
         search(given, output)
     else:
