@@ -18,6 +18,7 @@ from typing import Any
 
 from serving.prediction_rows import Row, read_rows
 from sluice.compat import prepare_environment
+from sluice.decision_threshold import THRESHOLD
 from sluice.errors import DataError, ServingError, SluiceError
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
@@ -25,8 +26,6 @@ BATCH_SIZE = 256
 # Bounds the memory of a batch of photographs.
 _BATCH_BYTES = 64 << 20
 _CLASSES_FILE = Path("assets.extra", "classes.json")
-# From this probability on, one of several labels is predicted, as in the signatures.
-LIKELY = 0.5
 _REASON_LENGTH = 300
 _NOISE = re.compile(r"\{\{function_node .*?\}\} ?| \[Op:.*|\[\[\{\{node(.|\n)*")
 # Value of a missing feature in the signature, by dtype.
@@ -204,7 +203,7 @@ class Predictor:
             return {"prediction": values[0] if len(values) == 1 else values}
         found: Any = self._by_class(values)
         if self._task == "multi_label":
-            labels = [name for name, value in found.items() if value >= LIKELY]
+            labels = [name for name, value in found.items() if value >= THRESHOLD]
             return {"labels": labels, "probabilities": found}
         label = label[0] if isinstance(label, list) else label
         return {"label": label.decode(), "probabilities": found}

@@ -18,6 +18,7 @@ from pipeline.config.train import ClipGradients, KerasObject, Train
 from pipeline.training.build import load_function, target_scale
 from pipeline.training.learning_rate import make_learning_rate, scale_of
 from pipeline.training.strategy.distribution import Distribution
+from sluice.decision_threshold import THRESHOLD
 from sluice.errors import NodeError
 from sluice.metric_names import result_name
 
@@ -117,7 +118,7 @@ def make_metrics(
         is_each = is_binary or label.task == "multi_label"
         if is_each and spec.class_name in ("F1Score", "FBetaScore"):
             # Otherwise the class with the largest output, of one always the same.
-            params.setdefault("threshold", 0.5)
+            params.setdefault("threshold", THRESHOLD)
         named = spec.model_copy(update={"params": params})
         metric = _create(tf.keras.metrics, named, {}, f"train.metrics[{index}]")
         own = ":" in spec.class_name

@@ -34,6 +34,7 @@ import tensorflow as tf
 from pipeline.config.features import FeatureSet, identifier
 from pipeline.training.input.images import decode_images
 from schemas.loader import has_one_value
+from sluice.decision_threshold import THRESHOLD
 from sluice.storage import atomic
 from sluice.storage.local_copy import local_output
 
@@ -173,11 +174,11 @@ class ServableModel(tf.Module):
         names = tf.constant(label.class_names)
         if label.task == "multi_label":
             chosen = tf.ragged.boolean_mask(
-                tf.broadcast_to(names, tf.shape(prediction)), prediction >= 0.5
+                tf.broadcast_to(names, tf.shape(prediction)), prediction >= THRESHOLD
             )
             text = tf.strings.reduce_join(chosen, axis=1, separator=", ")
         elif len(label.class_names) == 2:
-            text = tf.gather(names, tf.cast(prediction[:, 0] >= 0.5, tf.int64))
+            text = tf.gather(names, tf.cast(prediction[:, 0] >= THRESHOLD, tf.int64))
         else:
             text = tf.gather(names, tf.argmax(prediction, axis=1))
         return {label.prediction_key: prediction, "label": text[:, None]}

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sluice.decision_threshold import THRESHOLD
 from sluice.record.json_number import json_number
-
-# From this probability on, the served model names a class.
-SERVED = 0.5
 
 
 def label_counts(
@@ -37,7 +35,7 @@ def _of_class(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, Any]:
     last = np.flatnonzero(np.diff(probabilities, append=-1.0))
     tp, fp = (np.append(0, x.cumsum()[last]) for x in (labels, ~labels))
     positives, negatives = tp[-1].item(), fp[-1].item()
-    served, best = (probabilities[last] >= SERVED).sum(), None
+    served, best = (probabilities[last] >= THRESHOLD).sum(), None
     if positives:
         i = np.argmax(2 * tp / (tp + fp + positives))
         threshold = json_number(probabilities[last[i - 1]].item())

@@ -24,8 +24,9 @@ from runners.documents.examples import (
     values_of,
 )
 from runners.documents.images import describe_image, open_image
-from runners.documents.label_counts import SERVED, label_counts
+from runners.documents.label_counts import label_counts
 from runners.documents.predict import load_model, predict, predicted_class, task_of
+from sluice.decision_threshold import THRESHOLD
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
 from sluice.record.json_number import json_number
@@ -149,7 +150,7 @@ def _mistake(
 ) -> Mistake:
     if has_several:
         values = (label, *predictions)
-        true, *named = (tuple(np.flatnonzero(x >= SERVED).tolist()) for x in values)
+        true, *named = (tuple(np.flatnonzero(x >= THRESHOLD).tolist()) for x in values)
     else:
         true, *named = (int(label[0]),), *((predicted_class(x),) for x in predictions)
     return Mistake(record, true, named, predictions[0].tolist())

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from runners.documents.examples import ExampleRecord
+from sluice.decision_threshold import THRESHOLD
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import storage_for
 
@@ -120,5 +121,5 @@ def predicted_class(probabilities: Sequence[float]) -> int:
     Of two classes it is the second from 0.5 on, of more the first of the likeliest.
     """
     if len(probabilities) == 2:
-        return int(probabilities[1] >= 0.5)
+        return int(probabilities[1] >= THRESHOLD)
     return max(range(len(probabilities)), key=probabilities.__getitem__)

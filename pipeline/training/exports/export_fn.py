@@ -29,6 +29,7 @@ from pipeline.training.exports.tflite import Rows, load_tflite, one_by_one, writ
 from pipeline.training.input.images import decode_images
 from sluice import progress
 from sluice.compat import exclude_keras_from_autograph
+from sluice.decision_threshold import THRESHOLD
 from sluice.errors import NodeError
 from sluice.splits import SPLIT_PREFIX
 from sluice.storage import atomic, digest
@@ -118,7 +119,7 @@ def agreement(
     if features.label.task == "regression":
         return None
     if features.label.task == "multi_label" or reference.shape[1] == 1:
-        same = ((found >= 0.5) == (reference >= 0.5)).all(axis=1)
+        same = ((found >= THRESHOLD) == (reference >= THRESHOLD)).all(axis=1)
     else:
         same = found.argmax(axis=1) == reference.argmax(axis=1)
     return float(same.mean())
