@@ -121,18 +121,16 @@ def _rows(
         small = "" if key is None else _too_small(threshold, candidate, key)
         counts = candidate.examples_per_class.get(key or (), {})
         lacking = ", ".join([x for x, count in counts.items() if not count][:5])
-        where = f" on this slice, which has no example of class {lacking}"
-        where = where if lacking else " on this slice"
+        lacks = f"; there is no example of class {lacking}" if lacking else ""
         if key is not None and not small and actual is not None:
             known = baseline.metrics.get(key, {}) if baseline else {}
             for limit in limits:
                 row = replace(limit, slice=name, actual=actual)
                 row = _judged(row, known.get(metric), baseline, about)
                 # TFMA's AUC of such a class is 0, and lowers the mean over classes.
-                is_lowered = lacking and row.why and not row.passed
-                yield replace(row, why=row.why + where) if is_lowered else row
+                yield row if row.passed else replace(row, why=row.why + lacks)
             continue
-        why = f"the metric has no value{where}"
+        why = f"the metric has no value on this slice{lacks}"
         if key is None:
             why = "no example is in it"
         elif small:

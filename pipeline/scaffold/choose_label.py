@@ -135,41 +135,25 @@ def gives_away(column: Column, label: Column) -> str | None:
     """Returns how a feature tells the label of every record; None if it does not.
 
     With enough records of each class that is no coincidence, but a copy of the label,
-    or what is known only after it.
+    or what is known only after it. Lists of any length, and of numbers, are not judged.
     """
-    if task_of(label) == "regression":
-        return _gives_number_away(column, label)
-    rows = indicators(label)
-    if rows is None and not label.is_required:
+    is_number, rows = task_of(label) == "regression", indicators(label)
+    if not column.is_required or (rows is None and not label.is_required):
         return None
     labels = label.values.to_pylist() if rows is None else [*map(tuple, rows.tolist())]
-    counts = Counter(labels)
-    enough = len(counts) > 1 and min(counts.values()) >= _MIN_PER_CLASS
-    if not (column.is_required and enough):
-        return None
     pairs = sorted(zip(column.values.to_pylist(), labels, strict=True))
-    changes = sum(before[1] != after[1] for before, after in pairwise(pairs))
-    if column.type != "BYTES" and changes == len(counts) - 1:
-        return "thresholds of it separate the classes"
-    is_repeated = len(column.counts) <= column.records / 2
-    if is_repeated and len(set(pairs)) == len(column.counts):
-        return "each of its values has one class"
-    return None
-
-
-def _gives_number_away(column: Column, label: Column) -> str | None:
-    if not (column.is_required and label.is_single):
+    ordered = [found for _, found in pairs] if column.type != "BYTES" else []
+    values, classes = len(column.counts), Counter(labels)
+    if is_number:
+        is_monotonic = sorted(ordered) in (ordered, ordered[::-1])
+        if ordered and values > FEW and is_monotonic:
+            return "it rises or falls with it in all records"
+    elif len(classes) < 2 or min(classes.values()) < _MIN_PER_CLASS:
         return None
-    pairs = sorted(
-        zip(column.values.to_pylist(), label.values.to_pylist(), strict=True)
-    )
-    numbers = [number for _, number in pairs]
-    is_many = len(column.counts) > FEW and column.type != "BYTES"
-    if is_many and sorted(numbers) in (numbers, numbers[::-1]):
-        return "it rises or falls with it in all records"
-    is_repeated = len(column.counts) <= column.records / 2
-    if is_repeated and len(set(pairs)) == len(column.counts):
-        return "each of its values has one label"
+    elif sum(a != b for a, b in pairwise(ordered)) == len(classes) - 1:
+        return "thresholds of it separate the classes"
+    if values <= column.records / 2 and len(set(pairs)) == values:
+        return f"each of its values has one {'label' if is_number else 'class'}"
     return None
 
 

@@ -119,14 +119,13 @@ def count_records(
         """Returns numbers of records, bytes, bad weights, no class, and each class."""
         parsed = tf.io.parse_example(records, counted) if counted else {}
         weights = parsed.get(SAMPLE_WEIGHT_KEY, tf.zeros([0]))
+        labels = parsed.get(label.key, tf.zeros([0]))
         bad = ~tf.math.is_finite(weights) | (weights < 0)
         facts = [
             tf.size(records, tf.int64),
             tf.reduce_sum(tf.cast(tf.strings.length(records), tf.int64)),
             tf.math.count_nonzero(bad),
-            tf.math.count_nonzero(
-                tf.reduce_any(parsed.get(label.key, tf.zeros([0])) < 0, axis=-1)
-            ),
+            tf.math.count_nonzero(tf.reduce_any(labels < 0, axis=-1)),
         ]
         if by_class:
             ids = tf.one_hot(parsed[label.key][:, 0], classes, dtype=tf.int64)
@@ -164,8 +163,7 @@ def count_records(
             where=files[first],
         )
     if without.any():
-        must = "one of the classes, or one-hot with a single 1"
-        must = "0 or 1 for each class" if label.task == "multi_label" else must
+        must = "one of the classes, or 0 or 1 for each (one-hot: a single 1)"
         raise NodeError(
             f"{without.sum():,} of {counts.sum():,} examples have no class: the label "
             f"{label.feature!r} must be {must}",

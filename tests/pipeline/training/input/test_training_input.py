@@ -90,19 +90,11 @@ def test_a_split_without_examples_is_an_error(input_of, tmp_path):
     assert caught.value.where == f"{tmp_path}/train*"
 
 
-@pytest.mark.parametrize(
-    ("label", "bad", "must"),
-    [
-        ({}, -1, "one of the classes, or one-hot"),
-        ({"task": "multi_label"}, -1.0, "0 or 1 for each class"),
-    ],
-)
-def test_examples_without_a_valid_label_are_counted(
-    input_of, tmp_path, label, bad, must
-):
+@pytest.mark.parametrize(("label", "bad"), [({}, -1), ({"task": "multi_label"}, -1.0)])
+def test_examples_without_a_valid_label_are_counted(input_of, tmp_path, label, bad):
     examples = [encode({"a_xf": [1.0], "y_xf": [y]}) for y in (bad, -bad, -bad)]
     for split in ("train", "eval"):
         tfrecord.write(tmp_path / f"{split}-0.gz", examples)
-    what = f"1 of 3 examples have no class: the label 'y' must be {must}"
+    what = "1 of 3 examples have no class: the label 'y' must be one of"
     with pytest.raises(NodeError, match=what):
         input_of(folder=tmp_path, label=label)
