@@ -89,12 +89,6 @@ def share_of(right: float, total: float) -> Estimate | None:
     return Estimate(right / total, *wilson(right, total), errors, round(total))
 
 
-def mean_of(mean: float, deviation: float, count: int) -> Estimate:
-    """Returns the mean of ``count`` values with a standard deviation."""
-    half = _Z * deviation / math.sqrt(count)
-    return Estimate(mean, mean - half, mean + half)
-
-
 def estimate(
     metric: Metric,
     kinds: Collection[str],

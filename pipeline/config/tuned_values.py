@@ -1,15 +1,20 @@
-"""Values of tuned keys: in a config, and those that a search may try."""
+"""Values of tuned keys: in a config and its file, and those that a search may try."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import io
+from collections.abc import Iterator, Mapping, MutableMapping
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
-from pipeline.config.layer import Layer
+from ruamel.yaml import YAML
+
+from pipeline.config.layer import SELECTORS
 from pipeline.config.problems import KeyPath
 from pipeline.config.train import Train
 from pipeline.config.tune import Range, Tune
+from sluice.storage import atomic
 
 
 def with_values(
@@ -24,18 +29,44 @@ def with_values(
       ValidationError: a value does not fit.
     """
     given = {"train": train.model_dump(by_alias=True), "model_params": model_params}
-    base, top = Layer(deepcopy(given), {}), Layer({}, {})
-    for key, value in values.items():
+    data: Any = deepcopy(given)
+    _set_values(data, values)
+    return Train.model_validate(data["train"]), data["model_params"]
+
+
+def write_values(file: Path, values: Mapping[str, Any]) -> None:
+    """Writes values by key path into a config file, which keeps its comments.
+
+    A comment that follows the keys of a mapping goes with them if it is replaced.
+
+    Raises:
+      OSError: the file cannot be read or written.
+    """
+    yaml, text = YAML(), io.StringIO()
+    yaml.preserve_quotes = True
+    yaml.width = 10_000
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    data = yaml.load(file.read_text(encoding="utf-8-sig"))
+    _set_values(data, values)
+    yaml.dump(data, text)
+    atomic.write_text(file, text.getvalue())
+
+
+def _set_values(data: MutableMapping[str, Any], values: Mapping[str, Any]) -> None:
+    for key in sorted(values, key=lambda key: key.rpartition(".")[2] not in SELECTORS):
         *parents, last = key.split(".")
-        old, new = base.data, top.data
+        section = data
         for parent in parents:
-            below = old.get(parent)
-            old = below if isinstance(below, dict) else {}
-            new = new.setdefault(parent, {})
-        old.pop(last, None)
-        new[last] = value
-    base.overlay(top)
-    return Train.model_validate(base.data["train"]), base.data["model_params"]
+            if not isinstance(section.get(parent), dict):
+                section[parent] = {}
+            section = section[parent]
+        others = {} if last in SELECTORS else {**section}
+        if last not in others:
+            # In front of the others: a comment behind the last belongs to what follows.
+            section.clear()
+            section[last] = None
+            section.update(others)
+        section[last] = values[key]
 
 
 def candidates(tune: Tune) -> Iterator[tuple[KeyPath, dict[str, Any]]]:

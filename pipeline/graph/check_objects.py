@@ -26,7 +26,6 @@ from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.features import Label
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.train import KerasObject, Train
-from pipeline.config.tuned_values import candidates, with_values
 from pipeline.graph.eval_config import eval_config
 from pipeline.training.build import build_model, load_function, model_inputs
 from pipeline.training.compile import make_loss, make_metrics, make_optimizer
@@ -75,8 +74,6 @@ def check_objects(config: Config) -> None:
     for index, callback in enumerate(train.callbacks):
         takes = partial(_check_takes, callback.function, **callback.params)
         attempt(("train", "callbacks", index), takes)
-    for path, values in candidates(config.tune) if config.tune else ():
-        attempt(path, _try_trial, config, transformed, values)
     for index, metric in enumerate(config.evaluate.metrics):
         only = config.evaluate.model_copy(update={"metrics": (metric,)})
         evaluated = eval_config(only, label).metrics_specs[0].metrics[0]
@@ -106,15 +103,6 @@ def _attempt(
         problem = problems.add(path, f"{type(error).__name__}: {first}", hint=hint)
         problem.__cause__ = error
     return None
-
-
-def _try_trial(
-    config: Config, transformed: TracedPreprocessing | None, values: dict[str, Any]
-) -> None:
-    train, params = with_values(config.train, config.model_params, values)
-    _try_optimizer(train)
-    _try_loss(train.loss, config.label)
-    _check_model(config.model_copy(update={"model_params": params}), transformed)
 
 
 def _try_optimizer(train: Train) -> None:

@@ -81,14 +81,7 @@ class Search(base_tuner.BaseTuner):
         self._tune = Tune.model_validate(config["tune"])
         report_strategy(self._train, distribution)
         oracle = make_oracle(self._tune, self._train)
-        try:
-            super().__init__(oracle, directory=directory, project_name="search")
-        except ValueError as error:  # A kill while it was written.
-            raise NodeError(
-                f"the search cannot be resumed: {error}",
-                where=directory,
-                hint="sluice run NAME --force Tuner searches from scratch",
-            ) from error
+        super().__init__(oracle, directory=directory, project_name="search")
 
     def run_trial(self, trial: Trial, **_: Any) -> dict[str, float]:
         """Trains a model with the values of a trial; returns its best objective.

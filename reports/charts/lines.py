@@ -1,11 +1,10 @@
-"""Charts of one quantity over another: lines of several series, or counts."""
+"""Line charts: one quantity over another, of several series."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from markupsafe import Markup
 
@@ -214,47 +213,3 @@ def _summary(series: Series, runs: list[_Run]) -> str:
     texts = map(formats.number, (values[0], values[-1], min(values), max(values)))
     first, last, low, high = texts
     return f"{series.name}: from {first} to {last}, between {low} and {high}{note}"
-
-
-def grid_chart(
-    title: str,
-    edges: Sequence[float],
-    counts: Sequence[Sequence[int]],
-    x_label: str,
-    y_label: str,
-) -> Markup:
-    """Returns a chart with the diagonal, where both values are equal.
-
-    Args:
-      title: read by a screen reader.
-      edges: of the cells on both axes, ascending.
-      counts: by the cell on the horizontal, then by that on the vertical axis.
-      x_label: the quantity of the horizontal axis.
-      y_label: the quantity of the vertical axis.
-    """
-    ends = edges[0], edges[-1]
-    left, right = left_margin(make_scale(Axis("", *ends), (), 0.0, 1.0)), WIDTH - _RIGHT
-    bottom = _TOP + right - left
-    x = make_scale(Axis(x_label, *ends), (), left, right)
-    y = make_scale(Axis(y_label, *ends), (), bottom, _TOP)
-    largest, size = max(map(max, counts)) or 1, (right - left) / len(counts)
-    cells = []
-    for (a, b), row in zip(pairwise(edges), counts, strict=True):
-        for (c, d), count in zip(pairwise(edges), row, strict=True):
-            if count:
-                texts = f"{x_label}: {_range(a, b)}", f"{y_label}: {_range(c, d)}"
-                hint = tag("title", "\n".join([f"{count:,} examples", *texts]))
-                # A hundredth of the largest count can be seen.
-                shade = f"{max((count / largest) ** 0.5, 0.1):.2f}"
-                place = {"x": x.at(a), "y": y.at(d), "width": size, "height": size}
-                cells.append(tag("rect", hint, class_="cell", opacity=shade, **place))
-    line = {"x1": x.start, "y1": y.start, "x2": x.end, "y2": y.end}
-    diagonal = tag("g", tag("line", **line), class_="mark")
-    near, total = sum(row[i] for i, row in enumerate(counts)), sum(map(sum, counts))
-    summary = f"{near:,} of {total:,} examples are in the cells of the diagonal"
-    parts = draw_axes(x, y), tag("g", *cells, class_="s0"), diagonal
-    return image(WIDTH, bottom + BOTTOM, title, summary, *parts)
-
-
-def _range(low: float, high: float) -> str:
-    return f"{formats.number(low)} to {formats.number(high)}"

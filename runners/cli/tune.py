@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pipeline.config.config import Config
-from pipeline.config.write_values import write_values
+from pipeline.config.tuned_values import write_values
 from pipeline.graph.node_registry import TUNER
 from reports import formats
 from reports.read_run import RunData
@@ -39,11 +39,6 @@ def tune(engine: Engine | None, config: Config, apply: bool) -> Result:
     if config.tune is None:
         what = "there is nothing to tune: the config has no section 'tune'"
         raise UsageError(what, where=file)
-    for key in config.tune.space if apply else ():
-        place = config.origin.location(tuple(key.split(".")))
-        if not place.startswith(file):
-            what = f"--apply writes {file}, but {key} is set elsewhere"
-            raise UsageError(what, where=place)
     options = RunOptions(workers=usable_cores(), to_nodes=[TUNER])
     operate = partial(
         operations.run, config, options, command=typed_command(), engine=engine

@@ -15,7 +15,7 @@ from reports.charts.bars import (
     histogram_chart,
     top_values_chart,
 )
-from reports.charts.lines import Series, grid_chart, line_chart
+from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis, clamp, is_finite, make_scale
 from reports.sections.run import Bar, timeline
 
@@ -203,33 +203,6 @@ def test_bars_of_a_timeline_lie_between_start_and_end():
     assert end == pytest.approx(float(second.attrib["x"]), abs=0.1)
     assert end == pytest.approx(tick_place(svg, "20 s", "x"), abs=0.1)
     assert "row good" in [item.get("class") for item in svg.iter("g")]
-
-
-def test_cells_lie_where_both_values_are_and_are_shaded_by_their_count():
-    svg = parse(grid_chart("g", [0.0, 10.0, 20.0], [[4, 0], [0, 1]], "true", "said"))
-    low, high = svg.findall(".//rect[@class='cell']")
-    place = {name: float(low.attrib[name]) for name in ("x", "y", "width", "height")}
-    assert (
-        place["width"] == place["height"] == pytest.approx(float(high.attrib["width"]))
-    )
-    # The first is below and left of the second, which touches its corner.
-    assert float(high.attrib["x"]) == pytest.approx(
-        place["x"] + place["width"], abs=0.1
-    )
-    assert place["y"] == pytest.approx(
-        float(high.attrib["y"]) + place["height"], abs=0.1
-    )
-    assert (low.attrib["opacity"], high.attrib["opacity"]) == ("1.00", "0.50")
-    assert low.findtext("title") == "4 examples\ntrue: 0 to 10\nsaid: 0 to 10"
-    line = svg.find(".//g[@class='mark']/line")
-    assert line is not None
-    ends = [float(line.attrib[name]) for name in ("x1", "y1", "x2", "y2")]
-    assert ends[:2] == [
-        place["x"],
-        pytest.approx(place["y"] + place["height"], abs=0.1),
-    ]
-    assert ends[2] - ends[0] == pytest.approx(ends[1] - ends[3]), "square"
-    assert "5 of 5 examples" in (svg.findtext("desc") or "")
 
 
 def test_every_text_is_escaped_and_short():

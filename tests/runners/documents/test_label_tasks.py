@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn import metrics
 
 from reports.compare import compare
 from reports.diff_page import render_diff
-from reports.formats import MISSING, number, percent
+from reports.formats import MISSING, number
 from reports.read_run import RunData
 from reports.run_page import render_run
-from reports.uncertainty import Estimate
 from runners.documents.label_counts import label_counts
 from runners.documents.mistakes import MAX_MISTAKES, mistakes
-from runners.documents.residuals import BINS, residuals
+from runners.documents.residuals import residuals
 from sluice.privacy import Privacy
 from tests.kit import protos
 from tests.kit.exported_models import example, export_model, write_examples
@@ -56,92 +53,64 @@ def _run(folder, run_id=FIRST, **documents):
 
 
 @pytest.fixture(scope="module")
-def regressions(tmp_path_factory):
-    """A candidate that predicts the scores, and a baseline with half of the second."""
-    folder = tmp_path_factory.mktemp("regressions")
-    exports = {"candidate": [1.0, 1.0], "baseline": [1.0, 0.5]}
-    return [
-        str(export_model(folder / name, weights, [], "regression"))
-        for name, weights in exports.items()
-    ]
+def regression(tmp_path_factory):
+    """A model of two targets that predicts the scores, the second halved."""
+    folder = tmp_path_factory.mktemp("regression")
+    return [str(export_model(folder, [1.0, 0.5], [], "regression"))]
 
 
-def test_residuals_are_those_of_the_records(tmp_path, regressions):
+def test_residuals_are_those_of_the_records(tmp_path, regression):
     labels = TRUE.copy()
     labels[3] = np.nan
     item = _examples(tmp_path, labels, SCORES)
-    found: Any = residuals(regressions, item, ["eval"], LABEL)
+    found: Any = residuals(regression, item, ["eval"], LABEL)
     assert json.loads(json.dumps(found)) == found
     assert (found["examples"], found["complete"], found["split"]) == (499, True, "eval")
     known = np.arange(500) != 3
-    true, candidate = TRUE[known].astype(float), SCORES[known].astype(float)
-    baseline = candidate * [1.0, 0.5]
+    true, predicted = TRUE[known].astype(float), SCORES[known] * [1.0, 0.5]
     for i, target in enumerate(found["targets"]):
-        errors = [x[:, i] - true[:, i] for x in (candidate, baseline)]
-        better = np.abs(errors[0]) - np.abs(errors[1])
-        assert target["bias"] == pytest.approx([x.mean() for x in errors])
-        assert target["closer"] == sum(better < 0)
-        assert target["farther"] == sum(better > 0)
-        assert target["change"] == pytest.approx(better.mean())
-        ends = target["error_edges"]
-        for counts, error in zip(target["errors"], errors, strict=True):
-            inner = [
-                sum(low <= x < high for x in error)
-                for low, high in pairwise(ends[1:-1])
-            ]
-            assert counts[1:-1] == inner and sum(counts) == 499
-            assert counts[0] == sum(error < ends[1])
-        cells = np.array(target["grid"])
-        assert cells.shape == (BINS, BINS) and cells.sum() == 499
-        low, high = target["edges"][4:6]
-        both = [(low <= x[:, i]) & (x[:, i] < high) for x in (true, candidate)]
-        assert cells[4, 4] == sum(both[0] & both[1])
-    relative = np.abs(candidate - true) / np.sqrt(
-        ((candidate - true) ** 2).mean(axis=0)
+        errors = predicted[:, i] - true[:, i]
+        assert target["mean"] == pytest.approx(errors.mean())
+        ends = [target["quantiles"][i] for i in (0, 50, 100)]
+        assert ends == pytest.approx([errors.min(), np.median(errors), errors.max()])
+        # The fifth of ten groups by true value, as many examples in each.
+        low, high = np.sort(true[:, i])[[200, 249]]
+        group = (low <= true[:, i]) & (true[:, i] <= high)
+        by_value = {name: values[4] for name, values in target["by_value"].items()}
+        shares = {"low": 0.1, "median": 0.5, "high": 0.9}
+        band = {x: np.quantile(predicted[group, i], y) for x, y in shares.items()}
+        assert by_value == pytest.approx({"true": true[group, i].mean(), **band})
+    relative = np.abs(predicted - true) / np.sqrt(
+        ((predicted - true) ** 2).mean(axis=0)
     )
     worst = np.flatnonzero(known)[np.argsort(-relative.max(axis=1))]
     assert [x["record"] - 1 for x in found["largest"]] == worst[:MAX_MISTAKES].tolist()
     assert found["largest"][0]["true"] == TRUE[worst[0]].tolist()
-    assert found["largest"][0]["baseline"] == pytest.approx(
-        SCORES[worst[0]] * [1.0, 0.5]
-    )
+    first = SCORES[worst[0]] * [1.0, 0.5]
+    assert found["largest"][0]["predicted"] == pytest.approx(first)
 
 
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
-    """A regression of one target and its baseline, which predicts 5 % less."""
+    """A regression of one target."""
     folder = tmp_path_factory.mktemp("single")
-    return [
-        str(export_model(folder / str(weight), [weight], [], "regression"))
-        for weight in (1.0, 0.95)
-    ]
+    return [str(export_model(folder, [1.0], [], "regression"))]
 
 
 def test_the_page_of_a_regression(tmp_path, single):
     item = _examples(tmp_path, TRUE[:, :1], SCORES[:, :1], town=b"Ulm")
     found: Any = residuals(single, item, ["eval"], LABEL)
     page = Page(render_run(_run(tmp_path / "runs", residuals=found)))
-    true, candidate = (x[:, 0].astype(float) for x in (TRUE, SCORES))
-    errors = [candidate * weight - true for weight in (1, np.float32(0.95))]
+    true, predicted = (x[:, 0].astype(float) for x in (TRUE, SCORES))
+    errors = predicted - true
     rows = page.tables["errors-0"]
-    worst = np.argsort(-np.abs(errors[0]))[:MAX_MISTAKES]
-    assert [row["Error"] for row in rows] == [number(errors[0][i]) for i in worst]
+    worst = np.argsort(-np.abs(errors))[:MAX_MISTAKES]
+    assert [row["Error"] for row in rows] == [number(errors[i]) for i in worst]
     assert [row["True"] for row in rows] == [number(true[i]) for i in worst]
     assert {row["town"] for row in rows} == {"Ulm"}
-    change = np.abs(errors[0]) - np.abs(errors[1])
-    better, worse = int((change < 0).sum()), int((change > 0).sum())
-    chance = percent(stats.binomtest(better, better + worse).pvalue)
-    half = stats.norm.ppf(0.975) * change.std() / len(change) ** 0.5
-    low, high = (float(x) for x in (change.mean() - half, change.mean() + half))
-    said = Estimate(float(change.mean()), low, high)
-    assert (
-        f"closer to the true value than the baseline on {better} of 500 examples, and "
-        f"farther away on {worse}. A difference as large occurs by chance in {chance} "
-        f"of cases (sign test). The mean absolute error changes by {said} (95 % "
-        f"interval: {said.interval})."
-    ) in page.text
-    means = [number(error.mean()) for error in errors]
-    assert f"Residuals: mean candidate {means[0]}, baseline {means[1]}" in page.text
+    assert f"Residuals: mean {number(errors.mean())}" in page.text
+    charts = [x.get("aria-label") for tag, x in page.elements if tag == "svg"]
+    assert {"Residuals", "Predictions by true value"} <= {*charts}
 
 
 @pytest.mark.parametrize(
@@ -164,9 +133,7 @@ def test_residuals_that_may_not_be_shown(tmp_path, single, privacy, targets, lar
     assert ("The largest errors" in page) == bool(largest)
 
 
-def test_a_regression_has_no_mistakes_and_a_baseline_may_be_of_another_kind(
-    tmp_path, single, regressions
-):
+def test_a_regression_has_no_mistakes_and_may_have_no_labels(tmp_path, single):
     item = _examples(tmp_path, TRUE[:, :1], SCORES[:, :1])
     assert mistakes(single, item, ["eval"], LABEL) is None
     none = str(write_examples(tmp_path / "none", train=[], eval=[]).uri)
