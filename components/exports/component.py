@@ -7,8 +7,8 @@ the Pusher pushes: so exports appear, are deleted and come back with their versi
 
 from __future__ import annotations
 
-import importlib
 import json
+import pkgutil
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -67,8 +67,7 @@ def _export(
     if tuned := given.get("hyperparameters"):
         file = io_utils.get_only_uri_in_dir(tuned.uri)
         built_from["tuned"] = json.loads(storage_for(file).read(file))["values"]
-    module, _, name = properties["export_fn"].partition(":")
-    export_fn = getattr(importlib.import_module(module), name)
+    export_fn = pkgutil.resolve_name(properties["export_fn"])
     with (
         local_copy(path_utils.serving_model_path(given["model"].uri)) as saved_model,
         local_copy(given["model_run"].uri) as model_run,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from components.exports.settings import Export
 from sluice.record.verdict import Check, Verdict
@@ -36,39 +36,18 @@ def judge(
     exports: Sequence[Export], comparisons: Sequence[Comparison], split: str
 ) -> Verdict:
     """Returns the verdict on exports, each with its comparison on a split."""
-    pairs = zip(exports, comparisons, strict=True)
-    rows = (row for pair in pairs for row in _rows(*pair, split))
+    rows = []
+    for export, found in zip(exports, comparisons, strict=True):
+        limit = export.difference_limit(found.largest)
+        if limit is not None:
+            why = "largest difference from the SavedModel"
+            name, actual = f"{found.name} difference", found.max_difference
+            row = Check(name, split, limit, None, actual, actual <= limit, why)
+            rows.append(replace(row, comparison="<="))
+        if found.agreement is not None:
+            why = "share of examples with the class that the SavedModel predicts"
+            name, actual = f"{found.name} agreement", found.agreement
+            limit = export.agreement_limit
+            row = Check(name, split, limit, None, actual, actual >= limit, why)
+            rows.append(replace(row, comparison=">="))
     return Verdict(GATE, tuple(rows))
-
-
-def _rows(export: Export, found: Comparison, split: str) -> Iterator[Check]:
-    limit = export.difference_limit(found.largest)
-    if limit is not None:
-        why = "largest difference from the SavedModel"
-        actual, within = found.max_difference, found.max_difference <= limit
-        yield Check(
-            f"{found.name} difference",
-            split,
-            limit,
-            None,
-            actual,
-            within,
-            why,
-            comparison="<=",
-        )
-    if found.agreement is not None:
-        why = "share of examples with the class that the SavedModel predicts"
-        actual, within = found.agreement, found.agreement >= export.agreement_limit
-        yield Check(
-            f"{found.name} agreement",
-            split,
-            export.agreement_limit,
-            None,
-            actual,
-            within,
-            why,
-            comparison=">=",
-        )
-    elif limit is None:
-        why = "nothing is compared without classes: set its max_difference"
-        yield Check(f"{found.name} limit", split, None, None, None, False, why)

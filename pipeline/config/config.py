@@ -153,9 +153,13 @@ class Config(Section):
             what = "a search runs in one process: remove train.processes, or another "
             refuse(f"{what}strategy than multi_worker and parameter_server", "tune")
         exports = [export.name for export in self.export]
-        for index, name in enumerate(exports):
-            if name in exports[:index]:
-                refuse(f"there is another export {name!r}", "export", index)
+        for index, export in enumerate(self.export):
+            if export.name in exports[:index]:
+                refuse(f"there is another export {export.name!r}", "export", index)
+            is_compared = export.difference_limit(0.0) is not None
+            if self.label.task == "regression" and not is_compared:
+                what = "of a regression without classes, set max_difference"
+                refuse(what, "export", index)
         limits = self.validate_data
         for split in (*limits.min_examples, *limits.max_examples):
             if split not in self.data.split_names:

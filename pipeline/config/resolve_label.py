@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import Config
 from pipeline.config.features import Label
-from pipeline.config.problems import KeyPath, Problems
+from pipeline.config.problems import Problems
 from pipeline.config.resolve_features import check_one_value, find_feature
 from schemas import loader
 from sluice.config_section import Classes
 
+_PATH = ("label", "feature")
 _CATEGORIES, _NUMBERS = ("INT", "BYTES"), ("INT", "FLOAT")
 
 
@@ -24,80 +26,67 @@ def resolve_label(
 
     Adds problems of the label; there are no classes if they are wrong.
     """
-    label, path = config.label, ("label", "feature")
-    feature = find_feature(path, label.feature, schema, problems)
-    classes: Classes = ()
+    label, classes = config.label, None
+    feature = find_feature(_PATH, label.feature, schema, problems)
     if feature is None:
         pass
     elif label.task == "regression":
-        _check_targets(path, feature, label, problems)
+        if _has_type(feature, label, _NUMBERS, problems):
+            _check_is_fixed(feature, problems)
+        if label.classes:
+            problems.add(("label", "classes"), "a regression has no classes")
     elif _is_per_class(feature):
-        # One-hot, or 0 and 1 for each of several labels.
-        size = _size(feature)
-        _check_is_fixed(path, feature, problems)
-        if loader.number_bounds(feature) != (0, 1):
-            domain = f"{schema_pb2.FeatureType.Name(feature.type).lower()}_domain"
-            what = f"the schema does not say that the {size} values of the label "
-            hint = f"give it the {domain} {{ min: 0 max: 1 }}"
-            where = f"{what}{label.feature!r} are 0 and 1, one for each class"
-            problems.add(path, where, hint=hint)
-        classes = label.classes or tuple(range(size))
-        if len(classes) != size:
-            what = f"there are {len(classes)} classes, and {size} values per record"
-            problems.add(("label", "classes"), what)
-            classes = ()
-    elif _has_type(path, feature, label, _CATEGORIES, problems):
+        _check_is_fixed(feature, problems)
+        classes = _classes_of_places(feature, label, problems)
+    elif _has_type(feature, label, _CATEGORIES, problems):
         if label.task == "classification" and not loader.has_one_value(feature):
             what = f"the label {label.feature!r} may have several values per record"
             hint = "to predict all of them: task: multi_label"
-            problems.add(path, what, hint=hint)
+            problems.add(_PATH, what, hint=hint)
         elif label.task == "classification":
-            check_one_value(path, feature, problems)
+            check_one_value(_PATH, feature, problems)
         classes = _classes_of_domain(label, schema, feature, problems)
     return label.model_copy(update={"classes": classes or None})
 
 
-def _check_targets(
-    path: KeyPath, feature: schema_pb2.Feature, label: Label, problems: Problems
-) -> None:
-    """Adds problems of the label of a regression."""
-    if not _has_type(path, feature, label, _NUMBERS, problems):
-        return
-    _check_is_fixed(path, feature, problems)
-    if label.classes:
-        problems.add(("label", "classes"), "a regression has no classes")
-
-
-def _check_is_fixed(
-    path: KeyPath, feature: schema_pb2.Feature, problems: Problems
-) -> None:
+def _check_is_fixed(feature: schema_pb2.Feature, problems: Problems) -> None:
     if len(feature.shape.dim) != 1 or feature.presence.min_fraction < 1:
         what = f"the label {feature.name!r} has no fixed number of values per record"
         hint = "in the schema, give it shape { dim { size: 1 } } and presence"
-        problems.add(path, what, hint=f"{hint} {{ min_fraction: 1 }}")
+        problems.add(_PATH, what, hint=f"{hint} {{ min_fraction: 1 }}")
 
 
 def _has_type(
-    path: KeyPath,
-    feature: schema_pb2.Feature,
-    label: Label,
-    types: tuple[str, ...],
-    problems: Problems,
+    feature: schema_pb2.Feature, label: Label, types: Sequence[str], problems: Problems
 ) -> bool:
     name = schema_pb2.FeatureType.Name(feature.type)
     if name in types:
         return True
     what = f"the label {label.feature!r} of task {label.task} must be"
     hint = "to predict a number: task: regression" if name == "FLOAT" else None
-    problems.add(path, f"{what} {' or '.join(types)}, not {name}", hint=hint)
+    problems.add(_PATH, f"{what} {' or '.join(types)}, not {name}", hint=hint)
     return False
 
 
+def _classes_of_places(
+    feature: schema_pb2.Feature, label: Label, problems: Problems
+) -> Classes:
+    """Returns the classes of a one-hot label, or of 0 and 1 for each of several."""
+    size = _size(feature)
+    if loader.number_bounds(feature) != (0, 1):
+        what = f"the schema does not say that the {size} values of the label "
+        where = f"{what}{label.feature!r} are 0 and 1, one for each class"
+        problems.add(_PATH, where, hint="give it a domain { min: 0 max: 1 }")
+    classes = label.classes or tuple(range(size))
+    if len(classes) == size:
+        return classes
+    what = f"there are {len(classes)} classes, and {size} values per record"
+    problems.add(("label", "classes"), what)
+    return ()
+
+
 def _classes_of_domain(
-    label: Label,
-    schema: schema_pb2.Schema,
-    feature: schema_pb2.Feature,
-    problems: Problems,
+    label: Label, schema: Any, feature: schema_pb2.Feature, problems: Problems
 ) -> Classes:
     values: Any = tuple(loader.class_values(schema, label.feature) or ())
     classes, path = label.classes or values, ("label", "classes")

@@ -323,12 +323,8 @@ def _check_model(config: Config, problems: Problems) -> None:
 
 
 def _check_tune(config: Config, problems: Problems) -> None:
-    """Adds what would be refused in the config itself, the first value of each key."""
-    section, refused = _PARAMS.get(config.model, ApplicationParams), set()
-    after = config.train.fine_tune and config.train.fine_tune.unfreeze_after
-    if after and config.tune and config.tune.algorithm == "hyperband":
-        what = "hyperband cannot stop a trial before the layers are unfrozen"
-        problems.add(("tune", "algorithm"), what)
+    """Adds what would be refused in the config itself."""
+    section = _PARAMS.get(config.model, ApplicationParams)
     for path, values in candidates(config.tune) if config.tune else ():
         try:
             _, params = with_values(config.train, config.model_params, values)
@@ -336,9 +332,7 @@ def _check_tune(config: Config, problems: Problems) -> None:
                 section.model_validate(params)
         except ValidationError as error:
             details = error.errors(include_url=False)[0]
-            if path[:-1] not in refused:
-                problems.add(path, details["msg"], actual=json.dumps(*values.values()))
-            refused.add(path[:-1])
+            problems.add(path, details["msg"], actual=json.dumps(*values.values()))
 
 
 def _check_image(

@@ -43,7 +43,7 @@ def fit_model(
     Args:
       model: the compiled model.
       training_input: what it is trained on.
-      epochs: completed epochs at the end of the last phase.
+      epochs: completed epochs at the end, which phases cannot exceed.
       callbacks: called in this order, before the history and the checkpoint.
       phases: at most two; None: only one.
       checkpoint_dir: path or ``gs://`` address for checkpoints, used by this training
@@ -79,13 +79,13 @@ def fit_model(
             training_input.train(begin.epoch, begin.batch),
             steps_per_epoch=training_input.steps_per_epoch,
             initial_epoch=begin.epoch,
-            epochs=phase.until_epoch,
+            epochs=min(phase.until_epoch, epochs),
             validation_data=evaluation,
             validation_steps=training_input.eval_steps,
             callbacks=[*callbacks, *checkpoints],
             verbose=0,
         )
-        if model.stop_training or begin.epoch == epochs:
+        if model.stop_training or begin.epoch <= epochs <= phase.until_epoch:
             break
         begin = Position(number, phase.until_epoch)
     return history.history

@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -31,7 +31,7 @@ from pipeline.training.compile import compile_model
 from pipeline.training.export import export_model, write_model_run
 from pipeline.training.fine_tune import fine_tuning_phases
 from pipeline.training.fit import fit_model
-from pipeline.training.input.training_input import Split, TrainingInput, make_input
+from pipeline.training.input.training_input import Split, make_input
 from pipeline.training.progress import ReportProgress, write_facts
 from pipeline.training.strategy.choice import TF_CONFIG
 from pipeline.training.strategy.distribution import Distribution
@@ -90,28 +90,6 @@ def report_strategy(train: Train, distribution: Distribution) -> None:
         progress.note(what, event="slow_precision")
 
 
-@dataclass(frozen=True)
-class Trained:
-    """A trained model.
-
-    Attributes:
-      model: with the weights of the last epoch, or the best if it was stopped early.
-      history: the values of each metric by epoch.
-      training_input: what it was trained on.
-      callbacks: of the training, but for the progress.
-      reported: the progress.
-      undistributed: returns the model, or one on this process' own device in float32
-        without its weights.
-    """
-
-    model: tf.keras.Model
-    history: dict[str, list[float]]
-    training_input: TrainingInput
-    callbacks: list[tf.keras.callbacks.Callback]
-    reported: ReportProgress
-    undistributed: Callable[[], tf.keras.Model]
-
-
 def train_model(
     fn_args: Any,
     train: Train,
@@ -122,7 +100,7 @@ def train_model(
     checkpoint_dir: str | None,
     epochs: int | None = None,
     trial: str | None = None,
-) -> Trained:
+) -> tuple[tf.keras.Model, dict[str, list[float]], Callable[[], tf.keras.Model]]:
     """Makes the input, and builds, compiles and fits the model.
 
     Args:
@@ -133,7 +111,12 @@ def train_model(
       tensorboard_dir: path or address of TensorBoard's logs.
       checkpoint_dir: see ``fit_model``.
       epochs: after which it ends, before those of ``train``; None: all.
-      trial: the name of the trial, for the progress.
+      trial: the name of the trial, for the progress; one writes no facts.
+
+    Returns:
+      The model with the weights of the last epoch, or the best if it was stopped early;
+      each metric by epoch; and a function that returns the model, or one on this
+      process' own device in float32 without its weights.
     """
     config = fn_args.custom_config
     features = FeatureSet.model_validate(config["feature_set"])
@@ -191,7 +174,10 @@ def train_model(
         phases,
         checkpoint_dir=checkpoint_dir,
     )
-    return Trained(model, history, training_input, callbacks, reported, undistributed)
+    if distribution.is_chief and not trial:
+        directory = fn_args.model_run_dir
+        write_facts(model, reported, training_input, distribution, directory, callbacks)
+    return model, history, undistributed
 
 
 def _train_and_export(
@@ -203,7 +189,7 @@ def _train_and_export(
     report_strategy(train, distribution)
     config, model_run_dir = fn_args.custom_config, fn_args.model_run_dir
     checkpoints = own_checkpoints(fn_args)
-    trained = train_model(
+    model, history, undistributed = train_model(
         fn_args,
         train,
         model_params,
@@ -211,21 +197,12 @@ def _train_and_export(
         os.path.join(model_run_dir, "tensorboard"),
         checkpoint_dir=checkpoints or os.environ.get(interrupt.CHECKPOINT_DIR),
     )
-    if distribution.is_chief:
-        write_facts(
-            trained.model,
-            trained.reported,
-            trained.training_input,
-            distribution,
-            model_run_dir,
-            trained.callbacks,
-        )
     # TensorFlow cannot export variables of several workers, and a served model has no
     # use for those of several replicas, or for the precision of an accelerator.
-    exported = trained.undistributed()
-    copy_weights(trained.model, exported)
+    exported = undistributed()
+    copy_weights(model, exported)
     if distribution.is_chief:
-        write_model_run(exported, trained.history, model_run_dir)
+        write_model_run(exported, history, model_run_dir)
         export_model(
             exported,
             fn_args.serving_model_dir,

@@ -83,7 +83,7 @@ class Search(base_tuner.BaseTuner):
         oracle = make_oracle(self._tune, self._train)
         super().__init__(oracle, directory=directory, project_name="search")
 
-    def run_trial(self, trial: Trial, **_: Any) -> dict[str, float]:
+    def run_trial(self, trial: Trial, **_fit: Any) -> dict[str, float]:
         """Trains a model with the values of a trial; returns its best objective.
 
         One that goes on with another of hyperband's begins with its checkpoint.
@@ -94,7 +94,7 @@ class Search(base_tuner.BaseTuner):
         model_params = self._fn_args.custom_config["model_params"]
         try:
             train, model_params = with_values(
-                self._train, model_params, {**values, **fixed}
+                self._train, model_params, {**fixed, **values}
             )
         except ValidationError as error:
             raise NodeError(error.errors()[0]["msg"]) from error
@@ -105,7 +105,7 @@ class Search(base_tuner.BaseTuner):
         logs = os.path.join(self.project_dir, "tensorboard", number)
         tf.keras.backend.clear_session()
         began_s = time.monotonic()
-        history = train_model(
+        _, history, _ = train_model(
             self._fn_args,
             train,
             model_params,
@@ -114,7 +114,7 @@ class Search(base_tuner.BaseTuner):
             checkpoint_dir=checkpoint_dir,
             epochs=trial.hyperparameters.values.get(_EPOCHS),
             trial=self._name(trial),
-        ).history
+        )
         metric = tune.objective.metric
         if metric not in history:
             raise NoObjective(

@@ -17,6 +17,7 @@ from reports.tables import numbers
 
 _BAND = {"high": ("90 %", 1), "median": ("median", 0), "low": ("10 %", 1)}
 _LARGEST = "The largest errors"
+_BARS = 24
 
 
 def build(index: int, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,6 +64,9 @@ def _charts(target: Mapping[str, Any]) -> curves.Charts:
     quantiles = target["quantiles"]
     shares = np.linspace(0.0, 1.0, len(quantiles)).tolist()
     residuals = Distribution("candidate", quantiles, shares)
-    histogram = histogram_chart("Residuals", [residuals])
+    # A few large ones are counted in the outermost bars.
+    edges = np.unique(np.linspace(quantiles[1], quantiles[-2], _BARS + 1)).tolist()
+    edges, label = edges if len(edges) > 1 else [], "prediction minus true value"
+    histogram = histogram_chart("Residuals", [residuals], edges=edges, label=label)
     mean = f"Residuals: mean {formats.number(target['mean'])}"
     return [(title, band), (mean, histogram)]

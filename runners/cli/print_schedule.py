@@ -22,7 +22,6 @@ from sluice.errors import UsageError
 from sluice.node_kinds import RETRAIN_GATE
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
-_AIRFLOW = Path(__file__).with_name("airflow_dag.txt")
 
 
 def time_options(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -89,16 +88,12 @@ def print_(
     """
     config = load_with_times(name, profile, overrides, asked)
     wanted = schedule_of(config)
-    command = [_program(), "retrain", config.origin.file, "--wait"]
+    program = Path(sys.executable).with_name("sluice")  # Of this environment.
+    command = [str(program), "retrain", config.origin.file, "--wait"]
     command += ["--profile", profile] if profile else []
     command += [part for item in overrides for part in ("--set", item)]
     text = _FORMS[form](config, command, wanted.cron, wanted.timezone)
     return Result({"as": form, "text": text}, partial(echo, *text.splitlines()))
-
-
-def _program() -> str:
-    """Returns the program of this environment."""
-    return str(Path(sys.executable).with_name("sluice"))
 
 
 def _cron(config: Config, command: list[str], cron: str, timezone: str) -> str:
@@ -109,30 +104,13 @@ def _cron(config: Config, command: list[str], cron: str, timezone: str) -> str:
 
 
 def _systemd(config: Config, command: list[str], cron: str, timezone: str) -> str:
-    name = f"sluice-{config.name}"
-    line = shlex.join(command).replace("%", "%%")
-    return f"""\
-# ~/.config/systemd/user/{name}.service
-[Unit]
-Description=Retrain {config.name}
-
-[Service]
-Type=oneshot
-WorkingDirectory={config.root}
-ExecStart={line}
-
-# ~/.config/systemd/user/{name}.timer
-[Unit]
-Description=Retrain {config.name}
-
-[Timer]
-OnCalendar={on_calendar(cron, timezone)}
-
-[Install]
-WantedBy=timers.target
-
-# systemctl --user daemon-reload && systemctl --user enable --now {name}.timer
-"""
+    return _filled_in(
+        "systemd_units.txt",
+        name=config.name,
+        root=str(config.root),
+        line=shlex.join(command).replace("%", "%%"),
+        calendar=on_calendar(cron, timezone),
+    )
 
 
 def on_calendar(cron: str, timezone: str) -> str:
@@ -173,7 +151,8 @@ def _listed(values: set[int], count: int) -> str:
 def _airflow(config: Config, command: list[str], cron: str, timezone: str) -> str:
     decide = ("--to", RETRAIN_GATE if config.retrain else "DataGate")
     now = datetime.now()
-    return Template(_AIRFLOW.read_text(encoding="utf-8")).substitute(
+    return _filled_in(
+        "airflow_dag.txt",
         name=config.name,
         dag_id=repr(f"sluice_{config.name}"),
         project=repr(str(config.root)),
@@ -183,6 +162,11 @@ def _airflow(config: Config, command: list[str], cron: str, timezone: str) -> st
         timezone=repr(timezone),
         start=f"{now.year}, {now.month}, {now.day}",
     )
+
+
+def _filled_in(template: str, **values: str) -> str:
+    text = Path(__file__).with_name(template).read_text(encoding="utf-8")
+    return Template(text).substitute(values)
 
 
 _FORMS: dict[str, Callable[[Config, list[str], str, str], str]] = {

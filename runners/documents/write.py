@@ -122,20 +122,16 @@ def _content(
                 return protos.anomalies(folder, splits, privacy.sensitive)
             case "baseline_statistics":
                 return protos.baseline_statistics(folder, privacy.sensitive)
-            case "distances":
-                return _read(folder / "distances.json")
+            case "distances" | "exports" | "trials":
+                return _read(folder / f"{kind}.json")
             case "epochs":
                 return _epochs(folder)
-            case "exports":
-                return _read(folder / "exports.json")
             case "ingestion":
                 from components.tfrecord_gen.report import document_ingestion
 
                 return document_ingestion(folder)
             case "metrics":
                 return protos.metrics(folder)
-            case "trials":
-                return _read(folder / "trials.json")
             case "schema":
                 return protos.schema(folder, privacy.sensitive)
             case _:

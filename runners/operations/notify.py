@@ -7,13 +7,11 @@ the workspace. What cannot be sent becomes a note of the run, and changes nothin
 from __future__ import annotations
 
 import json
-import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from threading import Thread
-from typing import Any, cast
+from typing import cast
 
 from pipeline.config.notify import Event, Notify, make_target
 from sluice.errors import ConfigError, WorkspaceError
@@ -23,8 +21,8 @@ from sluice.secrets import redact, resolve
 from sluice.storage import atomic
 from sluice.workspace import Workspace
 
-# Of all messages and the heartbeat together: the run waits for them.
-TIMEOUT_S = 10
+# Of the heartbeat: the run waits for it.
+TIMEOUT_S = 5
 _MAX_CAUSE = 500
 # The causes that were sent: of a problem that is not solved yet, and of a skipped run.
 _Sent = dict[str, list[str]]
@@ -41,23 +39,22 @@ def notify(config: Notify, workspace: Workspace, record: RunRecord) -> None:
     with suppress(OSError, ValueError):
         sent = json.loads(workspace.notified_file.read_text(encoding="utf-8"))
     event, then_sent = _decide(record, sent, config.on)
-    places = {f"notify.urls[{at}]": url for at, url in enumerate(config.urls) if event}
     sends: dict[str, Callable[[], None]] = {}
-    failures: dict[str, str] = {}
-    for place, url in places.items():
-        try:
-            target = make_target(resolve(url))
-            sends[place] = partial(_send, target, str(event), record)
-        except Exception as error:
-            failures[place] = _explain(error)
+    for at, url in enumerate(config.urls if event else ()):
+        sends[f"notify.urls[{at}]"] = partial(_send, url, str(event), record)
+    places = {*sends}
     if config.heartbeat:
         sends["notify.heartbeat"] = partial(_request, config.heartbeat)
-    failures |= _run_all(sends)
-    for place, why in failures.items():
-        record.note(redact(f"{place}: not sent: {why}"))
+    failures = set()
+    for place, send in sends.items():
+        try:
+            send()
+        except Exception as error:
+            record.note(redact(f"{place}: not sent: {_explain(error)}"))
+            failures.add(place)
     # The run has its result, also on a disk that is full.
     with suppress(OSError, WorkspaceError):
-        if then_sent != sent and (not event or places.keys() - failures):
+        if then_sent != sent and (not event or places - failures):
             atomic.write_json(workspace.notified_file, then_sent)
         if failures:
             record.save(workspace.run_dir(record.run_id))
@@ -82,8 +79,8 @@ def _decide(
     return cast(Event, record.status), {**sent, key: cause}
 
 
-def _send(target: Any, event: str, record: RunRecord) -> None:
-    """Sends the message about a run to apprise's object for a URL."""
+def _send(url: str, event: str, record: RunRecord) -> None:
+    """Sends the message about a run to a URL; apprise limits the time."""
     import apprise
 
     what, (_, headline, causes) = outcome(record), summarize(record)
@@ -94,7 +91,7 @@ def _send(target: Any, event: str, record: RunRecord) -> None:
     lines += [f"Run: {record.run_id}", f"Report: {record.report_uri or 'none'}"]
     types = {"blocked": "FAILURE", "failed": "FAILURE", "skipped": "INFO"}
     client = apprise.Apprise()
-    is_sent = client.add(target) and client.notify(
+    is_sent = client.add(make_target(resolve(url))) and client.notify(
         title=f"sluice {record.pipeline}: {title}",
         body="\n".join(lines),
         notify_type=getattr(apprise.NotifyType, types.get(event, "SUCCESS")),
@@ -107,27 +104,6 @@ def _send(target: Any, event: str, record: RunRecord) -> None:
 def _request(url: str) -> None:
     with urllib.request.urlopen(resolve(url), timeout=TIMEOUT_S):
         pass
-
-
-def _run_all(sends: Mapping[str, Callable[[], None]]) -> dict[str, str]:
-    """Sends all at the same time; returns why some could not be sent, by place."""
-    failures = dict.fromkeys(sends, f"no answer within {TIMEOUT_S} s")
-
-    def attempt(place: str, send: Callable[[], None]) -> None:
-        try:
-            send()
-            del failures[place]
-        except Exception as error:
-            failures[place] = _explain(error)
-
-    # Daemons, since the process does not wait for them where a server does not answer.
-    threads = [Thread(target=attempt, args=x, daemon=True) for x in sends.items()]
-    for thread in threads:
-        thread.start()
-    end = time.monotonic() + TIMEOUT_S
-    for thread in threads:
-        thread.join(max(0.0, end - time.monotonic()))
-    return dict(failures)
 
 
 def _explain(error: Exception) -> str:

@@ -41,7 +41,6 @@ def judged(
         ({"quantize": "int8"}, {"difference": 0.9, "agreement": 0.95}, []),
         ({"quantize": "int8"}, {"agreement": 0.94}, ["tflite-int8 agreement"]),
         ({"quantize": "int8", "min_agreement": 0.5}, {"agreement": 0.6}, []),
-        ({"quantize": "int8"}, {"agreement": None}, ["tflite-int8 limit"]),
     ],
     ids=str,
 )

@@ -2,11 +2,12 @@
 
 The preprocessing is described where it is only scaling: z-scores, and pixels divided
 by 255. Mean and deviation are those that the SavedModel's own preprocessing shows on
-examples, and are checked on them.
+examples, and are checked on them. Of other inputs it says how to get them.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,10 @@ from pipeline.training.exports.inner_model import InnerModel
 
 SIGNATURE_FILE = "signature.json"
 _TOLERANCE = 1e-3
+_OTHER = (
+    "not only scaling: take what the SavedModel's signature transform_features returns "
+    "for an example"
+)
 
 
 def describe(
@@ -48,28 +53,28 @@ def describe(
     """
     features = {transformed_name(name): name for name in feature_set.features}
     known = {} if own_preprocessing else feature_set.transformed
-    inputs, others = [], []
+    inputs = []
     for key, name in inner.names.items():
-        feature, spec, values = features.get(key), known.get(key), transformed[name]
-        steps: dict[str, Any] | None = None
+        spec, steps = known.get(key), None
         if isinstance(spec, Image | RawPixels):
             steps = _pixels(spec, raw_spec[features[key]].dtype)
         elif isinstance(spec, Numeric | Vector) and not (spec.clip or spec.log):
             raw = _numbers(records, features[key], raw_spec)
-            # With an indicator of missing values, there are two columns.
-            steps = _z_score(raw, values) if raw.shape == values.shape else None
-        if steps is None:
-            others.append(name)
-        shape, dtype = inner.specs[name].shape.as_list(), inner.specs[name].dtype.name
-        about = {"name": name, "feature": feature, "shape": shape, "dtype": dtype}
-        inputs.append({**about, "preprocessing": steps})
+            steps = _z_score(raw, transformed[name])
+        inputs.append(
+            {
+                "name": name,
+                "feature": features.get(key),
+                "shape": inner.specs[name].shape.as_list(),
+                "dtype": inner.specs[name].dtype.name,
+                "preprocessing": steps or _OTHER,
+            }
+        )
     return {
         "inputs": inputs,
         "output": inner.output,
         "task": feature_set.label.task,
         "classes": feature_set.label.class_names,
-        "only_scaling": not others,
-        "note": _note(others),
     }
 
 
@@ -80,16 +85,6 @@ def _numbers(records: list[bytes], name: str, raw_spec: Mapping[str, Any]) -> An
         values = tf.cast(parsed, tf.float64)
         parsed = tf.sparse.to_dense(values, default_value=np.nan)
     return parsed.numpy().astype(np.float64)
-
-
-def _note(others: list[str]) -> str:
-    if not others:
-        return "Scale the inputs as their preprocessing says."
-    return (
-        f"The preprocessing is not only scaling: {', '.join(others)}. Inputs are what "
-        "the SavedModel's signature transform_features returns for an example; it is "
-        "not part of this export."
-    )
 
 
 def _pixels(spec: Image | RawPixels, dtype: Any) -> dict[str, Any]:
@@ -103,18 +98,15 @@ def _pixels(spec: Image | RawPixels, dtype: Any) -> dict[str, Any]:
 
 def _z_score(raw: np.ndarray, scaled: np.ndarray) -> dict[str, Any] | None:
     """Returns mean and deviation by which numbers are scaled; None if they are not."""
-    raw, scaled = (x.reshape([len(x), -1]) for x in (raw, scaled))
-    if np.isnan(raw).all(axis=0).any():
+    if raw.shape != scaled.shape:  # There is an indicator of missing values.
         return None
-    low, high = np.nanargmin(raw, axis=0), np.nanargmax(raw, axis=0)
-    column = np.arange(raw.shape[1])
-    spread, moved = (x[high, column] - x[low, column] for x in (raw, scaled))
-    if not (spread.all() and moved.all()):
+    known = np.where(np.isnan(raw), np.nan, scaled)
+    with warnings.catch_warnings():  # Of columns that are constant, or always missing.
+        warnings.simplefilter("ignore")
+        deviation = np.nanstd(raw, axis=0) / np.nanstd(known, axis=0)
+        mean = np.nanmean(raw, axis=0) - np.nanmean(known, axis=0) * deviation
+        expected = np.nan_to_num((raw - mean) / deviation)
+    if not np.allclose(expected, scaled, atol=_TOLERANCE) or np.isnan(mean).any():
         return None
-    deviation = spread / moved
-    mean = raw[low, column] - scaled[low, column] * deviation
-    expected = np.nan_to_num((raw - mean) / deviation)
-    if not np.allclose(expected, scaled, atol=_TOLERANCE):
-        return None
-    found = {"mean": mean.tolist(), "deviation": deviation.tolist()}
+    found = {"mean": mean.ravel().tolist(), "deviation": deviation.ravel().tolist()}
     return {"kind": "z_score", **found, "missing": 0.0}

@@ -101,11 +101,6 @@ def test_what_may_be_tuned(validate, project, overrides):
             "all trials have",
         ),
         (
-            "space.train.epochs",
-            (space("train.epochs: [3]"), "tune.algorithm=hyperband"),
-            "cannot be tuned by hyperband",
-        ),
-        (
             "epochs",
             (
                 space("train.seed: [3]"),
@@ -113,15 +108,6 @@ def test_what_may_be_tuned(validate, project, overrides):
                 "train.fine_tune={freeze: [a], unfreeze_after: 3}",
             ),
             "of 2 epochs none is left",
-        ),
-        (
-            "algorithm",
-            (
-                space("train.seed: [3]"),
-                "tune.algorithm=hyperband",
-                "train.fine_tune={freeze: [a], unfreeze_after: 3}",
-            ),
-            "hyperband cannot stop a trial before",
         ),
     ],
 )

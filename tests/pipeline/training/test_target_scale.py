@@ -65,7 +65,7 @@ def train(monkeypatch, tmp_path):
         if mirrored:
             strategy = tf.distribute.MirroredStrategy(["CPU:0"])
         section = settings(**{"batch_size": 16, "learning_rate": 0.05, **given})
-        trained = run_fn.train_model(
+        model, *_ = run_fn.train_model(
             fn_args,
             section,
             {"hidden_units": [], "dropout": 0.0},
@@ -73,7 +73,7 @@ def train(monkeypatch, tmp_path):
             str(tmp_path / "tensorboard"),
             checkpoint_dir=None,
         )
-        return trained.model
+        return model
 
     return train
 
