@@ -36,7 +36,7 @@ class ModelVerdict(artifact.Artifact):
 
 
 class Exports(artifact.Artifact):
-    """What exports predict: ``exports.json``, ``verdict.json``, ``passed``."""
+    """What exports predict: ``verdict.json``, ``passed``."""
 
     TYPE_NAME = "components.Exports"
 

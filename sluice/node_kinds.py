@@ -120,6 +120,5 @@ DOCUMENTS = {
     "Schema": ("schema",),
     "TunerResults": ("trials",),
     "components.DataVerdict": ("baseline_statistics", "distances"),
-    "components.Exports": ("exports",),
     "components.Quarantine": ("ingestion",),
 }

@@ -11,7 +11,6 @@ import json
 import pkgutil
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from tfx import types
@@ -26,12 +25,10 @@ from components.artifacts import Artifacts, publish_verdict
 from components.exports.judge import GATE, judge
 from components.exports.settings import Export
 from sluice.record.verdict import Check, Verdict
-from sluice.storage import atomic
 from sluice.storage.local_copy import local_copy, local_output
 from sluice.storage.storage import storage_for
 
 EXPORTS_DIR = "assets.extra/exports"
-EXPORTS_FILE = "exports.json"
 _SPLIT = "eval"
 
 
@@ -49,7 +46,7 @@ class Executor(base_executor.BaseExecutor):
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
         exported = artifact_utils.get_single_instance(output_dict["exports"])
         if model_utils.is_model_blessed(given["model_blessing"]):
-            verdict = _export(given, blessing, exported, exec_properties)
+            verdict = _export(given, blessing, exec_properties)
         else:
             why = "the model was not blessed"
             row = Check("exports", "overall", None, None, "none", True, why)
@@ -58,10 +55,8 @@ class Executor(base_executor.BaseExecutor):
         blessing.set_int_custom_property("blessed", int(verdict.passed))
 
 
-def _export(
-    given: Mapping[str, Any], blessing: Any, exported: Any, properties: Mapping
-) -> Verdict:
-    """Writes the model with its exports, and what they predict."""
+def _export(given: Mapping[str, Any], blessing: Any, properties: Mapping) -> Verdict:
+    """Writes the model with its exports, and compares what they predict."""
     exports = [Export.model_validate(x) for x in json.loads(properties["formats"])]
     built_from = json.loads(properties["built_from"])
     if tuned := given.get("hyperparameters"):
@@ -85,10 +80,7 @@ def _export(
             target=folder / EXPORTS_DIR,
         )
     blessing.set_int_custom_property("has_model", 1)
-    with local_output(exported.uri) as folder:
-        rows = [asdict(item) for item in comparisons]
-        atomic.write_json(folder / EXPORTS_FILE, {"split": _SPLIT, "exports": rows})
-    return judge(exports, comparisons[1:], _SPLIT)
+    return judge(exports, comparisons, _SPLIT)
 
 
 class ExportsSpec(ComponentSpec):

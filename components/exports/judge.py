@@ -9,6 +9,9 @@ from components.exports.settings import Export
 from sluice.record.verdict import Check, Verdict
 
 GATE = "export"
+_COST = "size, and mean time of one example by itself on this machine"
+_MOST = "largest difference from the SavedModel"
+_SAME = "share of examples with the class that the SavedModel predicts"
 
 
 @dataclass(frozen=True)
@@ -31,23 +34,35 @@ class Comparison:
     largest: float
     agreement: float | None
 
+    @property
+    def cost(self) -> str:
+        """Size and latency."""
+        size = f"{self.size_bytes / 1000:,.0f} kB"
+        return size if self.latency_ms is None else f"{size}, {self.latency_ms:.2f} ms"
+
 
 def judge(
     exports: Sequence[Export], comparisons: Sequence[Comparison], split: str
 ) -> Verdict:
-    """Returns the verdict on exports, each with its comparison on a split."""
-    rows = []
-    for export, found in zip(exports, comparisons, strict=True):
+    """Returns the verdict on exports.
+
+    Args:
+      exports: what was exported.
+      comparisons: of the SavedModel itself, and of each export.
+      split: of the examples.
+    """
+    served, *others = comparisons
+    rows = [Check("saved_model", split, None, None, served.cost, True, _COST)]
+    for export, found in zip(exports, others, strict=True):
+        name, actual = found.name, found.max_difference
+        rows.append(Check(name, split, None, None, found.cost, True, _COST))
         limit = export.difference_limit(found.largest)
-        if limit is not None:
-            why = "largest difference from the SavedModel"
-            name, actual = f"{found.name} difference", found.max_difference
-            row = Check(name, split, limit, None, actual, actual <= limit, why)
-            rows.append(replace(row, comparison="<="))
+        is_within = limit is None or actual <= limit
+        row = Check(f"{name} difference", split, limit, None, actual, is_within, _MOST)
+        rows.append(replace(row, comparison="<="))
         if found.agreement is not None:
-            why = "share of examples with the class that the SavedModel predicts"
-            name, actual = f"{found.name} agreement", found.agreement
-            limit = export.agreement_limit
-            row = Check(name, split, limit, None, actual, actual >= limit, why)
+            actual, limit = found.agreement, export.agreement_limit
+            check, is_within = f"{name} agreement", actual >= limit
+            row = Check(check, split, limit, None, actual, is_within, _SAME)
             rows.append(replace(row, comparison=">="))
     return Verdict(GATE, tuple(rows))

@@ -7,6 +7,7 @@ TensorFlow.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,50 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from pipeline.config.config import Config
 from pipeline.config.find import find_config, find_file
-from pipeline.config.layer import Layer
 from pipeline.config.problems import KeyPath, Origin, Problems
+from pipeline.config.tune import SELECTORS
 from sluice.errors import ConfigError, UsageError
 from sluice.project import find_root, own_root
+
+
+@dataclass
+class Layer:
+    """Part of a config, with ``file:line`` or the ``--set`` of each key path."""
+
+    data: dict[str, Any]
+    locations: dict[KeyPath, str]
+
+    def overlay(self, top: Layer) -> None:
+        """Merges another layer into this one.
+
+        Mappings are merged; everything else, such as a list or null, is replaced. A
+        mapping whose ``kind`` or ``class`` changes is replaced too, since its keys
+        belong to the old one, and so is ``model_params`` where ``model`` changes.
+        """
+        if not _is_same(self.data, top.data, "model"):
+            self.data.pop("model_params", None)
+        self._overlay(self.data, top, top.data, ())
+
+    def _overlay(
+        self, base: dict[str, Any], top: Layer, data: dict[str, Any], path: KeyPath
+    ) -> None:
+        for key, value in data.items():
+            here, old = (*path, key), base.get(key)
+            if (
+                isinstance(old, dict)
+                and isinstance(value, dict)
+                and _is_same(old, value, *SELECTORS)
+            ):
+                self._overlay(old, top, value, here)
+                continue
+            base[key] = value
+            for below, at in top.locations.items():
+                if below[: len(here)] == here:
+                    self.locations[below] = at
+
+
+def _is_same(old: dict[str, Any], new: dict[str, Any], *keys: str) -> bool:
+    return all(new.get(key, old.get(key)) == old.get(key) for key in keys)
 
 
 def read_file(path: Path, shown: str) -> Layer:

@@ -28,6 +28,8 @@ from sluice.config_section import (
 )
 from sluice.metric_names import direction_of
 
+# Keys that say what the keys beside them mean.
+SELECTORS = ("kind", "class")
 # The process with its devices, the graph and the code in its cache key are the same for
 # all trials.
 _ONE_FOR_ALL = """

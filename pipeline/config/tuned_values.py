@@ -10,10 +10,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from pipeline.config.layer import SELECTORS
 from pipeline.config.problems import KeyPath
 from pipeline.config.train import Train
-from pipeline.config.tune import Range, Tune
+from pipeline.config.tune import SELECTORS, Range, Tune
 from sluice.storage import atomic
 
 

@@ -136,40 +136,31 @@ def _try_trained(spec: KerasObject, label: Label) -> None:
 
 
 def _try_evaluated(metric: Any, label: Label) -> None:
-    """Makes a metric as the Evaluator does; TFMA gives Keras's the ids of classes."""
-    name = metric.class_name
-    if metric.module:
-        _try_own(metric, label)
-        return
-    known = {*dir(tf.keras.metrics), *metric_types.registered_metrics()}
-    if name not in known:
+    """Makes a metric as the Evaluator does; TFMA gives Keras's the ids of classes.
+
+    One of the user's own TFMA makes by ``get_config``, and adds the weights of batches.
+    """
+    name, is_own = metric.class_name, bool(metric.module)
+    registered = metric_types.registered_metrics()
+    is_regression = label.task == "regression"
+    if is_own and name in registered:
+        what = f"TFMA has a {name} too, and would compute that instead"
+        raise ConfigError(what, hint="give your class another name")
+    known = {*dir(tf.keras.metrics), *registered}
+    if not is_own and name not in known:
         what = f"neither TFMA nor tf_keras.metrics has a class {name!r}"
         raise ConfigError(what, hint=did_you_mean(name, known))
     made = metric_specs.metric_instance(metric)
     is_keras = isinstance(made, tf.keras.metrics.Metric)
-    if is_keras:
+    if is_keras and not is_own:
         _try_metric(made, label)
-    if label.task != "regression":
-        return
-    if is_keras:
+    if is_own or (is_regression and is_keras):
         _try_sums(made, label)
-    elif name not in FOR_NUMBERS:
+    elif is_regression and name not in FOR_NUMBERS:
         hint = (
             "take MeanAbsoluteError, RootMeanSquaredError or SquaredPearsonCorrelation"
         )
         raise ConfigError(f"{name} is not for a regression", hint=hint)
-
-
-def _try_own(config: Any, label: Label) -> None:
-    """Evaluates batches with a metric of the user's own as TFMA does.
-
-    TFMA makes it by ``get_config``, and adds the weights of batches.
-    """
-    if config.class_name in metric_types.registered_metrics():
-        what = f"TFMA has a {config.class_name} too, and would compute that instead"
-        raise ConfigError(what, hint="give your class another name")
-    made = metric_specs.metric_instance(config)
-    _try_sums(made, label)
 
 
 def _try_sums(made: Any, label: Label) -> None:

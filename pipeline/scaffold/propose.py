@@ -40,14 +40,6 @@ _DOMAIN = "domain_info"
 _LEARNED = 0.05
 _SMALL = 5000
 _LIMIT = "The first limit only rules out a model that learned nothing."
-_EVALUATE = {
-    "classification": [_LIMIT],
-    "multi_label": [
-        f"{_LIMIT} One that gives",
-        "every record the same answer has a macro_auc of 0.5, but a higher auc, since",
-        "that compares the answers for all classes.",
-    ],
-}
 _HEAD = """\
 {name}: proposed by 'sluice init' from {sample}.
 Review it, then check it with 'sluice validate {name}'.
@@ -202,9 +194,14 @@ def _evaluate(label: Column, records: int) -> dict[str, Any]:
     # Accuracy says little if one class has most of the records.
     pr = {"class": "AUC", "name": "auc_pr", "params": {"curve": "PR"}}
     metrics: list[Any]
+    bound, worse = "lower_bound", {"direction": "higher_is_better", "absolute": -0.01}
     if task_of(label) == "regression":
-        return _evaluate_numbers(label)
-    if _task(label):
+        names = {"rmse": "RootMeanSquaredError", "mae": "MeanAbsoluteError"}
+        metrics = [_flow({"class": x, "name": name}) for name, x in names.items()]
+        metrics.append("ExampleCount")
+        metric, floor = "rmse", float(f"{(1 - _LEARNED) * _deviation(label):.4g}")
+        bound, worse = "upper_bound", {"direction": "lower_is_better", "relative": 0.05}
+    elif _task(label):
         metrics = ["AUC", "BinaryAccuracy", "ExampleCount"]
         metrics += [
             _flow({"class": name, "name": f"macro_{name.lower()}", "average": "macro"})
@@ -219,20 +216,9 @@ def _evaluate(label: Column, records: int) -> dict[str, Any]:
         metrics = [_flow(accuracy), "ExampleCount"]
         majority = max(class_counts(label).values()) / records
         metric, floor = "accuracy", round(majority + _LEARNED * (1 - majority), 3)
-    worse = {"direction": "higher_is_better", "absolute": -0.01}
-    limits: list[dict[str, Any]] = [{"lower_bound": floor}, {"change": worse}]
+    limits: list[dict[str, Any]] = [{bound: floor}, {"change": worse}]
     thresholds = [_flow({"metric": metric, **limit}) for limit in limits]
     return {"metrics": metrics, "thresholds": thresholds}
-
-
-def _evaluate_numbers(label: Column) -> dict[str, Any]:
-    names = {"rmse": "RootMeanSquaredError", "mae": "MeanAbsoluteError"}
-    metrics = [_flow({"class": x, "name": name}) for name, x in names.items()]
-    worse = {"direction": "lower_is_better", "relative": 0.05}
-    floor = float(f"{(1 - _LEARNED) * _deviation(label):.4g}")
-    limits: list[dict[str, Any]] = [{"upper_bound": floor}, {"change": worse}]
-    thresholds = [_flow({"metric": "rmse", **limit}) for limit in limits]
-    return {"metrics": [*metrics, "ExampleCount"], "thresholds": thresholds}
 
 
 def _deviation(label: Column) -> float:
@@ -244,10 +230,10 @@ def _deviation(label: Column) -> float:
 
 def _limits(label: Column) -> list[str]:
     """Returns the comment on the proposed thresholds."""
-    if task_of(label) == "regression":
-        found = f"The label's standard deviation is {_deviation(label):.4g}: what the "
-        return [_LIMIT, f"{found}mean of all labels has as RMSE."]
-    return _EVALUATE[task_of(label) or "classification"]
+    if task_of(label) != "regression":
+        return [_LIMIT]
+    found = f"The label's standard deviation is {_deviation(label):.4g}: what the "
+    return [_LIMIT, f"{found}mean of all labels has as RMSE."]
 
 
 def _schema(

@@ -213,21 +213,20 @@ def make_oracle(tune: Tune, train: Train) -> Any:
             add(key, given.min, given.max, sampling=sampling)
         else:  # KerasTuner takes scalars of one type only.
             space.Choice(key, [json.dumps(value) for value in given])
-    arguments = {
-        "objective": Objective(tune.objective.metric, tune.direction),
-        "hyperparameters": space,
-        "seed": train.seed + 1,  # 0 would be any.
-    }
-    if tune.algorithm == "hyperband":
-        epochs = tune.epochs or train.epochs
-        oracle = oracles.HyperbandOracle(max_epochs=epochs, **arguments)
-        oracle.max_trials = tune.trials or _NO_LIMIT
-        return oracle
+    is_hyperband = tune.algorithm == "hyperband"
     kinds = {
         "random": oracles.RandomSearchOracle,
         "bayesian": oracles.BayesianOptimizationOracle,
+        "hyperband": oracles.HyperbandOracle,
     }
-    return kinds[tune.algorithm](max_trials=tune.trials or DEFAULT_TRIALS, **arguments)
+    oracle = kinds[tune.algorithm](
+        objective=Objective(tune.objective.metric, tune.direction),
+        hyperparameters=space,
+        seed=train.seed + 1,  # 0 would be any.
+        **({"max_epochs": tune.epochs or train.epochs} if is_hyperband else {}),
+    )
+    oracle.max_trials = tune.trials or (_NO_LIMIT if is_hyperband else DEFAULT_TRIALS)
+    return oracle
 
 
 def values_of(tune: Tune, found: HyperParameters) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from reports.charts.svg import (
 _TOP, _BOTTOM, _HEIGHT = 40.0, 12.0, 260.0
 _WIDTH, _STEP, _RIGHT = 720.0, 110.0, 60.0
 _MAX_CHARS = 16
+_LEFT = _MAX_CHARS * CHAR_WIDTH
 
 
 # A label, and a place on each axis; one that is not finite ends the line.
@@ -31,16 +32,12 @@ def parallel_chart(title: str, axes: Sequence[Axis], lines: Sequence[Line]) -> M
     """Returns the chart; the first line stands out, with a point on each axis."""
     columns = zip(*(values for _, values in lines), strict=True)
     scales = [_scale(*pair) for pair in zip(axes, columns, strict=True)]
-    labels = [
-        [formats.shorten(x, _MAX_CHARS) for x in scale.labels] for scale in scales
-    ]
-    left = max(map(len, labels[0]), default=0) * CHAR_WIDTH + 8
-    step = max((_WIDTH - left - _RIGHT) / max(len(axes) - 1, 1), _STEP)
-    places = [left + i * step for i in range(len(axes))]
+    step = max((_WIDTH - _LEFT - _RIGHT) / max(len(axes) - 1, 1), _STEP)
+    places = [_LEFT + i * step for i in range(len(axes))]
     first, *others = lines
     parts = [
         *(_line(line, places, scales, "other") for line in reversed(others)),
-        *map(_axis, places, scales, labels),
+        *map(_axis, places, scales),
         _line(first, places, scales, "s0"),
     ]
     description = f"{formats.plural(len(lines), 'line')}; the best: {first[0]}"
@@ -55,7 +52,7 @@ def _scale(axis: Axis, values: Sequence[float | None]) -> Scale:
     return Scale(axis, 0.0, max(places[-1], 1.0), bottom, _TOP, False, places)
 
 
-def _axis(x: float, scale: Scale, labels: Sequence[str]) -> Markup:
+def _axis(x: float, scale: Scale) -> Markup:
     name = formats.shorten(scale.axis.label, _MAX_CHARS)
     parts = [
         tag("line", class_="axis", x1=x, x2=x, y1=scale.start, y2=scale.end),
@@ -64,8 +61,8 @@ def _axis(x: float, scale: Scale, labels: Sequence[str]) -> Markup:
     if scale.log:
         note = {"x": x, "y": _TOP - 11, "text_anchor": "middle"}
         parts.append(tag("text", "log scale", **note))
-    for value, label in zip(scale.places, labels, strict=True):
-        y = scale.at(value)
+    for value, text in zip(scale.places, scale.labels, strict=True):
+        y, label = scale.at(value), formats.shorten(text, _MAX_CHARS)
         parts.append(tag("line", class_="tick", x1=x - 4, x2=x, y1=y, y2=y))
         place = {"x": x - 7, "y": y + 4, "text_anchor": "end"}
         parts.append(tag("text", label, class_="over", **place))

@@ -14,7 +14,7 @@ from reports.flips import against_baseline, example_table
 from reports.metric_changes import MIN_EXAMPLES, SliceMetric, metrics_by_slice
 from reports.read_run import RunData
 from reports.sections import classification, curves, regression
-from reports.tables import Column, Header, Mark, Table, numbers
+from reports.tables import Column, Header, Table, numbers
 from sluice.record.verdict import Check
 
 _MAX_METRICS = 12
@@ -39,7 +39,6 @@ def build(run: RunData) -> dict[str, Any] | None:
         "regressions": [
             regression.build(*item) for item in enumerate(run.documents("residuals"))
         ],
-        "exports": [_exports(run, item) for item in run.documents("exports")],
         "mistakes": [(item, _mistakes(i, item)) for i, item in enumerate(mistakes)],
     }
 
@@ -154,27 +153,6 @@ def _slices(
             row += [item and item.change] if has_baseline else []
         rows.append(row)
     return Table(f"slices-{index}", "Metrics of each slice", header, rows)
-
-
-def _exports(run: RunData, document: dict[str, Any]) -> Table:
-    """Returns a row per export, and the SavedModel that they were compared with."""
-    rows = run.record.gate_rows("export")
-    # Checks are named "<export> difference" and "<export> agreement".
-    failed = {x.check.rpartition(" ")[0] for x in rows if not x.passed}
-    marks = {item["name"]: Mark("good", "passed") for item in document["exports"]}
-    marks |= {"saved_model": Mark("quiet", "reference")}
-    marks |= dict.fromkeys(failed, Mark("bad", "not passed"))
-    header: Header = ["Export", numbers("Size", formats.size), "Verdict"]
-    header += [numbers("Largest difference"), numbers("Same class", formats.percent)]
-    header += [numbers("Latency (ms)")]
-    columns = ("max_difference", "agreement", "latency_ms")
-    table = [
-        (x["name"], x["size_bytes"], marks[x["name"]], *map(x.get, columns))
-        for x in document["exports"]
-    ]
-    return Table(
-        "exports", f"Exports, on examples of {document['split']}", header, table
-    )
 
 
 def _few(where: str) -> Markup:

@@ -21,7 +21,7 @@ def searches(run: RunData) -> list[dict[str, Any]]:
             **found,
             "seconds": sum(trial["duration_s"] or 0.0 for trial in found["trials"]),
             "chart": _chart(found),
-            "table": trials_table(found, f"trials-{i}"),
+            "table": _table(found, f"trials-{i}"),
         }
         for i, found in enumerate(run.documents("trials"))
     ]
@@ -46,8 +46,7 @@ def _chart(found: Mapping[str, Any]) -> Markup:
     return parallel_chart("Trials", [*axes, Axis(found["objective"])], lines)
 
 
-def trials_table(found: Mapping[str, Any], id: str = "trials") -> Table:
-    """Returns the trials of the document ``trials``, the best first."""
+def _table(found: Mapping[str, Any], id: str) -> Table:
     header: Header = [numbers("Trial"), numbers(found["objective"])]
     header += [key.partition(".")[2] for key in found["space"]]
     header += [numbers("Epochs"), numbers("Time", formats.seconds), "Result"]

@@ -14,9 +14,8 @@ from pipeline.config.tuned_values import write_values
 from pipeline.graph.node_registry import TUNER
 from reports import formats
 from reports.read_run import RunData
-from reports.sections.tuning import trials_table
 from runners.cli.options import Result, config_argument, typed_command, verb
-from runners.cli.rich_console import make_console, make_table, say
+from runners.cli.rich_console import make_console, say
 from runners.cli.run_view import run_with_view
 from runners.engine import Engine
 from runners.operations import run as operations
@@ -33,7 +32,7 @@ from sluice.record.run_record import RunOptions, RunRecord
 def tune(engine: Engine | None, config: Config, apply: bool) -> Result:
     """Search for the values in 'tune' of the pipeline NAME, without training a model.
 
-    Runs the nodes up to the Tuner, and lists the trials, the best one first.
+    Runs the nodes up to the Tuner, and prints the values of the best trial.
     """
     file = config.origin.file
     if config.tune is None:
@@ -53,21 +52,15 @@ def tune(engine: Engine | None, config: Config, apply: bool) -> Result:
     if apply:
         write_values(Path.cwd() / file, applied)
     facts = {**record, "trials": found["trials"], "applied": applied}
-    return Result(facts, partial(_print_trials, found, applied, file))
+    return Result(facts, partial(_print_best, found, file, apply))
 
 
-def _print_trials(
-    found: Mapping[str, Any], applied: Mapping[str, Any], file: str
-) -> None:
-    console, trials = make_console(), trials_table(found)
-    names = [column.label for column in trials.columns]
-    table = make_table(*names, folded=("Result",))
-    for row in trials.rows:
-        cells = zip(trials.columns, row, strict=True)
-        table.add_row(*(column.text(value) for column, value in cells))
-    say(console)
-    console.print(table)
-    for key, value in applied.items():
-        say(console, f"{file}: {key} is {formats.setting(value)}", "green")
-    if not applied:
-        say(console, "--apply writes the best values into the config")
+def _print_best(found: Mapping[str, Any], file: str, is_applied: bool) -> None:
+    best, console = found["trials"][0], make_console()
+    reached = f"{found['objective']} {formats.number(best['objective'])}"
+    count = formats.plural(len(found["trials"]), "trial")
+    say(console, f"trial {best['number']} of {count} is the best: {reached}", "green")
+    for key, value in best["values"].items():
+        say(console, f"  {key}: {formats.setting(value)}")
+    told = f"written into {file}" if is_applied else f"--apply writes them into {file}"
+    say(console, told)

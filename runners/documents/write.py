@@ -33,7 +33,6 @@ _FILES = {
     "anomalies": ("SchemaDiff.pb",),
     "baseline_statistics": ("FeatureStats.pb", "record.json"),
     "distances": ("distances.json",),
-    "exports": ("exports.json",),
     "epochs": ("history.json", "training.json"),
     "ingestion": ("report.json",),
     "metrics": ("metrics*", "plots*"),
@@ -122,7 +121,7 @@ def _content(
                 return protos.anomalies(folder, splits, privacy.sensitive)
             case "baseline_statistics":
                 return protos.baseline_statistics(folder, privacy.sensitive)
-            case "distances" | "exports" | "trials":
+            case "distances" | "trials":
                 return _read(folder / f"{kind}.json")
             case "epochs":
                 return _epochs(folder)

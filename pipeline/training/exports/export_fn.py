@@ -20,9 +20,9 @@ import tensorflow_transform as tft
 
 from components.exports.judge import Comparison
 from components.exports.settings import Export
-from pipeline.config.features import FeatureSet
+from pipeline.config.features import FeatureSet, identifier
 from pipeline.training.export import WEIGHTS_FILE
-from pipeline.training.exports.inner_model import InnerModel, rebuild
+from pipeline.training.exports.inner_model import rebuild
 from pipeline.training.exports.signature import SIGNATURE_FILE, describe
 from pipeline.training.exports.tfjs import write_tfjs
 from pipeline.training.exports.tflite import Rows, load_tflite, one_by_one, write_tflite
@@ -71,42 +71,52 @@ def export_fn(
     features = FeatureSet.model_validate(config["feature_set"])
     transform = tft.TFTransformOutput(str(transform_graph))
     saved = tf.saved_model.load(str(saved_model))
-    serve = saved.signatures["serving_default"]
-    output = features.label.prediction_key
-    inner = rebuild(config, transform, model_run / WEIGHTS_FILE, output)
+    serve, output = saved.signatures["serving_default"], features.label.prediction_key
+    model, used = rebuild(config, transform, model_run / WEIGHTS_FILE)
+
+    def inputs_of(records: list[bytes]) -> Rows:
+        """Returns the inputs of the model, by their names in exports."""
+        found = saved.signatures["transform_features"](examples=tf.constant(records))
+        found = decode_images(found, features.images)
+        return {identifier(name): found[name].numpy() for name in used}
+
     records = read(examples, "eval")
-    inputs = _inputs(saved, records, inner, features)
-
-    def predict(record: Any) -> np.ndarray:
-        return serve(examples=tf.constant(record))[output].numpy()
-
-    reference, latency_ms = _timed(predict, [[record] for record in records])
+    inputs = inputs_of(records)
+    reference, latency_ms = _timed(
+        lambda record: serve(examples=tf.constant([record]))[output], records
+    )
     largest = float(np.abs(reference).max())
 
     def compare(
         name: str, path: Path, latency_ms: float | None, found: np.ndarray
     ) -> Comparison:
-        return Comparison(
-            name,
-            sum(entry.size_bytes for entry in digest.files_below(path)),
-            latency_ms,
-            float(np.abs(found - reference).max()),
-            largest,
-            agreement(features, found, reference),
-        )
+        size_bytes = sum(entry.size_bytes for entry in digest.files_below(path))
+        difference = float(np.abs(found - reference).max())
+        same = agreement(features, found, reference)
+        return Comparison(name, size_bytes, latency_ms, difference, largest, same)
 
     comparisons = [compare("saved_model", saved_model, latency_ms, reference)]
-    raw_spec = transform.raw_feature_spec()
     own = config["own_preprocessing"]
-    about = describe(inner, features, raw_spec, records, inputs, own_preprocessing=own)
+    raw_spec = transform.raw_feature_spec()
+    about = describe(features, used, raw_spec, records, inputs, own_preprocessing=own)
     for export in exports:
         progress.report(line=f"exporting {export.name}")
         folder = target / export.name
         folder.mkdir(parents=True)
-        trained: Rows = {}
-        if export.quantize == "int8":
-            trained = _inputs(saved, read(examples, "train"), inner, features)
-        latency, found = _export(export, inner, folder, inputs, trained)
+        latency, found = None, None
+        if export.format == "tfjs":
+            # Not timed: what predicts here is not what predicts in a browser.
+            found = write_tfjs(model, folder, inputs)
+        elif export.format == "tflite":
+            path = folder / "model.tflite"
+            is_int8 = export.quantize == "int8"
+            trained = inputs_of(read(examples, "train")) if is_int8 else inputs
+            write_tflite(model, path, output, export.quantize, trained)
+            found, latency = _timed(load_tflite(path), [*one_by_one(inputs)])
+        else:
+            loaded = tf.function(_write_keras(model, folder / "model.keras"))
+            batches = [[*rows.values()] for rows in one_by_one(inputs)]
+            found, latency = _timed(loaded, batches)
         comparisons.append(compare(export.name, folder, latency, found))
         atomic.write_json(folder / SIGNATURE_FILE, about)
     return comparisons
@@ -137,52 +147,18 @@ def read(examples: str, split: str) -> list[bytes]:
     return found
 
 
-def _inputs(
-    saved: Any, records: list[bytes], inner: InnerModel, features: FeatureSet
-) -> Rows:
-    """Returns the inputs of the inner model, by their names in exports."""
-    found = saved.signatures["transform_features"](examples=tf.constant(records))
-    found = decode_images(found, features.images)
-    return {name: found[key].numpy() for key, name in inner.names.items()}
-
-
-def _export(
-    export: Export, inner: InnerModel, folder: Path, inputs: Rows, trained: Rows
-) -> tuple[float | None, np.ndarray]:
-    """Writes an export; returns its latency, and its predictions of ``inputs``.
-
-    TF.js is not timed: what predicts here is not what predicts in a browser.
-    """
-    if export.format == "tfjs":
-        return None, write_tfjs(inner.functional(), folder, inputs)
-    if export.format == "tflite":
-        path = folder / "model.tflite"
-        write_tflite(inner, path, export.quantize, trained)
-        run = load_tflite(path)
-    else:
-        path = folder / "model.keras"
-        loaded = _write_keras(inner, path)
-        compiled = tf.function(lambda **given: loaded([*given.values()]))
-
-        def run(rows: Rows) -> np.ndarray:
-            return compiled(**rows).numpy()
-
-    found, latency_ms = _timed(run, [*one_by_one(inputs)])
-    return latency_ms, found
-
-
-def _write_keras(inner: InnerModel, path: Path) -> tf.keras.Model:
+def _write_keras(model: tf.keras.Model, path: Path) -> tf.keras.Model:
     """Writes a ``.keras`` file and returns the model that it holds.
 
     Its dates are left out: equal models are equal files, of which one is pushed.
     """
     dated = path.with_suffix(".dated.keras")
-    inner.functional().save(dated, save_format="keras")
+    model.save(dated, save_format="keras")
     with zipfile.ZipFile(dated) as source, zipfile.ZipFile(path, "w") as target:
         for name in source.namelist():
             content = source.read(name)
             if name == "metadata.json":
-                content = _without_date(content)
+                content = json.dumps({**json.loads(content), "date_saved": ""}).encode()
             target.writestr(zipfile.ZipInfo(name), content)
     dated.unlink()
     try:
@@ -195,12 +171,8 @@ def _write_keras(inner: InnerModel, path: Path) -> tf.keras.Model:
         ) from error
 
 
-def _without_date(metadata: bytes) -> bytes:
-    return json.dumps({**json.loads(metadata), "date_saved": ""}).encode()
-
-
 def _timed(
-    run: Callable[[Any], np.ndarray], examples: Sequence[Any]
+    run: Callable[[Any], Any], examples: Sequence[Any]
 ) -> tuple[np.ndarray, float]:
     """Returns predictions ``[N, ...]`` of one example at a time, and the mean ms."""
     run(examples[0])  # Traces, and allocates.

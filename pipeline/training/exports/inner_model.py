@@ -1,4 +1,4 @@
-"""The Keras model inside a SavedModel, rebuilt from its weights, and its inputs.
+"""The Keras model inside a SavedModel, rebuilt from its weights.
 
 It takes transformed features, images decoded. TFLite has no lookup tables that it could
 initialize, and TF.js' converter fails on a SavedModel with preprocessing.
@@ -7,7 +7,6 @@ initialize, and TF.js' converter fails on a SavedModel with preprocessing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,57 +25,19 @@ from sluice.errors import NodeError
 from sluice.secrets import resolve
 
 
-@dataclass(frozen=True)
-class InnerModel:
-    """A model of tensors by name.
-
-    Attributes:
-      model: as the user's function returns it.
-      names: by the model's own name of an input, its name in exports.
-      specs: of the inputs by their names in exports, in their order there.
-      output: the name of its output.
-    """
-
-    model: tf.keras.Model
-    names: Mapping[str, str]
-    specs: Mapping[str, tf.TensorSpec]
-    output: str
-
-    def __call__(self, **tensors: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the predictions by the name of the output."""
-        given = {own: tensors[name] for own, name in self.names.items()}
-        return {self.output: self.model(given, training=False)}
-
-    def functional(self) -> tf.keras.Model:
-        """Returns the model with a list of inputs: TF.js loads no other.
-
-        Raises:
-          NodeError: it is a subclass of ``tf.keras.Model``, which has only code.
-        """
-        if not self.model.inputs:
-            raise NodeError(
-                "the model is a subclass of tf.keras.Model: TF.js and .keras files "
-                "hold only models of layers",
-                where="export",
-                hint="build it with tf.keras.Model(inputs, outputs), or export tflite",
-            )
-        inputs = _inputs_of(self.model)
-        return tf.keras.Model(
-            [inputs[name] for name in self.specs], self.model.outputs[0]
-        )
-
-
 def rebuild(
-    config: Mapping[str, Any], transform: Any, weights: Path, output: str
-) -> InnerModel:
-    """Returns the trained model.
+    config: Mapping[str, Any], transform: Any, weights: Path
+) -> tuple[tf.keras.Model, list[str]]:
+    """Returns the trained model, and the transformed features that it takes, in order.
 
     Args:
       config: as ``run_fn`` takes it: ``feature_set``, ``model``, ``model_params``; and
         ``tuned``, the values of a Tuner, if there was one.
       transform: the ``tft.TFTransformOutput`` that it was trained with.
       weights: file of its weights.
-      output: name of its output.
+
+    Raises:
+      NodeError: it is a subclass of ``tf.keras.Model``, which has only code.
     """
     inputs = model_inputs(FeatureSet.model_validate(config["feature_set"]), transform)
     here = Distribution(tf.distribute.get_strategy(), "one_device", "", 1)
@@ -86,20 +47,31 @@ def rebuild(
     model = build_model(config["model"], resolve(params), inputs, here)
     load_weights(model, weights)
     refresh_normalization(model)
-    used = _inputs_of(model)
-    names = {name: identifier(name) for name in inputs.shapes}
-    names = {key: name for key, name in names.items() if not used or name in used}
-    specs = {
-        name: tf.TensorSpec([None, *inputs.shapes[key]], inputs.dtypes[key], name)
-        for key, name in names.items()
-    }
-    return InnerModel(model, names, specs, output)
+    return with_listed_inputs(model, [*inputs.shapes])
 
 
-def _inputs_of(model: tf.keras.Model) -> dict[str, Any]:
-    """Returns a model's inputs by name; none of a subclass of ``tf.keras.Model``."""
+def with_listed_inputs(
+    model: tf.keras.Model, features: list[str]
+) -> tuple[tf.keras.Model, list[str]]:
+    """Returns a model with a list of inputs, as TF.js loads no other.
+
+    Args:
+      model: takes a dict of features, or tensors with their names.
+      features: transformed names of all.
+
+    Raises:
+      NodeError: it is a subclass of ``tf.keras.Model``.
+    """
     if not model.inputs:
-        return {}
-    if isinstance(model.input, dict):
-        return {identifier(key): tensor for key, tensor in model.input.items()}
-    return {tensor.name: tensor for tensor in model.inputs}
+        raise NodeError(
+            "the model is a subclass of tf.keras.Model: only models of layers are "
+            "exported",
+            where="export",
+            hint="return tf.keras.Model(inputs, outputs), with yours as a layer",
+        )
+    given = model.input if isinstance(model.input, dict) else None
+    tensors = given or {tensor.name: tensor for tensor in model.inputs}
+    tensors = {identifier(key): tensor for key, tensor in tensors.items()}
+    used = [name for name in features if identifier(name) in tensors]
+    inputs = [tensors[identifier(name)] for name in used]
+    return tf.keras.Model(inputs, model.outputs[0]), used

@@ -8,7 +8,7 @@ examples, and are checked on them. Of other inputs it says how to get them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,9 @@ from pipeline.config.features import (
     Numeric,
     RawPixels,
     Vector,
+    identifier,
     transformed_name,
 )
-from pipeline.training.exports.inner_model import InnerModel
 
 SIGNATURE_FILE = "signature.json"
 _TOLERANCE = 1e-3
@@ -33,8 +33,8 @@ _OTHER = (
 
 
 def describe(
-    inner: InnerModel,
     feature_set: FeatureSet,
+    used: Sequence[str],
     raw_spec: Mapping[str, Any],
     records: list[bytes],
     transformed: Mapping[str, np.ndarray],
@@ -44,35 +44,35 @@ def describe(
     """Returns the document.
 
     Args:
-      inner: the model.
       feature_set: the features and the label.
+      used: transformed names of the model's inputs.
       raw_spec: parsing spec of examples before preprocessing.
       records: serialized examples.
-      transformed: the same as the model's inputs, by name.
+      transformed: the same as the model's inputs, by name in exports.
       own_preprocessing: whether it is a function of the user's own.
     """
     features = {transformed_name(name): name for name in feature_set.features}
     known = {} if own_preprocessing else feature_set.transformed
     inputs = []
-    for key, name in inner.names.items():
-        spec, steps = known.get(key), None
+    for key in used:
+        spec, steps, values = known.get(key), None, transformed[identifier(key)]
         if isinstance(spec, Image | RawPixels):
             steps = _pixels(spec, raw_spec[features[key]].dtype)
         elif isinstance(spec, Numeric | Vector) and not (spec.clip or spec.log):
             raw = _numbers(records, features[key], raw_spec)
-            steps = _z_score(raw, transformed[name])
+            steps = _z_score(raw, values)
         inputs.append(
             {
-                "name": name,
+                "name": identifier(key),
                 "feature": features.get(key),
-                "shape": inner.specs[name].shape.as_list(),
-                "dtype": inner.specs[name].dtype.name,
+                "shape": [None, *values.shape[1:]],
+                "dtype": values.dtype.name,
                 "preprocessing": steps or _OTHER,
             }
         )
     return {
         "inputs": inputs,
-        "output": inner.output,
+        "output": feature_set.label.prediction_key,
         "task": feature_set.label.task,
         "classes": feature_set.label.class_names,
     }
@@ -103,8 +103,10 @@ def _z_score(raw: np.ndarray, scaled: np.ndarray) -> dict[str, Any] | None:
     known = np.where(np.isnan(raw), np.nan, scaled)
     with warnings.catch_warnings():  # Of columns that are constant, or always missing.
         warnings.simplefilter("ignore")
-        deviation = np.nanstd(raw, axis=0) / np.nanstd(known, axis=0)
-        mean = np.nanmean(raw, axis=0) - np.nanmean(known, axis=0) * deviation
+        low, high = (of(raw, axis=0) for of in (np.nanmin, np.nanmax))
+        first, last = (of(known, axis=0) for of in (np.nanmin, np.nanmax))
+        deviation = (high - low) / (last - first)
+        mean = low - first * deviation
         expected = np.nan_to_num((raw - mean) / deviation)
     if not np.allclose(expected, scaled, atol=_TOLERANCE) or np.isnan(mean).any():
         return None

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline.training.exports.inner_model import InnerModel
 from sluice.errors import NodeError
 
 SIGNATURE = "serving_default"
@@ -20,22 +19,35 @@ _REFUSED = re.compile(r"'tf\.(\w+)' op is neither a custom op nor a flex op")
 Rows = Mapping[str, np.ndarray]
 
 
-def write_tflite(inner: InnerModel, path: Path, quantize: str, examples: Rows) -> None:
+def write_tflite(
+    model: tf.keras.Model, path: Path, output: str, quantize: str, examples: Rows
+) -> None:
     """Converts a model, with the signature ``serving_default``.
 
     Args:
-      inner: the model.
+      model: with a list of inputs.
       path: of the file.
+      output: the name of the output in the signature.
       quantize: as the config has it.
-      examples: inputs of training, whose ranges ``int8`` takes.
+      examples: the inputs by their names in the signature, in the order of the model's;
+        ``int8`` takes their ranges.
 
     Raises:
       NodeError: TFLite cannot convert it.
     """
     module = tf.Module()
     # Not the model: see ``pipeline.training.export``.
-    module.variables_of_model = list(inner.model.variables)
-    function = tf.function(inner.__call__).get_concrete_function(**inner.specs)
+    module.variables_of_model = list(model.variables)
+    specs = {
+        name: tf.TensorSpec(tensor.shape, tensor.dtype, name)
+        for name, tensor in zip(examples, model.inputs, strict=True)
+    }
+
+    @tf.function
+    def predict(**tensors: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {output: model([tensors[name] for name in specs], training=False)}
+
+    function = predict.get_concrete_function(**specs)
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder, signatures={SIGNATURE: function})
         converter = tf.lite.TFLiteConverter.from_saved_model(folder)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.config.layer import Layer
-from pipeline.config.load import read_file, read_override
+from pipeline.config.load import Layer, read_file, read_override
 from sluice.errors import ConfigError, UsageError
 
 pytestmark = pytest.mark.unit

@@ -16,12 +16,13 @@ def inner(call: Any) -> Any:
     """Returns a model of one number, whose output ``call`` makes from the input."""
     import tensorflow as tf
 
-    from pipeline.training.exports.inner_model import InnerModel
+    from pipeline.training.exports.inner_model import with_listed_inputs
 
     given = tf.keras.Input((1,), name="fare_xf")
     model = tf.keras.Model({"fare_xf": given}, call(given))
-    specs = {"fare_xf": tf.TensorSpec([None, 1], tf.float32, "fare_xf")}
-    return InnerModel(model, {"fare_xf": "fare_xf"}, specs, "probabilities")
+    listed, used = with_listed_inputs(model, ["other_xf", "fare_xf"])
+    assert used == ["fare_xf"]
+    return listed
 
 
 def test_a_layer_that_tflite_lacks_is_named(tmp_path):
@@ -30,28 +31,24 @@ def test_a_layer_that_tflite_lacks_is_named(tmp_path):
     from pipeline.training.exports.tflite import write_tflite
 
     digamma = inner(tf.keras.layers.Lambda(tf.math.digamma))
+    path, given = tmp_path / "model.tflite", {"fare_xf": np.ones((1, 1), np.float32)}
     with pytest.raises(NodeError, match="TFLite cannot convert the model: it has no D"):
-        write_tflite(digamma, tmp_path / "model.tflite", "none", {})
+        write_tflite(digamma, path, "probabilities", "none", given)
     assert not any(tmp_path.iterdir())
 
 
-def test_a_subclass_of_a_keras_model_is_exported_to_tflite_only(tmp_path):
+def test_a_subclass_of_a_keras_model_is_refused_but_may_be_a_layer():
     import tensorflow as tf
 
-    from pipeline.training.exports.inner_model import InnerModel
-    from pipeline.training.exports.tflite import load_tflite, write_tflite
+    from pipeline.training.exports.inner_model import with_listed_inputs
 
     class Doubling(tf.keras.Model):
         def call(self, features: Any) -> Any:
-            return features["fare_xf"] * 2.0
+            return features * 2.0
 
-    specs = inner(lambda x: x).specs
-    doubling = InnerModel(Doubling(), {"fare_xf": "fare_xf"}, specs, "probabilities")
-    write_tflite(doubling, tmp_path / "model.tflite", "none", {})
-    predict = load_tflite(tmp_path / "model.tflite")
-    assert predict({"fare_xf": np.array([[3.0]], np.float32)}) == [[6.0]]
     with pytest.raises(NodeError, match="a subclass of tf.keras.Model"):
-        doubling.functional()
+        with_listed_inputs(Doubling(), ["fare_xf"])
+    assert inner(Doubling())([np.array([[3.0]])]).numpy() == [[6.0]]
 
 
 def test_a_layer_of_the_users_own_is_no_tfjs_layer(tmp_path, tfjs_environment):
@@ -64,7 +61,7 @@ def test_a_layer_of_the_users_own_is_no_tfjs_layer(tmp_path, tfjs_environment):
         def call(self, x: Any) -> Any:
             return x * 2.0
 
-    model, given = inner(Own()).functional(), {"fare_xf": np.ones((1, 1), np.float32)}
+    model, given = inner(Own()), {"fare_xf": np.ones((1, 1), np.float32)}
     with pytest.raises(NodeError, match=r"cannot convert the model: .*test>Own"):
         write_tfjs(model, tmp_path / "tfjs", given)
 
