@@ -93,9 +93,8 @@ def against_baseline(run: RunData) -> list[Flips | None]:
         if "flips" in document:
             scope = formats.plural(document["examples"], "example")
             scope = scope if document["complete"] else f"the first {scope}"
-            scope = f"{scope} of {document['split']}{_right_if(document)}"
             flips = document["flips"]
-            found.append(flips and Flips(scope, **flips))
+            found.append(flips and Flips(f"{scope} of {document['split']}", **flips))
     return found
 
 
@@ -122,8 +121,7 @@ def flips_between(before: RunData, after: RunData) -> Flips | None:
         for name, models in FLIPPED.items()
     }
     return Flips(
-        f"{formats.plural(len(right), 'example')} that both runs have predicted"
-        + "".join(map(_right_if, after.documents("mistakes")[:1])),
+        f"{formats.plural(len(right), 'example')} that both runs have predicted",
         newly_wrong=counts[False, True],
         newly_right=counts[True, False],
         both_wrong=counts[False, False],
@@ -131,10 +129,6 @@ def flips_between(before: RunData, after: RunData) -> Flips | None:
         examples=examples,
         models=("model after", "model before"),
     )
-
-
-def _right_if(document: Mapping[str, Any]) -> str:
-    return " (one is right if all its classes are)" if document.get("labels") else ""
 
 
 def _predicted(run: RunData) -> dict[str, tuple[str, str]]:

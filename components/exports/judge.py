@@ -54,15 +54,19 @@ def judge(
     served, *others = comparisons
     rows = [Check("saved_model", split, None, None, served.cost, True, _COST)]
     for export, found in zip(exports, others, strict=True):
-        name, actual = found.name, found.max_difference
+        name, limit = found.name, export.difference_limit(found.largest)
         rows.append(Check(name, split, None, None, found.cost, True, _COST))
-        limit = export.difference_limit(found.largest)
-        is_within = limit is None or actual <= limit
-        row = Check(f"{name} difference", split, limit, None, actual, is_within, _MOST)
-        rows.append(replace(row, comparison="<="))
+        difference = Check(f"{name} difference", split, limit, None, 0.0, True, _MOST)
+        rows.append(_judged(difference, "<=", found.max_difference))
         if found.agreement is not None:
-            actual, limit = found.agreement, export.agreement_limit
-            check, is_within = f"{name} agreement", actual >= limit
-            row = Check(check, split, limit, None, actual, is_within, _SAME)
-            rows.append(replace(row, comparison=">="))
+            limit = export.agreement_limit
+            same = Check(f"{name} agreement", split, limit, None, 0.0, True, _SAME)
+            rows.append(_judged(same, ">=", found.agreement))
     return Verdict(GATE, tuple(rows))
+
+
+def _judged(row: Check, comparison: str, actual: float) -> Check:
+    if row.limit is None:
+        return replace(row, actual=actual)
+    row = replace(row, actual=actual, comparison=comparison)
+    return replace(row, passed=row.margin is not None and row.margin >= 0)

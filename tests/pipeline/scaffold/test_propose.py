@@ -102,7 +102,6 @@ def test_a_list_as_label_is_several_labels(proposed, kind):
     assert found.warnings[-1].startswith(f"every record has the class {values[0]!r}")
     evaluate = config["evaluate"]
     assert evaluate["thresholds"][0] == {"metric": "macro_auc", "lower_bound": 0.55}
-    assert "the same answer has a macro_auc of 0.5" in found.config_text
 
 
 @pytest.mark.parametrize(
