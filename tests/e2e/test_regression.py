@@ -154,7 +154,7 @@ def test_the_page_has_the_residuals_of_each_target(plant, report_pages):
     page = Page(report.read_text("utf-8"))
     assert "2,000 predictions on test" in page.text
     for mean in errors.mean(axis=0):
-        assert f"Residuals: mean candidate {number(mean)}" in page.text
+        assert f"Residuals: mean {number(mean)}" in page.text
     rows = page.tables["errors-0"]
     # Each target counts by its own deviation, though the first is a billion times it.
     relative = np.abs(errors) / np.sqrt((errors**2).mean(axis=0))

@@ -60,6 +60,7 @@ def train(monkeypatch, tmp_path):
             base_model=base_model,
             train_files=[f"{data}/train*"],
             eval_files=[f"{data}/eval*"],
+            model_run_dir=str(tmp_path / "run"),
         )
         strategy = tf.distribute.get_strategy()
         if mirrored:
