@@ -30,12 +30,17 @@ BUCKETS = 100
 
 
 class Executor(executor.Executor):
-    """TFX's executor, for which a baseline that stands for none is left out."""
+    """TFX's executor, for which a baseline that stands for none is left out.
+
+    Without a model it evaluates nothing, and its evaluation is empty.
+    """
 
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
-        super().Do(without_absent(input_dict), output_dict, exec_properties)
+        given = without_absent(input_dict)
+        if given.get("model"):
+            super().Do(given, output_dict, exec_properties)
 
 
 class Evaluator(component.Evaluator):

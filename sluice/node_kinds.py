@@ -24,6 +24,12 @@ NEW_DATA = "new_data"
 RETRAIN = "retrain"
 # The id of the node that makes the decision.
 RETRAIN_GATE = "RetrainGate"
+# Ids of nodes that measure the served model on the newest span. Their outputs are not
+# described: a page shows the run's own data and model.
+NEWEST_INGESTION, SERVED_EVALUATOR = "NewestTFRecordGen", "ServedEvaluator"
+NOT_DESCRIBED = frozenset({NEWEST_INGESTION, SERVED_EVALUATOR})
+# Custom property of a blessing: the model's metrics over all examples, as JSON.
+METRICS = "metrics"
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from components.model_verdict.judge import BaselineSummary, SkippedModel, judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.threshold import Settings
 from sluice.mlmd_items import Artifact, maker_run
-from sluice.node_kinds import ABOUT_BASELINE
+from sluice.node_kinds import ABOUT_BASELINE, METRICS
 
 
 class Executor(evaluator_executor.Executor):
@@ -54,9 +54,10 @@ class Executor(evaluator_executor.Executor):
         baselines = [item for item in given if item.uri != model.uri]
         settings = Settings.model_validate_json(exec_properties["settings"])
         about = exec_properties.get(ABOUT_BASELINE)
+        candidate = read_candidate(uri, settings.classes)
         verdict = judge(
             settings,
-            read_candidate(uri, settings.classes),
+            candidate,
             read_evaluation(uri, "baseline", settings.classes) if baselines else None,
             BaselineSummary.model_validate_json(about)
             if about
@@ -66,6 +67,8 @@ class Executor(evaluator_executor.Executor):
             verdict, artifact_utils.get_single_instance(output_dict["verdict"])
         )
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
+        metrics = json.dumps(candidate.metrics.get((), {}))
+        blessing.set_string_custom_property(METRICS, metrics)
         _bless(blessing, verdict.passed, model, baselines)
 
 

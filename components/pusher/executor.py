@@ -15,6 +15,7 @@ from components.run_id import run_id_of
 from serving.model_store import Publication, store_at
 from serving.store_owner import Owner
 from sluice.errors import RemoteError, UsageError
+from sluice.node_kinds import METRICS
 from sluice.secrets import redact
 from sluice.storage.output_path import resolve_output_uri
 
@@ -49,7 +50,11 @@ class Executor(executor.Executor):
         custom_config = json.loads(exec_properties.get("custom_config") or "null") or {}
         publication = store.publish(
             self.GetModelPath(input_dict),
-            facts={"pipeline_run_id": run_id, "model_uri": model_uri},
+            facts={
+                "pipeline_run_id": run_id,
+                "model_uri": model_uri,
+                "metrics": _metrics(input_dict),
+            },
             owner=self._owner(custom_config),
         )
         pushed.set_int_custom_property("pushed", 1)
@@ -85,6 +90,13 @@ class Executor(executor.Executor):
         if pipeline is None:
             return None
         return Owner(pipeline.id, custom_config.get("workspace_id"))
+
+
+def _metrics(input_dict: dict[str, list[Any]]) -> dict[str, float]:
+    """Returns the metrics by which the model was blessed."""
+    blessings = input_dict.get("model_blessing", ())
+    found = (item.get_string_custom_property(METRICS) for item in blessings)
+    return json.loads(next(found, "") or "{}")
 
 
 def _push_to_vertex(

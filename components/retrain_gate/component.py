@@ -7,6 +7,9 @@ run no custom drivers: there the node must not be cached.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +28,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 from components import artifacts
 from components.artifacts import Artifacts, publish_verdict
 from components.data_baselines import entry_before, read_entry
+from components.model_verdict.read_evaluation import read_evaluation
 from components.retrain_gate.decide import Served, decide
 from components.retrain_gate.policy import Retrain
 from components.tfrecord_gen.report import Report
@@ -50,6 +54,10 @@ class Executor(base_executor.BaseExecutor):
         served = _served(
             exec_properties["serving_dir"], exec_properties["baseline_store"]
         )
+        classes = tuple(json.loads(exec_properties["classes"]))
+        if served and (evaluations := input_dict.get("evaluation")):
+            uri = artifact_utils.get_single_uri(evaluations)
+            served = replace(served, newest=read_evaluation(uri, "", classes))
         # Cloud engines run no custom drivers.
         now = datetime.fromisoformat(exec_properties.get("at") or utc_now())
         verdict = decide(policy, report, statistics, served, now)
@@ -66,7 +74,8 @@ def _served(serving_dir: str, baseline_store: str) -> Served | None:
     pushed_at = datetime.fromisoformat(newest.published_at)
     folder = entry_before(baseline_store, pushed_at)
     entry, statistics = read_entry(folder) if folder else (None, {})
-    return Served(f"version {newest.version}", pushed_at, entry, statistics)
+    metrics = newest.facts.get("metrics") or {}
+    return Served(f"version {newest.version}", pushed_at, entry, statistics, metrics)
 
 
 class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
@@ -79,10 +88,11 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
 
 
 class RetrainGateSpec(ComponentSpec):
-    """The ingestion's report and statistics in, a decision out."""
+    """What is known of the data and of the served model in, a decision out."""
 
     PARAMETERS = {
         "policy": ExecutionParameter(type=str),
+        "classes": ExecutionParameter(type=str),
         "serving_dir": ExecutionParameter(type=str),
         "baseline_store": ExecutionParameter(type=str),
         # Set by the driver; see there.
@@ -91,6 +101,9 @@ class RetrainGateSpec(ComponentSpec):
     INPUTS = {
         "statistics": ChannelParameter(type=standard_artifacts.ExampleStatistics),
         "quarantine": ChannelParameter(type=artifacts.Quarantine),
+        "evaluation": ChannelParameter(
+            type=standard_artifacts.ModelEvaluation, optional=True
+        ),
     }
     OUTPUTS = {"decision": ChannelParameter(type=artifacts.RetrainVerdict)}
 
@@ -123,6 +136,7 @@ class RetrainGate(base_component.BaseComponent):
         self,
         *,
         policy: Retrain,
+        classes: Sequence[str] = (),
         serving_dir: str,
         baseline_store: str,
         **inputs: types.BaseChannel,
@@ -131,13 +145,16 @@ class RetrainGate(base_component.BaseComponent):
 
         Args:
           policy: what is a reason.
+          classes: class names in the order of their ids.
           serving_dir: of the served versions, a directory or an address.
           baseline_store: statistics of accepted data, likewise.
-          **inputs: the artifacts, as the spec names them.
+          **inputs: the artifacts, as the spec names them; the evaluation of the served
+            model is optional.
         """
         super().__init__(
             RetrainGateSpec(
                 policy=policy.model_dump_json(),
+                classes=json.dumps(list(classes)),
                 serving_dir=serving_dir,
                 baseline_store=baseline_store,
                 decision=types.Channel(type=artifacts.RetrainVerdict),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from components.data_baselines import Entry
+from components.model_verdict.judge import BaselineSummary, judge
+from components.model_verdict.read_evaluation import Evaluation
+from components.model_verdict.threshold import Settings, Threshold
 from components.retrain_gate.policy import Retrain
 from components.tfrecord_gen.report import FileReport, Report
 from schemas.data_statistics import Statistics
@@ -25,12 +28,16 @@ class Served:
       pushed_at: when.
       data: the entry of its data in the baseline store; None if it is not there.
       statistics: of that data, by split.
+      metrics: of it when it was pushed, over all examples.
+      newest: of it on the newest span; None if it was not evaluated.
     """
 
     name: str
     pushed_at: datetime
     data: Entry | None
     statistics: Mapping[str, Statistics]
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    newest: Evaluation | None = None
 
 
 def decide(
@@ -84,6 +91,8 @@ def _rows(
         )
     if policy.drift_above is not None:
         yield _drift(policy.drift_above, statistics, served)
+    if policy.metric_drop is not None:
+        yield from _metrics(policy.metric_drop, served)
     if policy.max_age_days is not None:
         days = (now - served.pushed_at).total_seconds() / _DAY_S
         at = f"pushed on {served.pushed_at:%Y-%m-%d %H:%M} UTC"
@@ -125,6 +134,18 @@ def _drift(
         f"drift of {worst.feature!r}", limit, worst.distance, served.name, worst.measure
     )
     return replace(row, feature=worst.feature)
+
+
+def _metrics(thresholds: tuple[Threshold, ...], served: Served) -> Iterator[Check]:
+    """Yields a row per limit of the served model: to miss it is a reason."""
+    settings = Settings(thresholds=thresholds, classes=(), split="test")
+    now, before = served.newest or Evaluation({}), Evaluation({(): served.metrics})
+    about = BaselineSummary(name=served.name)
+    reverse = {">=": "<=", "<=": ">="}
+    for row in judge(settings, now, before, about).rows[:-1]:
+        comparison = reverse.get(row.comparison or "")
+        row = replace(row, comparison=comparison, passed=True, answer=False)
+        yield replace(row, answer=row.margin is not None and row.margin >= 0)
 
 
 def _reason(check: str, limit: float, actual: float, against: str, why: str) -> Check:

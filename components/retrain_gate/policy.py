@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
+from components.model_verdict.threshold import Threshold
 from sluice.config_section import (
     Count,
     Fraction,
@@ -15,7 +16,7 @@ from sluice.config_section import (
 )
 
 # Reasons, by their keys; `min_interval_h` is none.
-_REASONS = ("min_new_examples", "drift_above", "max_age_days")
+_REASONS = ("min_new_examples", "drift_above", "metric_drop", "max_age_days")
 
 
 class Retrain(Section):
@@ -33,6 +34,9 @@ class Retrain(Section):
     """Distance between a feature of the train split and the same feature in the data of
     the served model, for all features or by feature; see docs/report.md for how
     distances are measured. null: no reason."""
+    metric_drop: NotEmpty[tuple[Threshold, ...]] | None = None
+    """Thresholds of which the served model misses one on the newest span; `change` is
+    from what it reached when it was pushed, over all examples. null: no reason."""
     max_age_days: PositiveNumber | None = None
     """Age of the served version, in days. null: no reason."""
     min_interval_h: PositiveNumber | None = None

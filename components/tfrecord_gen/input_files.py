@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
 
@@ -104,6 +104,14 @@ class Window:
             for number, version in keys
             if number is not None
         ]
+
+    def newest(self, count: int) -> Window:
+        """Returns the newest spans; all files where there are no spans."""
+        kept = {None, *(span.number for span in self.spans[-count:])}
+        files = tuple(file for file in self.files if file.span in kept)
+        folders = {os.path.dirname(file.path) for file in files}
+        manifests = (x for x in self.manifests if os.path.dirname(x.path) in folders)
+        return replace(self, files=files, manifests=tuple(manifests))
 
     def contents(self, digest_of: DigestOf | None = None) -> dict[str, str]:
         """Returns the content of each file and manifest, by split and relative path.

@@ -277,6 +277,7 @@ def window_of(properties: Mapping[str, Any]) -> Window:
     if uri := properties.get(SPANS) or os.environ.get(SPANS_PATH):
         for window in SpanChoice.load(uri).windows.values():
             if window.patterns == settings.patterns:
-                window.check_unchanged()
-                return window
+                chosen = window.newest(settings.window)
+                chosen.check_unchanged()
+                return chosen
     return select_spans(settings, time.time())

@@ -160,6 +160,8 @@ class Config(Section):
             if self.label.task == "regression" and not is_compared:
                 what = "of a regression without classes, set max_difference"
                 refuse(what, "export", index)
+        if self.retrain and self.retrain.metric_drop:
+            self.evaluate.check(self.retrain.metric_drop, "retrain", "metric_drop")
         limits = self.validate_data
         for split in (*limits.min_examples, *limits.max_examples):
             if split not in self.data.split_names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -79,10 +80,20 @@ class Evaluate(Section):
 
     @model_validator(mode="after")
     def _thresholds_can_be_met(self) -> Evaluate:
+        self.check(self.thresholds, "thresholds")
+        return self
+
+    def check(self, thresholds: Iterable[Threshold], *where: str) -> None:
+        """Refuses thresholds that do not fit these metrics and slices.
+
+        Args:
+          thresholds: of any section.
+          *where: its keys.
+        """
         metrics = {str(metric.name): metric for metric in self.metrics}
         limits = []
-        for index, threshold in enumerate(self.thresholds):
-            path = ("thresholds", index)
+        for index, threshold in enumerate(thresholds):
+            path = (*where, index)
             metric = metrics.get(threshold.metric)
             if metric is None:
                 hint = did_you_mean(threshold.metric, metrics) or ""
@@ -100,7 +111,6 @@ class Evaluate(Section):
                     if limit in limits:
                         refuse(f"there is another limit of the same {key}", *path, key)
                     limits.append(limit)
-        return self
 
 
 def _check_limits(threshold: Threshold, metric: Metric, *path: str | int) -> None:

@@ -202,8 +202,29 @@ def of_retrain_gate(context: GraphContext) -> Arguments:
     """The reasons to train, and where the served model and its data are."""
     return {
         "policy": context.config.retrain,
+        "classes": tuple(context.config.feature_set.label.class_names),
         "serving_dir": context.locations.serving_dir,
         "baseline_store": context.locations.baseline_store,
+    }
+
+
+def of_newest_ingestion(context: GraphContext) -> Arguments:
+    """The settings of an ingestion of the newest span alone."""
+    return {"settings": ingestion_of(context.config).model_copy(update={"window": 1})}
+
+
+def of_served_model(context: GraphContext) -> Arguments:
+    """The strategy that finds the served model; in a service the model store."""
+    from tfx.types import Channel, standard_artifacts
+
+    from components.baseline_model.component import TrainedModel
+
+    if context.locations.is_service:
+        return of_baseline(context)
+    return {
+        "strategy_class": TrainedModel,
+        "config": {"served_in": context.locations.serving_dir},
+        "model": Channel(type=standard_artifacts.Model),
     }
 
 
@@ -298,11 +319,12 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
     if source == "served" and is_service:
         what = "a cloud service cannot look up the served model: take latest_blessed, "
         raise ConfigError(f"{what}latest or null", where="train.warm_start")
+    if source == "served":
+        return of_served_model(context)
     of_tfx = latest_artifact_strategy.LatestArtifactStrategy
-    place = {"served_in": context.locations.serving_dir}
     return {
         "strategy_class": of_tfx if is_service else TrainedModel,
-        "config": place if source == "served" else None,
+        "config": None,
         "model": Channel(type=standard_artifacts.Model),
     }
 

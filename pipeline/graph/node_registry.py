@@ -16,7 +16,12 @@ from pipeline.config.config import Config
 from pipeline.config.train import TRAINED_BEFORE
 from pipeline.graph import arguments
 from pipeline.graph.arguments import GraphContext
-from sluice.node_kinds import RETRAIN, RETRAIN_GATE
+from sluice.node_kinds import (
+    NEWEST_INGESTION,
+    RETRAIN,
+    RETRAIN_GATE,
+    SERVED_EVALUATOR,
+)
 from sluice.splits import SERVING
 
 Names = tuple[str, ...]
@@ -74,6 +79,10 @@ def _own(metrics: Iterable[Any]) -> Names:
     return tuple(item.class_name for item in metrics if ":" in item.class_name)
 
 
+def _evaluates_served(config: Config) -> bool:
+    return config.retrain is not None and config.retrain.metric_drop is not None
+
+
 _TFRECORD_GEN = Node(
     "TFRecordGen",
     "components.tfrecord_gen.component:TFRecordGen",
@@ -84,6 +93,18 @@ _STATISTICS_GEN = Node(
     "tfx.components:StatisticsGen",
     {"examples": "TFRecordGen.examples"},
     arguments=arguments.of_statistics_gen,
+)
+_EVALUATOR = Node(
+    "Evaluator",
+    "components.evaluator:Evaluator",
+    {
+        "examples": "TFRecordGen.examples",
+        "model": "Trainer.model",
+        "baseline_model": "LatestBlessedModel.model",
+        "schema": "ImportSchemaGen.schema",
+    },
+    arguments.of_evaluator,
+    code=lambda config: _own(config.evaluate.metrics),
 )
 _TUNER = Node(
     "Tuner",
@@ -158,12 +179,37 @@ NODES = (
         lambda context: {"baseline_store": context.locations.baseline_store},
         after=("DataGate",),
     ),
+    replace(
+        _TFRECORD_GEN,
+        id=NEWEST_INGESTION,
+        arguments=arguments.of_newest_ingestion,
+        is_in=_evaluates_served,
+    ),
+    Node(
+        "ServedModel",
+        "tfx.dsl.components.common.resolver:Resolver",
+        arguments=arguments.of_served_model,
+        in_service="components.baseline_model.component:LatestBlessedModel",
+        is_in=_evaluates_served,
+    ),
+    replace(
+        _EVALUATOR,
+        id=SERVED_EVALUATOR,
+        inputs={
+            "examples": f"{NEWEST_INGESTION}.examples",
+            "model": "ServedModel.model",
+            "schema": "ImportSchemaGen.schema",
+        },
+        after=("DataGate",),
+        is_in=_evaluates_served,
+    ),
     Node(
         RETRAIN_GATE,
         "components.retrain_gate.component:RetrainGate",
         {
             "statistics": "StatisticsGen.statistics",
             "quarantine": "TFRecordGen.quarantine",
+            "evaluation": f"{SERVED_EVALUATOR}.evaluation",
         },
         arguments.of_retrain_gate,
         after=("DataGate", "AcceptData"),
@@ -201,18 +247,7 @@ NODES = (
         arguments=arguments.of_baseline,
         in_service="components.baseline_model.component:LatestBlessedModel",
     ),
-    Node(
-        "Evaluator",
-        "components.evaluator:Evaluator",
-        {
-            "examples": "TFRecordGen.examples",
-            "model": "Trainer.model",
-            "baseline_model": "LatestBlessedModel.model",
-            "schema": "ImportSchemaGen.schema",
-        },
-        arguments.of_evaluator,
-        code=lambda config: _own(config.evaluate.metrics),
-    ),
+    _EVALUATOR,
     Node(
         "ModelVerdict",
         "components.model_verdict.component:ModelVerdict",

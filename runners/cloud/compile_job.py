@@ -38,7 +38,7 @@ from runners.cloud.trainer_job import (
 )
 from runners.vertex.exit_handler import make_exit_handler
 from sluice.errors import ConfigError
-from sluice.node_kinds import NEW_DATA, NodeKind, kind_of
+from sluice.node_kinds import NEW_DATA, NEWEST_INGESTION, NodeKind, kind_of
 from sluice.storage import digest
 
 _KEY_LENGTH = 32
@@ -137,9 +137,9 @@ def _add_schedule(nodes: Mapping[str, Any], config: Config) -> Any:
     ingestion.exec_properties[SCHEDULE] = Schedule(
         watermark=mark, stale_after_h=config.validate_data.stale_after_h
     ).model_dump_json()
-    if serving := nodes.get(SERVING_INGESTION):
+    for name in {SERVING_INGESTION, NEWEST_INGESTION} & {*nodes}:
         # Not read: without new data it is skipped as the readers are.
-        serving.spec.inputs["examples"] = ingestion.outputs["examples"]
+        nodes[name].spec.inputs["examples"] = ingestion.outputs["examples"]
     last = AdvanceWatermark(examples=ingestion.outputs["examples"], watermark=mark)
     for node in nodes.values():
         # A resolver is not a task of its name.

@@ -13,12 +13,17 @@ from pipeline.config.config import Config
 from pipeline.graph.node_registry import INGESTION, SERVING_INGESTION
 from runners.cloud.cloud_locations import Upload
 from sluice.errors import RemoteError, UsageError
+from sluice.node_kinds import NEWEST_INGESTION
 from sluice.storage import digest
 from sluice.storage.local_copy import copy_missing
 from sluice.storage.storage import storage_for
 
 # Names of the parameters that hold the spans and files of each ingestion.
-SPANS_OF = {INGESTION: "spans", SERVING_INGESTION: "serving_spans"}
+SPANS_OF = {
+    INGESTION: "spans",
+    SERVING_INGESTION: "serving_spans",
+    NEWEST_INGESTION: "spans",
+}
 ACCEPT_DATA, BASELINE = "accept_data", "baseline"
 TRAINER_CONFIG = "trainer_config"
 

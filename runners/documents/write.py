@@ -16,7 +16,7 @@ from runners.documents.images import samples
 from runners.documents.mistakes import mistakes
 from runners.documents.residuals import residuals
 from sluice.mlmd_items import Artifact
-from sluice.node_kinds import BASELINE, CANDIDATE, DOCUMENTS
+from sluice.node_kinds import BASELINE, CANDIDATE, DOCUMENTS, NOT_DESCRIBED
 from sluice.privacy import Privacy
 from sluice.record.parts import Artifacts, DocumentRecord, NodeEnd
 from sluice.secrets import redact
@@ -69,6 +69,7 @@ def write_documents(
         for key, items in end.outputs.items()
         for item in items
         for kind in DOCUMENTS.get(item.type, ())
+        if end.node not in NOT_DESCRIBED
     ]
     for kind, key, item in described:
         path = folder / f"{item.id}.{kind}.json"

@@ -50,3 +50,34 @@ def test_days_with_and_without_a_reason(empty_trips):
     assert outcome(third) == "pushed"
     spans = [span["span"] for span in third.spans["data"]]
     assert spans == [2, 3]
+
+
+def test_a_served_model_that_got_worse_is_a_reason(empty_trips):
+    trips = empty_trips
+    drop = "{metric: accuracy, change: {direction: higher_is_better, absolute: -0.5}}"
+    trips.settings += [
+        *(SPANS, "examples.window=2", "train.epochs=60", "train.batch_size=10"),
+        "evaluate.metrics=[{class: BinaryAccuracy, name: accuracy}]",
+        f"retrain.metric_drop=[{drop}]",
+    ]
+
+    trips.fill("span-1", start=1000)
+    first = trips.run()
+    assert outcome(first) == "pushed"
+    assert first.node("ServedEvaluator").state == "ran"
+    assert [x.node for x in first.documents if x.kind == "metrics"] == ["Evaluator"]
+
+    trips.fill("span-2", start=2000)
+    second = trips.run()
+    (row,) = second.gate_rows("retrain")
+    assert (second.status, row.result, row.baseline) == ("skipped", "no", 1.0)
+    assert row.actual == 1.0
+
+    # The window also holds span 2: the newest span is measured alone.
+    other = [trips.example(3100 + n, label=[1 - n % 2]) for n in range(20)]
+    trips.fill("span-3", start=3000, eval=other)
+    third = trips.run(to_nodes=("RetrainGate",))
+    (row,) = third.gate_rows("retrain")
+    assert (row.result, row.actual, row.baseline) == ("yes", 0.0, 1.0)
+    shown = "accuracy is 0.0000 (baseline 1.0000): absolute change -1.0000"
+    assert row.sentence.startswith(shown)

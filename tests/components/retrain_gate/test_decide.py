@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from components.data_baselines import Entry
+from components.model_verdict.read_evaluation import Evaluation
 from components.retrain_gate.decide import Served, decide
 from components.retrain_gate.policy import Retrain
 from components.tfrecord_gen.report import FileReport
@@ -103,6 +104,28 @@ def test_drift_is_measured_against_the_data_of_the_served_model():
         False,
         {"drift": ("yes", "the data of version 3 is not known")},
     )
+
+
+@pytest.mark.parametrize(
+    ("limits", "auc", "answer"),
+    [
+        ({"lower_bound": 0.8}, 0.81, "no"),
+        ({"lower_bound": 0.8}, 0.79, "yes"),
+        ({"change": {"direction": "higher_is_better", "absolute": -0.1}}, 0.81, "no"),
+        ({"change": {"direction": "higher_is_better", "absolute": -0.1}}, 0.79, "yes"),
+        ({"change": {"direction": "lower_is_better", "absolute": 0.1}}, 0.99, "no"),
+        ({"change": {"direction": "lower_is_better", "absolute": 0.1}}, 1.01, "yes"),
+        # Of a model that was never evaluated on it, or has no value there.
+        ({"lower_bound": 0.8}, None, "no"),
+    ],
+)
+def test_the_served_model_is_measured_on_the_newest_span(limits, auc, answer):
+    newest = Evaluation({(): {} if auc is None else {"auc": auc}})
+    served = replace(_served(_file(1)), metrics={"auc": 0.9}, newest=newest)
+    policy = {"metric_drop": ({"metric": "auc", **limits},)}
+    skips, rows = _answers(policy, served, _file(2))
+    assert [result for result, _ in rows.values()] == [answer]
+    assert skips == (answer == "no")
 
 
 def test_age_counts_only_with_new_data():
