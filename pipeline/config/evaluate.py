@@ -93,7 +93,7 @@ class Evaluate(Section):
         metrics = {str(metric.name): metric for metric in self.metrics}
         limits = []
         for index, threshold in enumerate(thresholds):
-            path = (*where, index)
+            path: tuple[str | int, ...] = (*where, index)
             metric = metrics.get(threshold.metric)
             if metric is None:
                 hint = did_you_mean(threshold.metric, metrics) or ""

@@ -16,7 +16,7 @@ Event = Literal["blocked", "failed", "pushed", "skipped", "recovered"]
 
 
 class Notify(Section):
-    """Notifications of the runs on this machine."""
+    """Notifications of the runs that a command waits for."""
 
     urls: tuple[Text, ...] = ()
     """Where to send them: URLs of [apprise](https://github.com/caronc/apprise), such as

@@ -21,6 +21,7 @@ from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock, save_job
 from runners.cloud.task_settings import tasks_of
 from runners.engine import Observer
+from runners.operations.notify import notify
 from runners.operations.prepared_run import PreparedRun
 from runners.operations.run import check_run, parse_tags, prepare_run
 from runners.vertex.client import RUN_LABEL, VertexService, service_of, vertex_job
@@ -95,7 +96,8 @@ def submit(
             _submit(prepared, compiled, record, service, observer)
             record.save(run_dir)
         if wait and record.status == "running":
-            return follow(run_dir, config, observer)
+            record = follow(run_dir, config, observer)
+            notify(config.notify, prepared.workspace, record)
     return record
 
 

@@ -120,7 +120,8 @@ def test_the_verb_waits_and_has_the_exit_code_of_the_run(
         vertex.end(last_id(vertex), "FAILED", "some tasks failed: [DataGate]")
 
     monkeypatch.setattr(refresh, "_sleep", sleep)
-    options = [item for text in on_vertex(bucket) for item in ("--set", text)]
+    given = [*on_vertex(bucket), "notify.heartbeat=http://127.0.0.1:9"]
+    options = [item for text in given for item in ("--set", text)]
     with pytest.raises(SystemExit) as ended:
         main(["submit", "digits", "--wait", "--json", *options])
     shown = capsys.readouterr()
@@ -128,6 +129,8 @@ def test_the_verb_waits_and_has_the_exit_code_of_the_run(
     document = json.loads(shown.out)
     assert document["status"] == "blocked"
     assert document["error"]["node"] == "DataGate"
+    # Nobody listens there; a run is reported where it is waited for.
+    assert any("notify.heartbeat: not sent" in note for note in document["notes"])
     assert "not_reached" not in {node["state"] for node in document["nodes"]}
 
 

@@ -55,7 +55,10 @@ SPECS = {
     ),
     "vertex-tpu": VERTEX,
     "vertex-dataflow": (*VERTEX, "cloud.network=projects/1/global/networks/mine"),
-    "kubeflow-scheduled": PLACE,
+    "kubeflow-scheduled": (
+        *PLACE,
+        "retrain.metric_drop=[{metric: accuracy, lower_bound: 0.9}]",
+    ),
 }
 
 
