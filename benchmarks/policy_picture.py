@@ -8,7 +8,7 @@ from html import escape
 # Of Okabe and Ito, which the colour blind can tell apart.
 COLORS = ("#0072b2", "#d55e00", "#009e73")
 LEFT, COLUMN, TOP, BOTTOM, ROW = 110, 25, 105, 365, 24
-LEAST, MOST = 0.4, 1.0
+LEAST, MOST = 0.6, 1.0
 
 
 def draw(
