@@ -125,10 +125,10 @@ def _drift(
         limit = min(known.values(), default=1.0)
         return _reason("drift", limit, 1.0, served.name, why)
 
-    def above(item: Distance) -> float:
-        return item.distance - known[item.feature]
+    def share_of_limit(item: Distance) -> float:
+        return item.distance / max(known[item.feature], 1e-9)
 
-    worst = max(found, key=above)
+    worst = max(found, key=share_of_limit)
     limit = known[worst.feature]
     row = _reason(
         f"drift of {worst.feature!r}", limit, worst.distance, served.name, worst.measure
