@@ -90,7 +90,7 @@ _TFRECORD_GEN = Node(
 )
 _STATISTICS_GEN = Node(
     "StatisticsGen",
-    "tfx.components:StatisticsGen",
+    "components.statistics_gen:StatisticsGen",
     {"examples": "TFRecordGen.examples"},
     arguments=arguments.of_statistics_gen,
 )
