@@ -28,7 +28,7 @@ from runners.metadata.served_models import served_models
 from runners.metadata.trace_lineage import trace_lineage
 from runners.retention.training_checkpoints import begin_training
 from sluice import interrupt, progress
-from sluice.compat import exclude_keras_from_autograph
+from sluice.compat import exclude_keras_from_autograph, skip_sizes_in_beams_cache
 from sluice.node_kinds import kind_of
 from sluice.record.parts import NodeEnd
 from sluice.secrets import redact, redact_output
@@ -47,6 +47,7 @@ def run_node(
     """
     interrupt.listen()
     exclude_keras_from_autograph()
+    skip_sizes_in_beams_cache()
     if graph.project_root:
         redact_output()
     ir = graph.read_ir()
