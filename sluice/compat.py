@@ -59,9 +59,9 @@ def skip_sizes_in_beams_cache() -> None:
 
     ``objsize`` first walks the globals of all modules, 20 ms for each side input with
     TensorFlow imported: an eighth of an evaluation. In Beam's in-process runner the
-    values are in memory anyway. Checked with Beam 2.62 and 2.76
-    (apache_beam/runners/worker/statecache.py); another version may have no such
-    function, and then measures as it will.
+    values are in memory anyway. Of Beam 2.62 and 2.76
+    (apache_beam/runners/worker/statecache.py); where there is no such function, this
+    does nothing.
     """
     from apache_beam.runners.worker import statecache
 

@@ -35,7 +35,7 @@ class Change(Section):
 
 
 class Threshold(Section):
-    """What a metric must reach before the model is pushed.
+    """A limit for a metric: of `evaluate.thresholds`, before the model is pushed.
 
     It has at least one of `lower_bound`, `upper_bound` and `change`.
     """

@@ -137,15 +137,25 @@ def _drift(
 
 
 def _metrics(thresholds: tuple[Threshold, ...], served: Served) -> Iterator[Check]:
-    """Yields a row per limit of the served model: to miss it is a reason."""
+    """Yields a row per limit of the served model: to miss it is a reason.
+
+    A model that could not be evaluated, such as one that ``sluice gc`` has deleted, is
+    one, too.
+    """
+    if served.newest is None or not served.newest.metrics:
+        why = f"{served.name} could not be evaluated on the newest span"
+        yield Check(
+            "metrics", "overall", None, served.name, None, True, why, answer=True
+        )
+        return
     settings = Settings(thresholds=thresholds, classes=(), split="test")
-    now, before = served.newest or Evaluation({}), Evaluation({(): served.metrics})
+    before = Evaluation({(): served.metrics})
     about = BaselineSummary(name=served.name)
     reverse = {">=": "<=", "<=": ">="}
-    for row in judge(settings, now, before, about).rows[:-1]:
+    for row in judge(settings, served.newest, before, about).rows[:-1]:
         comparison = reverse.get(row.comparison or "")
-        row = replace(row, comparison=comparison, passed=True, answer=False)
-        yield replace(row, answer=row.margin is not None and row.margin >= 0)
+        is_missed = comparison is not None and not row.passed
+        yield replace(row, comparison=comparison, passed=True, answer=is_missed)
 
 
 def _reason(check: str, limit: float, actual: float, against: str, why: str) -> Check:

@@ -35,8 +35,8 @@ class Retrain(Section):
     the served model, for all features or by feature; see docs/report.md for how
     distances are measured. null: no reason."""
     metric_drop: NotEmpty[tuple[Threshold, ...]] | None = None
-    """Thresholds of which the served model misses one on the newest span; `change` is
-    from what it reached when it was pushed, over all examples. null: no reason."""
+    """Limits for the served model on the newest span; to miss any of them is a reason.
+    `change` compares it with itself at its push, over all examples. null: no reason."""
     max_age_days: PositiveNumber | None = None
     """Age of the served version, in days. null: no reason."""
     min_interval_h: PositiveNumber | None = None

@@ -162,6 +162,10 @@ class Config(Section):
                 refuse(what, "export", index)
         if self.retrain and self.retrain.metric_drop:
             self.evaluate.check(self.retrain.metric_drop, "retrain", "metric_drop")
+            for index, threshold in enumerate(self.retrain.metric_drop):
+                if threshold.change and threshold.slice:
+                    what = "what a slice reached at the push is not known: give a bound"
+                    refuse(what, "retrain", "metric_drop", index, "change")
         limits = self.validate_data
         for split in (*limits.min_examples, *limits.max_examples):
             if split not in self.data.split_names:

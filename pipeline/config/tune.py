@@ -101,3 +101,12 @@ class Tune(Section):
         """Whether less or more of the objective is better."""
         mode, metric = self.objective.mode, self.objective.metric
         return direction_of(metric) or "min" if mode == "auto" else mode
+
+    @model_validator(mode="after")
+    def _epochs_are_given_once(self) -> Tune:
+        if "train.epochs" in self.space and (
+            self.epochs or self.algorithm == "hyperband"
+        ):
+            what = "epochs cannot be tuned by hyperband, or beside tune.epochs"
+            refuse(what, "space", "train.epochs")
+        return self

@@ -56,8 +56,10 @@ def _set_values(data: MutableMapping[str, Any], values: Mapping[str, Any]) -> No
         *parents, last = key.split(".")
         section = data
         for parent in parents:
-            if not isinstance(section.get(parent), dict):
-                section[parent] = {}
+            known = section.get(parent)
+            if not isinstance(known, dict):
+                # The short form of `{class: SGD}`.
+                section[parent] = {"class": known} if isinstance(known, str) else {}
             section = section[parent]
         others = {} if last in SELECTORS else {**section}
         if last not in others:

@@ -38,6 +38,11 @@ def tune(engine: Engine | None, config: Config, apply: bool) -> Result:
     if config.tune is None:
         what = "there is nothing to tune: the config has no section 'tune'"
         raise UsageError(what, where=file)
+    for key in config.tune.space if apply else ():
+        place = config.origin.location(tuple(key.split(".")))
+        if not place.startswith(file):
+            what = f"--apply writes {file}, but {key} is set elsewhere"
+            raise UsageError(what, where=place)
     options = RunOptions(workers=usable_cores(), to_nodes=[TUNER])
     operate = partial(
         operations.run, config, options, command=typed_command(), engine=engine
@@ -58,8 +63,8 @@ def tune(engine: Engine | None, config: Config, apply: bool) -> Result:
 def _print_best(found: Mapping[str, Any], file: str, is_applied: bool) -> None:
     best, console = found["trials"][0], make_console()
     reached = f"{found['objective']} {formats.number(best['objective'])}"
-    count = formats.plural(len(found["trials"]), "trial")
-    say(console, f"trial {best['number']} of {count} is the best: {reached}", "green")
+    which = f"trial {best['number']} of {len(found['trials'])}"
+    say(console, f"{which} is the best: {reached}", "green")
     for key, value in best["values"].items():
         say(console, f"  {key}: {formats.setting(value)}")
     told = f"written into {file}" if is_applied else f"--apply writes them into {file}"

@@ -50,7 +50,7 @@ def job_parameters(
     values = {
         name: _store(window, inputs_uri)
         for name, window in zip(
-            SPANS_OF.values(), choice.windows.values(), strict=False
+            dict.fromkeys(SPANS_OF.values()), choice.windows.values(), strict=False
         )
         if name in declared
     }

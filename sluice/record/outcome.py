@@ -14,7 +14,7 @@ from typing import Any
 from sluice.errors import bounded
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_TONES, Tone
-from sluice.record.verdict import Verdict, cell
+from sluice.record.verdict import Check, Verdict, cell
 
 _MAX_WORSE = 2
 # What is to be done, and the command for it if there is one.
@@ -155,16 +155,21 @@ def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
     if record.status in ("interrupted", "running"):
         return []
     if record.status == "skipped":
-        return [
-            f"{row.check}: {cell(row.actual)}, limit {row.limit_text}; {row.why}"
-            for row in record.gate_rows("retrain")
-        ]
+        return bounded([_reason(row) for row in record.gate_rows("retrain")])
     return [
         f"{len(item.failures):,} check{'s' if len(item.failures) > 1 else ''} of the "
         f"{item.gate} gate failed, accepted by hand: {item.override}"
         for item in verdicts
         if item.override is not None
     ]
+
+
+def _reason(row: Check) -> str:
+    """Returns how far a reason to train is from its limit."""
+    name = row.check if row.slice == "overall" else f"{row.check} of {row.slice}"
+    limit = f"limit {row.limit_text}" if row.comparison else ""
+    said = ", ".join(filter(None, (cell(row.actual), limit)))
+    return "; ".join(filter(None, (f"{name}: {said}", row.why)))
 
 
 def failed_sections(record: RunRecord) -> set[str]:

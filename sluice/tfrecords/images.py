@@ -8,6 +8,7 @@ that TensorFlow rejects, and fills in missing rows of a PNG.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import io
 import os
@@ -126,4 +127,6 @@ def _decoder(channels: int, pid: int) -> Callable[[bytes], None]:
     session = tf.compat.v1.Session(graph=graph, config=config)
     options = CallableOptions(feed=[data.name], target=[pixels.op.name])
     decode = session._make_callable_from_options(options)
+    # Before TensorFlow's modules are gone, which releasing it needs.
+    atexit.register(_decoder.cache_clear)
     return lambda image: decode(np.asarray(image, object))

@@ -114,12 +114,15 @@ def test_drift_is_measured_against_the_data_of_the_served_model():
     ("limits", "auc", "answer"),
     [
         ({"lower_bound": 0.8}, 0.81, "no"),
+        # As at the model gate, a limit is inclusive.
+        ({"lower_bound": 0.8}, 0.8, "no"),
+        ({"change": {"direction": "higher_is_better", "absolute": 0.0}}, 0.9, "no"),
         ({"lower_bound": 0.8}, 0.79, "yes"),
         ({"change": {"direction": "higher_is_better", "absolute": -0.1}}, 0.81, "no"),
         ({"change": {"direction": "higher_is_better", "absolute": -0.1}}, 0.79, "yes"),
         ({"change": {"direction": "lower_is_better", "absolute": 0.1}}, 0.99, "no"),
         ({"change": {"direction": "lower_is_better", "absolute": 0.1}}, 1.01, "yes"),
-        # Of a model that was never evaluated on it, or has no value there.
+        # It has no value there.
         ({"lower_bound": 0.8}, None, "no"),
     ],
 )
@@ -130,6 +133,15 @@ def test_the_served_model_is_measured_on_the_newest_span(limits, auc, answer):
     skips, rows = _answers(policy, served, _file(2))
     assert [result for result, _ in rows.values()] == [answer]
     assert skips == (answer == "no")
+
+
+def test_a_served_model_that_cannot_be_evaluated_is_a_reason():
+    policy = {"metric_drop": ({"metric": "auc", "lower_bound": 0.8},)}
+    for newest in (None, Evaluation({})):
+        served = replace(_served(_file(1)), newest=newest)
+        skips, rows = _answers(policy, served, _file(2))
+        why = "version 3 could not be evaluated on the newest span"
+        assert (skips, rows) == (False, {"metrics": ("yes", why)})
 
 
 def test_age_counts_only_with_new_data():

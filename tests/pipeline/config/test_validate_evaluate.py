@@ -199,3 +199,21 @@ def test_what_is_not_for_a_regression(refused, label, override, words):
     overrides = [*NUMBERS, override] if override else NUMBERS
     label = f"label={{feature: {label}, task: regression}}"
     assert words in refused(label, *overrides)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "words"),
+    [
+        ("{metric: acu, lower_bound: 1}", "did you mean 'auc'?"),
+        ("{metric: acu, lower_bound: 1}", "retrain.metric_drop[0].metric"),
+        (
+            "{metric: auc, slice: [payment_type], "
+            "change: {direction: higher_is_better, absolute: 0}}",
+            "what a slice reached at the push is not known",
+        ),
+    ],
+)
+def test_the_metrics_of_a_served_model(refused, threshold, words):
+    assert words in refused(
+        "evaluate.thresholds=[]", f"retrain.metric_drop=[{threshold}]"
+    )

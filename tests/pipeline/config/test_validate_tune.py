@@ -109,6 +109,14 @@ def test_what_may_be_tuned(validate, project, overrides):
             ),
             "of 2 epochs none is left",
         ),
+        *(
+            (
+                "space.train.epochs",
+                (space("train.epochs: [3]"), other),
+                "cannot be tuned",
+            )
+            for other in ("tune.algorithm=hyperband", "tune.epochs=2")
+        ),
     ],
 )
 def test_what_is_refused(refused, key, overrides, says):
@@ -237,6 +245,11 @@ def test_values_are_written_and_comments_are_kept(tmp_path):
             "model_params:\n  units:\n  - 3\n  - 4\n  b: 1  # last\n",
             {"model_params.units": 5, "model_params.b": "no: [x]"},
             "model_params:\n  units: 5\n  b: 'no: [x]' # last\n",
+        ),
+        (
+            "train: {optimizer: SGD}\n",
+            {"train.optimizer.params.momentum": 0.9},
+            "train: {optimizer: {class: SGD, params: {momentum: 0.9}}}\n",
         ),
     ],
 )
