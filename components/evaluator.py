@@ -32,14 +32,14 @@ BUCKETS = 100
 class Executor(executor.Executor):
     """TFX's executor, for which a baseline that stands for none is left out.
 
-    Without a model it evaluates nothing, and its evaluation is empty.
+    Where a resolver finds no model, it evaluates nothing.
     """
 
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
         given = without_absent(input_dict)
-        if given.get("model"):
+        if given.get("model", True):
             super().Do(given, output_dict, exec_properties)
 
 

@@ -22,6 +22,7 @@ from tfx_bsl.tfxio import dataset_options
 
 from components.artifacts import Artifacts
 from sluice.splits import split_statistics_path
+from sluice.storage.digest import files_below
 from sluice.storage.storage import is_remote, storage_for
 
 # Of the files of all splits, compressed; all records of a split are in memory at once.
@@ -64,11 +65,7 @@ class Executor(executor.Executor):
 
 
 def _size_bytes(folder: str) -> int:
-    return sum(
-        os.path.getsize(os.path.join(place, name))
-        for place, _, names in os.walk(folder)
-        for name in names
-    )
+    return sum(file.size_bytes for file in files_below(folder))
 
 
 class StatisticsGen(component.StatisticsGen):

@@ -28,7 +28,8 @@ RETRAIN_GATE = "RetrainGate"
 # described: a page shows the run's own data and model.
 NEWEST_INGESTION, SERVED_EVALUATOR = "NewestTFRecordGen", "ServedEvaluator"
 NOT_DESCRIBED = frozenset({NEWEST_INGESTION, SERVED_EVALUATOR})
-# Custom property of a blessing: the model's metrics over all examples, as JSON.
+# The model's metrics over all examples: a custom property of its blessing, as JSON, and
+# a fact of its version.
 METRICS = "metrics"
 
 

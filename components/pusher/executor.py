@@ -53,7 +53,7 @@ class Executor(executor.Executor):
             facts={
                 "pipeline_run_id": run_id,
                 "model_uri": model_uri,
-                "metrics": _metrics(input_dict),
+                METRICS: _metrics(input_dict),
             },
             owner=self._owner(custom_config),
         )

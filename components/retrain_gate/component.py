@@ -35,7 +35,7 @@ from components.tfrecord_gen.report import Report
 from schemas.data_statistics import Statistics
 from serving.model_store import store_at
 from sluice.clock import utc_now
-from sluice.node_kinds import RETRAIN
+from sluice.node_kinds import METRICS, RETRAIN
 from sluice.splits import split_statistics_path
 from sluice.storage.storage import storage_for
 
@@ -74,7 +74,7 @@ def _served(serving_dir: str, baseline_store: str) -> Served | None:
     pushed_at = datetime.fromisoformat(newest.published_at)
     folder = entry_before(baseline_store, pushed_at)
     entry, statistics = read_entry(folder) if folder else (None, {})
-    metrics = newest.facts.get("metrics") or {}
+    metrics = newest.facts.get(METRICS) or {}
     return Served(f"version {newest.version}", pushed_at, entry, statistics, metrics)
 
 

@@ -152,6 +152,7 @@ def _metrics(thresholds: tuple[Threshold, ...], served: Served) -> Iterator[Chec
     before = Evaluation({(): served.metrics})
     about = BaselineSummary(name=served.name)
     reverse = {">=": "<=", "<=": ">="}
+    # The last row is about the baseline.
     for row in judge(settings, served.newest, before, about).rows[:-1]:
         comparison = reverse.get(row.comparison or "")
         is_missed = comparison is not None and not row.passed
