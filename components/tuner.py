@@ -30,7 +30,7 @@ class Tuner(component.Tuner):
     Example::
 
         tuner = Tuner(
-            examples=transform.outputs["transformed_examples"],
+            examples=example_gen.outputs["examples"],
             transform_graph=transform.outputs["transform_graph"],
             tuner_fn="pipeline.training.tuning.tuner_fn",
             custom_config={"tune": ..., "train": ..., ...},

@@ -11,8 +11,8 @@ without a size in the header are rejected.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from sluice.tfrecords.images import (
 )
 from sluice.tfrecords.input_stream import InputStream
 from sluice.tfrecords.parse_tf_example import parse
+
+Checks = tuple[ImageCheck | PixelsCheck, ...]
 
 
 def scan(
@@ -61,55 +63,41 @@ def scan_batches(
     Raises:
       UsageError: the file cannot be read.
     """
-    for item in _examples(stream, settings.max_record_bytes):
-        checks = settings.images + settings.pixels
-        if checks and isinstance(item, Batch):
-            check = partial(check_images, checks=checks)
-            yield from _filter(stream.path, item, "image", check)
-        else:
-            yield item
+    checks = settings.images + settings.pixels
+    return _examples(stream, settings.max_record_bytes, checks)
 
 
-def _examples(stream: InputStream, max_bytes: int) -> Iterator[Batch | RecordError]:
+def _examples(
+    stream: InputStream, max_bytes: int, checks: Checks = ()
+) -> Iterator[Batch | RecordError]:
     for item in read_frames(stream, max_bytes):
         if isinstance(item, RecordError):
             yield item
-            continue
-        try:
-            for data in item.records:
-                parse(data)
-        except ValueError:
-            yield from _filter(stream.path, item, "not_example", _why_bad)
+        elif any(_problem(data, checks) for data in item.records):
+            yield from _filter(stream.path, item, checks)
         else:
             yield item
 
 
-def _why_bad(data: bytes) -> str | None:
+def _problem(data: bytes, checks: Checks) -> tuple[str, str] | None:
+    """Returns the kind of a record's error and what is wrong; None if nothing is."""
     try:
-        parse(data)
+        example = parse(data)
     except ValueError as error:
-        return str(error)
-    return None
+        return "not_example", str(error)
+    reason = check_images(example, checks)
+    return ("image", reason) if reason else None
 
 
-def _filter(
-    path: str, batch: Batch, kind: str, reason: Callable[[bytes], str | None]
-) -> Iterator[Batch | RecordError]:
-    """Yields the good records of a batch, and an error for each bad one, in order.
-
-    Args:
-      path: the file.
-      batch: its records.
-      kind: of the errors.
-      reason: what is wrong with a record, None if nothing is.
-    """
+def _filter(path: str, batch: Batch, checks: Checks) -> Iterator[Batch | RecordError]:
+    """Yields the good records of a batch, and an error for each bad one, in order."""
     first = 0
     for index, record in enumerate(batch):
-        if (why := reason(record.data)) is None:
+        if (problem := _problem(record.data, checks)) is None:
             continue
         if index > first:
             yield batch.part(first, index)
-        yield RecordError(path, record.number, record.offset, kind, why, record.data)
+        yield RecordError(path, record.number, record.offset, *problem, record.data)
         first = index + 1
     if first < len(batch.records):
         yield batch.part(first, len(batch.records))
@@ -129,14 +117,12 @@ def valid_records(
                 yield record
 
 
-def check_images(
-    record: bytes, checks: tuple[ImageCheck | PixelsCheck, ...]
-) -> str | None:
+def check_images(example: Any, checks: Checks) -> str | None:
     """Returns what is wrong with the images of a tf.Example; None if nothing is.
 
     Missing features are not errors here: the schema decides about them.
     """
-    features = parse(record).features.feature
+    features = example.features.feature
     for check in checks:
         if check.feature not in features:
             continue

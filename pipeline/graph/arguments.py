@@ -229,10 +229,14 @@ def of_served_model(context: GraphContext) -> Arguments:
 
 
 def of_transform(context: GraphContext) -> Arguments:
-    """The preprocessing function and the splits that it transforms."""
+    """The preprocessing function; transformed examples only for a custom node.
+
+    The training applies the preprocessing to raw examples as it reads them.
+    """
     from tfx.proto import transform_pb2
 
     config = context.config
+    read = [x for node in config.nodes.values() for x in node.inputs.values()]
     return {
         "preprocessing_fn": config.preprocessing_path.replace(":", "."),
         # The test split is evaluated from raw examples, as a client sends them.
@@ -240,6 +244,7 @@ def of_transform(context: GraphContext) -> Arguments:
             analyze=["train"], transform=["train", "eval"]
         ),
         "disable_statistics": True,
+        "materialize": "Transform.transformed_examples" in read,
         "custom_config": {"feature_set": config.feature_set.model_dump()},
     }
 

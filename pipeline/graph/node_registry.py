@@ -110,7 +110,7 @@ _TUNER = Node(
     "Tuner",
     "components.tuner:Tuner",
     {
-        "examples": "Transform.transformed_examples",
+        "examples": "TFRecordGen.examples",
         "transform_graph": "Transform.transform_graph",
         "schema": "ImportSchemaGen.schema",
         "base_model": "WarmStartModel.model",

@@ -1,6 +1,7 @@
 """Headers of encoded images, and TensorFlow's decoder as training and serving use it.
 
-Format, size and channels are read from the header by Pillow, without decoding.
+Format, size and channels are read from the header without decoding, by Pillow but for
+PNGs.
 
 Only TensorFlow's decoder tells whether an image can be trained on: Pillow reads BMPs
 that TensorFlow rejects, and fills in missing rows of a PNG.
@@ -13,6 +14,7 @@ import functools
 import io
 import os
 import re
+import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,6 +26,8 @@ _MAGIC = {
     b"BM": "bmp",
     b"GIF8": "gif",
 }
+# By the color type in a PNG's header.
+_PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}
 # Modes that decode to another number of channels than they have bands.
 _CHANNELS = {"P": 3, "CMYK": 3}
 
@@ -60,6 +64,10 @@ def image_header(data: bytes) -> ImageHeader | None:
     name = image_format(data)
     if name is None:
         return None
+    if name == "png" and data[12:16] == b"IHDR" and len(data) > 25:
+        # Pillow takes 30 microseconds, three times as long as decoding a small PNG.
+        width, height, _depth, color = struct.unpack_from(">IIBB", data, 16)
+        return ImageHeader(name, width, height, _PNG_CHANNELS.get(color, 0))
     from PIL import Image
 
     # Pillow would refuse to open a large image; what is read goes through limits.

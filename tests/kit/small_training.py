@@ -27,7 +27,7 @@ def write_examples(directory: Path) -> Path:
         tfrecord.write(
             directory / f"{split}.gz",
             [
-                encode({"fare_xf": [a], "income_xf": [b], "tip_xf": [int(tip)]})
+                encode({"fare": [a], "income": [b], "tip": [int(tip)]})
                 for a, b, tip in rows
             ],
         )

@@ -27,10 +27,7 @@ class Output:
         self._width = width
 
     def transformed_feature_spec(self) -> dict[str, Any]:
-        return {
-            name if name == SAMPLE_WEIGHT_KEY else transformed_name(name): item
-            for name, item in self.raw_feature_spec().items()
-        }
+        return _renamed(self.raw_feature_spec())
 
     def raw_feature_spec(self) -> dict[str, Any]:
         import tensorflow as tf
@@ -50,7 +47,14 @@ class Output:
         return SimpleNamespace(schema=text_format.Parse(text, schema_pb2.Schema()))
 
     def transform_features_layer(self) -> Any:
-        return lambda raw: {transformed_name(name): raw[name] for name in raw}
+        return _renamed
 
     def _width_of(self, dtype: str) -> int:
         return self._width if dtype == "float32" else 1
+
+
+def _renamed(raw: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name if name == SAMPLE_WEIGHT_KEY else transformed_name(name): value
+        for name, value in raw.items()
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,15 +22,27 @@ not_converted = tf.autograph.experimental.do_not_convert
 
 @dataclass(frozen=True)
 class ExampleFormat:
-    """What a transformed example holds.
+    """How a serialized example becomes one that a model is trained on.
 
     Attributes:
-      spec: of ``tf.io.parse_example``; dense features only.
+      raw_spec: of ``tf.io.parse_example``: what the preprocessing reads.
+      transform: the preprocessing, a function of parsed examples.
+      spec: what it returns; dense features only.
       feature_set: the image features and the label.
     """
 
+    raw_spec: Mapping[str, Any]
+    transform: Callable[[Any], Examples]
     spec: Mapping[str, Any]
     feature_set: FeatureSet
+
+    def transformed(self, serialized: tf.Tensor) -> Examples:
+        """Returns the transformed features of serialized examples ``[batch]``."""
+        found = self.transform(tf.io.parse_example(serialized, dict(self.raw_spec)))
+        return {
+            name: tf.ensure_shape(found[name], [None, *item.shape])
+            for name, item in self.spec.items()
+        }
 
     @functools.cached_property
     def parse(self) -> Any:
@@ -40,8 +52,7 @@ class ExampleFormat:
         """
 
         def parse(serialized: tf.Tensor) -> Examples:
-            examples = tf.io.parse_example(serialized, dict(self.spec))
-            return decode_pixels(examples, self.feature_set.images)
+            return decode_pixels(self.transformed(serialized), self.feature_set.images)
 
         concrete = tf.function(parse, autograph=False).get_concrete_function(
             tf.TensorSpec([None], tf.string)

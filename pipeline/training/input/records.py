@@ -107,19 +107,17 @@ def count_records(
         or 1.
     """
     files = sorted({file for item in patterns for file in tf.io.gfile.glob(item)})
-    label, spec = example_format.feature_set.label, example_format.spec
+    label = example_format.feature_set.label
     classes = len(label.class_names) if by_class else 0
     chunk_size = example_format.chunk_size
     has_classes = label.task != "regression"
-    keys = [label.key] * has_classes + [SAMPLE_WEIGHT_KEY] * (SAMPLE_WEIGHT_KEY in spec)
-    counted = {key: spec[key] for key in keys}
 
     @not_converted
     def facts_of(records: tf.Tensor) -> tf.Tensor:
         """Returns numbers of records, bytes, bad weights, no class, and each class."""
-        parsed = tf.io.parse_example(records, counted) if counted else {}
-        weights = parsed.get(SAMPLE_WEIGHT_KEY, tf.zeros([0]))
-        labels = parsed.get(label.key, tf.zeros([0]))
+        examples = example_format.transformed(records)
+        weights = examples.get(SAMPLE_WEIGHT_KEY, tf.zeros([0]))
+        labels = examples[label.key] if has_classes else tf.zeros([0])
         bad = ~tf.math.is_finite(weights) | (weights < 0)
         facts = [
             tf.size(records, tf.int64),
@@ -128,7 +126,7 @@ def count_records(
             tf.math.count_nonzero(tf.reduce_any(labels < 0, axis=-1)),
         ]
         if by_class:
-            ids = tf.one_hot(parsed[label.key][:, 0], classes, dtype=tf.int64)
+            ids = tf.one_hot(labels[:, 0], classes, dtype=tf.int64)
             facts += tf.unstack(tf.reduce_sum(ids, axis=0))
         return tf.stack(facts)
 
@@ -152,7 +150,7 @@ def count_records(
     counts, sizes, bad, without, *of_classes = totals.T
     if not counts.sum():
         raise NodeError(
-            f"there are no transformed examples in {len(files)} files",
+            f"there are no examples in {len(files)} files",
             where=", ".join(patterns),
         )
     if bad.any():

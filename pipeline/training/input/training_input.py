@@ -45,16 +45,20 @@ def make_input(
 
     Args:
       train: the section of the config.
-      files: patterns of gzip TFRecords by split, as Transform writes them.
+      files: patterns of gzip TFRecords by split, of raw examples.
       feature_set: the features and the label.
-      tf_transform_output: of the Transform that wrote them.
+      tf_transform_output: the preprocessing.
       distribution: who reads them.
 
     Raises:
       NodeError: a split has too few records, or a weight is wrong.
     """
-    spec = tf_transform_output.transformed_feature_spec()
-    example_format = ExampleFormat(spec, feature_set)
+    example_format = ExampleFormat(
+        tf_transform_output.raw_feature_spec(),
+        tf_transform_output.transform_features_layer(),
+        tf_transform_output.transformed_feature_spec(),
+        feature_set,
+    )
     records = {
         split: count_records(
             patterns,
@@ -168,9 +172,8 @@ class TrainingInput:
           NodeError: a label is not finite, or all are equal.
         """
         key = self._format.feature_set.label.key
-        spec = {key: self._format.spec[key]}
         chunks = self._records["train"].read().batch(self._format.chunk_size)
-        parsed = chunks.map(not_converted(lambda x: tf.io.parse_example(x, spec)[key]))
+        parsed = chunks.map(not_converted(lambda x: self._format.transformed(x)[key]))
         labels = np.concatenate([*parsed.as_numpy_iterator()]).astype(np.float64)
         mean, where = labels.mean(axis=0), self._records["train"].files[0]
         if not np.isfinite(mean).all():

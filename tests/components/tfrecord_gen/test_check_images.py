@@ -18,6 +18,7 @@ from PIL import Image
 from components.tfrecord_gen.scan import check_image, check_images
 from components.tfrecord_gen.settings import ImageCheck, PixelsCheck
 from sample_data.tf_example import encode
+from sluice.tfrecords.parse_tf_example import parse
 
 
 def encoded(kind, mode="RGB", size=(40, 30)):
@@ -89,13 +90,15 @@ def test_the_reason_is_tensorflow_s_own_and_not_told_of_a_sensitive_feature():
 @pytest.mark.tf
 def test_the_features_of_a_record():
     checks = (ImageCheck(feature="a"), ImageCheck(feature="b"))
-    assert check_images(encode({"a": [PNG, PNG], "c": [b"GIF89a"]}), checks) is None
-    assert check_images(encode({"a": [PNG], "b": [PNG, b"GIF89a"]}), checks) == (
+
+    def problem(**features: list[Any]) -> str | None:
+        return check_images(parse(encode(features)), checks)
+
+    assert problem(a=[PNG, PNG], c=[b"GIF89a"]) is None
+    assert problem(a=[PNG], b=[PNG, b"GIF89a"]) == (
         "feature 'b': a GIF image, where PNG or JPEG or BMP is allowed"
     )
-    assert check_images(encode({"a": [1, 2]}), checks) == (
-        "feature 'a' contains numbers, not encoded images"
-    )
+    assert problem(a=[1, 2]) == "feature 'a' contains numbers, not encoded images"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +115,6 @@ def test_the_features_of_a_record():
 )
 def test_raw_pixels(values, dtype, why):
     check = PixelsCheck(feature="x", size=4, dtype=dtype)
-    found = check_images(encode({"x": values}), (check,))
+    found = check_images(parse(encode({"x": values})), (check,))
     assert found is None if why is None else why in str(found)
-    assert check_images(encode({"y": [1]}), (check,)) is None
+    assert check_images(parse(encode({"y": [1]})), (check,)) is None

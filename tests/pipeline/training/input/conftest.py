@@ -1,4 +1,4 @@
-"""Transformed examples as Transform writes them, and the input that reads them."""
+"""Examples as TFRecordGen writes them, and the input that reads them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
         number = 0
         for index, count in enumerate(shards):
             examples = [
-                encode({"a_xf": [float(i)], "y_xf": [i % 3], "sample_weight": [i / 4]})
+                encode({"a": [float(i)], "y": [i % 3], "sample_weight": [i / 4]})
                 for i in range(number, number + count)
             ]
             number += count
@@ -70,8 +70,12 @@ def input_of(numbers: Path) -> Callable[..., Any]:
         features = FEATURES.model_dump()
         if label:
             features["label"] |= label
+        output = Output(spec)
         example_format = ExampleFormat(
-            Output(spec).transformed_feature_spec(), FeatureSet.model_validate(features)
+            output.raw_feature_spec(),
+            output.transform_features_layer(),
+            output.transformed_feature_spec(),
+            FeatureSet.model_validate(features),
         )
         # Several workers count together, which takes several processes.
         alone = Distribution(tf.distribute.get_strategy(), "one_device", "", batch_size)

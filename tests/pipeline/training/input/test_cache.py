@@ -34,7 +34,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
         size = (9, 8, 3) if number % 4 == 3 else (6, 5, 3)
         file = io.BytesIO()
         Image.fromarray(random.integers(0, 256, size, np.uint8)).save(file, "PNG")
-        examples.append(encode({"x_xf": [file.getvalue()], "y_xf": [number % 2]}))
+        examples.append(encode({"x": [file.getvalue()], "y": [number % 2]}))
     for split in ("train", "eval"):
         tfrecord.write(folder / f"{split}-0.gz", examples)
     return folder
@@ -61,8 +61,9 @@ def test_every_cache_gives_the_pixels_that_are_served(images):
     from pipeline.training.input.images import decode_images
 
     records = tf.stack(list(tfrecord.read(images / "eval-0.gz")))
-    spec = {"x_xf": tf.io.FixedLenFeature([1], tf.string)}
-    served = decode_images(tf.io.parse_example(records, spec), FEATURES.images)
+    spec = {"x": tf.io.FixedLenFeature([1], tf.string)}
+    raw = tf.io.parse_example(records, spec)
+    served = decode_images({"x_xf": raw["x"]}, FEATURES.images)
     for cache in ("none", "memory"):
         found = pixels_in(made_of(images, cache=cache, augment=AUGMENT).eval())
         assert found.dtype == np.float32

@@ -69,7 +69,7 @@ def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for split in ("train", "eval"):
         for index in range(4):
             numbers = range(10 * index, 10 * index + 10)
-            examples = [encode({"a_xf": [float(i)], "y_xf": [i % 3]}) for i in numbers]
+            examples = [encode({"a": [float(i)], "y": [i % 3]}) for i in numbers]
             tfrecord.write(folder / f"{split}-{index}.gz", examples)
     return folder
 

@@ -85,14 +85,14 @@ def test_validation_has_each_example_once_in_one_order(input_of, numbers_in, cac
 
 
 def test_a_split_without_examples_is_an_error(input_of, tmp_path):
-    with pytest.raises(NodeError, match="there are no transformed examples") as caught:
+    with pytest.raises(NodeError, match="there are no examples") as caught:
         input_of(folder=tmp_path)
     assert caught.value.where == f"{tmp_path}/train*"
 
 
 @pytest.mark.parametrize(("label", "bad"), [({}, -1), ({"task": "multi_label"}, -1.0)])
 def test_examples_without_a_valid_label_are_counted(input_of, tmp_path, label, bad):
-    examples = [encode({"a_xf": [1.0], "y_xf": [y]}) for y in (bad, -bad, -bad)]
+    examples = [encode({"a": [1.0], "y": [y]}) for y in (bad, -bad, -bad)]
     for split in ("train", "eval"):
         tfrecord.write(tmp_path / f"{split}-0.gz", examples)
     what = "1 of 3 examples have no class: the label 'y' must be one of"

@@ -54,7 +54,7 @@ def test_balanced_classes_weigh_the_same_in_total(input_of):
 
 def test_balanced_weights_are_those_of_scikit_learn(input_of, tmp_path):
     labels = [0] * 6 + [1] * 3
-    examples = [encode({"a_xf": [float(i)], "y_xf": [y]}) for i, y in enumerate(labels)]
+    examples = [encode({"a": [float(i)], "y": [y]}) for i, y in enumerate(labels)]
     for split in ("train", "eval"):
         tfrecord.write(tmp_path / f"{split}-0.gz", examples)
     made = input_of(class_weights="balanced", folder=tmp_path)
@@ -66,7 +66,7 @@ def test_balanced_weights_are_those_of_scikit_learn(input_of, tmp_path):
 @pytest.mark.parametrize("wrong", [-0.5, float("nan"), float("inf")])
 def test_a_wrong_weight_names_its_file(input_of, tmp_path, wrong):
     for index, weight in enumerate([1.0, wrong]):
-        example = encode({"a_xf": [1.0], "y_xf": [1], "sample_weight": [weight]})
+        example = encode({"a": [1.0], "y": [1], "sample_weight": [weight]})
         tfrecord.write(tmp_path / f"train-{index}.gz", [example])
         tfrecord.write(tmp_path / f"eval-{index}.gz", [example])
     with pytest.raises(NodeError, match="1 of 1 sample weights") as caught:

@@ -141,7 +141,7 @@ class Trainings:
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Transformed examples in shards, which a model can learn in part."""
+    """Examples in shards, which a model can learn in part."""
     folder = tmp_path_factory.mktemp("data")
     random = np.random.default_rng(3)
     shards = {"train-0": 30, "train-1": 30, "train-2": 19, "eval-0": 20}
@@ -151,9 +151,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         examples = [
             encode(
                 {
-                    "a_xf": row.tolist(),
-                    "y_xf": [int(label)],
-                    "z_xf": (1000 + 50 * row[::-1]).tolist(),
+                    "a": row.tolist(),
+                    "y": [int(label)],
+                    "z": (1000 + 50 * row[::-1]).tolist(),
                 }
             )
             for row, label in zip(rows, labels, strict=True)
