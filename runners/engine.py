@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from components.tfrecord_gen.input_files import SpanChoice
+    from components.tfrecord_gen.settings import Ingestion
     from sluice.record.parts import NodeRecord
     from sluice.record.run_record import RunRecord
 
@@ -47,6 +48,8 @@ class Plan:
       workspace: of the pipeline.
       spans: the spans and files of the run.
       resumed: whether the run was executed before and is resumed.
+      ingestion: what is certainly ingested, which may begin at once; None if that is
+        not known.
     """
 
     run_dir: Path
@@ -54,6 +57,7 @@ class Plan:
     workspace: Path
     spans: SpanChoice
     resumed: bool = False
+    ingestion: Ingestion | None = None
 
 
 class Engine(Protocol):

@@ -29,6 +29,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from components import artifacts, watermark
 from components.artifacts import Artifacts
+from components.tfrecord_gen.ahead import take_ingested
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.input_files import Window, check_staleness, fingerprint
 from components.tfrecord_gen.newest_spans import window_of
@@ -69,12 +70,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples.split_names = artifact_utils.encode_split_names(splits)
         schedule = exec_properties.get(SCHEDULE)
         is_new = not schedule or _has_new_data(window, schedule, examples)
-        report = ingest(
-            settings,
-            window if is_new else replace(window, files=()),
-            {name: artifact_utils.get_split_uri([examples], name) for name in splits},
-            quarantine.uri,
-            usable_cores(),
+        read = window if is_new else replace(window, files=())
+        dirs = {x: artifact_utils.get_split_uri([examples], x) for x in splits}
+        report = take_ingested(settings, read, dirs, quarantine.uri) or ingest(
+            settings, read, dirs, quarantine.uri, usable_cores()
         )
         if not is_new:
             return

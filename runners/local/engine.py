@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ class LocalEngine:
 
     def run(self, plan: Plan, record: RunRecord, observer: Observer) -> None:
         """Runs the nodes and ends the record; see ``Engine.run``."""
+        from components.tfrecord_gen.ahead import INGESTED, ingesting
         from components.tfrecord_gen.input_files import SPANS_FILE, SPANS_PATH
         from sluice import secrets
+        from sluice.machine_resources import usable_cores
         from sluice.storage import atomic, stat_cache
         from sluice.workspace import Workspace
 
@@ -43,14 +46,20 @@ class LocalEngine:
             stat_cache.SOURCES_FILE: str(workspace.sources_file),
         }
         graph = Graph(plan.run_dir, plan.project_root, plan.workspace)
-        run_nodes(
-            record,
-            graph,
-            observer,
-            cwd=plan.project_root,
-            environment=environment,
-            resumed=plan.resumed,
-        )
+        with ExitStack() as stack:
+            if plan.ingestion and usable_cores() > 1:
+                folder = plan.run_dir / "ingested"
+                environment[INGESTED] = str(folder)
+                files = plan.spans.data
+                stack.enter_context(ingesting(folder, plan.ingestion, files))
+            run_nodes(
+                record,
+                graph,
+                observer,
+                cwd=plan.project_root,
+                environment=environment,
+                resumed=plan.resumed,
+            )
 
 
 def run_nodes(

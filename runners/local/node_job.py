@@ -8,7 +8,7 @@ import resource
 import shutil
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,15 @@ from sluice.workspace import Workspace
 
 def run_node(
     graph: Graph, node_id: str, use_cache: bool, from_scratch: bool
-) -> tuple[NodeEnd, Any]:
-    """Runs a node of a prepared run.
+) -> Iterator[tuple[NodeEnd, Any]]:
+    """Runs a node of a prepared run, then describes its outputs.
 
-    ``from_scratch`` deletes earlier checkpoints of its training.
+    The nodes after it may start meanwhile. ``from_scratch`` deletes earlier checkpoints
+    of its training.
 
-    Returns:
-      How it ended, and the exception that a script's node has raised, picklable.
+    Yields:
+      Twice how it ended, without and with its documents, and the exception that a
+      script's node has raised, picklable.
     """
     interrupt.listen()
     exclude_keras_from_autograph()
@@ -82,14 +84,21 @@ def run_node(
     end.duration_s = time.monotonic() - started
     # A request to stop must no longer interrupt the report.
     with interrupt.deferred():
-        end = describe_end(graph, ir, end, stopped)
+        end, properties = read_results(graph, ir, end, stopped)
         if cache.key and end.state in ("ran", "cached"):
             shutil.rmtree(checkpoints / cache.key, ignore_errors=True)
-    return end, exception
+        yield end, exception
+        describe_outputs(graph, ir, end, properties)
+        yield end, exception
 
 
-def describe_end(graph: Graph, ir: Any, end: NodeEnd, stopped: bool = False) -> NodeEnd:
-    """Returns the end of a launched node with its artifacts, documents and results."""
+def read_results(
+    graph: Graph, ir: Any, end: NodeEnd, stopped: bool = False
+) -> tuple[NodeEnd, dict[str, Any]]:
+    """Returns the end of a launched node with its artifacts and results.
+
+    And its exec properties.
+    """
     node = _node_of(ir, end.node)
     properties: dict[str, Any] = {}
     try:
@@ -104,12 +113,10 @@ def describe_end(graph: Graph, ir: Any, end: NodeEnd, stopped: bool = False) -> 
     # A custom Pusher does not push to the directory of `push`.
     pushes = kind.pushes and end.node not in graph.custom_nodes()
     end = add_results(end, pushes=pushes)
-    if not kind.resolver:
-        _write_documents(graph, ir, end, properties)
     lines, _ = progress.read(Path(os.environ.get(progress.PROGRESS_FILE, os.devnull)))
     end.notes += [f"{end.node}: {line['line']}" for line in lines if line.get("note")]
     end.peak_memory_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return end
+    return end, properties
 
 
 def launch(ir: Any, node_id: str, cache: NodeCache, **options: Any) -> None:
@@ -152,9 +159,13 @@ def _platform_config(deployment: Any, node_id: str) -> Any:
     return getattr(config, config.WhichOneof("config"))
 
 
-def _write_documents(
+def describe_outputs(
     graph: Graph, ir: Any, end: NodeEnd, properties: Mapping[str, Any]
 ) -> None:
+    """Writes the documents of a node's outputs, and adds them to its end."""
+    if kind_of(_node_of(ir, end.node).node_info.type.name).resolver:
+        return
+
     def lineage_of(artifact_id: int) -> dict[str, Any]:
         with metadata.Metadata(connection_of(ir)) as handle:
             upstream, complete = read_upstream(handle.store, artifact_id)

@@ -19,7 +19,12 @@ from tfx.orchestration.portable import runtime_parameter_utils
 from runners.cache.node_cache import NodeCache, WouldRun
 from runners.local.explain_failure import as_error, explain_failure
 from runners.local.graph import Graph
-from runners.local.node_job import connection_of, describe_end, launch
+from runners.local.node_job import (
+    connection_of,
+    describe_outputs,
+    launch,
+    read_results,
+)
 from sluice.errors import UsageError, unknown_node
 from sluice.node_kinds import kind_of
 from sluice.record.parts import FINISHED, NodeEnd, NodeRecord
@@ -167,7 +172,8 @@ def _resolve_cached(
             os.write(2, traceback.format_exc().encode())
             continue
         end = NodeEnd(node.id, "cached", time.monotonic() - started)
-        end = describe_end(graph, ir, end)
+        end, properties = read_results(graph, ir, end)
+        describe_outputs(graph, ir, end, properties)
         if end.state in FINISHED:
             ends[node.id] = end
     return list(ends.values())

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
@@ -111,6 +111,8 @@ class Surroundings:
 class Child:
     """A function call in a process of its own, which leads a session.
 
+    A generator function's values are received as it yields them.
+
     Attributes:
       log: the file to which its output is appended.
     """
@@ -126,7 +128,7 @@ class Child:
     ) -> None:
         """Starts the process, which imports the function ``module:name``."""
         self.log = log
-        self._outcome: tuple[bool, Any] | None = None
+        self._outcomes: list[tuple[bool, Any]] = []
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log_start = log.stat().st_size if log.exists() else 0
         context = _context()
@@ -154,20 +156,28 @@ class Child:
         # Asked first: what a process sends just before its end must be received too.
         ended = self._process.exitcode is not None
         with suppress(EOFError, OSError):
-            if self._outcome is None and self._receiver.poll():
-                self._outcome = self._receiver.recv()
+            while self._receiver.poll():
+                self._outcomes.append(self._receiver.recv())
         return ended
 
-    def result(self) -> Any:
-        """Returns what the function has returned, or raises what it has raised.
+    @property
+    def has_result(self) -> bool:
+        """Whether ``result`` has something to return or raise."""
+        return self.has_ended or bool(self._outcomes)
+
+    def result(self, number: int = 0) -> Any:
+        """Returns a value that the function has returned, or raises its exception.
+
+        Args:
+          number: of the value, from 0.
 
         Raises:
           NodeError: the process ended before that, such as by a signal.
         """
-        if self._outcome is None:
+        if number >= len(self._outcomes):
             end = describe_end(self._process.exitcode)
             raise NodeError(end, where=self.log)
-        returned, value = self._outcome
+        returned, value = self._outcomes[number]
         if returned:
             return value
         raise value
@@ -194,8 +204,7 @@ class Child:
     @property
     def waits_for(self) -> list[Any]:
         """What becomes ready when the process returns a value or ends."""
-        done = self._outcome is not None or self._receiver.closed
-        pipes = [] if done else [self._receiver]
+        pipes = [] if self._receiver.closed else [self._receiver]
         return [*pipes, self._process.sentinel]
 
 
@@ -273,11 +282,12 @@ def _run(
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     try:
-        outcome: tuple[bool, Any] = (True, pkgutil.resolve_name(function)(*arguments))
+        found = pkgutil.resolve_name(function)(*arguments)
+        for value in found if isinstance(found, Generator) else [found]:
+            sender.send((True, value))
     except BaseException as error:
         os.write(2, traceback.format_exc().encode())
-        outcome = (False, picklable(error))
-    sender.send(outcome)
+        sender.send((False, picklable(error)))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -16,7 +16,7 @@ from runners.local.processes import Child, wait
 from runners.local.stop_request import StopRequest
 from sluice import interrupt, progress, secrets
 from sluice.errors import NodeError, WorkspaceError
-from sluice.record.parts import ErrorRecord, NodeEnd, NodeRecord
+from sluice.record.parts import FINISHED, ErrorRecord, NodeEnd, NodeRecord
 from sluice.record.run_record import RunRecord
 
 _TAIL_LINES = 8
@@ -60,6 +60,8 @@ class Scheduler:
         self._observer, self._stop = observer, stop
         self._waiting = [node for node in record.nodes if node.state == "not_reached"]
         self._running: dict[str, tuple[Child, float]] = {}
+        # Processes of nodes that have ended, and describe their outputs.
+        self._describing: dict[str, Child] = {}
         self._offsets: dict[str, int] = {}
         self._has_news, self._saved_s = False, 0.0
 
@@ -82,18 +84,24 @@ class Scheduler:
                     self._ask_to_stop()
                 elif self._stop.urgent and not killed:
                     killed = True
-                    for child, _ in self._running.values():
+                    for child in self._children():
                         child.close()
-                if not self._running:
+                if not self._children():
                     break
-                wait(child for child, _ in self._running.values())
+                wait(self._children())
                 self._end_nodes()
                 self._follow_progress()
                 self._observer.on_tick()
         finally:
-            for child, _ in self._running.values():
+            for child in self._children():
                 child.close()
         return not self._waiting and not stopping
+
+    def _children(self) -> list[Child]:
+        return [
+            *(child for child, _ in self._running.values()),
+            *self._describing.values(),
+        ]
 
     def _ask_to_stop(self) -> None:
         if names := list(self._running):
@@ -122,14 +130,27 @@ class Scheduler:
 
     def _end_nodes(self) -> None:
         for node_id, (child, started) in list(self._running.items()):
-            if child.has_ended:
+            if child.has_result:
                 self._follow_progress()
                 del self._running[node_id]
+                self._describing[node_id] = child
                 self._save_end(self._end_of(node_id, child, started))
+        for node_id, child in list(self._describing.items()):
+            if child.has_ended:
+                self._describe_node(node_id, self._describing.pop(node_id))
 
-    def _end_of(self, node_id: str, child: Child, started: float) -> NodeEnd:
+    def _describe_node(self, node_id: str, child: Child) -> None:
         child.close()
         secrets.redact_file(child.log)
+        try:
+            self._record.describe_node(child.result(1)[0])
+        except Exception as error:
+            if self._record.node(node_id).state in FINISHED:
+                text = f"{node_id}: its outputs could not be described: {error}"
+                self._record.note(text.splitlines()[0])
+        self._record.save(self._run_dir)
+
+    def _end_of(self, node_id: str, child: Child, started: float) -> NodeEnd:
         try:
             end, self.exceptions[node_id] = child.result()
         except (Exception, interrupt.Interrupted) as error:

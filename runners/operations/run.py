@@ -6,10 +6,12 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from components.tfrecord_gen.input_files import check_staleness
 from pipeline.config.config import Config
 from pipeline.config.problems import Problems
+from pipeline.graph.arguments import ingestion_of
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import (
     check_node_ids,
@@ -36,7 +38,7 @@ from runners.operations.prepared_run import (
     lock_workspace,
     stored_inputs,
 )
-from sluice.errors import ExitCode, SluiceError, UsageError, bounded
+from sluice.errors import ExitCode, SluiceError, UsageError, WorkspaceError, bounded
 from sluice.project import activate
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.workspace import private_umask
@@ -158,6 +160,21 @@ def prepare_run(config: Config, serving_dir: str) -> PreparedRun:
     return PreparedRun(config, choice, workspace, serving_dir)
 
 
+def _has_new_data(prepared: PreparedRun, record: RunRecord) -> bool:
+    """Whether the run ingests other data than the one before it, if there is one."""
+    if INGESTION not in selected_nodes(prepared.config, record.options.to_nodes):
+        return False
+    workspace = prepared.workspace
+    earlier = [name for name in workspace.run_ids() if name < record.run_id]
+    if not earlier:
+        return True
+    try:
+        last = RunRecord.load(workspace.run_dir(earlier[-1]))
+    except WorkspaceError:
+        return False
+    return last.digests.get("data") != record.digests["data"]
+
+
 def execute(
     prepared: PreparedRun,
     record: RunRecord,
@@ -182,6 +199,8 @@ def execute(
         # While TFX is imported in another process.
         if stored_inputs(run_dir) is None:
             prepared.record_inputs(record, inputs)
+        if not resumed and _has_new_data(prepared, record):
+            plan = replace(plan, ingestion=ingestion_of(config))
         engine.run(plan, record, observer)
     except KeyboardInterrupt:
         record.end(ExitCode.INTERRUPTED, "interrupted by SIGINT")

@@ -189,11 +189,7 @@ class RunRecord:
         node.peak_memory_bytes = end.peak_memory_bytes
         node.inputs, node.outputs = _uris(end.inputs), _uris(end.outputs)
         self._add_artifacts(end)
-        paths = {document.path for document in end.documents}
-        kept = [item for item in self.documents if item.path not in paths]
-        self.documents = [*kept, *end.documents]
-        for text in end.notes:
-            self.note(text)
+        self.describe_node(end)
         decided = {verdict["gate"] for verdict in end.gates}
         kept_gates = [gate for gate in self.gates if gate["gate"] not in decided]
         self.gates = [*kept_gates, *end.gates]
@@ -203,6 +199,14 @@ class RunRecord:
             node.state, node.reason = "blocked", self._refusal(end)
         if end.error:
             self.error = self.error or end.error
+
+    def describe_node(self, end: NodeEnd) -> None:
+        """Records the documents and notes of a node."""
+        paths = {document.path for document in end.documents}
+        kept = [item for item in self.documents if item.path not in paths]
+        self.documents = [*kept, *end.documents]
+        for text in end.notes:
+            self.note(text)
 
     def stopped_by_upstream(self, node: NodeRecord) -> NodeEnd | None:
         """Returns the end of a node that an upstream node stops, None if none does."""

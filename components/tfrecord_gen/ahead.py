@@ -1,0 +1,106 @@
+"""Ingests while TFX, of which an ingestion needs nothing, is imported by the runner.
+
+A process of the run ingests into a folder. The executor of ``TFRecordGen``, which TFX
+calls later, waits for its end and moves what is there to its outputs. Without a result
+it ingests by itself, and reports what is wrong.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from components.tfrecord_gen.ingest import ingest
+from components.tfrecord_gen.input_files import SpanChoice, Window
+from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.settings import Ingestion
+from sluice.machine_resources import usable_cores
+from sluice.process_tree import die_with, kill_group
+from sluice.project import own_root
+
+# The environment variable that tells the nodes of a run where the folder is.
+INGESTED = "SLUICE_INGESTED"
+_SETTINGS, _FILES, _QUARANTINE = "settings.json", "files.json", "quarantine"
+# Locked while the process lives; not empty when it has ingested everything.
+_DONE = "done"
+
+
+@contextmanager
+def ingesting(folder: Path, settings: Ingestion, window: Window) -> Iterator[None]:
+    """Ingests in a process with low priority; at the end of the block all is deleted.
+
+    Args:
+      folder: to be created, in the file system of the artifacts.
+      settings: the checks of the records.
+      window: the files.
+    """
+    folder.mkdir()
+    (folder / _SETTINGS).write_text(settings.model_dump_json())
+    (folder / _FILES).write_bytes(SpanChoice(window).to_json())
+    with open(folder / _DONE, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, folder, str(lock.fileno())],
+            cwd=own_root(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[lock.fileno()],
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        kill_group(process.pid)
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def take_ingested(
+    settings: Ingestion,
+    window: Window,
+    split_dirs: Mapping[str, str],
+    quarantine_dir: str,
+) -> Report | None:
+    """Waits for the process of the run, and moves what it has ingested.
+
+    Returns:
+      The report; None if there is none, or it is of other settings or files.
+    """
+    folder = Path(os.environ.get(INGESTED, os.devnull))
+    if not folder.is_dir() or _request(folder) != (settings, window):
+        return None
+    with open(folder / _DONE, "r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not lock.read():
+            return None
+        lock.truncate(0)  # Another node may ingest the same.
+        for name, target in {**split_dirs, _QUARANTINE: quarantine_dir}.items():
+            os.replace(folder / name, target)
+    return Report.load(quarantine_dir)
+
+
+def _request(folder: Path) -> tuple[Ingestion, Window]:
+    settings = (folder / _SETTINGS).read_text()
+    files = SpanChoice.load(folder / _FILES)
+    return Ingestion.model_validate_json(settings), files.data
+
+
+def _ingest(folder: Path, done: int) -> None:
+    die_with(os.getppid())
+    os.nice(10)
+    settings, window = _request(folder)
+    splits = {name: str(folder / name) for name in settings.split_names}
+    quarantine = str(folder / _QUARANTINE)
+    ingest(settings, window, splits, quarantine, usable_cores())
+    os.write(done, b"done")
+
+
+if __name__ == "__main__":
+    _ingest(Path(sys.argv[1]), int(sys.argv[2]))
