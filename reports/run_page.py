@@ -46,6 +46,12 @@ SECTIONS = {
 }
 
 
+def compile_templates() -> None:
+    """Compiles all templates; otherwise each is at its first use."""
+    for name in environment().list_templates():
+        environment().get_template(name)
+
+
 def render_run(run: RunData) -> str:
     """Returns the page of a run, which may be in progress."""
     drawn = {name: render_section(run, name) for name in SECTIONS}

@@ -89,6 +89,10 @@ def write_model_run(
         atomic.write_json(folder / HISTORY_FILE, epochs)
 
 
+# AutoGraph is for a user's model alone; converting our functions takes a second.
+_as_it_is = tf.function(autograph=False)
+
+
 class ServableModel(tf.Module):
     """A trained model together with its preprocessing."""
 
@@ -146,11 +150,11 @@ class ServableModel(tf.Module):
             return [None]
         return [None, *getattr(self.raw_spec[name], "shape", [None])]
 
-    @tf.function
+    @_as_it_is
     def _predict_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return self._predict(tf.io.parse_example(examples, self.raw_spec))
 
-    @tf.function
+    @_as_it_is
     def _predict_values(self, **values: tf.Tensor) -> dict[str, tf.Tensor]:
         return self._predict(
             {
@@ -159,16 +163,20 @@ class ServableModel(tf.Module):
             }
         )
 
-    @tf.function
+    @_as_it_is
     def _transform_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         label = self._feature_set.label
         spec = {**self.raw_spec, label.feature: self._label_spec}
         return self.transform(tf.io.parse_example(examples, spec))
 
+    @tf.function
+    def _call_model(self, features: dict[str, tf.Tensor]) -> tf.Tensor:
+        return self._get_model()(features, training=False)
+
     def _predict(self, raw: dict[str, Any]) -> dict[str, tf.Tensor]:
         features = decode_images(self.transform(raw), self._feature_set.images)
         label = self._feature_set.label
-        prediction = self._get_model()(features, training=False)
+        prediction = self._call_model(features)
         if label.task == "regression":
             return {label.prediction_key: prediction}
         names = tf.constant(label.class_names)

@@ -11,6 +11,7 @@ from runners.engine import Observer, Plan
 from runners.local import processes
 from runners.local.graph import Graph
 from runners.local.stop_request import StopRequest
+from runners.local.write_report import prepare_report
 from sluice import interrupt
 from sluice.compat import prepare_environment
 from sluice.errors import SluiceError
@@ -52,6 +53,7 @@ class LocalEngine:
                 environment[INGESTED] = str(folder)
                 files = plan.spans.data
                 stack.enter_context(ingesting(folder, plan.ingestion, files))
+            prepare_report()
             run_nodes(
                 record,
                 graph,

@@ -62,6 +62,7 @@ class Scheduler:
         self._running: dict[str, tuple[Child, float]] = {}
         # Processes of nodes that have ended, and describe their outputs.
         self._describing: dict[str, Child] = {}
+        self._changed: list[NodeRecord] = []
         self._offsets: dict[str, int] = {}
         self._has_news, self._saved_s = False, 0.0
 
@@ -86,6 +87,7 @@ class Scheduler:
                     killed = True
                     for child in self._children():
                         child.close()
+                self._save_changes()
                 if not self._children():
                     break
                 wait(self._children())
@@ -115,14 +117,14 @@ class Scheduler:
         for node in list(self._waiting):
             if stopped := self._record.stopped_by_upstream(node):
                 self._waiting.remove(node)
-                self._save_end(stopped)
+                self._end_node(stopped)
             elif len(self._running) < self._record.options.workers and all(
                 self._record.node(name).state in ("ran", "cached", "blocked")
                 for name in node.upstream
             ):
                 self._waiting.remove(node)
                 self._record.start_node(node.id)
-                self._save(node)
+                self._changed.append(node)
                 path = progress_file(self._run_dir, node.id)
                 path.parent.mkdir(exist_ok=True)
                 self._offsets[node.id] = path.stat().st_size if path.exists() else 0
@@ -134,7 +136,7 @@ class Scheduler:
                 self._follow_progress()
                 del self._running[node_id]
                 self._describing[node_id] = child
-                self._save_end(self._end_of(node_id, child, started))
+                self._end_node(self._end_of(node_id, child, started))
         for node_id, child in list(self._describing.items()):
             if child.has_ended:
                 self._describe_node(node_id, self._describing.pop(node_id))
@@ -148,7 +150,7 @@ class Scheduler:
             if self._record.node(node_id).state in FINISHED:
                 text = f"{node_id}: its outputs could not be described: {error}"
                 self._record.note(text.splitlines()[0])
-        self._record.save(self._run_dir)
+        self._has_news = True
 
     def _end_of(self, node_id: str, child: Child, started: float) -> NodeEnd:
         try:
@@ -180,13 +182,16 @@ class Scheduler:
             with suppress(WorkspaceError):
                 self._record.save(self._run_dir)
 
-    def _save_end(self, end: NodeEnd) -> None:
+    def _end_node(self, end: NodeEnd) -> None:
         self._record.end_node(end)
-        self._save(self._record.node(end.node))
+        self._changed.append(self._record.node(end.node))
 
-    def _save(self, node: NodeRecord) -> None:
-        self._record.save(self._run_dir)
-        self._observer.on_node(self._record, node)
+    def _save_changes(self) -> None:
+        """Saves the record once for all that has ended and started, as nodes run."""
+        if self._changed:
+            self._record.save(self._run_dir)
+        while self._changed:
+            self._observer.on_node(self._record, self._changed.pop(0))
 
 
 def _tail(lines: list[str]) -> list[str]:

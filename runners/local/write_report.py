@@ -5,12 +5,29 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
 from sluice.errors import ConfigError, WorkspaceError
 from sluice.project import check_imports, own_root
 from sluice.record.run_record import RunRecord
+
+
+def prepare_report() -> None:
+    """Imports what draws the page in a thread, and compiles its templates.
+
+    Otherwise a run would wait half a second for it at its end.
+    """
+
+    def prepare() -> None:
+        with suppress(Exception):  # ``write_report`` says what is wrong.
+            check_imports(("reports",))
+            from reports import run_page
+
+            run_page.compile_templates()
+
+    threading.Thread(target=prepare, daemon=True).start()
 
 
 def write_report(record: RunRecord, run_dir: Path) -> None:

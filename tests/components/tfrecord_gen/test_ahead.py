@@ -95,6 +95,7 @@ def test_nothing_is_taken_of_a_killed_process(window, settings, folder, take):
     os.mkfifo(path)  # Which nobody writes: the process waits.
     with ingesting(folder, settings, window):
         pid = wait_for(lambda: process_of(folder))
+        assert pid is not None
         os.kill(pid, signal.SIGKILL)
         assert take(settings) is None
 
