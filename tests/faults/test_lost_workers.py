@@ -40,7 +40,7 @@ class Training:
             tfrecord.write(
                 folder / f"{name}.gz",
                 [
-                    encode({"a_xf": [a], "y_xf": [int(a > 0)], "z_xf": [100 + 5 * a]})
+                    encode({"a": [a], "y": [int(a > 0)], "z": [100 + 5 * a]})
                     for a in values.tolist()
                 ],
             )
@@ -140,7 +140,7 @@ def test_a_killed_worker_ends_the_training_which_resumes(server, tmp_path, label
 def test_a_nan_on_one_worker_ends_the_training(training):
     values = [float(i % 5) for i in range(40)]
     values[29] = math.nan
-    examples = [encode({"a_xf": [a], "y_xf": [int(a > 2)]}) for a in values]
+    examples = [encode({"a": [a], "y": [int(a > 2)]}) for a in values]
     tfrecord.write(training.folder / "train-1.gz", examples)
     training.start(waits=False, **WORKERS)
     raised = training.end().rpartition("NodeError: ")[2]

@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
@@ -53,9 +54,14 @@ def make_input(
     Raises:
       NodeError: a split has too few records, or a weight is wrong.
     """
+    servers = distribution.kind == "parameter_server"
+    # Loaded in the scope, each worker has the vocabularies. Else they look up in this
+    # process, and wait for each other for ever (seen with TensorFlow 2.16).
+    with distribution.strategy.scope() if servers else nullcontext():
+        transform = tf_transform_output.transform_features_layer()
     example_format = ExampleFormat(
         tf_transform_output.raw_feature_spec(),
-        tf_transform_output.transform_features_layer(),
+        transform,
         tf_transform_output.transformed_feature_spec(),
         feature_set,
     )

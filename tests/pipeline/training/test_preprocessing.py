@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import random
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipeline.config.features import Label
+from sluice.tfrecords import tfrecord
+from tests.kit.analysis import analyze, serialize
 from tests.kit.trainings import feature_set
 
 pytestmark = pytest.mark.tf
@@ -69,19 +74,44 @@ LISTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory):
-    """Returns the TFTransformOutput of an analysis of TRAINING."""
-    import apache_beam as beam
-    import tensorflow as tf
-    import tensorflow_transform as tft
-    import tensorflow_transform.beam as tft_beam
-    from tensorflow_transform.tf_metadata import schema_utils
-    from tensorflow_transform.tf_metadata.dataset_metadata import DatasetMetadata
-    from tfx_bsl.public import tfxio
+def _generated(number: int) -> dict[str, Any]:
+    """Returns a row of random values, some missing and some not of the training."""
+    source = random.Random(number)
 
-    from pipeline.training.preprocessing import preprocessing_fn
-    from sample_data.tf_example import encode
+    def up_to(most: int, value: Any, least: int = 0) -> list[Any]:
+        return [value() for _ in range(source.randint(least, most))]
+
+    def real() -> float:
+        return source.uniform(-50, 200)
+
+    def whole() -> int:
+        return source.randint(0, 10)
+
+    def text() -> bytes:
+        words = ("so", "good", "Not", "bad", "film,", "\u00dcber")
+        return " ".join(source.choices(words, k=source.randint(0, 6))).encode()
+
+    return {
+        **{"miles": up_to(1, real), "hour": up_to(1, whole), "place": up_to(1, real)},
+        **{"income": up_to(1, real), "tract": up_to(1, whole)},
+        "pay/kind": up_to(1, lambda: source.choice([b"Cash", b"Card", b"New"])),
+        "genres": up_to(3, lambda: source.choice([b"a", b"b", b"c"])),
+        **{"review": up_to(1, text), "line": [text()]},
+        **{"tokens": up_to(5, whole), "ids": up_to(4, whole), "name": [b"%d" % number]},
+        **{"wave": up_to(2, whole, 2), "pair": up_to(2, whole, 2)},
+        **{"embedding": up_to(2, real, 2), "raw": up_to(2, real, 2)},
+        "picture": [source.randbytes(9)],
+        **{"tip": [source.choice([b"no", b"yes", b"perhaps"])], "worth": [whole()]},
+    }
+
+
+GENERATED = [_generated(number) for number in range(300)]
+
+
+@pytest.fixture(scope="module")
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the analysis of TRAINING is, and GENERATED as Transform writes it."""
+    import tensorflow as tf
 
     spec: dict[str, Any] = {
         "miles": tf.io.VarLenFeature(tf.float32),
@@ -105,36 +135,26 @@ def output(tmp_path_factory: pytest.TempPathFactory):
         "worth": tf.io.FixedLenFeature([1], tf.int64),
     }
     directory = tmp_path_factory.mktemp("tft")
-    path = str(directory / "train.tfrecord")
-    with tf.io.TFRecordWriter(path) as writer:
-        for row, lists in zip(TRAINING, LISTS, strict=True):
-            given = {"income": [50.0], **KNOWN, **row, **lists}
-            writer.write(encode({name: x for name, x in given.items() if x}))
-    source = tfxio.TFExampleRecord(
-        path, schema=schema_utils.schema_from_feature_spec(spec)
-    )
-    config = {"feature_set": FEATURES.model_dump()}
-    with beam.Pipeline() as pipeline, tft_beam.Context(str(directory / "tmp")):
-        data = pipeline | source.BeamSource()
-        (
-            (data, source.TensorAdapterConfig())
-            | tft_beam.AnalyzeDataset(lambda inputs: preprocessing_fn(inputs, config))
-            | tft_beam.WriteTransformFn(str(directory / "out"))
-        )
-        raw = DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
-        raw | tft_beam.WriteMetadata(str(directory / "out" / "metadata"), pipeline)
-    return tft.TFTransformOutput(str(directory / "out"))
+    rows = [
+        {"income": [50.0], **KNOWN, **row, **lists}
+        for row, lists in zip(TRAINING, LISTS, strict=True)
+    ]
+    analyze(rows, spec, FEATURES, directory, transformed=GENERATED)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def output(analysis: Path):
+    """Returns the TFTransformOutput of an analysis of TRAINING."""
+    import tensorflow_transform as tft
+
+    return tft.TFTransformOutput(str(analysis / "out"))
 
 
 def _apply(output, rows: list[dict[str, Any]]) -> dict[str, list]:
     import tensorflow as tf
 
-    from sample_data.tf_example import encode
-
-    serialized = [
-        encode({name: value for name, value in {**KNOWN, **row}.items() if value})
-        for row in rows
-    ]
+    serialized = serialize([{**KNOWN, **row} for row in rows])
     parsed = tf.io.parse_example(serialized, output.raw_feature_spec())
     transformed = output.transform_features_layer()(parsed)
     return {
@@ -332,3 +352,30 @@ def test_other_numbers_than_0_and_1_are_no_labels():
 def test_the_sample_weight_is_not_scaled(output):
     rows = [{**MISSING, "worth": [value]} for value in (0, 7, 3)]
     assert _apply(output, rows)["sample_weight"] == [0.0, 7.0, 3.0]
+
+
+def test_training_reads_what_transform_would_write(analysis, output):
+    import tensorflow as tf
+
+    from pipeline.training.input.examples import ExampleFormat
+
+    spec = output.transformed_feature_spec()
+    read = ExampleFormat(
+        output.raw_feature_spec(), output.transform_features_layer(), spec, FEATURES
+    ).transformed(tf.constant(serialize(GENERATED)))
+    files = list(tfrecord.read(analysis / "transformed.gz"))
+    written = tf.io.parse_example(files, spec)
+    assert set(read) == set(written) == set(spec)
+    # Beam keeps no order; the names of all rows differ.
+    orders = [np.argsort(found["name_xf"][:, 0]) for found in (read, written)]
+    assert len(set(np.ravel(read["name_xf"]))) == len(GENERATED)
+    for name in spec:
+        ours, theirs = (
+            found[name].numpy()[order]
+            for found, order in zip((read, written), orders, strict=True)
+        )
+        if spec[name].dtype == tf.float32:
+            # The last bit of a logarithm depends on its place in the batch.
+            np.testing.assert_allclose(ours, theirs, atol=1e-6, err_msg=name)
+        else:
+            np.testing.assert_array_equal(ours, theirs, name)

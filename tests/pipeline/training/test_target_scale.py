@@ -31,7 +31,7 @@ def write(folder, labels=lambda a: MEAN + SLOPE * a):
     chance = np.random.default_rng(3)
     for split in ("train", "eval"):
         rows = [
-            encode({"a_xf": [float(a)], "y_xf": [float(labels(a))]})
+            encode({"a": [float(a)], "y": [float(labels(a))]})
             for a in chance.normal(size=256)
         ]
         tfrecord.write(folder / f"{split}.gz", rows)
