@@ -128,7 +128,8 @@ def _from_plot(found: Mapping[str, Any], size: int) -> np.ndarray:
     size = max([size, *(1 + max(pair) for *pair, _ in entries)])
     confusion = np.zeros((size, size))
     for actual, predicted, count in entries:
-        confusion[actual, predicted] = count
+        if min(actual, predicted) >= 0:  # -1: without a label, or below the threshold.
+            confusion[actual, predicted] = count
     return confusion
 
 

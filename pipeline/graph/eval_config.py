@@ -20,15 +20,16 @@ def eval_config(evaluate: Evaluate, label: Label) -> Any:
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2
 
-    from components.evaluator import metric_configs
+    from components import evaluator
 
     classes, key = len(label.class_names), label.prediction_key
-    confusion = "MultiClassConfusionMatrixPlot"
     is_one = label.task == "classification"
-    drawn = metric_configs(classes, key if is_one else None) if classes else []
+    counts = [evaluator.EXAMPLES_PER_CLASS] if classes else []
+    counts += [evaluator.PREDICTION_HISTOGRAM] if is_one else []
     named = {x.class_name for x in evaluate.metrics}
-    if is_one and classes > 2 and confusion not in named:
-        drawn.append({"class_name": confusion})
+    if is_one and classes > 2 and "MultiClassConfusionMatrixPlot" not in named:
+        counts.append(evaluator.CONFUSION_MATRIX)
+    drawn = evaluator.metric_configs(counts, classes, key if is_one else None)
     metrics: dict[str | None, list[dict[str, str]]] = {None: [], "macro": []}
     for metric in evaluate.metrics:
         module, _, name = metric.class_name.rpartition(":")

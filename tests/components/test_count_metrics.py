@@ -1,4 +1,4 @@
-"""The TFMA metrics of examples per class, and of predictions by probability."""
+"""The TFMA metrics of examples per class, and of predictions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _predicted(classes: int, x: float) -> list[float]:
 @pytest.mark.parametrize("classes", [2, 3, 40])
 def test_counts_are_those_of_labels_and_predictions(evaluations, tmp_path, classes):
     from components.model_verdict.read_evaluation import read_candidate
-    from reports.evaluation import OVERALL, read_metrics
+    from reports.evaluation import OVERALL, confusion_matrices, read_metrics
     from runners.documents.protos import metrics
 
     place = evaluations(tmp_path / "place", classes)
@@ -59,11 +59,16 @@ def test_counts_are_those_of_labels_and_predictions(evaluations, tmp_path, class
         assert {int(name): n for name, n in counts.items() if n} == dict(counted)
 
     expected = [[0] * 100, [0] * 100]
+    confused = [[0] * classes for _ in range(classes)]
     for record in records:
         if (label := record["label"]) is not None:
             shares = _predicted(classes, record["x"])
             row = label if classes == 2 else int(shares.index(max(shares)) == label)
             expected[row][int(max(shares) * 100)] += 1
+            predicted = (
+                int(shares[0] >= 0.5) if classes == 2 else shares.index(max(shares))
+            )
+            confused[label][predicted] += 1
     document = metrics(uri)
     assert document is not None
     # The record keeps that of all examples, and of slices that are not too small.
@@ -73,6 +78,25 @@ def test_counts_are_those_of_labels_and_predictions(evaluations, tmp_path, class
     sizes = {x: sum(y) for (x, name), y in arrays.items() if "per_class" in name}
     large = {x: size for x, size in sizes.items() if x != OVERALL and size >= 30}
     assert {name: sum(counts) for name, counts in histograms.items()} == large
+    assert confusion_matrices(document, classes)["candidate"].tolist() == confused
+
+
+@pytest.mark.parametrize("intervals", [False, True])
+def test_the_confusion_matrix_is_tfmas_plot(evaluations, tmp_path, intervals):
+    """Of each slice and of both models, where every example has a label."""
+    import tensorflow_model_analysis as tfma
+
+    records = [row for row in _records(5) if row["label"] is not None]
+    found = []
+    for metric in ("ExampleCount", "MultiClassConfusionMatrixPlot"):
+        place = evaluations(tmp_path / metric, 5, [metric], intervals=intervals)
+        examples = place.write_examples("examples", records)
+        models = place.write_model("model", 1.0), place.write_model("baseline", -0.5)
+        plots = tfma.load_plots(str(place.evaluate(examples, *models)))
+        found.append(sorted(map(str, plots)))
+    ours, theirs = found
+    assert len(ours) == 3
+    assert ours == theirs
 
 
 def test_the_work_does_not_grow_with_the_classes():

@@ -265,6 +265,9 @@ def _matrix(size, errors=4.0, model=""):
     # As in JSON, where a 0 is missing.
     entries.append({"predicted_class_id": 1, "num_weighted_examples": errors})
     del entries[0]["actual_class_id"], entries[0]["predicted_class_id"]
+    # Without a label, and with no probability above the threshold.
+    entries.append({"actual_class_id": -1, "num_weighted_examples": 7.0})
+    entries.append({"predicted_class_id": -1, "num_weighted_examples": 7.0})
     tables = {"matrices": [{"entries": entries}, {"threshold": 0.5}]}
     name = "multi_class_confusion_matrix_at_thresholds"
     key = {"model_name": model} if model else {}
