@@ -14,7 +14,8 @@ and thresholds are those of one config for all sides. Stock evaluates only the c
 metrics; ours adds what its report draws. *CPU* and *peak*, the largest sum of resident
 memory, are sampled over a side's processes every 0.2 s; pages that forked processes
 share count once for each. *Kept* is the size of what a side leaves below its folder.
-``--scale 0.05`` is for trying it out.
+``--json`` stores all figures, ``--picture`` draws the times as SVG. ``--scale 0.05`` is
+for trying it out.
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ from sluice.compat import prepare_environment  # noqa: E402
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 SIDES = ("ours", "stock", "rule", "bare")
+TITLES = {
+    "ours": "Sluice",
+    "stock": "stock TFX",
+    "rule": "with the rule",
+    "bare": "Keras alone",
+}
+COLORS = ("#0072b2", "#d55e00", "#e69f00", "#999999")
 
 
 def jpeg(index: int) -> bytes:
@@ -224,6 +232,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
     prepare_environment()
     results: dict[str, dict[str, list[dict[str, Any]]]] = {}
@@ -243,18 +252,55 @@ def main() -> None:
             show(name, results[name])
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1))
+    if arguments.picture:
+        arguments.picture.write_text(draw(results))
 
 
-def show(name: str, results: dict[str, list[dict[str, Any]]]) -> None:
+Side = dict[str, list[dict[str, Any]]]
+
+
+def draw(results: dict[str, Side]) -> str:
+    """Returns a picture: the median times of each data set, as parts of stock's."""
+    row, left, width = 18, 190, 360
+    parts, y = [], 0
+    for name, found in results.items():
+        parts.append(
+            f'<text x="8" y="{y + 2.6 * row}" font-weight="bold">{name}</text>'
+        )
+        slowest = max(median(found, side, "wall s") for side in SIDES)
+        for side, color in zip(SIDES, COLORS, strict=True):
+            took = median(found, side, "wall s")
+            long = width * took / slowest
+            parts += [
+                f'<text x="{left - 8}" y="{y + 13}" text-anchor="end">'
+                f"{TITLES[side]}</text>",
+                f'<rect x="{left}" y="{y + 2}" width="{long:.0f}" height="14" '
+                f'fill="{color}"/>',
+                f'<text x="{left + long + 6:.0f}" y="{y + 13}">{took:.1f} s</text>',
+            ]
+            y += row
+        y += row
+    size = f'viewBox="0 0 {left + width + 70} {y}" width="{left + width + 70}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} height="{y}" '
+        'font-family="sans-serif" font-size="12" fill="#222">\n'
+        '<rect width="100%" height="100%" fill="#fff"/>\n'
+        + "\n".join(parts)
+        + "\n</svg>\n"
+    )
+
+
+def median(results: Side, side: str, key: str) -> float:
+    """Returns the median of a side's figure."""
+    return statistics.median(found[key] for found in results[side])
+
+
+def show(name: str, results: Side) -> None:
     """Prints the medians of a data set, with the ratios, and the nodes of ours."""
-
-    def median(side: str, key: str) -> float:
-        return statistics.median(found[key] for found in results[side])
-
     print(f"\n{name:<14}" + "".join(f"{side:>9}" for side in SIDES), end="")
     print("".join(f"{f'ours/{side}':>12}" for side in SIDES[1:]))
     for key in ("wall s", "CPU s", "peak MB", "kept MB"):
-        values = [median(side, key) for side in SIDES]
+        values = [median(results, side, key) for side in SIDES]
         print(f"{key:<14}" + "".join(f"{value:>9.1f}" for value in values), end="")
         print("".join(f"{values[0] / value:>12.2f}" for value in values[1:]))
     metric = "auc" if name == "taxi" else "accuracy"
