@@ -48,8 +48,8 @@ class Plan:
       workspace: of the pipeline.
       spans: the spans and files of the run.
       resumed: whether the run was executed before and is resumed.
-      ingestion: what is certainly ingested, which may begin at once; None if that is
-        not known.
+      ingestion: what is probably not in the cache, whose ingestion may begin at once;
+        None if there is nothing new.
     """
 
     run_dir: Path

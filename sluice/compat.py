@@ -75,6 +75,15 @@ def tensorflow_has_started() -> bool:
     return getattr(eager, "_context", None) is not None
 
 
+def holds_accelerator() -> bool:
+    """Whether TensorFlow keeps a GPU or a TPU until this process ends."""
+    if not tensorflow_has_started():
+        return False
+    import tensorflow as tf
+
+    return any(x.device_type != "CPU" for x in tf.config.list_logical_devices())
+
+
 @contextmanager
 def hidden_native_logs() -> Iterator[None]:
     """Prepares TensorFlow, and hides what native libraries print to stderr.

@@ -1,8 +1,8 @@
-"""Ingests while TFX, of which an ingestion needs nothing, is imported by the runner.
+"""Ingests in a process of its own while the server of the runner imports TFX.
 
-A process of the run ingests into a folder. The executor of ``TFRecordGen``, which TFX
-calls later, waits for its end and moves what is there to its outputs. Without a result
-it ingests by itself, and reports what is wrong.
+The process needs no TFX, and ingests into a folder. The executor of ``TFRecordGen``,
+which TFX calls later, waits for its end and moves what is there to its outputs. Without
+a result it ingests by itself, and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from components.tfrecord_gen.ingest import ingest
@@ -28,7 +28,7 @@ from sluice.project import own_root
 INGESTED = "SLUICE_INGESTED"
 _SETTINGS, _FILES, _QUARANTINE = "settings.json", "files.json", "quarantine"
 # Locked while the process lives; not empty when it has ingested everything.
-_DONE = "done"
+_LOCK = "lock"
 
 
 @contextmanager
@@ -36,16 +36,33 @@ def ingesting(folder: Path, settings: Ingestion, window: Window) -> Iterator[Non
     """Ingests in a process with low priority; at the end of the block all is deleted.
 
     Args:
-      folder: to be created, in the file system of the artifacts.
+      folder: in the file system of the artifacts; deleted first, as a killed run may
+        have left it.
       settings: the checks of the records.
       window: the files.
     """
+    process = None
+    with suppress(OSError):  # The node's own ingestion says what is wrong.
+        shutil.rmtree(folder, ignore_errors=True)
+        process = _start(folder, settings, window)
+    try:
+        yield
+    finally:
+        if process:
+            kill_group(process.pid)
+            process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(
+    folder: Path, settings: Ingestion, window: Window
+) -> subprocess.Popen[bytes]:
     folder.mkdir()
     (folder / _SETTINGS).write_text(settings.model_dump_json())
     (folder / _FILES).write_bytes(SpanChoice(window).to_json())
-    with open(folder / _DONE, "w") as lock:
+    with open(folder / _LOCK, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", __name__, folder, str(lock.fileno())],
             cwd=own_root(),
             stdin=subprocess.DEVNULL,
@@ -54,12 +71,6 @@ def ingesting(folder: Path, settings: Ingestion, window: Window) -> Iterator[Non
             pass_fds=[lock.fileno()],
             start_new_session=True,
         )
-    try:
-        yield
-    finally:
-        kill_group(process.pid)
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def take_ingested(
@@ -74,9 +85,9 @@ def take_ingested(
       The report; None if there is none, or it is of other settings or files.
     """
     folder = Path(os.environ.get(INGESTED, os.devnull))
-    if not folder.is_dir() or _request(folder) != (settings, window):
+    if not (folder / _LOCK).exists() or _request(folder) != (settings, window):
         return None
-    with open(folder / _DONE, "r+") as lock:
+    with open(folder / _LOCK, "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not lock.read():
             return None
@@ -92,14 +103,14 @@ def _request(folder: Path) -> tuple[Ingestion, Window]:
     return Ingestion.model_validate_json(settings), files.data
 
 
-def _ingest(folder: Path, done: int) -> None:
+def _ingest(folder: Path, lock: int) -> None:
     die_with(os.getppid())
     os.nice(10)
     settings, window = _request(folder)
     splits = {name: str(folder / name) for name in settings.split_names}
     quarantine = str(folder / _QUARANTINE)
     ingest(settings, window, splits, quarantine, usable_cores())
-    os.write(done, b"done")
+    os.write(lock, b"done")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,9 @@ def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInpu
     (size,) = spec.pop(feature_set.label.key).shape
     spec.pop(SAMPLE_WEIGHT_KEY, None)
     sparse = [
-        name for name, item in spec.items() if isinstance(item, tf.io.VarLenFeature)
+        name
+        for name, item in spec.items()
+        if not isinstance(item, tf.io.FixedLenFeature)
     ]
     if sparse:
         raise ValueError(

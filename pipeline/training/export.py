@@ -32,6 +32,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline.config.features import FeatureSet, identifier
+from pipeline.training.input.examples import raw_spec
 from pipeline.training.input.images import decode_images
 from schemas.loader import has_one_value
 from sluice.decision_threshold import THRESHOLD
@@ -90,7 +91,7 @@ def write_model_run(
 
 
 # AutoGraph is for a user's model alone; converting our functions takes a second.
-_as_it_is = tf.function(autograph=False)
+_without_autograph = tf.function(autograph=False)
 
 
 class ServableModel(tf.Module):
@@ -114,14 +115,12 @@ class ServableModel(tf.Module):
         ]
         self.transform = tf_transform_output.transform_features_layer()
         self._feature_set = feature_set
-        spec = tf_transform_output.raw_feature_spec()
+        spec = raw_spec(tf_transform_output, feature_set, all_raw_features)
         label_spec = spec.pop(feature_set.label.feature)
-        self.raw_spec = {
-            name: spec[name]
-            for name in spec
-            if name in feature_set.features
-            or (all_raw_features and name != feature_set.sample_weight)
-        }
+        weight = feature_set.sample_weight
+        if weight and weight not in feature_set.features:
+            del spec[weight]
+        self.raw_spec = spec
         self._one_value = {
             feature.name
             for feature in tf_transform_output.raw_metadata.schema.feature
@@ -150,11 +149,11 @@ class ServableModel(tf.Module):
             return [None]
         return [None, *getattr(self.raw_spec[name], "shape", [None])]
 
-    @_as_it_is
+    @_without_autograph
     def _predict_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return self._predict(tf.io.parse_example(examples, self.raw_spec))
 
-    @_as_it_is
+    @_without_autograph
     def _predict_values(self, **values: tf.Tensor) -> dict[str, tf.Tensor]:
         return self._predict(
             {
@@ -163,7 +162,7 @@ class ServableModel(tf.Module):
             }
         )
 
-    @_as_it_is
+    @_without_autograph
     def _transform_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         label = self._feature_set.label
         spec = {**self.raw_spec, label.feature: self._label_spec}

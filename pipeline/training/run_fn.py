@@ -125,12 +125,16 @@ def train_model(
         "train": fn_args.train_files,
         "eval": fn_args.eval_files,
     }
-    training_input = make_input(train, files, features, transform, distribution)
+    inputs = model_inputs(features, transform)
+    all_raw = config["own_preprocessing"]
+    training_input = make_input(
+        train, files, features, transform, distribution, all_raw_features=all_raw
+    )
     build = functools.partial(
         build_model,
         config["model"],
         resolve(model_params),
-        model_inputs(features, transform),
+        inputs,
         seed=train.seed,
     )
     model = build(distribution, precision=train.precision)

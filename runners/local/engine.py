@@ -49,11 +49,12 @@ class LocalEngine:
         graph = Graph(plan.run_dir, plan.project_root, plan.workspace)
         with ExitStack() as stack:
             if plan.ingestion and usable_cores() > 1:
-                folder = plan.run_dir / "ingested"
+                folder = workspace.artifacts / ".ingested"
                 environment[INGESTED] = str(folder)
                 files = plan.spans.data
                 stack.enter_context(ingesting(folder, plan.ingestion, files))
-            prepare_report()
+            if not processes.can_fork():
+                prepare_report()
             run_nodes(
                 record,
                 graph,

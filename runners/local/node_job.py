@@ -28,7 +28,11 @@ from runners.metadata.served_models import served_models
 from runners.metadata.trace_lineage import trace_lineage
 from runners.retention.training_checkpoints import begin_training
 from sluice import interrupt, progress
-from sluice.compat import exclude_keras_from_autograph, skip_sizes_in_beams_cache
+from sluice.compat import (
+    exclude_keras_from_autograph,
+    holds_accelerator,
+    skip_sizes_in_beams_cache,
+)
 from sluice.node_kinds import kind_of
 from sluice.record.parts import NodeEnd
 from sluice.secrets import redact, redact_output
@@ -87,18 +91,17 @@ def run_node(
         end, properties = read_results(graph, ir, end, stopped)
         if cache.key and end.state in ("ran", "cached"):
             shutil.rmtree(checkpoints / cache.key, ignore_errors=True)
-        yield end, exception
+        # The next node may need the accelerator that this process keeps.
+        if not (waits := holds_accelerator()):
+            yield end, exception
         describe_outputs(graph, ir, end, properties)
-        yield end, exception
+        yield from [(end, exception)] * (2 if waits else 1)
 
 
 def read_results(
     graph: Graph, ir: Any, end: NodeEnd, stopped: bool = False
 ) -> tuple[NodeEnd, dict[str, Any]]:
-    """Returns the end of a launched node with its artifacts and results.
-
-    And its exec properties.
-    """
+    """Returns the end of a launched node with its results, and its exec properties."""
     node = _node_of(ir, end.node)
     properties: dict[str, Any] = {}
     try:

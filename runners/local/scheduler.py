@@ -49,7 +49,7 @@ class Scheduler:
         """Prepares to run the nodes of a record that have not ended; starts none.
 
         Args:
-          record: of the run; saved after each change.
+          record: of the run; saved when nodes have started or ended.
           run_dir: its folder.
           start: starts the process of a node.
           observer: of the run.
@@ -80,7 +80,7 @@ class Scheduler:
             while True:
                 if self._stop.signal is None:
                     self._start_ready_nodes()
-                elif not stopping:
+                elif not stopping and (self._running or self._waiting):
                     stopping = True
                     self._ask_to_stop()
                 elif self._stop.urgent and not killed:
@@ -145,7 +145,7 @@ class Scheduler:
         child.close()
         secrets.redact_file(child.log)
         try:
-            self._record.describe_node(child.result(1)[0])
+            self._record.add_documents(child.result(1)[0])
         except Exception as error:
             if self._record.node(node_id).state in FINISHED:
                 text = f"{node_id}: its outputs could not be described: {error}"
@@ -156,6 +156,8 @@ class Scheduler:
         try:
             end, self.exceptions[node_id] = child.result()
         except (Exception, interrupt.Interrupted) as error:
+            child.close()
+            secrets.redact_file(child.log)
             what = error.what if isinstance(error, NodeError) else f"failed: {error!r}"
             text = f"{node_id} {what}"
             failed = ErrorRecord(node_id, text, log_tail=_tail(child.output()))

@@ -189,7 +189,7 @@ class RunRecord:
         node.peak_memory_bytes = end.peak_memory_bytes
         node.inputs, node.outputs = _uris(end.inputs), _uris(end.outputs)
         self._add_artifacts(end)
-        self.describe_node(end)
+        self.add_documents(end)
         decided = {verdict["gate"] for verdict in end.gates}
         kept_gates = [gate for gate in self.gates if gate["gate"] not in decided]
         self.gates = [*kept_gates, *end.gates]
@@ -200,7 +200,7 @@ class RunRecord:
         if end.error:
             self.error = self.error or end.error
 
-    def describe_node(self, end: NodeEnd) -> None:
+    def add_documents(self, end: NodeEnd) -> None:
         """Records the documents and notes of a node."""
         paths = {document.path for document in end.documents}
         kept = [item for item in self.documents if item.path not in paths]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,23 @@ _MAX_CHUNK_SIZE = 1024
 Examples = dict[str, tf.Tensor]
 # For functions of datasets: they have no control flow, and converting takes seconds.
 not_converted = tf.autograph.experimental.do_not_convert
+
+
+def raw_spec(
+    tf_transform_output: Any, feature_set: FeatureSet, all_features: bool
+) -> dict[str, Any]:
+    """Returns the spec of what the preprocessing reads, label and weight included.
+
+    Of the schema's features it has all if ``all_features``, as the user's preprocessing
+    may need any; otherwise the config's.
+    """
+    label, weight = feature_set.label.feature, feature_set.sample_weight
+    needed = {*feature_set.features, label, weight}
+    return {
+        name: item
+        for name, item in tf_transform_output.raw_feature_spec().items()
+        if all_features or name in needed
+    }
 
 
 @dataclass(frozen=True)
@@ -57,8 +75,9 @@ class ExampleFormat:
         concrete = tf.function(parse, autograph=False).get_concrete_function(
             tf.TensorSpec([None], tf.string)
         )
-        with tf.device("CPU:0"):
-            # Otherwise threads that call it first would each optimize it.
+        # Otherwise threads that call it first would each optimize it. A user's
+        # preprocessing may fail without examples.
+        with suppress(tf.errors.OpError), tf.device("CPU:0"):
             concrete(tf.zeros([0], tf.string))
         return concrete
 

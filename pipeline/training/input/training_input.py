@@ -19,6 +19,7 @@ from pipeline.training.input.examples import (
     ExampleFormat,
     Examples,
     not_converted,
+    raw_spec,
 )
 from pipeline.training.input.records import Records, count_records
 from pipeline.training.strategy.distribution import Distribution
@@ -41,6 +42,8 @@ def make_input(
     feature_set: FeatureSet,
     tf_transform_output: Any,
     distribution: Distribution,
+    *,
+    all_raw_features: bool = False,
 ) -> TrainingInput:
     """Returns the input of a training, whose records are counted.
 
@@ -50,6 +53,7 @@ def make_input(
       feature_set: the features and the label.
       tf_transform_output: the preprocessing.
       distribution: who reads them.
+      all_raw_features: see ``examples.raw_spec``.
 
     Raises:
       NodeError: a split has too few records, or a weight is wrong.
@@ -60,7 +64,7 @@ def make_input(
     with distribution.strategy.scope() if servers else nullcontext():
         transform = tf_transform_output.transform_features_layer()
     example_format = ExampleFormat(
-        tf_transform_output.raw_feature_spec(),
+        raw_spec(tf_transform_output, feature_set, all_raw_features),
         transform,
         tf_transform_output.transformed_feature_spec(),
         feature_set,
