@@ -22,7 +22,6 @@ from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.settings import Ingestion
 from sluice.machine_resources import usable_cores
 from sluice.process_tree import die_with, kill_group
-from sluice.project import own_root
 
 # The environment variable that tells the nodes of a run where the folder is.
 INGESTED = "SLUICE_INGESTED"
@@ -64,7 +63,7 @@ def _start(
         fcntl.flock(lock, fcntl.LOCK_EX)
         return subprocess.Popen(
             [sys.executable, "-m", __name__, folder, str(lock.fileno())],
-            cwd=own_root(),
+            cwd=Path(__file__).resolve().parents[2],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
