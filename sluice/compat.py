@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
+from typing import Any
 
 _QUIET = "2"
 
@@ -71,17 +72,20 @@ def skip_sizes_in_beams_cache() -> None:
 
 def tensorflow_has_started() -> bool:
     """Whether TensorFlow has devices and threads, which do not survive a fork."""
-    eager = sys.modules.get("tensorflow.python.eager.context")
-    return getattr(eager, "_context", None) is not None
+    return _tensorflow_context() is not None
 
 
 def holds_accelerator() -> bool:
     """Whether TensorFlow keeps a GPU or a TPU until this process ends."""
-    if not tensorflow_has_started():
-        return False
-    import tensorflow as tf
+    context = _tensorflow_context()
+    if not getattr(context, "_initialized", False):
+        return False  # Listing the devices would reserve them.
+    return any(x.device_type != "CPU" for x in context.list_logical_devices())
 
-    return any(x.device_type != "CPU" for x in tf.config.list_logical_devices())
+
+def _tensorflow_context() -> Any:
+    eager = sys.modules.get("tensorflow.python.eager.context")
+    return getattr(eager, "_context", None)
 
 
 @contextmanager
