@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-# Of Okabe and Ito, which the colour blind can tell apart.
-COLORS = ("#0072b2", "#d55e00", "#009e73")
+from benchmarks.svg import COLORS, picture, text
+
 LEFT, COLUMN, TOP, BOTTOM, ROW = 110, 25, 105, 365, 24
 LEAST, MOST = 0.6, 1.0
 
@@ -25,7 +25,7 @@ def draw(
     """
     last = max(day for found in auc.values() for day in found)
     width, height = _x(last + 1) + 20, BOTTOM + ROW * (len(auc) + 2) + 14
-    parts = [f'<rect width="{width}" height="{height}" fill="#fff"/>']
+    parts = []
     for day, title in titles.items():
         parts += [
             f'<path d="M{_x(day)} {TOP}V{BOTTOM + ROW * len(auc) + 8}" stroke="#ddd"/>',
@@ -36,9 +36,9 @@ def draw(
         y = _y(tenth / 10)
         parts += [
             f'<path d="M{LEFT} {y}H{_x(last + 1)}" stroke="#eee"/>',
-            _text(LEFT - 8, y + 4, f"{tenth / 10:.1f}", "end"),
+            text(LEFT - 8, y + 4, f"{tenth / 10:.1f}", "end"),
         ]
-    parts += [_text(12, TOP + 4, "AUC of what"), _text(12, TOP + 20, "is served")]
+    parts += [text(12, TOP + 4, "AUC of what"), text(12, TOP + 20, "is served")]
     for at, ((policy, found), color) in enumerate(
         zip(auc.items(), COLORS, strict=False)
     ):
@@ -48,21 +48,17 @@ def draw(
             f'<polyline points="{line}" fill="none" stroke="{color}" '
             'stroke-width="2"/>',
             f'<path d="M12 {y}h16" stroke="{color}" stroke-width="3"/>',
-            _text(34, y + 4, policy),
+            text(34, y + 4, policy),
             *(_mark(_x(day), y, mark, color) for day, mark in marks[policy].items()),
         ]
     y = BOTTOM + ROW * (len(auc) + 1)
     for day in range(1, last + 2):
-        parts.append(_text(_x(day), y, f"{day}", "middle"))
-    parts.append(_text(12, y, "day"))
+        parts.append(text(_x(day), y, f"{day}", "middle"))
+    parts.append(text(12, y, "day"))
     for at, mark in enumerate(("trained", "not trained", "stopped")):
         x = LEFT + 130 * at
-        parts += [_mark(x, y + ROW - 4, mark, "#444"), _text(x + 12, y + ROW, mark)]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" font-family="sans-serif" font-size="12" '
-        'fill="#222">\n' + "\n".join(parts) + "\n</svg>\n"
-    )
+        parts += [_mark(x, y + ROW - 4, mark, "#444"), text(x + 12, y + ROW, mark)]
+    return picture(width, height, parts)
 
 
 def _x(day: int) -> int:
@@ -71,10 +67,6 @@ def _x(day: int) -> int:
 
 def _y(auc: float) -> float:
     return BOTTOM - (BOTTOM - TOP) * (max(auc, LEAST) - LEAST) / (MOST - LEAST)
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def _mark(x: float, y: float, mark: str, color: str) -> str:

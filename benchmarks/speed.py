@@ -41,6 +41,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.overhead import SLUICE, make_project  # noqa: E402
+from benchmarks.svg import COLORS, picture, text  # noqa: E402
 from pipeline.config.load import load_config  # noqa: E402
 from pipeline.graph.custom_nodes import validate_pipeline  # noqa: E402
 from sample_data import catalog, shards  # noqa: E402
@@ -54,10 +55,11 @@ SIDES = ("ours", "stock", "rule", "bare")
 TITLES = {
     "ours": "Sluice",
     "stock": "stock TFX",
-    "rule": "with the rule",
+    "rule": "stock, AutoGraph off",
     "bare": "Keras alone",
 }
-COLORS = ("#0072b2", "#d55e00", "#e69f00", "#999999")
+# What is measured of a data set: by side the figures of each turn.
+Results = dict[str, list[dict[str, Any]]]
 
 
 def jpeg(index: int) -> bytes:
@@ -235,7 +237,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
     prepare_environment()
-    results: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    results: dict[str, Results] = {}
     with tempfile.TemporaryDirectory(prefix="sluice-speed-") as temporary:
         project = Path(temporary, "project")
         make_project(project, [])
@@ -256,46 +258,33 @@ def main() -> None:
         arguments.picture.write_text(draw(results))
 
 
-Side = dict[str, list[dict[str, Any]]]
-
-
-def draw(results: dict[str, Side]) -> str:
-    """Returns a picture: the median times of each data set, as parts of stock's."""
+def draw(results: dict[str, Results]) -> str:
+    """Returns a picture: the median times of each data set, as parts of the slowest."""
     row, left, width = 18, 190, 360
     parts, y = [], 0
     for name, found in results.items():
-        parts.append(
-            f'<text x="8" y="{y + 2.6 * row}" font-weight="bold">{name}</text>'
-        )
+        parts.append(text(8, y + 47, name))
         slowest = max(median(found, side, "wall s") for side in SIDES)
         for side, color in zip(SIDES, COLORS, strict=True):
             took = median(found, side, "wall s")
-            long = width * took / slowest
+            end = left + round(width * took / slowest)
             parts += [
-                f'<text x="{left - 8}" y="{y + 13}" text-anchor="end">'
-                f"{TITLES[side]}</text>",
-                f'<rect x="{left}" y="{y + 2}" width="{long:.0f}" height="14" '
+                text(left - 8, y + 13, TITLES[side], "end"),
+                f'<rect x="{left}" y="{y + 2}" width="{end - left}" height="14" '
                 f'fill="{color}"/>',
-                f'<text x="{left + long + 6:.0f}" y="{y + 13}">{took:.1f} s</text>',
+                text(end + 6, y + 13, f"{took:.1f} s"),
             ]
             y += row
         y += row
-    size = f'viewBox="0 0 {left + width + 70} {y}" width="{left + width + 70}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} height="{y}" '
-        'font-family="sans-serif" font-size="12" fill="#222">\n'
-        '<rect width="100%" height="100%" fill="#fff"/>\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
-    )
+    return picture(left + width + 70, y, parts)
 
 
-def median(results: Side, side: str, key: str) -> float:
+def median(results: Results, side: str, key: str) -> float:
     """Returns the median of a side's figure."""
     return statistics.median(found[key] for found in results[side])
 
 
-def show(name: str, results: Side) -> None:
+def show(name: str, results: Results) -> None:
     """Prints the medians of a data set, with the ratios, and the nodes of ours."""
     print(f"\n{name:<14}" + "".join(f"{side:>9}" for side in SIDES), end="")
     print("".join(f"{f'ours/{side}':>12}" for side in SIDES[1:]))

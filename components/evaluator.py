@@ -47,8 +47,8 @@ class Executor(executor.Executor):
     ) -> None:
         given = without_absent(input_dict)
         if given.get("model", True):
-            # AutoGraph would take 3 s to compile the code of Keras metrics, which run
-            # eagerly; a tf.function is still compiled.
+            # AutoGraph would take 3 s to convert the code of Keras metrics, which run
+            # eagerly; a tf.function is still converted.
             evaluate = tf.autograph.experimental.do_not_convert(super().Do)
             # TFMA calls signatures by position, which TensorFlow first refuses with a
             # TypeError whose message prints the batch: 50 ms per 1,000 small images.

@@ -16,8 +16,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from components.tfrecord_gen.ingest import ingest
-from components.tfrecord_gen.input_files import SpanChoice, Window
+from components.tfrecord_gen.input_files import Window
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.settings import Ingestion
 from sluice.machine_resources import usable_cores
@@ -25,9 +27,10 @@ from sluice.process_tree import die_with, kill_group
 
 # The environment variable that tells the nodes of a run where the folder is.
 INGESTED = "SLUICE_INGESTED"
-_SETTINGS, _FILES, _QUARANTINE = "settings.json", "files.json", "quarantine"
+_REQUEST_FILE, _QUARANTINE = "request.json", "quarantine"
 # Locked while the process lives; not empty when it has ingested everything.
 _LOCK = "lock"
+_REQUEST = TypeAdapter(tuple[Ingestion, Window])
 
 
 @contextmanager
@@ -57,8 +60,7 @@ def _start(
     folder: Path, settings: Ingestion, window: Window
 ) -> subprocess.Popen[bytes]:
     folder.mkdir()
-    (folder / _SETTINGS).write_text(settings.model_dump_json())
-    (folder / _FILES).write_bytes(SpanChoice(window).to_json())
+    (folder / _REQUEST_FILE).write_bytes(_REQUEST.dump_json((settings, window)))
     with open(folder / _LOCK, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return subprocess.Popen(
@@ -97,9 +99,7 @@ def take_ingested(
 
 
 def _request(folder: Path) -> tuple[Ingestion, Window]:
-    settings = (folder / _SETTINGS).read_text()
-    files = SpanChoice.load(folder / _FILES)
-    return Ingestion.model_validate_json(settings), files.data
+    return _REQUEST.validate_json((folder / _REQUEST_FILE).read_bytes())
 
 
 def _ingest(folder: Path, lock: int) -> None:

@@ -11,7 +11,7 @@ without a size in the header are rejected.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ from sluice.tfrecords.input_stream import InputStream
 from sluice.tfrecords.parse_tf_example import parse
 
 Checks = tuple[ImageCheck | PixelsCheck, ...]
+# The kind of a record's error, and the reason.
+_Problem = tuple[str, str]
 
 
 def scan(
@@ -73,14 +75,16 @@ def _examples(
     for item in read_frames(stream, max_bytes):
         if isinstance(item, RecordError):
             yield item
-        elif any(_problem(data, checks) for data in item.records):
-            yield from _filter(stream.path, item, checks)
+            continue
+        problems = [_problem(data, checks) for data in item.records]
+        if any(problems):
+            yield from _filter(stream.path, item, problems)
         else:
             yield item
 
 
-def _problem(data: bytes, checks: Checks) -> tuple[str, str] | None:
-    """Returns the kind of a record's error and what is wrong; None if nothing is."""
+def _problem(data: bytes, checks: Checks) -> _Problem | None:
+    """Returns what is wrong with a record; None if nothing is."""
     try:
         example = parse(data)
     except ValueError as error:
@@ -89,11 +93,13 @@ def _problem(data: bytes, checks: Checks) -> tuple[str, str] | None:
     return ("image", reason) if reason else None
 
 
-def _filter(path: str, batch: Batch, checks: Checks) -> Iterator[Batch | RecordError]:
+def _filter(
+    path: str, batch: Batch, problems: Sequence[_Problem | None]
+) -> Iterator[Batch | RecordError]:
     """Yields the good records of a batch, and an error for each bad one, in order."""
     first = 0
-    for index, record in enumerate(batch):
-        if (problem := _problem(record.data, checks)) is None:
+    for index, (record, problem) in enumerate(zip(batch, problems, strict=True)):
+        if problem is None:
             continue
         if index > first:
             yield batch.part(first, index)

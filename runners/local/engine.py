@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,12 @@ class LocalEngine:
             stat_cache.SOURCES_FILE: str(workspace.sources_file),
         }
         graph = Graph(plan.run_dir, plan.project_root, plan.workspace)
-        with ExitStack() as stack:
-            if plan.ingestion and usable_cores() > 1:
-                folder = workspace.artifacts / ".ingested"
-                environment[INGESTED] = str(folder)
-                files = plan.spans.data
-                stack.enter_context(ingesting(folder, plan.ingestion, files))
+        ahead: AbstractContextManager[None] = nullcontext()
+        if plan.ingestion and usable_cores() > 1:
+            folder = workspace.artifacts / ".ingested"
+            environment[INGESTED] = str(folder)
+            ahead = ingesting(folder, plan.ingestion, plan.spans.data)
+        with ahead:
             if not processes.can_fork():
                 prepare_report()
             run_nodes(

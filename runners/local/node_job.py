@@ -48,8 +48,8 @@ def run_node(
     of its training.
 
     Yields:
-      Twice how it ended, without and with its documents, and the exception that a
-      script's node has raised, picklable.
+      How it ended, and the exception that a script's node has raised, picklable; then
+      the same again, with the documents of its outputs.
     """
     interrupt.listen()
     exclude_keras_from_autograph()
@@ -92,10 +92,13 @@ def run_node(
         if cache.key and end.state in ("ran", "cached"):
             shutil.rmtree(checkpoints / cache.key, ignore_errors=True)
         # The next node may need the accelerator that this process keeps.
-        if not (waits := holds_accelerator()):
-            yield end, exception
-        describe_outputs(graph, ir, end, properties)
-        yield from [(end, exception)] * (2 if waits else 1)
+        describes_first = holds_accelerator()
+        if describes_first:
+            describe_outputs(graph, ir, end, properties)
+        yield end, exception
+        if not describes_first:
+            describe_outputs(graph, ir, end, properties)
+        yield end, exception
 
 
 def read_results(

@@ -139,9 +139,9 @@ class Scheduler:
                 self._end_node(self._end_of(node_id, child, started))
         for node_id, child in list(self._describing.items()):
             if child.has_ended:
-                self._describe_node(node_id, self._describing.pop(node_id))
+                self._add_documents(node_id, self._describing.pop(node_id))
 
-    def _describe_node(self, node_id: str, child: Child) -> None:
+    def _add_documents(self, node_id: str, child: Child) -> None:
         child.close()
         secrets.redact_file(child.log)
         try:

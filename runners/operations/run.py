@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from components.tfrecord_gen.input_files import check_staleness
 from pipeline.config.config import Config
@@ -193,14 +192,20 @@ def execute(
     """
     workspace, config = prepared.workspace, prepared.config
     run_dir = workspace.run_dir(record.run_id)
-    plan = Plan(run_dir, config.root, workspace.root, prepared.choice, resumed)
     try:
         engine.prewarm()
         # While TFX is imported in another process.
         if stored_inputs(run_dir) is None:
             prepared.record_inputs(record, inputs)
-        if not resumed and _has_new_data(prepared, record):
-            plan = replace(plan, ingestion=ingestion_of(config))
+        is_new = not resumed and _has_new_data(prepared, record)
+        plan = Plan(
+            run_dir,
+            config.root,
+            workspace.root,
+            prepared.choice,
+            resumed,
+            ingestion_of(config) if is_new else None,
+        )
         engine.run(plan, record, observer)
     except KeyboardInterrupt:
         record.end(ExitCode.INTERRUPTED, "interrupted by SIGINT")

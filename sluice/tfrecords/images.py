@@ -1,7 +1,7 @@
 """Headers of encoded images, and TensorFlow's decoder as training and serving use it.
 
-Format, size and channels are read from the header without decoding, by Pillow but for
-PNGs.
+Format, size and channels are read from the header without decoding: of a PNG here, of
+others by Pillow.
 
 Only TensorFlow's decoder tells whether an image can be trained on: Pillow reads BMPs
 that TensorFlow rejects, and fills in missing rows of a PNG.
