@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from pipeline.config.features import FeatureSet
 from sample_data.tf_example import encode
 from sluice.errors import NodeError
 from sluice.tfrecords import tfrecord
-from tests.kit.trainings import settings
+from tests.kit.trainings import fn_args, settings
 from tests.kit.transform_output import Output
 
 pytestmark = pytest.mark.tf
@@ -24,6 +23,7 @@ FEATURES = FeatureSet.model_validate(
         "label": {"feature": "y", "task": "regression"},
     }
 )
+MODEL = "pipeline.training.models.dense:build_model"
 MEAN, SLOPE = 1e6, 1e4
 
 
@@ -49,25 +49,14 @@ def train(monkeypatch, tmp_path):
     monkeypatch.setattr(run_fn.tft, "TFTransformOutput", lambda path: OUTPUT)
 
     def train(data, *, mirrored=False, base_model=None, **given) -> Any:
-        config = {
-            "feature_set": FEATURES.model_dump(),
-            "model": "pipeline.training.models.dense:build_model",
-            "warm_start_path": None,
-        }
-        fn_args = SimpleNamespace(
-            custom_config=config,
-            transform_graph_path="",
-            base_model=base_model,
-            train_files=[f"{data}/train*"],
-            eval_files=[f"{data}/eval*"],
-            model_run_dir=str(tmp_path / "run"),
-        )
+        args = fn_args({}, FEATURES, MODEL, str(data), str(tmp_path))
+        args.base_model = base_model
         strategy = tf.distribute.get_strategy()
         if mirrored:
             strategy = tf.distribute.MirroredStrategy(["CPU:0"])
         section = settings(**{"batch_size": 16, "learning_rate": 0.05, **given})
         model, *_ = run_fn.train_model(
-            fn_args,
+            args,
             section,
             {"hidden_units": [], "dropout": 0.0},
             Distribution(strategy, "mirrored" if mirrored else "one_device", "", 16),
