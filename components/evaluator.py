@@ -5,9 +5,8 @@ computation.
 
 TFMA's own metrics count one class against the rest, with a pass over the predictions
 per class; its plots fail for two classes on an example without a label, and their
-buckets hold ten times the numbers. Its confusion matrix takes 18 us per example, where
-all of these take 11. TFMA finds these by module and class name. Examples without a
-label (class id -1) are not counted.
+buckets hold ten times the numbers. TFMA finds these by module and class name. Examples
+without a label (class id -1) are not counted.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from tfx.components.evaluator import component, executor
 from tfx.dsl.components.base import executor_spec
 
 from components.artifacts import Artifacts, without_absent
+from components.evaluate_batches import evaluate_batches
 from components.model_verdict.threshold import EXAMPLES_PER_CLASS
 
 PREDICTION_HISTOGRAM = "prediction_histogram"
@@ -52,7 +52,7 @@ class Executor(executor.Executor):
             evaluate = tf.autograph.experimental.do_not_convert(super().Do)
             # TFMA calls signatures by position, which TensorFlow first refuses with a
             # TypeError whose message prints the batch: 50 ms per 1,000 small images.
-            with np.printoptions(threshold=0, edgeitems=1):
+            with np.printoptions(threshold=0, edgeitems=1), evaluate_batches():
                 evaluate(given, output_dict, exec_properties)
 
 
@@ -181,32 +181,44 @@ class _Counts(beam.CombineFn):
     def add_input(
         self, mutable_accumulator: Counter[Any], element: Any, *_: Any, **__: Any
     ) -> Counter[Any]:
-        labels = np.ravel(element.get_labels(self._key.model_name))
-        several = labels.size == self._classes
-        known = (np.flatnonzero(labels > 0) if several else labels.astype(int)).tolist()
-        for label in known:
-            if 0 <= label < self._classes:
-                mutable_accumulator[EXAMPLES_PER_CLASS, label] += 1
-        if self._prediction_key and known[0] >= 0:
-            predictions = element.get_predictions(self._key.model_name)
+        return self._add(mutable_accumulator, element, 1)
+
+    def add_batch(self, counts: Counter[Any], batch: Any) -> Counter[Any]:
+        """Counts the examples of a batch; see ``components.evaluate_batches``."""
+        return self._add(counts, batch, len(batch.get_labels(self._key.model_name)))
+
+    def _add(self, counts: Counter[Any], inputs: Any, n: int) -> Counter[Any]:
+        labels = np.reshape(inputs.get_labels(self._key.model_name), [n, -1])
+        if labels.shape[1] == self._classes:
+            for label in np.nonzero(labels > 0)[1].tolist():
+                counts[EXAMPLES_PER_CLASS, label] += 1
+            return counts
+        labels = labels[:, 0].astype(int)
+        known = (labels >= 0) & (labels < self._classes)
+        counts.update((EXAMPLES_PER_CLASS, label) for label in labels[known].tolist())
+        if self._prediction_key:
+            predictions = inputs.get_predictions(self._key.model_name)
             if isinstance(predictions, Mapping):
                 predictions = predictions.get(self._prediction_key)
-            values = np.ravel(predictions)
-            if np.isfinite(values).all():
-                self._add_prediction(mutable_accumulator, known[0], values)
-        return mutable_accumulator
+            values = np.reshape(predictions, [n, -1])
+            known &= np.isfinite(values).all(axis=1)
+            self._add_predictions(counts, labels[known], values[known])
+        return counts
 
-    def _add_prediction(
-        self, counts: Counter[Any], label: int, values: np.ndarray
+    def _add_predictions(
+        self, counts: Counter[Any], labels: np.ndarray, values: np.ndarray
     ) -> None:
-        row, probability = label, values[-1]
-        if values.size > 2:
-            predicted = int(values.argmax())
-            row, probability = int(predicted == label), values[predicted]
-            counts[CONFUSION_MATRIX, label, predicted] += 1
+        rows, probabilities = labels, values[:, -1]
+        if values.shape[1] > 2:
+            predicted = values.argmax(axis=1)
+            rows, probabilities = (predicted == labels).astype(int), values.max(axis=1)
+            pairs = zip(labels.tolist(), predicted.tolist(), strict=True)
+            counts.update((CONFUSION_MATRIX, *pair) for pair in pairs)
         # In double precision 0.29 * 100 is below 29.
-        bucket = int(np.float32(probability) * np.float32(BUCKETS))
-        counts[PREDICTION_HISTOGRAM, row, min(max(bucket, 0), BUCKETS - 1)] += 1
+        buckets = (probabilities.astype(np.float32) * np.float32(BUCKETS)).astype(int)
+        buckets = buckets.clip(0, BUCKETS - 1)
+        cells = zip(rows.tolist(), buckets.tolist(), strict=True)
+        counts.update((PREDICTION_HISTOGRAM, *cell) for cell in cells)
 
     def merge_accumulators(self, accumulators: Iterable[Counter[Any]]) -> Counter[Any]:
         return sum(accumulators, Counter())

@@ -1,0 +1,156 @@
+"""TFMA's results are the same of batches as of single examples."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.tf
+
+OF_TWO = ("AUC", "BinaryAccuracy", "Precision", "MeanPrediction", "ExampleCount")
+OF_THREE = (
+    "SparseCategoricalAccuracy",
+    {"class": "AUC", "name": "auc_1", "params": {"class_id": 1}},
+    {"class": "AUC", "name": "auc_macro", "average": "macro"},
+    {"class": "Recall", "name": "recall", "average": "macro"},
+    "ExampleCount",
+)
+OF_NUMBERS = ("MeanAbsoluteError", "MeanSquaredError", "MeanLabel", "ExampleCount")
+
+
+def _records(classes: int, *, labeled: float = 1.0) -> list[dict[str, Any]]:
+    source = random.Random(classes)
+
+    def label() -> Any:
+        return source.randrange(classes) if classes else source.uniform(-1, 1)
+
+    return [
+        {
+            "x": source.uniform(0.1, 3),
+            "region": source.choice([b"north", b"south", None]),
+            "label": label() if source.random() < labeled else None,
+        }
+        for _ in range(700)
+    ]
+
+
+def _results(uri: Any) -> dict[str, Any]:
+    """Returns by slice all metrics and plots."""
+    import tensorflow_model_analysis as tfma
+
+    models = tfma.load_eval_results(str(uri)).get_results()
+    found: dict[str, Any] = {}
+    for model in models or [tfma.load_eval_result(str(uri))]:
+        for kind, values in (("of", model.slicing_metrics), ("plot", model.plots)):
+            for key, value in values:
+                found[f"{kind} {key} {model.model_location}"] = value
+    return found
+
+
+def _numbers(value: Any) -> Any:
+    """Returns the leaves of nested results, by their path."""
+    if not isinstance(value, dict):
+        return {"": value}
+    return {
+        f"{key}/{path}": leaf
+        for key, part in value.items()
+        for path, leaf in _numbers(part).items()
+    }
+
+
+@pytest.fixture
+def of_both(evaluations, tmp_path, monkeypatch):
+    """Evaluates batches and single examples; tells how large the batches were."""
+    from components import evaluate_batches
+
+    def evaluate(classes, metrics, *, baseline=False, change=None, **given):
+        sizes = []
+        find = evaluate_batches._rows_of_slices
+
+        def counted(features, size, config):
+            sizes.append(size)
+            return find(features, size, config)
+
+        place = evaluations(tmp_path / "place", classes, metrics, **given)
+        properties = place.properties()
+        if change:
+            from google.protobuf import json_format
+            from tensorflow_model_analysis.proto import config_pb2
+
+            config = json_format.Parse(
+                properties["eval_config"], config_pb2.EvalConfig()
+            )
+            change(config)
+            properties["eval_config"] = json_format.MessageToJson(config)
+            place.properties = lambda: properties
+        labeled = 0.9 if classes == 3 else 1.0  # TFMA's metrics of two need it.
+        examples = place.write_examples("examples", _records(classes, labeled=labeled))
+        old = place.write_model("old", 0.3) if baseline else None
+        new = place.write_model("new", 0.7)
+        with monkeypatch.context() as patched:
+            patched.setattr(evaluate_batches, "_rows_of_slices", counted)
+            found = _results(place.evaluate(examples, new, old))
+        monkeypatch.setattr(evaluate_batches, "KNOWN_VERSIONS", ())
+        expected = _results(place.evaluate(examples, new, old))
+        return _numbers(found), _numbers(expected), sizes
+
+    return evaluate
+
+
+def _assert_equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        if isinstance(value, float):
+            assert found[key] == pytest.approx(value, rel=1e-6, nan_ok=True), key
+        else:
+            assert np.array_equal(found[key], value), key
+
+
+@pytest.mark.parametrize(
+    ("classes", "metrics", "given"),
+    [
+        (2, OF_TWO, {"baseline": True}),
+        (3, OF_THREE, {"baseline": True}),
+        (3, OF_THREE, {"slices": ()}),
+        (0, OF_NUMBERS, {}),
+    ],
+)
+def test_metrics_of_batches_are_those_of_examples(of_both, classes, metrics, given):
+    found, expected, sizes = of_both(classes, metrics, **given)
+    assert sum(sizes) == 700 and max(sizes) > 1
+    assert any("south" in key for key in found) == ("slices" not in given)
+    _assert_equal(found, expected)
+
+
+def test_examples_with_weights(of_both):
+    def weigh(config: Any) -> None:
+        config.model_specs[0].example_weight_key = "x"
+        del config.metrics_specs[1:]  # Those of Sluice have no weights.
+
+    found, expected, sizes = of_both(2, OF_TWO, change=weigh)
+    assert sum(sizes) == 700 and max(sizes) > 1
+    (count,) = (y for x, y in found.items() if "()" in x and "example_count" in x)
+    assert count == pytest.approx(sum(record["x"] for record in _records(2)))
+    _assert_equal(found, expected)
+
+
+def test_labels_that_are_no_array(of_both):
+    """Without a shape in the schema TFMA has them as lists of values."""
+
+    def raw(config: Any) -> None:
+        config.model_specs[0].label_key = "label"
+        del config.model_specs[0].preprocessing_function_names[:]
+        del config.metrics_specs[1:]  # Those that Sluice draws know their labels.
+
+    found, expected, sizes = of_both(2, OF_TWO, change=raw)
+    assert sizes == [1] * 700
+    _assert_equal(found, expected)
+
+
+def test_confidence_intervals_need_single_examples(of_both):
+    found, expected, sizes = of_both(2, ("BinaryAccuracy",), intervals=True)
+    assert not sizes
+    assert found.keys() == expected.keys()
