@@ -84,7 +84,7 @@ def write_documents(
                 if content is None:
                     continue
                 folder.mkdir(parents=True, exist_ok=True)
-                atomic.write_json(path, {**head, **content})
+                atomic.write_json(path, {**head, **content}, indent=None)
         except Exception as error:
             on_error()
             text = f"{end.node}: its outputs could not be described: {kind} of "
