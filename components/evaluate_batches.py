@@ -3,16 +3,17 @@
 TFMA splits the batches it has predicted, and gives each example, once per slice, to
 each metric: 0.6 ms for a taxi trip with two slices. Here the examples that a batch has
 of a slice stay together. A metric of one label and one prediction takes them at once,
-and any other one by one; the results are the same.
+and any other one by one; the results are the same, but for the rounding of sums.
 
-TFMA has no option for this, so two of its names are replaced while it builds its
-pipeline. They are known of the versions below; with another it evaluates as ever.
+TFMA has no option for this, so names of its modules are replaced while it builds its
+pipeline, only in the versions below; see docs/adr/0014-evaluation-in-batches.md.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
@@ -43,102 +44,123 @@ _INPUTS = {
     constants.PREDICTIONS_KEY,
     constants.EXAMPLE_WEIGHTS_KEY,
 }
-
 _FEATURES = (constants.FEATURES_KEY, constants.TRANSFORMED_FEATURES_KEY)
 _ExampleCount = example_count._ExampleCountCombiner
-_OF_PAIRS = (
+_PAIRWISE = (
     binary_confusion_matrices._BinaryConfusionMatrixCombiner,
     calibration_histogram._CalibrationHistogramCombiner,
 )
+_pairs = metric_util.to_label_prediction_example_weight
+
+
+class BatchCombineFn(beam.CombineFn):
+    """Computes a metric; also takes the labels and predictions of a whole batch."""
+
+    @abstractmethod
+    def add_batch(self, accumulator: Any, batch: Any, size: int) -> Any:
+        """Returns the accumulator with the inputs ``[size, ...]`` of a batch."""
 
 
 @contextmanager
 def evaluate_batches() -> Iterator[None]:
-    """Lets TFMA's default extractors keep batches, where the metrics allow it."""
+    """Lets TFMA's default extractors keep batches, where the config allows it."""
     default = model_eval_lib.default_extractors
     with ExitStack() as patches:
 
-        def extractors(*, eval_config: Any, **given: Any) -> list[Any]:
-            *others, unbatch, slices = default(eval_config=eval_config, **given)
-            if not _has_plain_metrics(eval_config):
+        def replace(module: Any, name: str, new: Any) -> None:
+            patches.enter_context(mock.patch.object(module, name, new))
+
+        def extractors(**given: Any) -> list[Any]:
+            *others, unbatch, slices = default(**given)
+            config = given["eval_config"]
+            if not _can_keep_batches(config):
                 return [*others, unbatch, slices]
-            patches.enter_context(
-                mock.patch.object(evaluator, "_ComputationsCombineFn", _CombineBatches)
-            )
-            split = beam.FlatMap(_split_by_slice, eval_config)
+            replace(evaluator, "_PreprocessorDoFn", _PassOn)
+            replace(evaluator, "_ComputationsCombineFn", _CombineBatches)
+            split = beam.FlatMap(_split_by_slice, config)
             return [*others, slices._replace(ptransform=split)]
 
         if tfma.__version__.startswith(KNOWN_VERSIONS):
-            patches.enter_context(
-                mock.patch.object(model_eval_lib, "default_extractors", extractors)
-            )
+            replace(model_eval_lib, "default_extractors", extractors)
         yield
 
 
-def _has_plain_metrics(config: Any) -> bool:
-    """Whether metrics read labels, predictions and weights, and are computed once."""
-    options = config.options
-    preprocessors = [
-        preprocessor
-        for computation in metric_specs.to_computations(
-            config.metrics_specs, eval_config=config
-        )
-        for preprocessor in getattr(computation, "preprocessors", None) or ()
-    ]
+def _can_keep_batches(config: Any) -> bool:
+    """Whether metrics read labels, predictions and weights of single examples."""
+    computations = metric_specs.to_computations(
+        config.metrics_specs, eval_config=config
+    )
     return not (
-        options.compute_confidence_intervals.value
-        or options.min_slice_size.value > 1
+        config.options.compute_confidence_intervals.value
+        or config.options.min_slice_size.value > 1
         or config.cross_slicing_specs
         or any(spec.query_key for spec in config.metrics_specs)
         or any(spec.slice_keys_sql for spec in config.slicing_specs)
         or any(spec.model_type != constants.TF_GENERIC for spec in config.model_specs)
-        or any(not _reads_inputs(preprocessor) for preprocessor in preprocessors)
+        or any(
+            type(preprocessor) is not metric_types.StandardMetricInputsPreprocessor
+            or not {*preprocessor.include_filter} <= _INPUTS
+            for computation in computations
+            for preprocessor in getattr(computation, "preprocessors", None) or ()
+        )
     )
 
 
-def _reads_inputs(preprocessor: Any) -> bool:
-    """Whether it passes on labels, predictions and weights, and nothing else."""
-    filters = isinstance(preprocessor, metric_types.StandardMetricInputsPreprocessor)
-    return filters and {*preprocessor.include_filter} <= _INPUTS
-
-
 def _split_by_slice(batch: Mapping[str, Any], config: Any) -> Iterator[dict[str, Any]]:
-    """Yields the inputs of metrics, ``[examples, ...]``, of each slice of a batch."""
+    """Yields what a batch has of each slice, or its examples, with their slices."""
+    size = batch[constants.ARROW_RECORD_BATCH_KEY].num_rows
     inputs = {name: batch[name] for name in _INPUTS if name in batch}
-    features = {name: batch[name] for name in _FEATURES if name in batch}
-    if not all(isinstance(array, np.ndarray) for array in _arrays(inputs)):
-        # Examples have no label or several: batches of one.
-        for example in util.split_extracts({**inputs, **features}, keep_batch_dim=True):
-            yield from _split_by_slice(example, config)
+    slices = _slices(batch, size, config)
+    if not _is_dense(inputs):
+        for keys, example in zip(slices, util.split_extracts(inputs), strict=True):
+            yield _element(keys, None, example)
         return
-    size = _size(inputs)
-    for key, rows in _rows_of_slices(features, size, config).items():
-        part = inputs if len(rows) == size else _take(inputs, np.array(rows))
-        keys = slicer_lib.slice_keys_to_numpy_array([key])
-        yield {**part, constants.SLICE_KEY_TYPES_KEY: keys}
+    rows = defaultdict(list)
+    for row, keys in enumerate(slices):
+        for key in keys:
+            rows[key].append(row)
+    for key, of_slice in rows.items():
+        part = inputs if len(of_slice) == size else _take(inputs, np.array(of_slice))
+        yield _element([key], len(of_slice), part)
 
 
-def _rows_of_slices(
-    features: Mapping[str, Any], size: int, config: Any
-) -> Mapping[Any, Sequence[int]]:
-    """Returns by the key of a slice the indices of its examples in a batch."""
+def _is_dense(inputs: Mapping[str, Any]) -> bool:
+    """Whether all inputs are arrays, and labels numbers.
+
+    Otherwise an example may have no label or several, or TFMA looks up the label among
+    the class names of its prediction.
+    """
+    labels = _arrays(inputs.get(constants.LABELS_KEY))
+    return all(isinstance(array, np.ndarray) for array in _arrays(inputs)) and all(
+        array.dtype.kind in "biuf" for array in labels
+    )
+
+
+def _slices(batch: Mapping[str, Any], size: int, config: Any) -> list[Any]:
+    """Returns the keys of each example's slices, as TFMA finds them."""
     columns = {
         name
         for spec in config.slicing_specs
         for name in (*spec.feature_keys, *spec.feature_values)
     }
     if not columns:
-        return {(): range(size)}
+        return [[()]] * size
     specs = [slicer_lib.SingleSliceSpec(spec=spec) for spec in config.slicing_specs]
     extract = slice_key_extractor.ExtractSliceKeysFn(config, materialize=False).process
-    found = defaultdict(list)
+    features = {name: batch[name] for name in _FEATURES if name in batch}
     # With an array it splits also where all examples lack the features.
     parts = {**_only(features, columns), "row": np.arange(size)}
-    for row, example in enumerate(util.split_extracts(parts)):
-        (extracted,) = extract(example, specs)
-        for key in extracted[constants.SLICE_KEY_TYPES_KEY]:
-            found[key].append(row)
-    return found
+    extracted = (extract(example, specs)[0] for example in util.split_extracts(parts))
+    return [found[constants.SLICE_KEY_TYPES_KEY] for found in extracted]
+
+
+def _element(keys: Any, size: int | None, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an element of the pipeline; ``size`` None: ``inputs`` of an example."""
+    return {
+        constants.SLICE_KEY_TYPES_KEY: slicer_lib.slice_keys_to_numpy_array([*keys]),
+        "size": size,
+        "inputs": metric_types.StandardMetricInputs(inputs),
+    }
 
 
 def _arrays(values: Any) -> Iterator[Any]:
@@ -147,10 +169,6 @@ def _arrays(values: Any) -> Iterator[Any]:
             yield from _arrays(value)
     elif values is not None:
         yield values
-
-
-def _size(batch: Any) -> int:
-    return len(next(_arrays(batch)))
 
 
 def _take(values: Any, rows: np.ndarray) -> Any:
@@ -167,6 +185,16 @@ def _only(values: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     }
 
 
+class _PassOn(beam.DoFn):
+    """In place of TFMA's preprocessors: the inputs have been chosen."""
+
+    def __init__(self, computations: Any) -> None:
+        super().__init__()
+
+    def process(self, element: Any, *_: Any, **__: Any) -> Iterator[Any]:
+        yield element
+
+
 class _CombineBatches(beam.combiners.SingleInputTupleCombineFn):
     """In place of TFMA's ``_ComputationsCombineFn``, whose elements are examples."""
 
@@ -177,22 +205,24 @@ class _CombineBatches(beam.combiners.SingleInputTupleCombineFn):
     def add_input(  # type: ignore[override]
         self, accumulator: Any, element: Any, *_: Any, **__: Any
     ) -> Any:
-        (batch,) = element[evaluator._DEFAULT_COMBINER_INPUT_KEY]
-        examples: list[Any] = []
+        inputs, size = element["inputs"], element["size"]
+        examples = [inputs] if size is None else None
         results = []
-        for combiner, each in zip(self._combiners, accumulator, strict=True):
-            if hasattr(combiner, "add_batch"):
-                results.append(combiner.add_batch(each, batch))
-            elif isinstance(combiner, _ExampleCount) and not combiner._example_weighted:
-                results.append(each + _size(batch))
-            elif _has_pairs(combiner, batch):
-                results.append(combiner.add_input(each, batch))
+        for combiner, of_metric in zip(self._combiners, accumulator, strict=True):
+            if size and isinstance(combiner, BatchCombineFn):
+                result = combiner.add_batch(of_metric, inputs, size)
+            elif (
+                size
+                and isinstance(combiner, _ExampleCount)
+                and not combiner._example_weighted
+            ):
+                result = of_metric + size
+            elif size and _takes_whole_batch(combiner, inputs, size):
+                result = combiner.add_input(of_metric, inputs)
             else:
-                examples = examples or [
-                    metric_types.StandardMetricInputs(example)
-                    for example in util.split_extracts(batch)
-                ]
-                results.append(combiner.add_inputs(each, examples))
+                examples = examples or _split(inputs)
+                result = combiner.add_inputs(of_metric, examples)
+            results.append(result)
         return tuple(results)
 
     def extract_output(self, accumulator: Any, *_: Any, **__: Any) -> dict[Any, Any]:
@@ -200,18 +230,26 @@ class _CombineBatches(beam.combiners.SingleInputTupleCombineFn):
         return {key: value for output in outputs for key, value in output.items()}
 
 
-def _has_pairs(combiner: Any, batch: Any) -> bool:
-    """Whether all that the metric does is to pair labels, predictions and weights.
+def _split(batch: Mapping[str, Any]) -> list[metric_types.StandardMetricInputs]:
+    return [*map(metric_types.StandardMetricInputs, util.split_extracts(batch))]
 
-    With one label and one prediction in each example these pairs are in the whole
-    batch those of its examples.
+
+def _takes_whole_batch(combiner: Any, batch: Any, size: int) -> bool:
+    """Whether a metric pairs each example's label with its prediction, and no more.
+
+    Then the pairs of a batch are those of its examples.
     """
-    if not isinstance(combiner, _OF_PAIRS):
+    if not isinstance(combiner, _PAIRWISE):
         return False
     key = combiner._key
-    if key.sub_key or combiner._aggregation_type or combiner._class_weights:
+    if (
+        key.sub_key
+        or combiner._aggregation_type
+        or combiner._class_weights
+        or getattr(combiner, "_extract_label_prediction_and_weight", _pairs) != _pairs
+    ):
         return False
-    ((labels, predictions, weights),) = metric_util.to_label_prediction_example_weight(
+    ((labels, predictions, weights),) = _pairs(
         batch,
         eval_config=combiner._eval_config,
         model_name=key.model_name,
@@ -219,6 +257,6 @@ def _has_pairs(combiner: Any, batch: Any) -> bool:
         example_weighted=combiner._example_weighted,
         flatten=False,
         squeeze=False,
+        allow_none=True,
     )
-    size = _size(batch)
     return labels.size == predictions.size == size and weights.size in (1, size)

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import tensorflow as tf
 from tensorflow_model_analysis.metrics import metric_types
@@ -28,7 +27,7 @@ from tfx.components.evaluator import component, executor
 from tfx.dsl.components.base import executor_spec
 
 from components.artifacts import Artifacts, without_absent
-from components.evaluate_batches import evaluate_batches
+from components.evaluate_batches import BatchCombineFn, evaluate_batches
 from components.model_verdict.threshold import EXAMPLES_PER_CLASS
 
 PREDICTION_HISTOGRAM = "prediction_histogram"
@@ -76,7 +75,8 @@ class Count(metric_types.Metric):
     """The count of a slice that has one of the names below.
 
     ``EXAMPLES_PER_CLASS``: an array of the examples of each class, in the order of the
-    class ids. A label is a class id, or 0 or 1 for each class.
+    class ids. A label is a class id, or 0 or 1 for each class; the counts below need
+    class ids.
 
     ``PREDICTION_HISTOGRAM``: examples by the probability that was predicted for them,
     an array of two rows of ``BUCKETS`` counts. Bucket i holds probabilities from
@@ -165,7 +165,7 @@ def _result(
     return {key: array}
 
 
-class _Counts(beam.CombineFn):
+class _Counts(BatchCombineFn):
     """Counts the examples of one model, by the count's name and the array's index."""
 
     def __init__(
@@ -181,29 +181,28 @@ class _Counts(beam.CombineFn):
     def add_input(
         self, mutable_accumulator: Counter[Any], element: Any, *_: Any, **__: Any
     ) -> Counter[Any]:
-        return self._add(mutable_accumulator, element, 1)
+        return self.add_batch(mutable_accumulator, element, 1)
 
-    def add_batch(self, counts: Counter[Any], batch: Any) -> Counter[Any]:
-        """Counts the examples of a batch; see ``components.evaluate_batches``."""
-        return self._add(counts, batch, len(batch.get_labels(self._key.model_name)))
-
-    def _add(self, counts: Counter[Any], inputs: Any, n: int) -> Counter[Any]:
-        labels = np.reshape(inputs.get_labels(self._key.model_name), [n, -1])
+    def add_batch(
+        self, accumulator: Counter[Any], batch: Any, size: int
+    ) -> Counter[Any]:
+        labels = np.reshape(batch.get_labels(self._key.model_name), [size, -1])
         if labels.shape[1] == self._classes:
-            for label in np.nonzero(labels > 0)[1].tolist():
-                counts[EXAMPLES_PER_CLASS, label] += 1
-            return counts
-        labels = labels[:, 0].astype(int)
+            _, found = np.nonzero(labels > 0)
+            accumulator.update((EXAMPLES_PER_CLASS, label) for label in found.tolist())
+            return accumulator
+        labels = labels[:, 0].astype(int) if labels.size else np.array([-1])
         known = (labels >= 0) & (labels < self._classes)
-        counts.update((EXAMPLES_PER_CLASS, label) for label in labels[known].tolist())
-        if self._prediction_key:
-            predictions = inputs.get_predictions(self._key.model_name)
+        found = labels[known].tolist()
+        accumulator.update((EXAMPLES_PER_CLASS, label) for label in found)
+        if self._prediction_key and known.any():
+            predictions = batch.get_predictions(self._key.model_name)
             if isinstance(predictions, Mapping):
                 predictions = predictions.get(self._prediction_key)
-            values = np.reshape(predictions, [n, -1])
+            values = np.reshape(predictions, [size, -1])
             known &= np.isfinite(values).all(axis=1)
-            self._add_predictions(counts, labels[known], values[known])
-        return counts
+            self._add_predictions(accumulator, labels[known], values[known])
+        return accumulator
 
     def _add_predictions(
         self, counts: Counter[Any], labels: np.ndarray, values: np.ndarray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -61,28 +62,33 @@ def _numbers(value: Any) -> Any:
     }
 
 
+@dataclass
+class Counted:
+    """What the elements of an evaluation were.
+
+    Attributes:
+      sizes: of each element; None for one example.
+      splits: how many elements were split for a metric.
+    """
+
+    sizes: list[int | None] = field(default_factory=list)
+    splits: int = 0
+
+
 @pytest.fixture
 def of_both(evaluations, tmp_path, monkeypatch):
-    """Evaluates batches and single examples; tells how large the batches were."""
+    """Returns the results with batches, those of TFMA alone, and what was counted."""
     from components import evaluate_batches
 
     def evaluate(classes, metrics, *, baseline=False, change=None, **given):
-        sizes = []
-        find = evaluate_batches._rows_of_slices
-
-        def counted(features, size, config):
-            sizes.append(size)
-            return find(features, size, config)
-
         place = evaluations(tmp_path / "place", classes, metrics, **given)
         properties = place.properties()
         if change:
             from google.protobuf import json_format
             from tensorflow_model_analysis.proto import config_pb2
 
-            config = json_format.Parse(
-                properties["eval_config"], config_pb2.EvalConfig()
-            )
+            config = config_pb2.EvalConfig()
+            json_format.Parse(properties["eval_config"], config)
             change(config)
             properties["eval_config"] = json_format.MessageToJson(config)
             place.properties = lambda: properties
@@ -90,12 +96,24 @@ def of_both(evaluations, tmp_path, monkeypatch):
         examples = place.write_examples("examples", _records(classes, labeled=labeled))
         old = place.write_model("old", 0.3) if baseline else None
         new = place.write_model("new", 0.7)
+        counted = Counted()
+        element, split = evaluate_batches._element, evaluate_batches._split
+
+        def counted_element(keys, size, inputs):
+            counted.sizes.append(size)
+            return element(keys, size, inputs)
+
+        def counted_split(batch):
+            counted.splits += 1
+            return split(batch)
+
         with monkeypatch.context() as patched:
-            patched.setattr(evaluate_batches, "_rows_of_slices", counted)
+            patched.setattr(evaluate_batches, "_element", counted_element)
+            patched.setattr(evaluate_batches, "_split", counted_split)
             found = _results(place.evaluate(examples, new, old))
         monkeypatch.setattr(evaluate_batches, "KNOWN_VERSIONS", ())
         expected = _results(place.evaluate(examples, new, old))
-        return _numbers(found), _numbers(expected), sizes
+        return _numbers(found), _numbers(expected), counted
 
     return evaluate
 
@@ -115,13 +133,22 @@ def _assert_equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
         (2, OF_TWO, {"baseline": True}),
         (3, OF_THREE, {"baseline": True}),
         (3, OF_THREE, {"slices": ()}),
-        (0, OF_NUMBERS, {}),
+        (0, OF_NUMBERS, {"slices": (("region",), ("region", "x"))}),
     ],
 )
 def test_metrics_of_batches_are_those_of_examples(of_both, classes, metrics, given):
-    found, expected, sizes = of_both(classes, metrics, **given)
-    assert sum(sizes) == 700 and max(sizes) > 1
-    assert any("south" in key for key in found) == ("slices" not in given)
+    found, expected, counted = of_both(classes, metrics, **given)
+    assert max(counted.sizes) > 64
+    assert (counted.splits > 0) == (classes != 2)
+    assert any("south" in key for key in found) == (
+        "slices" not in given or not classes
+    )
+    _assert_equal(found, expected)
+
+
+def test_a_count_alone(of_both):
+    found, expected, counted = of_both(0, ("ExampleCount",))
+    assert max(counted.sizes) > 64 and not counted.splits
     _assert_equal(found, expected)
 
 
@@ -130,8 +157,8 @@ def test_examples_with_weights(of_both):
         config.model_specs[0].example_weight_key = "x"
         del config.metrics_specs[1:]  # Those of Sluice have no weights.
 
-    found, expected, sizes = of_both(2, OF_TWO, change=weigh)
-    assert sum(sizes) == 700 and max(sizes) > 1
+    found, expected, counted = of_both(2, OF_TWO, change=weigh)
+    assert max(counted.sizes) > 64
     (count,) = (y for x, y in found.items() if "()" in x and "example_count" in x)
     assert count == pytest.approx(sum(record["x"] for record in _records(2)))
     _assert_equal(found, expected)
@@ -143,14 +170,20 @@ def test_labels_that_are_no_array(of_both):
     def raw(config: Any) -> None:
         config.model_specs[0].label_key = "label"
         del config.model_specs[0].preprocessing_function_names[:]
-        del config.metrics_specs[1:]  # Those that Sluice draws know their labels.
 
-    found, expected, sizes = of_both(2, OF_TWO, change=raw)
-    assert sizes == [1] * 700
+    found, expected, counted = of_both(2, OF_TWO, change=raw)
+    assert counted.sizes == [None] * 700
     _assert_equal(found, expected)
 
 
-def test_confidence_intervals_need_single_examples(of_both):
-    found, expected, sizes = of_both(2, ("BinaryAccuracy",), intervals=True)
-    assert not sizes
+@pytest.mark.parametrize("given", [{"intervals": True}, {}])
+def test_what_needs_single_examples(of_both, given):
+    metrics = ("BinaryAccuracy",)
+
+    def small(config: Any) -> None:
+        config.options.min_slice_size.value = 30
+
+    change = None if given else small
+    found, expected, counted = of_both(2, metrics, change=change, **given)
+    assert not counted.sizes
     assert found.keys() == expected.keys()
