@@ -108,7 +108,7 @@ def _can_keep_batches(config: Any) -> bool:
 
 def _split_by_slice(batch: Mapping[str, Any], config: Any) -> Iterator[dict[str, Any]]:
     """Yields what a batch has of each slice, or its examples, with their slices."""
-    size = batch[constants.ARROW_RECORD_BATCH_KEY].num_rows
+    size = len(batch[constants.INPUT_KEY])
     inputs = {name: batch[name] for name in _INPUTS if name in batch}
     slices = _slices(batch, size, config)
     if not _is_dense(inputs):
@@ -191,7 +191,7 @@ class _PassOn(beam.DoFn):
     def __init__(self, computations: Any) -> None:
         super().__init__()
 
-    def process(self, element: Any, *_: Any, **__: Any) -> Iterator[Any]:
+    def process(self, element: Any) -> Iterator[Any]:
         yield element
 
 
