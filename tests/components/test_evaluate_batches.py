@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.tf
 
-OF_TWO = ("AUC", "BinaryAccuracy", "Precision", "MeanPrediction", "ExampleCount")
+OF_TWO = ("AUC", "BinaryAccuracy", "Precision", "ExampleCount")
 OF_THREE = (
     "SparseCategoricalAccuracy",
     {"class": "AUC", "name": "auc_1", "params": {"class_id": 1}},
@@ -19,7 +19,7 @@ OF_THREE = (
     {"class": "Recall", "name": "recall", "average": "macro"},
     "ExampleCount",
 )
-OF_NUMBERS = ("MeanAbsoluteError", "MeanSquaredError", "MeanLabel", "ExampleCount")
+OF_NUMBERS = ("MeanAbsoluteError", "MeanSquaredError", "MeanPrediction", "ExampleCount")
 
 
 def _records(classes: int, *, labeled: float = 1.0) -> list[dict[str, Any]]:
