@@ -25,7 +25,7 @@ from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import storage_for
 
 MAX_SECONDS = 1.0
-_BATCH = 32
+_MIN_BATCH, _MAX_BATCH = 32, 512
 _SERVING_DIR = "Format-Serving"
 _CLASSES_FILE = "assets.extra/classes.json"
 
@@ -99,13 +99,16 @@ def predict(
 
     It ends after ``MAX_SECONDS`` per model.
     """
-    ends_at = math.inf
-    while time.monotonic() < ends_at and (batch := [*islice(records, _BATCH)]):
+    ends_at, size = math.inf, _MIN_BATCH
+    while (began := time.monotonic()) < ends_at and (batch := [*islice(records, size)]):
         data = [record.data for record in batch]
         by_model = [_of_each_class(model.predict(data), model) for model in models]
         labels = models[0].labels(data)
         # The first batch takes the longest: TensorFlow prepares the graph.
-        ends_at = min(ends_at, time.monotonic() + MAX_SECONDS * len(models))
+        ended = time.monotonic()
+        ends_at = min(ends_at, ended + MAX_SECONDS * len(models))
+        if ended - began < MAX_SECONDS / 20:  # A quick model, which waits for Python.
+            size = min(2 * size, _MAX_BATCH)
         yield from zip(batch, labels, *by_model, strict=True)
 
 
