@@ -34,6 +34,7 @@ from tensorflow_model_analysis.metrics import (
     metric_specs,
     metric_types,
     metric_util,
+    tf_metric_wrapper,
 )
 from tensorflow_model_analysis.slicer import slicer_lib
 from tensorflow_model_analysis.utils import util
@@ -46,11 +47,12 @@ _INPUTS = {
 }
 _FEATURES = (constants.FEATURES_KEY, constants.TRANSFORMED_FEATURES_KEY)
 _ExampleCount = example_count._ExampleCountCombiner
+_Keras = tf_metric_wrapper._CompilableMetricsCombiner
 _PAIRWISE = (
     binary_confusion_matrices._BinaryConfusionMatrixCombiner,
     calibration_histogram._CalibrationHistogramCombiner,
 )
-_pairs = metric_util.to_label_prediction_example_weight
+_extract = metric_util.to_label_prediction_example_weight
 
 
 class BatchCombineFn(beam.CombineFn):
@@ -209,17 +211,8 @@ class _CombineBatches(beam.combiners.SingleInputTupleCombineFn):
         examples = [inputs] if size is None else None
         results = []
         for combiner, of_metric in zip(self._combiners, accumulator, strict=True):
-            if size and isinstance(combiner, BatchCombineFn):
-                result = combiner.add_batch(of_metric, inputs, size)
-            elif (
-                size
-                and isinstance(combiner, _ExampleCount)
-                and not combiner._example_weighted
-            ):
-                result = of_metric + size
-            elif size and _takes_whole_batch(combiner, inputs, size):
-                result = combiner.add_input(of_metric, inputs)
-            else:
+            result = _add_batch(combiner, of_metric, inputs, size) if size else None
+            if result is None:
                 examples = examples or _split(inputs)
                 result = combiner.add_inputs(of_metric, examples)
             results.append(result)
@@ -234,29 +227,55 @@ def _split(batch: Mapping[str, Any]) -> list[metric_types.StandardMetricInputs]:
     return [*map(metric_types.StandardMetricInputs, util.split_extracts(batch))]
 
 
-def _takes_whole_batch(combiner: Any, batch: Any, size: int) -> bool:
-    """Whether a metric pairs each example's label with its prediction, and no more.
+def _add_batch(combiner: Any, accumulator: Any, batch: Any, size: int) -> Any:
+    """Returns a metric's accumulator with a batch; None: it needs single examples."""
+    if isinstance(combiner, BatchCombineFn):
+        return combiner.add_batch(accumulator, batch, size)
+    if isinstance(combiner, _ExampleCount):
+        return None if combiner._example_weighted else accumulator + size
+    if isinstance(combiner, _PAIRWISE):
+        key = combiner._key
+        names = key.model_name, key.output_name, key.sub_key
+        found = _labels_and_predictions(combiner, batch, size, *names)
+        # With one of each per example, the pairs of a batch are those of its examples.
+        if found and found[0].size == found[1].size == size:
+            return combiner.add_input(accumulator, batch)
+    if isinstance(combiner, _Keras) and len(combiner._output_names) == 1:
+        names = combiner._model_name, combiner._output_names[0], combiner._sub_key
+        found = _labels_and_predictions(combiner, batch, size, *names)
+        if found and all(array.size and array.ndim <= 2 for array in found):
+            labels, predictions, weights = (x.reshape(len(x), -1) for x in found)
+            weights = np.broadcast_to(weights, [size, 1])
+            for row in zip(labels, predictions, weights, strict=True):
+                accumulator.add_input(0, *row)
+            if accumulator.should_flush():
+                combiner._process_batch(accumulator)
+            return accumulator
+    return None
 
-    Then the pairs of a batch are those of its examples.
-    """
-    if not isinstance(combiner, _PAIRWISE):
-        return False
-    key = combiner._key
-    if (
-        key.sub_key
-        or combiner._aggregation_type
-        or combiner._class_weights
-        or getattr(combiner, "_extract_label_prediction_and_weight", _pairs) != _pairs
-    ):
-        return False
-    ((labels, predictions, weights),) = _pairs(
+
+def _labels_and_predictions(
+    combiner: Any,
+    batch: Any,
+    size: int,
+    model_name: str,
+    output_name: str,
+    sub_key: Any,
+) -> Any:
+    """Returns labels, predictions and weights; None if the metric changes them."""
+    extract = getattr(combiner, "_extract_label_prediction_and_weight", _extract)
+    if sub_key or combiner._aggregation_type or combiner._class_weights:
+        return None
+    if extract != _extract:
+        return None
+    (found,) = _extract(
         batch,
         eval_config=combiner._eval_config,
-        model_name=key.model_name,
-        output_name=key.output_name,
+        model_name=model_name,
+        output_name=output_name,
         example_weighted=combiner._example_weighted,
         flatten=False,
         squeeze=False,
         allow_none=True,
     )
-    return labels.size == predictions.size == size and weights.size in (1, size)
+    return found if found[2].size in (1, size) else None

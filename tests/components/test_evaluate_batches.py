@@ -22,8 +22,9 @@ OF_THREE = (
 OF_NUMBERS = ("MeanAbsoluteError", "MeanSquaredError", "MeanPrediction", "ExampleCount")
 
 
-def _records(classes: int, *, labeled: float = 1.0) -> list[dict[str, Any]]:
+def _records(classes: int) -> list[dict[str, Any]]:
     source = random.Random(classes)
+    labeled = 0.9 if classes == 3 else 1.0  # TFMA's metrics of two need a label.
 
     def label() -> Any:
         return source.randrange(classes) if classes else source.uniform(-1, 1)
@@ -92,8 +93,7 @@ def of_both(evaluations, tmp_path, monkeypatch):
             change(config)
             properties["eval_config"] = json_format.MessageToJson(config)
             place.properties = lambda: properties
-        labeled = 0.9 if classes == 3 else 1.0  # TFMA's metrics of two need it.
-        examples = place.write_examples("examples", _records(classes, labeled=labeled))
+        examples = place.write_examples("examples", _records(classes))
         old = place.write_model("old", 0.3) if baseline else None
         new = place.write_model("new", 0.7)
         counted = Counted()
@@ -128,18 +128,20 @@ def _assert_equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("classes", "metrics", "given"),
+    ("classes", "metrics", "splits", "given"),
     [
-        (2, OF_TWO, {"baseline": True}),
-        (3, OF_THREE, {"baseline": True}),
-        (3, OF_THREE, {"slices": ()}),
-        (0, OF_NUMBERS, {"slices": (("region",), ("region", "x"))}),
+        (2, OF_TWO, False, {"baseline": True}),
+        (3, OF_THREE, True, {"baseline": True}),
+        (3, ("SparseCategoricalAccuracy",), False, {"slices": ()}),
+        (0, OF_NUMBERS, True, {"slices": (("region",), ("region", "x"))}),
     ],
 )
-def test_metrics_of_batches_are_those_of_examples(of_both, classes, metrics, given):
+def test_metrics_of_batches_are_those_of_examples(
+    of_both, classes, metrics, splits, given
+):
     found, expected, counted = of_both(classes, metrics, **given)
     assert max(counted.sizes) > 4
-    assert (counted.splits > 0) == (classes != 2)
+    assert (counted.splits > 0) == splits
     assert any("south" in key for key in found) == (
         "slices" not in given or not classes
     )
@@ -152,15 +154,19 @@ def test_a_count_alone(of_both):
     _assert_equal(found, expected)
 
 
-def test_examples_with_weights(of_both):
+@pytest.mark.parametrize(
+    ("classes", "metrics"),
+    [(2, OF_TWO), (3, ("SparseCategoricalAccuracy", "ExampleCount"))],
+)
+def test_examples_with_weights(of_both, classes, metrics):
     def weigh(config: Any) -> None:
         config.model_specs[0].example_weight_key = "x"
         del config.metrics_specs[1:]  # Those of Sluice have no weights.
 
-    found, expected, counted = of_both(2, OF_TWO, change=weigh)
+    found, expected, counted = of_both(classes, metrics, change=weigh)
     assert max(counted.sizes) > 4
     (count,) = (y for x, y in found.items() if "()" in x and "example_count" in x)
-    assert count == pytest.approx(sum(record["x"] for record in _records(2)))
+    assert count == pytest.approx(sum(record["x"] for record in _records(classes)))
     _assert_equal(found, expected)
 
 
