@@ -2,8 +2,8 @@
 
 TFMA splits the batches it has predicted, and gives each example, once per slice, to
 each metric: 0.6 ms for a taxi trip with two slices. Here the examples that a batch has
-of a slice stay together. A metric of one label and one prediction takes them at once,
-and any other one by one; the results are the same, but for the rounding of sums.
+of a slice stay together. Most metrics take them at once, and any other one by one; the
+results are the same, but for the rounding of sums.
 
 TFMA has no option for this, so names of its modules are replaced while it builds its
 pipeline, only in the versions below; see docs/adr/0014-evaluation-in-batches.md.
@@ -130,7 +130,7 @@ def _is_dense(inputs: Mapping[str, Any]) -> bool:
     """Whether all inputs are arrays, and labels numbers.
 
     Otherwise an example may have no label or several, or TFMA looks up the label among
-    the class names of its prediction.
+    the class names of its prediction, so TFMA splits the batch.
     """
     labels = _arrays(inputs.get(constants.LABELS_KEY))
     return all(isinstance(array, np.ndarray) for array in _arrays(inputs)) and all(
@@ -231,16 +231,16 @@ def _add_batch(combiner: Any, accumulator: Any, batch: Any, size: int) -> Any:
     """Returns a metric's accumulator with a batch; None: it needs single examples."""
     if isinstance(combiner, BatchCombineFn):
         return combiner.add_batch(accumulator, batch, size)
-    if isinstance(combiner, _ExampleCount):
+    if type(combiner) is _ExampleCount:
         return None if combiner._example_weighted else accumulator + size
-    if isinstance(combiner, _PAIRWISE):
+    if type(combiner) in _PAIRWISE:
         key = combiner._key
         names = key.model_name, key.output_name, key.sub_key
         found = _labels_and_predictions(combiner, batch, size, *names)
         # With one of each per example, the pairs of a batch are those of its examples.
         if found and found[0].size == found[1].size == size:
             return combiner.add_input(accumulator, batch)
-    if isinstance(combiner, _Keras) and len(combiner._output_names) == 1:
+    if type(combiner) is _Keras and len(combiner._output_names) == 1:
         names = combiner._model_name, combiner._output_names[0], combiner._sub_key
         found = _labels_and_predictions(combiner, batch, size, *names)
         if found and all(array.size and array.ndim <= 2 for array in found):
@@ -248,8 +248,8 @@ def _add_batch(combiner: Any, accumulator: Any, batch: Any, size: int) -> Any:
             weights = np.broadcast_to(weights, [size, 1])
             for row in zip(labels, predictions, weights, strict=True):
                 accumulator.add_input(0, *row)
-            if accumulator.should_flush():
-                combiner._process_batch(accumulator)
+                if accumulator.should_flush():
+                    combiner._process_batch(accumulator)
             return accumulator
     return None
 

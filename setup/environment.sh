@@ -14,7 +14,7 @@ stamp=.venv/set-up-of
 main() {
     installed=$(sed -n 's/^tfx //p' $stamp 2>/dev/null) || true
     choices=${1:-${installed:-$(runnable)}}
-    [ -f "requirements/tfx-${choices%% *}.txt" ] || die "TFX $1 has no lock file"
+    [ -f "requirements/tfx-${choices%% *}.txt" ] || die "TFX ${choices%% *} has no lock file"
     exec 9<. # Two setups at the same time would write into one directory.
     flock 9 2>/dev/null || true
     for tfx in $choices; do
