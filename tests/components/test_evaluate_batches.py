@@ -22,7 +22,7 @@ OF_THREE = (
 OF_NUMBERS = ("MeanAbsoluteError", "MeanSquaredError", "MeanPrediction", "ExampleCount")
 
 
-RECORDS = 2_500  # TFMA updates a Keras metric with 1,000 at once.
+RECORDS = 1_200  # TFMA updates a Keras metric with 1,000 at once.
 
 
 def _records(classes: int) -> list[dict[str, Any]]:
