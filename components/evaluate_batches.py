@@ -11,7 +11,6 @@ pipeline, only in the versions below; see docs/adr/0014-evaluation-in-batches.md
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -20,6 +19,7 @@ from unittest import mock
 
 import apache_beam as beam
 import numpy as np
+import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.api import model_eval_lib
@@ -40,13 +40,8 @@ from tensorflow_model_analysis.slicer import slicer_lib
 from tensorflow_model_analysis.utils import util
 
 KNOWN_VERSIONS = ("0.47.", "0.52.")
-_INPUTS = {
-    constants.LABELS_KEY,
-    constants.PREDICTIONS_KEY,
-    constants.EXAMPLE_WEIGHTS_KEY,
-}
-_FEATURES = (constants.FEATURES_KEY, constants.TRANSFORMED_FEATURES_KEY)
-_ExampleCount = example_count._ExampleCountCombiner
+_INPUTS = {tfma.LABELS_KEY, tfma.PREDICTIONS_KEY, tfma.EXAMPLE_WEIGHTS_KEY}
+_FEATURES = {tfma.FEATURES_KEY, constants.TRANSFORMED_FEATURES_KEY}
 _Keras = tf_metric_wrapper._CompilableMetricsCombiner
 _PAIRWISE = (
     binary_confusion_matrices._BinaryConfusionMatrixCombiner,
@@ -58,9 +53,9 @@ _extract = metric_util.to_label_prediction_example_weight
 class BatchCombineFn(beam.CombineFn):
     """Computes a metric; also takes the labels and predictions of a whole batch."""
 
-    @abstractmethod
     def add_batch(self, accumulator: Any, batch: Any, size: int) -> Any:
         """Returns the accumulator with the inputs ``[size, ...]`` of a batch."""
+        raise NotImplementedError
 
 
 @contextmanager
@@ -77,7 +72,8 @@ def evaluate_batches() -> Iterator[None]:
             config = given["eval_config"]
             if not _can_keep_batches(config):
                 return [*others, unbatch, slices]
-            replace(evaluator, "_PreprocessorDoFn", _PassOn)
+            # Our elements have the inputs of metrics already.
+            replace(evaluator, "_PreprocessorDoFn", lambda _: lambda element: [element])
             replace(evaluator, "_ComputationsCombineFn", _CombineBatches)
             split = beam.FlatMap(_split_by_slice, config)
             return [*others, slices._replace(ptransform=split)]
@@ -89,20 +85,18 @@ def evaluate_batches() -> Iterator[None]:
 
 def _can_keep_batches(config: Any) -> bool:
     """Whether metrics read labels, predictions and weights of single examples."""
-    computations = metric_specs.to_computations(
-        config.metrics_specs, eval_config=config
-    )
+    found = metric_specs.to_computations(config.metrics_specs, eval_config=config)
     return not (
         config.options.compute_confidence_intervals.value
         or config.options.min_slice_size.value > 1
         or config.cross_slicing_specs
         or any(spec.query_key for spec in config.metrics_specs)
         or any(spec.slice_keys_sql for spec in config.slicing_specs)
-        or any(spec.model_type != constants.TF_GENERIC for spec in config.model_specs)
+        or any(spec.model_type != tfma.TF_GENERIC for spec in config.model_specs)
         or any(
             type(preprocessor) is not metric_types.StandardMetricInputsPreprocessor
             or not {*preprocessor.include_filter} <= _INPUTS
-            for computation in computations
+            for computation in found
             for preprocessor in getattr(computation, "preprocessors", None) or ()
         )
     )
@@ -110,7 +104,7 @@ def _can_keep_batches(config: Any) -> bool:
 
 def _split_by_slice(batch: Mapping[str, Any], config: Any) -> Iterator[dict[str, Any]]:
     """Yields what a batch has of each slice, or its examples, with their slices."""
-    size = len(batch[constants.INPUT_KEY])
+    size = len(batch[tfma.INPUT_KEY])
     inputs = {name: batch[name] for name in _INPUTS if name in batch}
     slices = _slices(batch, size, config)
     if not _is_dense(inputs):
@@ -121,9 +115,11 @@ def _split_by_slice(batch: Mapping[str, Any], config: Any) -> Iterator[dict[str,
     for row, keys in enumerate(slices):
         for key in keys:
             rows[key].append(row)
-    for key, of_slice in rows.items():
-        part = inputs if len(of_slice) == size else _take(inputs, np.array(of_slice))
-        yield _element([key], len(of_slice), part)
+    for key, at in rows.items():
+        part = tf.nest.map_structure(
+            lambda x, at=at: None if x is None else x[at], inputs
+        )
+        yield _element([key], len(at), part)
 
 
 def _is_dense(inputs: Mapping[str, Any]) -> bool:
@@ -132,9 +128,9 @@ def _is_dense(inputs: Mapping[str, Any]) -> bool:
     Otherwise an example may have no label or several, or TFMA looks up the label among
     the class names of its prediction, so TFMA splits the batch.
     """
-    labels = _arrays(inputs.get(constants.LABELS_KEY))
-    return all(isinstance(array, np.ndarray) for array in _arrays(inputs)) and all(
-        array.dtype.kind in "biuf" for array in labels
+    labels = _leaves(inputs.get(tfma.LABELS_KEY))
+    return all(isinstance(x, np.ndarray) for x in _leaves(inputs)) and all(
+        x.dtype.kind in "biuf" for x in labels
     )
 
 
@@ -153,30 +149,22 @@ def _slices(batch: Mapping[str, Any], size: int, config: Any) -> list[Any]:
     # With an array it splits also where all examples lack the features.
     parts = {**_only(features, columns), "row": np.arange(size)}
     extracted = (extract(example, specs)[0] for example in util.split_extracts(parts))
-    return [found[constants.SLICE_KEY_TYPES_KEY] for found in extracted]
+    return [found[tfma.SLICE_KEY_TYPES_KEY] for found in extracted]
 
 
 def _element(keys: Any, size: int | None, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Returns an element of the pipeline; ``size`` None: ``inputs`` of an example."""
     return {
-        constants.SLICE_KEY_TYPES_KEY: slicer_lib.slice_keys_to_numpy_array([*keys]),
+        tfma.SLICE_KEY_TYPES_KEY: slicer_lib.slice_keys_to_numpy_array([*keys]),
         "size": size,
         "inputs": metric_types.StandardMetricInputs(inputs),
     }
 
 
-def _arrays(values: Any) -> Iterator[Any]:
+def _leaves(values: Any) -> list[Any]:
     if isinstance(values, Mapping):
-        for value in values.values():
-            yield from _arrays(value)
-    elif values is not None:
-        yield values
-
-
-def _take(values: Any, rows: np.ndarray) -> Any:
-    if isinstance(values, Mapping):
-        return {name: _take(value, rows) for name, value in values.items()}
-    return None if values is None else values[rows]
+        return [leaf for value in values.values() for leaf in _leaves(value)]
+    return [] if values is None else [values]
 
 
 def _only(values: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
@@ -185,16 +173,6 @@ def _only(values: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
         for name, value in values.items()
         if isinstance(value, Mapping) or name in names
     }
-
-
-class _PassOn(beam.DoFn):
-    """In place of TFMA's preprocessors: the inputs have been chosen."""
-
-    def __init__(self, computations: Any) -> None:
-        super().__init__()
-
-    def process(self, element: Any) -> Iterator[Any]:
-        yield element
 
 
 class _CombineBatches(beam.combiners.SingleInputTupleCombineFn):
@@ -231,18 +209,18 @@ def _add_batch(combiner: Any, accumulator: Any, batch: Any, size: int) -> Any:
     """Returns a metric's accumulator with a batch; None: it needs single examples."""
     if isinstance(combiner, BatchCombineFn):
         return combiner.add_batch(accumulator, batch, size)
-    if type(combiner) is _ExampleCount:
+    if type(combiner) is example_count._ExampleCountCombiner:
         return None if combiner._example_weighted else accumulator + size
     if type(combiner) in _PAIRWISE:
         key = combiner._key
         names = key.model_name, key.output_name, key.sub_key
-        found = _labels_and_predictions(combiner, batch, size, *names)
+        found = _labels_and_predictions(combiner, batch, size, names)
         # With one of each per example, the pairs of a batch are those of its examples.
         if found and found[0].size == found[1].size == size:
             return combiner.add_input(accumulator, batch)
     if type(combiner) is _Keras and len(combiner._output_names) == 1:
         names = combiner._model_name, combiner._output_names[0], combiner._sub_key
-        found = _labels_and_predictions(combiner, batch, size, *names)
+        found = _labels_and_predictions(combiner, batch, size, names)
         if found and all(array.size and array.ndim <= 2 for array in found):
             labels, predictions, weights = (x.reshape(len(x), -1) for x in found)
             weights = np.broadcast_to(weights, [size, 1])
@@ -254,28 +232,15 @@ def _add_batch(combiner: Any, accumulator: Any, batch: Any, size: int) -> Any:
     return None
 
 
-def _labels_and_predictions(
-    combiner: Any,
-    batch: Any,
-    size: int,
-    model_name: str,
-    output_name: str,
-    sub_key: Any,
-) -> Any:
+def _labels_and_predictions(combiner: Any, batch: Any, size: int, names: Any) -> Any:
     """Returns labels, predictions and weights; None if the metric changes them."""
+    model_name, output_name, sub_key = names
+    changed = sub_key or combiner._aggregation_type or combiner._class_weights
     extract = getattr(combiner, "_extract_label_prediction_and_weight", _extract)
-    if sub_key or combiner._aggregation_type or combiner._class_weights:
+    if changed or extract != _extract:
         return None
-    if extract != _extract:
-        return None
-    (found,) = _extract(
-        batch,
-        eval_config=combiner._eval_config,
-        model_name=model_name,
-        output_name=output_name,
-        example_weighted=combiner._example_weighted,
-        flatten=False,
-        squeeze=False,
-        allow_none=True,
-    )
+    options = {"flatten": False, "squeeze": False, "allow_none": True}
+    options |= {"model_name": model_name, "output_name": output_name}
+    options["example_weighted"] = combiner._example_weighted
+    (found,) = _extract(batch, eval_config=combiner._eval_config, **options)
     return found if found[2].size in (1, size) else None
