@@ -41,7 +41,6 @@ from tensorflow_model_analysis.utils import util
 
 KNOWN_VERSIONS = ("0.47.", "0.52.")
 _INPUTS = {tfma.LABELS_KEY, tfma.PREDICTIONS_KEY, tfma.EXAMPLE_WEIGHTS_KEY}
-_FEATURES = {tfma.FEATURES_KEY, constants.TRANSFORMED_FEATURES_KEY}
 _Keras = tf_metric_wrapper._CompilableMetricsCombiner
 _PAIRWISE = (
     binary_confusion_matrices._BinaryConfusionMatrixCombiner,
@@ -136,8 +135,8 @@ def _is_dense(inputs: Mapping[str, Any]) -> bool:
 
 def _slices(batch: Mapping[str, Any], size: int, config: Any) -> list[Any]:
     """Returns the keys of each example's slices, as TFMA finds them."""
-    columns = {
-        name
+    columns: dict[str, Any] = {
+        name: {}
         for spec in config.slicing_specs
         for name in (*spec.feature_keys, *spec.feature_values)
     }
@@ -145,9 +144,14 @@ def _slices(batch: Mapping[str, Any], size: int, config: Any) -> list[Any]:
         return [[()]] * size
     specs = [slicer_lib.SingleSliceSpec(spec=spec) for spec in config.slicing_specs]
     extract = slice_key_extractor.ExtractSliceKeysFn(config, materialize=False).process
-    features = {name: batch[name] for name in _FEATURES if name in batch}
+    models = config.model_specs
+    transformed = {x.name: columns for x in models} if len(models) > 1 else columns
+    of_kind = {
+        constants.FEATURES_KEY: columns,
+        constants.TRANSFORMED_FEATURES_KEY: transformed,
+    }
     # With an array it splits also where all examples lack the features.
-    parts = {**_only(features, columns), "row": np.arange(size)}
+    parts = {**util.include_filter(of_kind, batch), "row": np.arange(size)}
     extracted = (extract(example, specs)[0] for example in util.split_extracts(parts))
     return [found[tfma.SLICE_KEY_TYPES_KEY] for found in extracted]
 
@@ -165,14 +169,6 @@ def _leaves(values: Any) -> list[Any]:
     if isinstance(values, Mapping):
         return [leaf for value in values.values() for leaf in _leaves(value)]
     return [] if values is None else [values]
-
-
-def _only(values: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-    return {
-        name: _only(value, names) if isinstance(value, Mapping) else value
-        for name, value in values.items()
-        if isinstance(value, Mapping) or name in names
-    }
 
 
 class _CombineBatches(beam.combiners.SingleInputTupleCombineFn):
@@ -239,8 +235,14 @@ def _labels_and_predictions(combiner: Any, batch: Any, size: int, names: Any) ->
     extract = getattr(combiner, "_extract_label_prediction_and_weight", _extract)
     if changed or extract != _extract:
         return None
-    options = {"flatten": False, "squeeze": False, "allow_none": True}
-    options |= {"model_name": model_name, "output_name": output_name}
-    options["example_weighted"] = combiner._example_weighted
-    (found,) = _extract(batch, eval_config=combiner._eval_config, **options)
+    (found,) = _extract(
+        batch,
+        eval_config=combiner._eval_config,
+        model_name=model_name,
+        output_name=output_name,
+        example_weighted=combiner._example_weighted,
+        flatten=False,
+        squeeze=False,
+        allow_none=True,
+    )
     return found if found[2].size in (1, size) else None

@@ -94,13 +94,14 @@ uv_pip() {
 # Bytecode halves the start of TFX and saves each command 0.2 s. It is written here once,
 # since PYTHONDONTWRITEBYTECODE, often set unnoticed, keeps Python from doing so.
 compile_bytecode() {
+    # On two cores: whole packages here, and all that TFX imports below. The import comes
+    # to TensorFlow's ops late, so they are compiled first here.
     (
         CDPATH='' cd -- .venv/lib/python3*/site-packages
         ../../../bin/python -m compileall -q annotated_types click google_crc32c \
             pydantic rich ruamel tensorflow/python/ops tensorflow/python scipy \
             kubernetes tf_keras keras
     ) >/dev/null 2>&1 9<&- &
-    # Beside it, on another core, all that TFX imports; TensorFlow's ops rather late.
     env -u PYTHONDONTWRITEBYTECODE TF_CPP_MIN_LOG_LEVEL=3 .venv/bin/python -c '
 import tfx.components, tfx.orchestration.portable.launcher
 ' >/dev/null 2>&1 || true

@@ -20,8 +20,6 @@ OF_THREE = (
     "ExampleCount",
 )
 OF_NUMBERS = ("MeanAbsoluteError", "MeanSquaredError", "MeanPrediction", "ExampleCount")
-
-
 RECORDS = 1_200  # TFMA updates a Keras metric with 1,000 at once.
 
 
@@ -46,9 +44,8 @@ def _results(uri: Any) -> dict[str, Any]:
     """Returns by slice all metrics and plots."""
     import tensorflow_model_analysis as tfma
 
-    models = tfma.load_eval_results(str(uri)).get_results()
     found: dict[str, Any] = {}
-    for model in models or [tfma.load_eval_result(str(uri))]:
+    for model in tfma.load_eval_results(str(uri)).get_results():
         for kind, values in (("of", model.slicing_metrics), ("plot", model.plots)):
             for key, value in values:
                 found[f"{kind} {key} {model.model_location}"] = value

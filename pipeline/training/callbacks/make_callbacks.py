@@ -129,9 +129,9 @@ class CheckWatched(tf.keras.callbacks.Callback):
 
 
 class TensorBoard(tf.keras.callbacks.TensorBoard):
-    """Keras' callback, without what it prepares after each step and does not write.
+    """Keras' callback without the scalars of each step.
 
-    That takes 0.8 ms per step.
+    It makes them from ``logs``, which takes 0.8 ms, and does not write them.
     """
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
