@@ -10,7 +10,7 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -46,7 +46,7 @@ class Row:
 
 def read_rows(
     paths: Sequence[str | Path],
-    features: Collection[str],
+    features: Mapping[str, str],
     max_row_bytes: int = MAX_RECORD_BYTES,
 ) -> Iterator[Row]:
     """Yields the rows of all sources in order, with one row in memory.
@@ -56,7 +56,8 @@ def read_rows(
         BMP images, or JSON lines (one object per line: value by raw feature; null or
         absent is missing; ``{"b64": "..."}`` gives bytes, a list a vector). ``-`` is
         JSON lines from the standard input.
-      features: names of the model's raw features.
+      features: the name in the model's signature of each raw feature; a row may have
+        either.
       max_row_bytes: limit of a record, an image or a line.
 
     Raises:
@@ -80,7 +81,9 @@ def read_rows(
             yield from _file_rows(Path(path), features, max_row_bytes)
 
 
-def _file_rows(path: Path, features: Collection[str], max_bytes: int) -> Iterator[Row]:
+def _file_rows(
+    path: Path, features: Mapping[str, str], max_bytes: int
+) -> Iterator[Row]:
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -119,7 +122,7 @@ def _kind(head: bytes) -> Literal["tfrecord", "image", "json"] | None:
     return None
 
 
-def _image_row(path: Path, image: bytes, features: Collection[str]) -> Row:
+def _image_row(path: Path, image: bytes, features: Mapping[str, str]) -> Row:
     if len(features) != 1:
         raise UsageError(
             "this model cannot predict from an image file: its features are "
@@ -130,7 +133,7 @@ def _image_row(path: Path, image: bytes, features: Collection[str]) -> Row:
 
 
 def _json_rows(
-    source: str, file: IO[bytes], features: Collection[str], max_bytes: int
+    source: str, file: IO[bytes], features: Mapping[str, str], max_bytes: int
 ) -> Iterator[Row]:
     index = -1
     lines = iter(lambda: file.readline(max_bytes + 1), b"")
@@ -147,7 +150,7 @@ def _json_rows(
         raise DataError("there are no JSON lines to predict from", where=source)
 
 
-def _parse(line: bytes, features: Collection[str], where: str) -> dict[str, Any]:
+def _parse(line: bytes, features: Mapping[str, str], where: str) -> dict[str, Any]:
     """Returns the values of a line, by name; bytes are decoded."""
     try:
         values = json.loads(line, object_hook=_decoded)
@@ -155,15 +158,19 @@ def _parse(line: bytes, features: Collection[str], where: str) -> dict[str, Any]
         raise DataError(f"a line is not JSON: {error}", where=where) from error
     if not isinstance(values, dict):
         raise DataError("a line is not a JSON object: a value by feature", where=where)
+    names = {key: name for name, key in features.items()} | {x: x for x in features}
     for name in values:
-        if name not in features:
+        if name not in names:
             raise DataError(
                 f"the model has no feature {name!r}",
                 where=where,
                 expected=", ".join(features),
                 hint=did_you_mean(name, features),
             )
-    return values
+    row = {names[name]: value for name, value in values.items()}
+    if len(row) < len(values):
+        raise DataError("a line has a feature under two names", where=where)
+    return row
 
 
 def _decoded(item: dict[str, Any]) -> Any:

@@ -58,13 +58,14 @@ class Prediction:
 class Predictor:
     """A loaded SavedModel with the signatures of our trainer.
 
-    ``serving_default`` takes ``examples``, string [N]; ``predict_values`` takes one [N]
-    tensor per raw feature, [N, ...] where it is a vector. Both give ``probabilities``,
-    float32 [N, C] ([N, 1] for a binary model), and ``label``, string [N, 1] or [N]; a
-    regression gives ``prediction``, float32 [N, K].
+    ``serving_default`` takes serialized examples, string [N]; ``predict_values`` takes
+    one [N] tensor per raw feature, [N, ...] where it is a vector. Both give
+    ``probabilities``, float32 [N, C] ([N, 1] for a binary model), and ``label``, string
+    [N, 1] or [N]; a regression gives ``prediction``, float32 [N, K].
 
     Attributes:
       features: ``tf.TensorSpec`` of each raw feature of ``predict_values``.
+      inputs: the name in ``predict_values`` of each raw feature.
     """
 
     def __init__(self, version_dir: str | Path) -> None:
@@ -83,14 +84,22 @@ class Predictor:
             self._model = tf.saved_model.load(str(self._dir))
             self._examples = self._model.signatures["serving_default"]
             self._values = self._model.signatures["predict_values"]
-            self._task, self._classes = self._read_classes_file()
+            self._task, self._classes, known = self._read_classes_file()
             self._outputs = ["probabilities", "label"]
             if self._task == "regression":
                 self._outputs = ["prediction"]
             for signature in (self._examples, self._values):
                 if not {*self._outputs} <= {*signature.structured_outputs}:
                     raise ValueError(f"outputs {sorted(signature.structured_outputs)}")
-            self.features: dict[str, Any] = self._values.structured_input_signature[1]
+            (self._examples_input,) = self._examples.structured_input_signature[1]
+            specs = self._values.structured_input_signature[1]
+            # Older models have no features in the file.
+            known = known or {
+                name: {"input": name, "required": False} for name in specs
+            }
+            self.inputs = {name: item["input"] for name, item in known.items()}
+            self.features = {name: specs[key] for name, key in self.inputs.items()}
+            self._required = {name for name, item in known.items() if item["required"]}
             self._missing = {n: MISSING[s.dtype.name] for n, s in self.features.items()}
         except Exception as error:  # IndexError, for one, where bytes are missing.
             raise ServingError(
@@ -119,7 +128,7 @@ class Predictor:
           ServingError: the model fails for another reason, such as one that returns
             fewer predictions than rows.
         """
-        rows = read_rows(paths, self.features, max_row_bytes)
+        rows = read_rows(paths, self.inputs, max_row_bytes)
         for batch in _batches(islice(rows, limit)):
             yield from self._predict(batch)
 
@@ -141,11 +150,12 @@ class Predictor:
         payloads: list[Any] = [row.payload for row in batch]
         try:
             if isinstance(payloads[0], bytes):
-                outputs = self._examples(examples=tf.constant(payloads, tf.string))
+                records = tf.constant(payloads, tf.string)
+                outputs = self._examples(**{self._examples_input: records})
             else:
                 columns = {
-                    name: self._column(name, [row.get(name) for row in payloads])
-                    for name in self.features
+                    key: self._column(name, [row.get(name) for row in payloads])
+                    for name, key in self.inputs.items()
                 }
                 outputs = self._values(**columns)
         except tf.errors.InvalidArgumentError:
@@ -170,6 +180,8 @@ class Predictor:
     def _column(self, name: str, values: list[Any]) -> Any:
         """Returns one feature's values; TensorFlow refuses those of another type."""
         spec, missing, tf = self.features[name], self._missing[name], self._tf
+        if name in self._required and any(map(_is_missing, values)):
+            raise ValueError(f"{name!r} is missing")
         if spec.shape.rank == 1:
             values = [missing if _is_missing(value) else value for value in values]
             if any(isinstance(value, bool) for value in values):
@@ -220,14 +232,14 @@ class Predictor:
             )
         return dict(zip(self._classes, values, strict=True))
 
-    def _read_classes_file(self) -> tuple[str, list[str] | None]:
-        """Returns the task, and the names of the classes if the model has them."""
+    def _read_classes_file(self) -> tuple[str, list[str] | None, dict[str, Any]]:
+        """Returns the task, the classes and the features, where the model has them."""
         path = self._dir / _CLASSES_FILE
         if not path.exists():
-            return "classification", None
+            return "classification", None, {}
         found = json.loads(path.read_text("utf-8"))
         names = [str(name) for name in found["classes"]]
-        return found.get("task", "classification"), names
+        return found.get("task", "classification"), names, found.get("features", {})
 
     def _failure(self, reason: str) -> ServingError:
         return ServingError(

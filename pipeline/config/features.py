@@ -6,7 +6,10 @@ raw and transformed features side by side.
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
 from annotated_types import MinLen
@@ -26,6 +29,8 @@ from sluice.config_section import (
 
 # The name after preprocessing of the feature with the weights of examples.
 SAMPLE_WEIGHT_KEY = "sample_weight"
+# Of a digest, in identifiers.
+_DIGITS = 12
 
 
 def transformed_name(name: str) -> str:
@@ -33,12 +38,26 @@ def transformed_name(name: str) -> str:
     return f"{name}_xf"
 
 
-def identifier(name: str) -> str:
-    """Returns a name that is valid in signatures, layers and file names.
+def identifiers(names: Iterable[str]) -> dict[str, str]:
+    """Returns for each name one that is valid in signatures, layers and file names.
 
     TensorFlow turns ``image/encoded`` into ``image_encoded`` in some places and refuses
-    it in others.
+    it in others, and ignores case in signatures. Characters other than ASCII letters,
+    digits and underscores become underscores, and what does not begin with a letter
+    gets the prefix ``feature_``. Names that this makes equal, but for case, also get
+    the first digits of their SHA-256, all of them: none can be taken for another.
     """
+    plain = {name: _plain(name) for name in names}
+    digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in plain}
+    hashed = {name: f"{plain[name]}_{digests[name][:_DIGITS]}" for name in plain}
+    taken = Counter(x.lower() for x in (*plain.values(), *hashed.values()))
+    return {
+        name: plain[name] if taken[plain[name].lower()] == 1 else hashed[name]
+        for name in plain
+    }
+
+
+def _plain(name: str) -> str:
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)
     return plain if plain[:1].isalpha() and plain != "self" else f"feature_{plain}"
 
@@ -304,6 +323,12 @@ class FeatureSet(Section):
     def transformed(self) -> dict[str, FeatureSpec]:
         """The features by transformed name."""
         return {transformed_name(name): spec for name, spec in self.features.items()}
+
+    @property
+    def vocabulary_names(self) -> dict[str, str]:
+        """The name of a vocabulary, and of its file, by the feature's raw name."""
+        names = identifiers(self.transformed)
+        return {name: names[transformed_name(name)] for name in self.features}
 
     @property
     def images(self) -> dict[str, Image | RawPixels]:

@@ -53,7 +53,7 @@ def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInpu
         shapes[name] = (image.height, image.width, image.channels)
         dtypes[name] = tf.float32
     categorical = {
-        transformed_name(name): number_of_ids(name, item, tf_transform_output)
+        transformed_name(name): number_of_ids(name, feature_set, tf_transform_output)
         for name, item in feature_set.features.items()
         if item.is_categorical and transformed_name(name) in shapes
     }

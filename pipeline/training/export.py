@@ -5,17 +5,19 @@ Signatures:
   predict_values: one ``[N]`` tensor per raw feature, for clients without protos; for a
     vector ``[N, ...]`` with the schema's shape, or ``[N, maximum number of values]`` if
     the number varies. An image is its encoded bytes. A missing value is NaN, the
-    smallest int64, or "". In names, characters other than letters, digits and
-    underscores are replaced by underscores, and names that do not begin with a letter
-    get the prefix ``feature_``.
+    smallest int64, or "". For names see ``pipeline.config.features.identifiers``.
   transform_features: ``examples`` string ``[N]``. Returns the transformed features and
     the label's class id, -1 without a label. For TFMA.
+
+TFMA would give a feature called ``examples`` to an input of that name: where the schema
+has one, the input is called ``serialized_examples``.
 
 The first two return ``probabilities`` float32 ``[N, classes]`` (two classes, one of
 which is right: ``[N, 1]``, of the second) and ``label`` string ``[N, 1]``, of several
 labels the classes with at least 0.5, joined by a comma: TFX's BulkInferrer cannot read
 strings of one dimension. Of a regression they return ``prediction`` float32 ``[N,
-targets]``. Task and class names are also in ``assets.extra/classes.json``.
+targets]``. Task and class names are also in ``assets.extra/classes.json``, and of each
+raw feature its input of ``predict_values`` and whether every record must have it.
 
 A ``tf.Module`` has the model's variables and tables as attributes, but not the Keras
 model: Keras would serialize it by tracing every layer again, which fails for a user's
@@ -31,7 +33,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline.config.features import FeatureSet, identifier
+from pipeline.config.features import FeatureSet, identifiers
 from pipeline.training.input.examples import raw_spec
 from pipeline.training.input.images import decode_images
 from schemas.loader import has_one_value
@@ -69,7 +71,8 @@ def export_model(
         classes = folder / CLASSES_FILE
         classes.parent.mkdir(exist_ok=True)
         label = feature_set.label
-        atomic.write_json(classes, {"task": label.task, "classes": label.class_names})
+        about = {"task": label.task, "classes": label.class_names}
+        atomic.write_json(classes, {**about, "features": servable.features()})
 
 
 def write_model_run(
@@ -121,6 +124,10 @@ class ServableModel(tf.Module):
         if weight and weight not in feature_set.features:
             del spec[weight]
         self.raw_spec = spec
+        self._inputs = identifiers(spec)
+        self._examples_input = "examples"
+        while self._examples_input in tf_transform_output.raw_feature_spec():
+            self._examples_input = f"serialized_{self._examples_input}"
         self._one_value = {
             feature.name
             for feature in tf_transform_output.raw_metadata.schema.feature
@@ -130,18 +137,28 @@ class ServableModel(tf.Module):
 
     def signatures(self) -> dict[str, Any]:
         """Returns the concrete function of each signature."""
-        examples = tf.TensorSpec([None], tf.string, "examples")
+        examples = tf.TensorSpec([None], tf.string, self._examples_input)
         return {
             "serving_default": self._predict_examples.get_concrete_function(examples),
             "predict_values": self._predict_values.get_concrete_function(
                 **{
-                    identifier(name): tf.TensorSpec(self._shape(name), item.dtype)
+                    self._inputs[name]: tf.TensorSpec(self._shape(name), item.dtype)
                     for name, item in self.raw_spec.items()
                 }
             ),
             "transform_features": self._transform_examples.get_concrete_function(
                 examples
             ),
+        }
+
+    def features(self) -> dict[str, dict[str, Any]]:
+        """Returns what a client of ``predict_values`` needs to know of raw features."""
+        return {
+            name: {
+                "input": self._inputs[name],
+                "required": isinstance(item, tf.io.FixedLenFeature),
+            }
+            for name, item in self.raw_spec.items()
         }
 
     def _shape(self, name: str) -> list[int | None]:
@@ -157,7 +174,7 @@ class ServableModel(tf.Module):
     def _predict_values(self, **values: tf.Tensor) -> dict[str, tf.Tensor]:
         return self._predict(
             {
-                name: _as_parsed(values[identifier(name)], item)
+                name: _as_parsed(values[self._inputs[name]], item)
                 for name, item in self.raw_spec.items()
             }
         )

@@ -24,7 +24,6 @@ from pipeline.config.features import (
     Cross,
     FeatureSet,
     Label,
-    identifier,
     transformed_name,
 )
 
@@ -50,8 +49,9 @@ def preprocessing_fn(
       of the examples, float32 ``[batch, 1]``, if there are some.
     """
     feature_set = FeatureSet.model_validate(custom_config["feature_set"])
+    names = feature_set.vocabulary_names
     outputs = {
-        transformed_name(name): _TRANSFORMS[spec.kind](name, spec, inputs[name])
+        transformed_name(name): _TRANSFORMS[spec.kind](names[name], spec, inputs[name])
         for name, spec in feature_set.features.items()
         if not isinstance(spec, Cross)
     }
@@ -67,10 +67,12 @@ def preprocessing_fn(
     return outputs
 
 
-def number_of_ids(name: str, spec: Any, tf_transform_output: Any) -> int:
+def number_of_ids(name: str, feature_set: FeatureSet, tf_transform_output: Any) -> int:
     """Returns the number of ids of a categorical feature, including the missing one."""
+    spec: Any = feature_set.features[name]
     if spec.kind in ("vocabulary", "text"):
-        known = tf_transform_output.vocabulary_size_by_name(_vocabulary_name(name))
+        vocabulary = feature_set.vocabulary_names[name]
+        known = tf_transform_output.vocabulary_size_by_name(vocabulary)
         return known + spec.oov_buckets + 1
     return spec.buckets + 1
 
@@ -199,7 +201,8 @@ def _cross(spec: Cross, parts: list[tf.Tensor]) -> tf.Tensor:
     return _ids(tf.strings.to_hash_bucket_fast(text, spec.buckets))
 
 
-# By kind: from the name, the spec and the raw feature to the transformed one.
+# By kind: from the name of a vocabulary, the spec and the raw feature to the
+# transformed one.
 _TRANSFORMS: dict[str, Callable[[str, Any, Any], tf.Tensor]] = {
     "numeric": _numeric,
     "vector": _vector,
@@ -220,7 +223,7 @@ def _places(name: str, spec: Any, value: Any) -> Any:
         value,
         top_k=spec.top_k,
         num_oov_buckets=spec.oov_buckets,
-        vocab_filename=_vocabulary_name(name),
+        vocab_filename=name,
     )
 
 
@@ -228,11 +231,6 @@ def _ids(places: Any) -> tf.Tensor:
     """Returns ids ``[batch, 1]`` from 1, and 0 where a record has no value."""
     shifted = _map_values(places, lambda x: tf.cast(x, tf.int64) + MISSING_ID + 1)
     return _dense(shifted, tf.constant(MISSING_ID, tf.int64))
-
-
-def _vocabulary_name(name: str) -> str:
-    """Returns the file name of a feature's vocabulary."""
-    return identifier(transformed_name(name))
 
 
 def _as_float(value: tf.Tensor) -> tf.Tensor:

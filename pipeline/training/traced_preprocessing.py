@@ -23,13 +23,7 @@ from tensorflow_transform import (
 )
 from tensorflow_transform.tf_metadata import schema_utils
 
-from pipeline.config.features import (
-    FeatureSet,
-    Tokens,
-    Vocabulary,
-    identifier,
-    transformed_name,
-)
+from pipeline.config.features import FeatureSet, Tokens, Vocabulary
 from pipeline.training.build import load_function
 from sample_data.tf_example import encode
 from schemas.loader import number_bounds, string_domain
@@ -81,7 +75,7 @@ class TracedPreprocessing:
                 found = traced(*tf.nest.flatten(records, expand_composites=True))
                 self.rows = {name: int(value.shape[0]) for name, value in found.items()}
         self._sizes = {
-            identifier(transformed_name(name)): spec.top_k or VOCABULARY_SIZE
+            feature_set.vocabulary_names[name]: spec.top_k or VOCABULARY_SIZE
             for name, spec in feature_set.features.items()
             if isinstance(spec, Vocabulary | Tokens)
         }

@@ -63,10 +63,9 @@ def load_model(model_uri: str, label: str, opened: ExitStack) -> ExportedModel:
     session, signatures = _load(folder, opened)
 
     def call(signature: str, key: str, data: list[bytes]) -> Any:
-        return session.run(
-            signatures[signature].outputs[key].name,
-            {signatures[signature].inputs["examples"].name: data},
-        )
+        (examples,) = signatures[signature].inputs.values()
+        found = signatures[signature].outputs[key].name
+        return session.run(found, {examples.name: data})
 
     return ExportedModel(
         classes,

@@ -20,7 +20,7 @@ import tensorflow_transform as tft
 
 from components.exports.judge import Comparison
 from components.exports.settings import Export
-from pipeline.config.features import FeatureSet, identifier
+from pipeline.config.features import FeatureSet
 from pipeline.training.export import WEIGHTS_FILE
 from pipeline.training.exports.inner_model import rebuild
 from pipeline.training.exports.signature import SIGNATURE_FILE, describe
@@ -76,14 +76,14 @@ def export_fn(
 
     def inputs_of(records: list[bytes]) -> Rows:
         """Returns the inputs of the model, by their names in exports."""
-        found = saved.signatures["transform_features"](examples=tf.constant(records))
+        found = call(saved.signatures["transform_features"], records)
         found = decode_images(found, features.images)
-        return {identifier(name): found[name].numpy() for name in used}
+        return {key: found[name].numpy() for name, key in used.items()}
 
     records = read(examples, "eval")
     inputs = inputs_of(records)
     reference, latency_ms = _timed(
-        lambda record: serve(examples=tf.constant([record]))[output], records
+        lambda record: call(serve, [record])[output], records
     )
     largest = float(np.abs(reference).max())
 
@@ -133,6 +133,12 @@ def agreement(
     else:
         same = found.argmax(axis=1) == reference.argmax(axis=1)
     return float(same.mean())
+
+
+def call(signature: Any, records: list[bytes]) -> dict[str, tf.Tensor]:
+    """Returns the outputs of a signature of serialized examples."""
+    (name,) = signature.structured_input_signature[1]
+    return signature(**{name: tf.constant(records)})
 
 
 def read(examples: str, split: str) -> list[bytes]:

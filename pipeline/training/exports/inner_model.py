@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.features import FeatureSet, identifier
+from pipeline.config.features import FeatureSet, identifiers
 from pipeline.config.train import Train
 from pipeline.config.tuned_values import with_values
 from pipeline.training.build import build_model, model_inputs
@@ -27,8 +27,8 @@ from sluice.secrets import resolve
 
 def rebuild(
     config: Mapping[str, Any], transform: Any, weights: Path
-) -> tuple[tf.keras.Model, list[str]]:
-    """Returns the trained model, and the transformed features that it takes, in order.
+) -> tuple[tf.keras.Model, dict[str, str]]:
+    """Returns the trained model and its inputs, see ``with_listed_inputs``.
 
     Args:
       config: as ``run_fn`` takes it: ``feature_set``, ``model``, ``model_params``; and
@@ -52,8 +52,11 @@ def rebuild(
 
 def with_listed_inputs(
     model: tf.keras.Model, features: list[str]
-) -> tuple[tf.keras.Model, list[str]]:
+) -> tuple[tf.keras.Model, dict[str, str]]:
     """Returns a model with a list of inputs, as TF.js loads no other.
+
+    Also the transformed features that it takes, in order, and by these their names in
+    exports.
 
     Args:
       model: takes a dict of features, or tensors with their names.
@@ -71,7 +74,10 @@ def with_listed_inputs(
         )
     given = model.input if isinstance(model.input, dict) else None
     tensors = given or {tensor.name: tensor for tensor in model.inputs}
-    tensors = {identifier(key): tensor for key, tensor in tensors.items()}
-    used = [name for name in features if identifier(name) in tensors]
-    inputs = [tensors[identifier(name)] for name in used]
+    used = {
+        name: key
+        for name, key in identifiers(features).items()
+        if name in tensors or key in tensors
+    }
+    inputs = [tensors.get(name, tensors.get(key)) for name, key in used.items()]
     return tf.keras.Model(inputs, model.outputs[0]), used

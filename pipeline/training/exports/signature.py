@@ -8,7 +8,7 @@ examples, and are checked on them. Of other inputs it says how to get them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from pipeline.config.features import (
     Numeric,
     RawPixels,
     Vector,
-    identifier,
     transformed_name,
 )
 
@@ -34,7 +33,7 @@ _OTHER = (
 
 def describe(
     feature_set: FeatureSet,
-    used: Sequence[str],
+    used: Mapping[str, str],
     raw_spec: Mapping[str, Any],
     records: list[bytes],
     transformed: Mapping[str, np.ndarray],
@@ -45,7 +44,7 @@ def describe(
 
     Args:
       feature_set: the features and the label.
-      used: transformed names of the model's inputs.
+      used: the model's inputs, the name in exports by transformed name.
       raw_spec: parsing spec of examples before preprocessing.
       records: serialized examples.
       transformed: the same as the model's inputs, by name in exports.
@@ -54,8 +53,8 @@ def describe(
     features = {transformed_name(name): name for name in feature_set.features}
     known = {} if own_preprocessing else feature_set.transformed
     inputs = []
-    for key in used:
-        spec, steps, values = known.get(key), None, transformed[identifier(key)]
+    for key, name in used.items():
+        spec, steps, values = known.get(key), None, transformed[name]
         if isinstance(spec, Image | RawPixels):
             steps = _pixels(spec, raw_spec[features[key]].dtype)
         elif isinstance(spec, Numeric | Vector) and not (spec.clip or spec.log):
@@ -63,7 +62,7 @@ def describe(
             steps = _z_score(raw, values)
         inputs.append(
             {
-                "name": identifier(key),
+                "name": name,
                 "feature": features.get(key),
                 "shape": [None, *values.shape[1:]],
                 "dtype": values.dtype.name,

@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.features import FeatureSet, identifier
+from pipeline.config.features import FeatureSet, identifiers
 
 # The last layer of a regression.
 TARGET_SCALE = "target_scale"
@@ -41,8 +41,9 @@ class ModelInputs:
 
     def keras_inputs(self) -> dict[str, Any]:
         """Returns one new ``tf.keras.Input`` per transformed feature, by name."""
+        names = identifiers(self.shapes)
         return {
-            name: tf.keras.Input(shape, dtype=self.dtypes[name], name=identifier(name))
+            name: tf.keras.Input(shape, dtype=self.dtypes[name], name=names[name])
             for name, shape in self.shapes.items()
         }
 
