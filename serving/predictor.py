@@ -91,7 +91,7 @@ class Predictor:
             for signature in (self._examples, self._values):
                 if not {*self._outputs} <= {*signature.structured_outputs}:
                     raise ValueError(f"outputs {sorted(signature.structured_outputs)}")
-            (self._examples_input,) = self._examples.structured_input_signature[1]
+            self._examples_input, *_ = self._examples.structured_input_signature[1]
             specs = self._values.structured_input_signature[1]
             # Older models have no features in the file.
             known = known or {

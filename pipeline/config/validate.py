@@ -18,7 +18,13 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.evaluate import Metric
-from pipeline.config.features import Image, Passthrough, RawPixels, Task
+from pipeline.config.features import (
+    Image,
+    Passthrough,
+    RawPixels,
+    Task,
+    transformed_name,
+)
 from pipeline.config.model_params import ApplicationParams, CnnParams, DenseParams
 from pipeline.config.notify import check_urls
 from pipeline.config.problems import KeyPath, Problems
@@ -226,6 +232,8 @@ def _check_evaluate(
 ) -> None:
     """Adds problems of metrics, slices, and the values that thresholds name."""
     evaluate = config.evaluate
+    raw = (*loader.feature_names(schema), *(config.features or ()))
+    transformed = {transformed_name(name): name for name in raw}
     for index, metric in enumerate(evaluate.metrics):
         if classes or config.label.task == "regression":
             where: KeyPath = ("evaluate", "metrics", index)
@@ -239,6 +247,9 @@ def _check_evaluate(
             if feature and feature.type == schema_pb2.FLOAT:
                 what = f"{name!r} is FLOAT: each of its values becomes a slice"
                 problems.warn(path, what)
+            if name in transformed:
+                what = f"TFMA would take {name!r} for the transformed "
+                problems.add(path, f"{what}{transformed[name]!r}, of the same name")
     features = {feature.name: feature for feature in schema.feature}
     is_regression = config.label.task == "regression"
     for index, threshold in enumerate(evaluate.thresholds):

@@ -1,4 +1,7 @@
-"""All kinds of features in one pipeline whose answer needs every one of them."""
+"""All kinds of features in one pipeline whose answer needs every one of them.
+
+Their names are such that TensorFlow, Keras or TFMA takes one for another.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +31,19 @@ label: {feature: liked}
 features:
   embedding: {kind: vector}
   genres: {kind: multi_hot}
-  review: {kind: text, length: 8}
+  评论: {kind: text, length: 8}
   income: {kind: numeric, log: true, clip: [0, 1000000], missing_indicator: true}
-  town: {kind: vocabulary}
-  season: {kind: hashed}
-  when_and_where: {kind: cross, of: [town, season]}
+  城市: {kind: vocabulary}
+  季节: {kind: hashed}
+  when_and_where: {kind: cross, of: [城市, 季节]}
   poster: {kind: pixels, height: 4, width: 3, channels: 1}
-  steps: {kind: text, form: sequence, split: false, length: 6}
-  ratings: {kind: passthrough, length: 2}
+  Genres: {kind: text, form: sequence, split: false, length: 6}
+  examples: {kind: passthrough, length: 2}
 model: films_model:build_model
 train: {epochs: 12, learning_rate: 0.003}
 evaluate:
   metrics: [BinaryAccuracy, ExampleCount]
+  slices: [[城市]]
   thresholds: [{metric: binary_accuracy, lower_bound: 0.93}]
 """
 MODEL = '''
@@ -51,8 +55,8 @@ from pipeline.training.models import dense
 def build_model(inputs, params):
     """As dense, with the ratings of any scale normalized."""
     keras_inputs = inputs.keras_inputs()
-    normalized = tf.keras.layers.BatchNormalization()(keras_inputs["ratings_xf"])
-    tensors = {**keras_inputs, "ratings_xf": normalized}
+    normalized = tf.keras.layers.BatchNormalization()(keras_inputs["examples_xf"])
+    tensors = {**keras_inputs, "examples_xf": normalized}
     deep = dense.hidden_layers(inputs, tensors, {"dropout": 0.0})
     return tf.keras.Model(keras_inputs, inputs.output_layer()(deep))
 '''
@@ -65,13 +69,13 @@ feature {{ name: "embedding" type: FLOAT
   presence {{ min_fraction: 1 }} shape {{ dim {{ size: 3 }} }} }}
 feature {{ name: "genres" type: BYTES domain: "genres" }}
 string_domain {{ name: "genres" value: "drama" value: "comedy" value: "crime" }}
-feature {{ name: "review" type: BYTES value_count {{ min: 1 max: 1 }} }}
+feature {{ name: "评论" type: BYTES value_count {{ min: 1 max: 1 }} }}
 feature {{ name: "income" type: FLOAT value_count {{ min: 1 max: 1 }} }}
-feature {{ name: "town" type: BYTES {ONE} }}
-feature {{ name: "season" type: INT {ONE} }}
+feature {{ name: "城市" type: BYTES {ONE} }}
+feature {{ name: "季节" type: INT {ONE} }}
 feature {{ name: "poster" type: BYTES {ONE} }}
-feature {{ name: "steps" type: INT }}
-feature {{ name: "ratings" type: FLOAT }}
+feature {{ name: "Genres" type: INT }}
+feature {{ name: "examples" type: FLOAT }}
 """
 WORDS = "the film is long and loud with many stars".split()
 
@@ -89,13 +93,13 @@ def film(chance: random.Random, **changed: Any) -> dict[str, list[Any]]:
         "liked": [int(sum(coins) > 4)],
         "embedding": [chance.gauss(0, 9), 6.0 * vector - 3 + chance.random(), 7.0],
         "genres": [b"drama"] * genre + [b"comedy"] * chance.randrange(2),
-        "review": [" ".join(words).encode()],
+        "评论": [" ".join(words).encode()],
         "income": [] if missing else [10.0 ** (4 * rich) * (1 + chance.random())],
-        "town": [b"%d" % town],
-        "season": [season],
+        "城市": [b"%d" % town],
+        "季节": [season],
         "poster": [bytes(chance.randrange(100) + 150 * bright for _ in range(12))],
-        "steps": [*steps[:2], *([1, 2] if order else [2, 1]), *steps[2:]],
-        "ratings": [1000.0 * rated, chance.random()],
+        "Genres": [*steps[:2], *([1, 2] if order else [2, 1]), *steps[2:]],
+        "examples": [1000.0 * rated, chance.random()],
     }
     if missing:
         found["liked"] = [int(sum(coins) - rich > 4)]
@@ -146,7 +150,7 @@ def as_json(value: Any) -> Any:
 def test_rows_of_json_and_records_have_the_same_answers(model, tmp_path):
     chance = random.Random(3)
     rows = [film(chance) for _ in range(40)]
-    single = ("review", "income", "town", "season", "poster")
+    single = ("评论", "income", "城市", "季节", "poster")
     lines = []
     for row in rows:
         values = {name: [as_json(x) for x in row[name]] for name in row}
@@ -178,14 +182,16 @@ def test_rows_of_json_and_records_have_the_same_answers(model, tmp_path):
         ("genres", "drama", "'genres', string: not a list"),
         ("poster", {"b64": "AAAA"}, "Input to reshape"),
         ("poster", {"b64": "A" * 32}, "Input to reshape"),  # 24 bytes, of two images.
-        ("steps", ["a"], "'steps', int64"),
+        ("季节", None, "'季节' is missing"),
+        ("embedding", None, "'embedding' is missing"),
+        ("Genres", ["a"], "'Genres', int64"),
     ],
 )
 def test_rows_that_the_model_cannot_take(model, tmp_path, name, value, words):
-    row = {"embedding": [1, 2, 3], "town": "1", "season": 1}
+    row = {"embedding": [1, 2, 3], "城市": "1", "季节": 1}
     row["poster"] = {"b64": base64.b64encode(bytes(12)).decode()}
     path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps({**row, "genres": ["new"], "review": ""}))
+    path.write_text(json.dumps({**row, "genres": ["new"], "评论": ""}))
     (good,) = model.predict_files([path])
     assert good.label in ("0", "1")
     path.write_text(json.dumps({**row, name: value}))

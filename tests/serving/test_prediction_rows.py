@@ -12,7 +12,7 @@ from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 
-TABLE = ("miles", "payment")
+TABLE = {"miles": "miles", "payment": "payment", "kind/1": "kind_1"}
 PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
 BITMAP = b"BM\x7a\x00\x00\x00\x00\x00\x00\x00rest"
 
@@ -42,7 +42,7 @@ def test_image_is_one_row_whatever_its_name(tmp_path, content):
     path = tmp_path / "image.jsonl"
     path.write_bytes(content * 1000)
 
-    assert rows(path, features=["image"]) == [
+    assert rows(path, features={"image": "image"}) == [
         Row(str(path), 0, str(path), {"image": content * 1000})
     ]
 
@@ -77,6 +77,7 @@ def test_json_lines_skip_blank_ones_but_count_them(tmp_path):
         (b'{"miles": ' + b"[" * 100_000, "recursion"),
         (b'{"payment": {"b64": "%"}}', "not JSON: "),
         (b'{"payments": "Cash"}', "did you mean 'payment'"),
+        (b'{"kind/1": 1, "kind_1": 2}', "a feature under two names"),
         (b'{"miles": "' + b"x" * 999 + b'"}', "200"),
     ],
 )
@@ -90,6 +91,13 @@ def test_a_bad_line_is_named_after_the_rows_before_it(tmp_path, line, words):
         next(found)
     assert caught.value.where == f"{path}, line 3"
     assert words in str(caught.value)
+
+
+def test_a_feature_may_have_its_own_name_or_that_of_the_signature(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"kind/1": 1}\n{"kind_1": 2}')
+
+    assert [row.payload for row in rows(path)] == [{"kind/1": 1}, {"kind/1": 2}]
 
 
 def test_stdin_is_json_lines(monkeypatch):

@@ -78,6 +78,16 @@ def test_slices_of_a_float_are_warned_of(validate):
     assert "evaluate.slices[0][0]: 'fare' is FLOAT" in warning
 
 
+def test_a_slice_must_not_have_the_name_of_a_transformed_feature(refused, project):
+    path = project / "schemas" / "fares" / "schema.pbtxt"
+    path.write_text(path.read_text() + 'feature { name: "fare_xf" type: INT }\n')
+
+    message = refused("evaluate.slices=[[hour, fare_xf]]", thresholds())
+
+    assert "take 'fare_xf' for the transformed 'fare'" in message
+    assert "evaluate.slices[0][1]" in message
+
+
 def test_slices_may_be_of_features_that_the_model_does_not_see(validate):
     assert validate("evaluate.slices=[[company]]").warnings == ()
 

@@ -89,6 +89,36 @@ class VectorOutput(Output):
         return transform
 
 
+NAMES = (
+    *("A", "a", "b/1", "b 1", "B_1", "年龄", "收入", "self", "label", "probabilities"),
+    *("examples", "serialized_examples", "2nd", "_x", "x" * 100, "ß", "ss", "args", ""),
+)
+
+
+class NamesOutput(Output):
+    """One number for each of the names, and a sum that tells them apart."""
+
+    def raw_feature_spec(self) -> dict[str, Any]:
+        import tensorflow as tf
+
+        numbers = {name: tf.io.VarLenFeature(tf.float32) for name in NAMES}
+        return {**numbers, "y": tf.io.FixedLenFeature([1], tf.string)}
+
+    @property
+    def raw_metadata(self) -> Any:
+        one = "value_count { min: 1 max: 1 }"
+        return SimpleNamespace(schema=schema(**dict.fromkeys(NAMES, one), y=one))
+
+    def transform_features_layer(self):
+        import tensorflow as tf
+
+        def transform(raw):
+            numbers = [tf.sparse.to_dense(raw[name]) for name in NAMES]
+            return {"a_xf": tf.add_n([x * i / 100 for i, x in enumerate(numbers)])}
+
+        return transform
+
+
 def schema(**features: str) -> schema_pb2.Schema:
     text = "".join(
         f'feature {{ name: "{name}" {rest} }}' for name, rest in features.items()
@@ -152,6 +182,36 @@ def test_signatures_name_only_what_the_model_uses(tmp_path):
     _, values = loaded.signatures["predict_values"].structured_input_signature
     assert sorted(values) == ["a", "b_1_c", "feature_self"]
     assert (tmp_path / "assets.extra" / "classes.json").is_file()
+
+
+def test_features_are_told_apart_whatever_their_names(tmp_path):
+    loaded = _export(lambda x: x, tmp_path / "model", NamesOutput())
+    predictor = Predictor(tmp_path / "model")
+    assert [*predictor.features] == [*NAMES]
+    paths = [tmp_path / name for name in ("own", "inputs", "records")]
+    for path, names in zip(paths, (NAMES, predictor.inputs.values()), strict=False):
+        path.write_text("\n".join(json.dumps({name: 1}) for name in names))
+    tfrecord.write(paths[2], [encode({name: [1.0]}) for name in NAMES])
+
+    for path in paths:
+        answers = [row.probabilities for row in predictor.predict_files([path])]
+        high = [answer["high"] for answer in answers if isinstance(answer, dict)]
+        assert high == pytest.approx([i / 100 for i in range(len(NAMES))])
+    # TFMA would give the feature to an input of its name.
+    for name in ("serving_default", "transform_features"):
+        _, inputs = loaded.signatures[name].structured_input_signature
+        assert not inputs.keys() & {*NAMES}
+
+
+def test_a_row_without_a_required_number_is_named(tmp_path):
+    _export(lambda x: x, tmp_path / "model")
+    (tmp_path / "rows").write_text('{"self": 1}\n{"a": 1, "self": null}')
+    answers = Predictor(tmp_path / "model").predict_files([tmp_path / "rows"])
+
+    assert next(answers).label == "low"
+    with pytest.raises(DataError, match="'self' is missing") as caught:
+        next(answers)
+    assert caught.value.where == f"{tmp_path / 'rows'}, line 2"
 
 
 def test_vectors_are_predicted_from_json_lines_as_from_records(tmp_path):

@@ -185,12 +185,12 @@ def test_every_id_is_below_the_number_of_ids(output):
     rows += [{**MISSING, "place": [value]} for value in (-1e9, 1e9)]
     values = _apply(output, [*TRAINING, *rows])
     for name in ("place", "pay/kind", "tract"):
-        ids = number_of_ids(name, FEATURES.features[name], output)
+        ids = number_of_ids(name, FEATURES, output)
         assert max(values[f"{name}_xf"]) < ids
         assert min(values[f"{name}_xf"]) == 0
     # Two known, two buckets for the unknown ones, one for missing.
     assert set(values["pay/kind_xf"]) == {0, 1, 2, 3, 4}
-    assert number_of_ids("pay/kind", FEATURES.features["pay/kind"], output) == 5
+    assert number_of_ids("pay/kind", FEATURES, output) == 5
 
 
 def test_a_number_is_clipped_then_its_logarithm_taken_and_its_absence_marked(output):

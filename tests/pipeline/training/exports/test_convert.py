@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sluice.errors import NodeError
+from tests.kit.trainings import feature_set
 
 pytestmark = pytest.mark.tf
 
@@ -21,8 +22,35 @@ def inner(call: Any) -> Any:
     given = tf.keras.Input((1,), name="fare_xf")
     model = tf.keras.Model({"fare_xf": given}, call(given))
     listed, used = with_listed_inputs(model, ["other_xf", "fare_xf"])
-    assert used == ["fare_xf"]
+    assert used == {"fare_xf": "fare_xf"}
     return listed
+
+
+def test_inputs_are_told_apart_whatever_their_names(tmp_path):
+    import tensorflow as tf
+
+    from pipeline.training.exports.inner_model import with_listed_inputs
+    from pipeline.training.exports.tflite import load_tflite, write_tflite
+    from pipeline.training.models import ModelInputs
+
+    names = ("A_xf", "a_xf", "年龄_xf", "收入_xf", "b 1_xf")
+    inputs = ModelInputs(
+        feature_set({}),
+        shapes=dict.fromkeys(names, (1,)),
+        dtypes=dict.fromkeys(names, tf.float32),
+        number_of_ids={},
+        units=1,
+    ).keras_inputs()
+    total = tf.keras.layers.Lambda(lambda x: tf.add_n([i * v for i, v in enumerate(x)]))
+    model = tf.keras.Model(inputs, total([*inputs.values()]))
+
+    listed, used = with_listed_inputs(model, [*names])
+    rows = {used[x]: np.full((1, 1), 10.0**i, np.float32) for i, x in enumerate(names)}
+    write_tflite(listed, tmp_path / "model", "prediction", "none", rows)
+
+    assert [*used] == [*names]
+    assert used["b 1_xf"] == "b_1_xf"
+    assert load_tflite(tmp_path / "model")(rows) == [[43210.0]]
 
 
 def test_a_layer_that_tflite_lacks_is_named(tmp_path):
