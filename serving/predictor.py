@@ -94,9 +94,7 @@ class Predictor:
             self._examples_input, *_ = self._examples.structured_input_signature[1]
             specs = self._values.structured_input_signature[1]
             # Older models have no features in the file.
-            known = known or {
-                name: {"input": name, "required": False} for name in specs
-            }
+            known = known or {x: {"input": x, "required": False} for x in specs}
             self.inputs = {name: item["input"] for name, item in known.items()}
             self.features = {name: specs[key] for name, key in self.inputs.items()}
             self._required = {name for name, item in known.items() if item["required"]}

@@ -29,8 +29,6 @@ from sluice.config_section import (
 
 # The name after preprocessing of the feature with the weights of examples.
 SAMPLE_WEIGHT_KEY = "sample_weight"
-# Of a digest, in identifiers.
-_DIGITS = 12
 
 
 def transformed_name(name: str) -> str:
@@ -44,12 +42,14 @@ def identifiers(names: Iterable[str]) -> dict[str, str]:
     TensorFlow turns ``image/encoded`` into ``image_encoded`` in some places and refuses
     it in others, and ignores case in signatures. Characters other than ASCII letters,
     digits and underscores become underscores, and what does not begin with a letter
-    gets the prefix ``feature_``. Names that this makes equal, but for case, also get
-    the first digits of their SHA-256, all of them: none can be taken for another.
+    gets the prefix ``feature_``. If this makes names equal, or leaves them different
+    only in case, each of them also gets 12 digits of its SHA-256.
     """
     plain = {name: _plain(name) for name in names}
-    digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in plain}
-    hashed = {name: f"{plain[name]}_{digests[name][:_DIGITS]}" for name in plain}
+    hashed = {
+        name: f"{value}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+        for name, value in plain.items()
+    }
     taken = Counter(x.lower() for x in (*plain.values(), *hashed.values()))
     return {
         name: plain[name] if taken[plain[name].lower()] == 1 else hashed[name]

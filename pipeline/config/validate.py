@@ -249,7 +249,8 @@ def _check_evaluate(
                 problems.warn(path, what)
             if name in transformed:
                 what = f"TFMA would take {name!r} for the transformed "
-                problems.add(path, f"{what}{transformed[name]!r}, of the same name")
+                what += f"{transformed[name]!r}, which has the same name"
+                problems.add(path, what, hint="rename it in the records and the schema")
     features = {feature.name: feature for feature in schema.feature}
     is_regression = config.label.task == "regression"
     for index, threshold in enumerate(evaluate.thresholds):

@@ -1,16 +1,15 @@
 """Training step 5, export: a SavedModel that takes raw features, without the label.
 
 Signatures:
-  serving_default: ``examples`` string ``[N]``, serialized tf.Examples.
+  serving_default: ``examples`` string ``[N]``, serialized tf.Examples. To an input of
+    that name TFMA gives a feature of that name: if the schema has one, the input is
+    ``serialized_examples``.
   predict_values: one ``[N]`` tensor per raw feature, for clients without protos; for a
     vector ``[N, ...]`` with the schema's shape, or ``[N, maximum number of values]`` if
     the number varies. An image is its encoded bytes. A missing value is NaN, the
     smallest int64, or "". For names see ``pipeline.config.features.identifiers``.
-  transform_features: ``examples`` string ``[N]``. Returns the transformed features and
-    the label's class id, -1 without a label. For TFMA.
-
-TFMA would give a feature called ``examples`` to an input of that name: where the schema
-has one, the input is called ``serialized_examples``.
+  transform_features: the input of ``serving_default``. Returns the transformed
+    features and the label's class id, -1 without a label. For TFMA.
 
 The first two return ``probabilities`` float32 ``[N, classes]`` (two classes, one of
 which is right: ``[N, 1]``, of the second) and ``label`` string ``[N, 1]``, of several
