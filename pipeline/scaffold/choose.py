@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from pipeline.scaffold.sample import MAX_DOMAIN, Column, Sample
+from schemas.data_statistics import not_finite
 
 # The CNN's dense layer grows with the image: at 96 x 96 it has 5 million weights, at
 # 192 x 192 it would have 19 million.
@@ -240,12 +241,7 @@ def _choose_list(column: Column) -> FeatureChoice:
 
 def is_not_finite(column: Column) -> bool:
     """Whether a number is NaN or infinite."""
-    numbers = column.stats.num_stats
-    return (
-        math.isinf(numbers.min)
-        or math.isinf(numbers.max)
-        or any(histogram.num_nan for histogram in numbers.histograms)
-    )
+    return any(not_finite(column.stats))
 
 
 def is_closed(column: Column) -> bool:

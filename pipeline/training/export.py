@@ -5,9 +5,9 @@ Signatures:
   predict_values: one ``[N]`` tensor per raw feature, for clients without protos; for a
     vector ``[N, ...]`` with the schema's shape, or ``[N, maximum number of values]`` if
     the number varies. An image is its encoded bytes. A missing value is NaN, the
-    smallest int64, or "". In names, characters other than letters, digits and
-    underscores are replaced by underscores, and names that do not begin with a letter
-    get the prefix ``feature_``.
+    smallest int64, or "", as in examples. In names, characters other than letters,
+    digits and underscores are replaced by underscores, and names that do not begin with
+    a letter get the prefix ``feature_``.
   transform_features: ``examples`` string ``[N]``. Returns the transformed features and
     the label's class id, -1 without a label. For TFMA.
 
@@ -34,6 +34,7 @@ import tensorflow as tf
 from pipeline.config.features import FeatureSet, identifier
 from pipeline.training.input.examples import raw_spec
 from pipeline.training.input.images import decode_images
+from pipeline.training.preprocessing import MISSING, is_value
 from schemas.loader import has_one_value
 from sluice.decision_threshold import THRESHOLD
 from sluice.storage import atomic
@@ -42,7 +43,6 @@ from sluice.storage.local_copy import local_output
 CLASSES_FILE = "assets.extra/classes.json"
 HISTORY_FILE = "history.json"
 WEIGHTS_FILE = "model.weights.h5"
-MISSING_INT = tf.int64.min
 
 
 def export_model(
@@ -198,8 +198,7 @@ def _optional(spec: Any) -> Any:
     """
     if not isinstance(spec, tf.io.FixedLenFeature):
         return spec
-    missing = {tf.string: "", tf.int64: MISSING_INT, tf.float32: math.nan}
-    default = np.full(spec.shape, missing[tf.as_dtype(spec.dtype)]).tolist()
+    default = np.full(spec.shape, MISSING[tf.as_dtype(spec.dtype)]).tolist()
     return tf.io.FixedLenFeature(spec.shape, spec.dtype, default)
 
 
@@ -207,12 +206,7 @@ def _as_parsed(value: tf.Tensor, spec: Any) -> Any:
     """Converts plain values to what ``parse_example`` returns."""
     if isinstance(spec, tf.io.FixedLenFeature):
         return tf.reshape(value, [-1, *spec.shape])
-    if value.dtype == tf.string:
-        present = tf.not_equal(value, "")
-    elif value.dtype.is_floating:
-        present = tf.logical_not(tf.math.is_nan(value))
-    else:
-        present = tf.not_equal(value, MISSING_INT)
+    present = is_value(value)
     if value.shape.rank == 1:
         value, present = value[:, tf.newaxis], present[:, tf.newaxis]
     return tf.sparse.SparseTensor(
