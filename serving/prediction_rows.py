@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -53,8 +54,8 @@ def read_rows(
 
     Args:
       paths: files of tf.Example TFRecords (gzip-compressed or not), PNG, JPEG, GIF or
-        BMP images, or JSON lines (one object per line: value by raw feature; null or
-        absent is missing; ``{"b64": "..."}`` gives bytes, a list a vector). ``-`` is
+        BMP images, or JSON lines (one object per line: value by raw feature; null,
+        absent, NaN and Infinity are missing; ``{"b64": "..."}`` gives bytes, a list a vector). ``-`` is
         JSON lines from the standard input.
       features: names of the model's raw features.
       max_row_bytes: limit of a record, an image or a line.
@@ -150,7 +151,7 @@ def _json_rows(
 def _parse(line: bytes, features: Collection[str], where: str) -> dict[str, Any]:
     """Returns the values of a line, by name; bytes are decoded."""
     try:
-        values = json.loads(line, object_hook=_decoded)
+        values = json.loads(line, object_hook=_decoded, parse_float=_finite)
     except (ValueError, TypeError, RecursionError) as error:
         raise DataError(f"a line is not JSON: {error}", where=where) from error
     if not isinstance(values, dict):
@@ -164,6 +165,13 @@ def _parse(line: bytes, features: Collection[str], where: str) -> dict[str, Any]
                 hint=did_you_mean(name, features),
             )
     return values
+
+
+def _finite(text: str) -> float:
+    """Returns a number; not called for ``NaN`` and ``Infinity``."""
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{text} is beyond 64 bits")
+    return number
 
 
 def _decoded(item: dict[str, Any]) -> Any:

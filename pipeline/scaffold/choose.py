@@ -112,7 +112,8 @@ def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
     if not column.present or not column.lengths[1]:
         return found("empty", "no record has a value")
     if is_not_finite(column):
-        return found("not_finite", "some of its values are NaN or infinite")
+        why = "some of its values are NaN or infinite, which would count as missing"
+        return found("not_finite", why)
     if pixels := _choose_pixels(column, columns):
         return pixels
     if not column.is_single:

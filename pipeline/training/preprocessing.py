@@ -143,19 +143,18 @@ def _is_per_class(value: Any) -> bool:
 
 def _numeric(name: str, spec: Any, value: Any) -> tf.Tensor:
     number = _map_values(_values(value), functools.partial(_as_number, spec))
-    scaled = _dense(tft.scale_to_z_score(number), 0.0)
+    scaled = _as_float(_dense(tft.scale_to_z_score(number), 0.0))
     if not spec.missing_indicator:
         return scaled
-    present = _dense(_map_values(number, tf.ones_like), 0.0)
+    present = _as_float(_dense(_map_values(number, tf.ones_like), 0.0))
     return tf.concat([scaled, 1.0 - present], axis=1)
 
 
 def _vector(name: str, spec: Any, value: tf.Tensor) -> tf.Tensor:
-    present = is_value(value)
-    numbers = tf.where(present, _as_number(spec, value), math.nan)
+    numbers = tf.where(is_value(value), _as_number(spec, value), math.nan)
     if spec.scale != "none":  # Mean and variance are of finite numbers.
         numbers = tft.scale_to_z_score(numbers, elementwise=spec.scale == "each")
-    return tf.where(present, numbers, 0.0)
+    return _as_float(tf.where(tf.math.is_finite(numbers), numbers, 0.0))
 
 
 def _bucketized(name: str, spec: Any, value: Any) -> tf.Tensor:
@@ -274,8 +273,11 @@ def _as_float(value: tf.Tensor) -> tf.Tensor:
 
 
 def _as_number(spec: Any, value: tf.Tensor) -> tf.Tensor:
-    """Returns float32 with the bounds and the logarithm of a spec applied."""
-    number = _as_float(value)
+    """Returns float64 with the bounds and the logarithm of a spec applied.
+
+    In float32 the variance of numbers beyond 1e19 is infinite.
+    """
+    number = tf.cast(value, tf.float64)
     if spec.clip:
         low, high = spec.clip
         number = tf.maximum(number, -math.inf if low is None else low)
