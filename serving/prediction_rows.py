@@ -55,8 +55,8 @@ def read_rows(
     Args:
       paths: files of tf.Example TFRecords (gzip-compressed or not), PNG, JPEG, GIF or
         BMP images, or JSON lines (one object per line: value by raw feature; null,
-        absent, NaN and Infinity are missing; ``{"b64": "..."}`` gives bytes, a list a vector). ``-`` is
-        JSON lines from the standard input.
+        absent, NaN and Infinity are missing; ``{"b64": "..."}`` gives bytes, a list a
+        vector). ``-`` is JSON lines from the standard input.
       features: names of the model's raw features.
       max_row_bytes: limit of a record, an image or a line.
 

@@ -193,6 +193,7 @@ def test_a_requested_label(table):
         (lambda n: 7.5, "it is constant"),
         (lambda n: n / 7 if n else None, "199 of 200 records have it"),
         (lambda n: n / 7 if n else float("nan"), "NaN or infinite"),
+        (lambda n: b"spam" if n else b"", "1 of its values are empty, thus missing"),
         (lambda n: n, "it is almost unique: 200 values in 200 records"),
         (lambda n: n % 2 if n else None, "199 of 200 records have it"),
     ],

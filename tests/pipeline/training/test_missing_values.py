@@ -225,10 +225,10 @@ def test_no_value_is_missing(output):
     for name, values in _transformed(output, rows).items():
         if name in ("y_xf", "row_xf", "cross_xf"):
             continue
-        expected = np.zeros_like(values)
+        expected = np.zeros_like(values, bool)
         if (KINDS[name.removesuffix("_xf")] or {}) == COLUMNS["numeric"][0]:
-            expected[:, 1] = 1
-        np.testing.assert_array_equal(values, expected, name)
+            expected[:, 1] = True
+        np.testing.assert_array_equal(values.astype(bool), expected, name)
 
 
 def test_mean_deviation_and_quantiles_are_of_finite_numbers(output):
