@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from pipeline.scaffold.sample import MAX_DOMAIN, Column, Sample
 from schemas.data_statistics import not_finite
 
@@ -142,7 +144,10 @@ def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
         return found("timestamp", "the model would learn the time of the records")
     if is_identifier(column) or (_is_unique(column) and named & _ID_WORDS):
         return found("identifier", f"{values}, nearly one per record")
-    if named & _CODE_WORDS or (len(counts) <= FEW and _is_dense(column, 0.5)):
+    # A float32 does not tell large numbers that are close together apart.
+    is_merged = len({*np.float32([*counts])}) < len(counts)
+    is_few = len(counts) <= FEW and (is_merged or _is_dense(column, 0.5))
+    if named & _CODE_WORDS or is_few:
         return _categorical(column)
     return _number(column, f"{low:,} to {high:,}, {values}")
 

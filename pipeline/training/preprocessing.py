@@ -13,7 +13,6 @@ label under its transformed name, and with ``train.sample_weight`` the weights a
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -142,18 +141,22 @@ def _is_per_class(value: Any) -> bool:
 
 
 def _numeric(name: str, spec: Any, value: Any) -> tf.Tensor:
-    number = _map_values(_values(value), functools.partial(_as_number, spec))
-    scaled = _as_float(_dense(tft.scale_to_z_score(number), 0.0))
+    value = _dense(value, MISSING[value.dtype])
+    scaled = _scaled(spec, value, "all")
     if not spec.missing_indicator:
         return scaled
-    present = _as_float(_dense(_map_values(number, tf.ones_like), 0.0))
-    return tf.concat([scaled, 1.0 - present], axis=1)
+    return tf.concat([scaled, 1.0 - _as_float(is_value(value))], axis=1)
 
 
 def _vector(name: str, spec: Any, value: tf.Tensor) -> tf.Tensor:
+    return _scaled(spec, value, spec.scale)
+
+
+def _scaled(spec: Any, value: tf.Tensor, scale: str) -> tf.Tensor:
+    """Returns z-scores of each number of a row, of all, or none; 0 where missing."""
     numbers = tf.where(is_value(value), _as_number(spec, value), math.nan)
-    if spec.scale != "none":  # Mean and variance are of finite numbers.
-        numbers = tft.scale_to_z_score(numbers, elementwise=spec.scale == "each")
+    if scale != "none":  # Mean and variance are of finite numbers.
+        numbers = tft.scale_to_z_score(numbers, elementwise=scale == "each")
     return _as_float(tf.where(tf.math.is_finite(numbers), numbers, 0.0))
 
 

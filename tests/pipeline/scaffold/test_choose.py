@@ -57,6 +57,7 @@ TOKENS = {"kind": "text", "length": 9, "split": False}
         ("x", lambda n: 1e6 if n == 7 else n / 7, "number", {**NUMERIC, "log": True}),
         ("x", lambda n: n / 7 if n % 2 else None, "number", OPTIONAL),
         ("x", lambda n: n % 4, "categorical", VOCABULARY),
+        ("user", lambda n: (2**24 + n % 3) * (n % 2), "categorical", HASHED),
         ("store_code", lambda n: 37 * (n % 60), "categorical", HASHED),
         ("x", lambda n: b"abc"[n % 3 : n % 3 + 1], "categorical", VOCABULARY),
         ("x", lambda n: f"colour {n % 80}".encode(), "categorical", HASHED),
