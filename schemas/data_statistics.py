@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,6 +26,23 @@ def import_tfdv() -> Any:
     with hidden_native_logs():
         import tensorflow_data_validation as tfdv
     return tfdv
+
+
+def not_finite(feature: statistics_pb2.FeatureNameStatistics) -> tuple[int, int]:
+    """Returns how many values of a number are NaN, and how many are infinite.
+
+    TFDV counts infinities only in its histogram, those below zero by an estimate.
+    """
+    numbers, standard = feature.num_stats, statistics_pb2.Histogram.STANDARD
+    found = [item for item in numbers.histograms if item.type == standard]
+    infinite = sum(
+        bucket.sample_count
+        for item in found
+        for bucket in item.buckets
+        if math.isinf(bucket.low_value)
+    )
+    least = math.isinf(numbers.min) + math.isinf(numbers.max)
+    return sum(item.num_nan for item in found), max(round(infinite), least)
 
 
 def decode_records(records: Sequence[bytes]) -> pyarrow.RecordBatch:

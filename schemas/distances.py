@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
-from schemas.data_statistics import Statistics, features_of, validate
+from schemas.data_statistics import Statistics, features_of, not_finite, validate
 
 MISSING = "missing or NaN"
 _Measures = anomalies_pb2.DriftSkewInfo.Measurement
@@ -133,12 +133,12 @@ def _share_edges(*pair: _Feature) -> None:
 
 
 def _missing(found: _Feature | None) -> float:
-    """Returns the share of the examples without a value, or with NaN."""
+    """Returns the share of the examples without a value, or with NaN or infinity."""
     if found is None:
         return 1.0
     common = getattr(found, found.WhichOneof("stats") or "").common_stats
-    nan = max((x.num_nan for x in found.num_stats.histograms), default=0)
-    present = common.num_non_missing * (1 - nan / (common.tot_num_values or 1))
+    share = sum(not_finite(found)) / (common.tot_num_values or 1)
+    present = common.num_non_missing * (1 - share)
     return 1 - present / ((common.num_missing + common.num_non_missing) or 1)
 
 

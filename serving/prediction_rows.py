@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,9 +54,9 @@ def read_rows(
 
     Args:
       paths: files of tf.Example TFRecords (gzip-compressed or not), PNG, JPEG, GIF or
-        BMP images, or JSON lines (one object per line: value by raw feature; null or
-        absent is missing; ``{"b64": "..."}`` gives bytes, a list a vector). ``-`` is
-        JSON lines from the standard input.
+        BMP images, or JSON lines (one object per line: value by raw feature; null,
+        absent, NaN and Infinity are missing; ``{"b64": "..."}`` gives bytes, a list a
+        vector). ``-`` is JSON lines from the standard input.
       features: the name in the model's signature of each raw feature; a row may have
         either.
       max_row_bytes: limit of a record, an image or a line.
@@ -153,7 +154,7 @@ def _json_rows(
 def _parse(line: bytes, features: Mapping[str, str], where: str) -> dict[str, Any]:
     """Returns the values of a line, by name; bytes are decoded."""
     try:
-        values = json.loads(line, object_hook=_decoded)
+        values = json.loads(line, object_hook=_decoded, parse_float=_finite)
     except (ValueError, TypeError, RecursionError) as error:
         raise DataError(f"a line is not JSON: {error}", where=where) from error
     if not isinstance(values, dict):
@@ -171,6 +172,13 @@ def _parse(line: bytes, features: Mapping[str, str], where: str) -> dict[str, An
     if len(row) < len(values):
         raise DataError("a line has a feature under two names", where=where)
     return row
+
+
+def _finite(text: str) -> float:
+    """Returns a number; not called for ``NaN`` and ``Infinity``."""
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{text} is beyond 64 bits")
+    return number
 
 
 def _decoded(item: dict[str, Any]) -> Any:

@@ -201,11 +201,11 @@ class Predictor:
             raise ValueError(
                 f"{name!r}, {spec.dtype.name}: {_reason(error)}"
             ) from error
-        if spec.dtype == tf.float32 and tf.reduce_any(tf.math.is_inf(column)):
+        given = tf.constant(values, tf.float64) if spec.dtype == tf.float32 else column
+        if spec.dtype == tf.float32 and tf.reduce_any(
+            tf.math.is_inf(column) & tf.math.is_finite(given)
+        ):
             raise ValueError(f"{name!r} has a number beyond 32 bits")
-        is_vector = spec.shape.rank > 1 and spec.shape[1:].is_fully_defined()
-        if is_vector and tf.reduce_any(column != column):
-            raise ValueError(f"{name!r} has a number that is NaN")
         return column
 
     def _answer(self, values: list[float], label: Any = None) -> dict[str, Any]:
@@ -246,7 +246,8 @@ class Predictor:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value != value  # NaN, as data frames write it
+    """Whether there is none, NaN (as data frames write it) or an infinity."""
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
 def _as_int(value: Any) -> Any:

@@ -158,7 +158,7 @@ def _schema_rows(split: str, evidence: Evidence, settings: Settings) -> list[Che
     anomalies = evidence.anomalies[split]
     statistics, sensitive = evidence.statistics.get(split), settings.sensitive
     rows = schema_rows(split, anomalies, statistics, evidence.schema, sensitive)
-    return rows or [passed]
+    return [*rows, passed] if all(row.passed for row in rows) else rows
 
 
 def _always(row: Check) -> Check:

@@ -172,6 +172,12 @@ def remedy(kind: str) -> tuple[str, str | None]:
     if kind in SCHEMA_KINDS:
         text = "correct the data; or, if the data is right, the schema"
         return text, "schema diff"
+    if kind == "not_finite":
+        rule = "{anomaly: not_finite, action: warn}"
+        return (
+            f"correct the data; or let them count as missing: validate.rules: [{rule}]",
+            None,
+        )
     if kind in COMPARISON_NAMES:
         text = "correct the data, or raise the limit of the comparator in the schema"
         return text, None

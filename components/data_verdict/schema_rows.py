@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
 from components.data_verdict.policy import KINDS, anomaly
-from schemas.data_statistics import Statistics, features_of
+from schemas.data_statistics import Statistics, features_of, not_finite
 from schemas.loader import live_features, number_bounds, string_domain
 from sluice.printable import printable
 from sluice.record.verdict import Check
@@ -107,16 +107,16 @@ def schema_rows(
     """
     declared = {feature.name: feature for feature in live_features(schema)}
     features = _Features(split, schema, declared, features_of(statistics))
-    large, not_finite = _large_integers(features), _not_finite(features)
+    large, infinite = _large_integers(features), _not_finite(features)
     # TFDV's own findings about these are inexact or incomplete.
-    counted = {"out_of_range": large, "not_finite": not_finite}
+    counted = {"out_of_range": large, "not_finite": infinite}
     rows = [
         row
         for key, info in sorted(anomalies.anomaly_info.items())
         for row in _of_feature(features, feature_name(key, info), info)
         if row.feature not in counted.get(row.kind or "", ())
     ]
-    rows += [*large.values(), *not_finite.values()]
+    rows += [*large.values(), *infinite.values()]
     rows = [withhold_values(x) if x.feature in sensitive else x for x in rows]
     for reason in anomalies.dataset_anomaly_info.reason:
         kind, limit = anomaly_kind(reason.type), reason.short_description
@@ -211,28 +211,25 @@ _NOTHING = statistics_pb2.FeatureNameStatistics()
 
 
 def _not_finite(features: _Features) -> dict[str, Check]:
-    """Returns an anomaly for each feature with NaN or infinities.
+    """Returns a row for each feature with NaN or infinities.
 
     TFDV reports them only where a ``float_domain`` has ``disallow_nan: true`` or
-    ``disallow_inf: true``. One NaN turns a feature's mean and all of its z-scores into
-    NaN, so here they are allowed only by an explicit ``disallow_nan: false`` or
-    ``disallow_inf: false``. The statistics count NaN, but not infinities.
+    ``disallow_inf: true``. They are often an error and count as missing values, so here
+    an explicit ``disallow_nan: false`` or ``disallow_inf: false`` allows them, which
+    gives a row that passes.
     """
     found = {}
     for name, declared in features.declared.items():
-        numbers = features.measured.get(name, _NOTHING).num_stats
-        domain = declared.float_domain
-        seen = []
-        nan = max((histogram.num_nan for histogram in numbers.histograms), default=0)
-        if nan and _forbidden(domain, "disallow_nan"):
-            seen.append(f"{nan} NaN")
-        if _forbidden(domain, "disallow_inf"):
-            bounds = {numbers.min, numbers.max}
-            seen += [text for text in ("-inf", "inf") if float(text) in bounds]
+        nan, infinite = not_finite(features.measured.get(name, _NOTHING))
+        counts = {"disallow_nan": (nan, "NaN"), "disallow_inf": (infinite, "infinite")}
+        seen = {key: count for key, count in counts.items() if count[0]}
         if seen:
-            text = " and ".join(seen)
+            text = " and ".join(f"{count:,} {what}" for count, what in seen.values())
             row = features.row("not_finite", name, f"holds {text}", "finite numbers")
             found[name] = replace(row, actual=text)
+            if not any(_forbidden(declared.float_domain, key) for key in seen):
+                allowed = {"passed": True, "kind": None, "limit": "any number"}
+                found[name] = replace(found[name], **allowed)
     return found
 
 

@@ -99,6 +99,11 @@ def _classes_of_domain(
         shown = ", ".join(map(str, values[:12])) + (" ..." if len(values) > 12 else "")
         what = f"the classes are not those of the schema's domain: {shown}"
         problems.add(path, what, hint="change the one that is wrong")
+    elif "" in classes:
+        what = "the empty string is a missing value, and no class"
+        problems.add(
+            path, what, hint="write another one into the records and the schema"
+        )
     else:
         return classes
     return ()

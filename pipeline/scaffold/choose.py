@@ -13,7 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from pipeline.scaffold.sample import MAX_DOMAIN, Column, Sample
+from schemas.data_statistics import not_finite
 
 # The CNN's dense layer grows with the image: at 96 x 96 it has 5 million weights, at
 # 192 x 192 it would have 19 million.
@@ -111,7 +114,8 @@ def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
     if not column.present or not column.lengths[1]:
         return found("empty", "no record has a value")
     if is_not_finite(column):
-        return found("not_finite", "some of its values are NaN or infinite")
+        why = "some of its values are NaN or infinite, which would count as missing"
+        return found("not_finite", why)
     if pixels := _choose_pixels(column, columns):
         return pixels
     if not column.is_single:
@@ -140,7 +144,10 @@ def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
         return found("timestamp", "the model would learn the time of the records")
     if is_identifier(column) or (_is_unique(column) and named & _ID_WORDS):
         return found("identifier", f"{values}, nearly one per record")
-    if named & _CODE_WORDS or (len(counts) <= FEW and _is_dense(column, 0.5)):
+    # A float32 does not tell large numbers that are close together apart.
+    is_merged = len({*np.float32([*counts])}) < len(counts)
+    is_few = len(counts) <= FEW and (is_merged or _is_dense(column, 0.5))
+    if named & _CODE_WORDS or is_few:
         return _categorical(column)
     return _number(column, f"{low:,} to {high:,}, {values}")
 
@@ -240,12 +247,7 @@ def _choose_list(column: Column) -> FeatureChoice:
 
 def is_not_finite(column: Column) -> bool:
     """Whether a number is NaN or infinite."""
-    numbers = column.stats.num_stats
-    return (
-        math.isinf(numbers.min)
-        or math.isinf(numbers.max)
-        or any(histogram.num_nan for histogram in numbers.histograms)
-    )
+    return any(not_finite(column.stats))
 
 
 def is_closed(column: Column) -> bool:

@@ -84,6 +84,8 @@ def _task_of_classes(column: Column) -> Task | None:
         is_one_hot = (rows.sum(axis=1) == 1).all()
         return "classification" if is_one_hot else "multi_label"
     classes = len(column.counts)
+    if b"" in column.counts:
+        return None
     if column.type == "FLOAT" or not 2 <= classes <= min(
         MAX_CLASSES, column.records / 2
     ):
@@ -123,6 +125,8 @@ def _flaw(column: Column) -> str | None:
         return f"{column.present:,} of {column.records:,} records have it"
     if column.type == "FLOAT" and is_not_finite(column):
         return "some of its values are NaN or infinite"
+    if b"" in column.counts:
+        return f"{column.counts[b'']:,} of its values are empty, thus missing"
     if len(column.counts) == 1:
         return "it is constant: one value in all records"
     if len(column.counts) > column.records / 2:

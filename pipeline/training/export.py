@@ -7,7 +7,8 @@ Signatures:
   predict_values: one ``[N]`` tensor per raw feature, for clients without protos; for a
     vector ``[N, ...]`` with the schema's shape, or ``[N, maximum number of values]`` if
     the number varies. An image is its encoded bytes. A missing value is NaN, the
-    smallest int64, or "". For names see ``pipeline.config.features.identifiers``.
+    smallest int64, or "", as in examples. For names see
+    ``pipeline.config.features.identifiers``.
   transform_features: the input of ``serving_default``. Returns the transformed
     features and the label's class id, -1 without a label. For TFMA.
 
@@ -35,6 +36,7 @@ import tensorflow as tf
 from pipeline.config.features import FeatureSet, identifiers
 from pipeline.training.input.examples import raw_spec
 from pipeline.training.input.images import decode_images
+from pipeline.training.preprocessing import MISSING, is_value
 from schemas.loader import has_one_value
 from sluice.decision_threshold import THRESHOLD
 from sluice.storage import atomic
@@ -43,7 +45,6 @@ from sluice.storage.local_copy import local_output
 CLASSES_FILE = "assets.extra/classes.json"
 HISTORY_FILE = "history.json"
 WEIGHTS_FILE = "model.weights.h5"
-MISSING_INT = tf.int64.min
 
 
 def export_model(
@@ -214,8 +215,7 @@ def _optional(spec: Any) -> Any:
     """
     if not isinstance(spec, tf.io.FixedLenFeature):
         return spec
-    missing = {tf.string: "", tf.int64: MISSING_INT, tf.float32: math.nan}
-    default = np.full(spec.shape, missing[tf.as_dtype(spec.dtype)]).tolist()
+    default = np.full(spec.shape, MISSING[tf.as_dtype(spec.dtype)]).tolist()
     return tf.io.FixedLenFeature(spec.shape, spec.dtype, default)
 
 
@@ -223,12 +223,7 @@ def _as_parsed(value: tf.Tensor, spec: Any) -> Any:
     """Converts plain values to what ``parse_example`` returns."""
     if isinstance(spec, tf.io.FixedLenFeature):
         return tf.reshape(value, [-1, *spec.shape])
-    if value.dtype == tf.string:
-        present = tf.not_equal(value, "")
-    elif value.dtype.is_floating:
-        present = tf.logical_not(tf.math.is_nan(value))
-    else:
-        present = tf.not_equal(value, MISSING_INT)
+    present = is_value(value)
     if value.shape.rank == 1:
         value, present = value[:, tf.newaxis], present[:, tf.newaxis]
     return tf.sparse.SparseTensor(

@@ -1,17 +1,18 @@
 """Preprocessing with tensorflow_transform: one rule per kind of feature.
 
 Images stay encoded: decoded float pixels need 200 times the disk space of a small PNG.
-A missing value is 0 (the mean) after a z-score, and id 0 of a categorical feature,
-whose categories start at 1.
+NaN, infinities, the smallest int64 and the empty string are missing values, see
+``is_value``. A missing value is 0 (the mean) after a z-score, and id 0 of a categorical
+feature, whose categories start at 1.
 
 A user's own function (``preprocessing: package.module:function``) has the same
-signature, may call this one, and must return the label under its transformed name, and
-with ``train.sample_weight`` the weights as ``sample_weight``.
+signature and gets the values as they are. It may call this one, and must return the
+label under its transformed name, and with ``train.sample_weight`` the weights as
+``sample_weight``.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,8 @@ from pipeline.config.features import (
 
 MISSING_ID = 0
 NO_LABEL = -1
+# What a missing value is, see also ``is_value``.
+MISSING = {tf.string: "", tf.int64: tf.int64.min, tf.float32: math.nan}
 
 
 def preprocessing_fn(
@@ -67,6 +70,16 @@ def preprocessing_fn(
     return outputs
 
 
+def is_value(value: tf.Tensor) -> tf.Tensor:
+    """Returns for each value whether it is none of those that stand for missing ones.
+
+    These are NaN and infinities, the smallest int64 (NaN cast to int64), and "".
+    """
+    if value.dtype.is_floating:
+        return tf.math.is_finite(value)
+    return tf.not_equal(value, MISSING[value.dtype])
+
+
 def number_of_ids(name: str, feature_set: FeatureSet, tf_transform_output: Any) -> int:
     """Returns the number of ids of a categorical feature, including the missing one."""
     spec: Any = feature_set.features[name]
@@ -86,7 +99,7 @@ def label_values(value: Any, label: Label) -> tf.Tensor:
     targets]``.
     """
     if label.task == "regression":
-        return _as_float(value)
+        return tf.where(is_value(value), _as_float(value), math.nan)
     if label.task == "multi_label":
         return _class_indicators(value, label)
     if _is_per_class(value):
@@ -101,7 +114,7 @@ def class_ids(value: Any, label: Label) -> tf.Tensor:
     """Returns the index of each label in the classes, -1 for other values."""
     values: Any = label.classes
     text = isinstance(values[0], str)
-    dense = _dense(value, "" if text else tf.int64.min)
+    dense = _dense(value, MISSING[value.dtype])
     classes = tf.constant(values, tf.string if text else tf.int64)
     matches = tf.cast(tf.equal(dense, classes), tf.int64)
     found = tf.reduce_max(matches, axis=1, keepdims=True)
@@ -130,40 +143,44 @@ def _is_per_class(value: Any) -> bool:
 
 
 def _numeric(name: str, spec: Any, value: Any) -> tf.Tensor:
-    number = _map_values(value, functools.partial(_as_number, spec))
-    scaled = _dense(tft.scale_to_z_score(number), 0.0)
+    value = _dense(value, MISSING[value.dtype])
+    scaled = _scaled(spec, value, "all")
     if not spec.missing_indicator:
         return scaled
-    present = _dense(_map_values(number, tf.ones_like), 0.0)
-    return tf.concat([scaled, 1.0 - present], axis=1)
+    return tf.concat([scaled, 1.0 - _as_float(is_value(value))], axis=1)
 
 
 def _vector(name: str, spec: Any, value: tf.Tensor) -> tf.Tensor:
-    numbers = _as_number(spec, value)
-    if spec.scale == "none":
-        return numbers
-    return tft.scale_to_z_score(numbers, elementwise=spec.scale == "each")
+    return _scaled(spec, value, spec.scale)
+
+
+def _scaled(spec: Any, value: tf.Tensor, scale: str) -> tf.Tensor:
+    """Returns z-scores of each number of a row, of all, or none; 0 where missing."""
+    numbers = tf.where(is_value(value), _as_number(spec, value), math.nan)
+    if scale != "none":  # Mean and variance are of finite numbers.
+        numbers = tft.scale_to_z_score(numbers, elementwise=scale == "each")
+    return _as_float(tf.where(tf.math.is_finite(numbers), numbers, 0.0))
 
 
 def _bucketized(name: str, spec: Any, value: Any) -> tf.Tensor:
-    return _ids(tft.bucketize(_map_values(value, _as_float), spec.buckets))
+    return _ids(tft.bucketize(_map_values(_values(value), _as_float), spec.buckets))
 
 
 def _vocabulary(name: str, spec: Any, value: Any) -> tf.Tensor:
-    return _ids(_places(name, spec, value))
+    return _ids(_places(name, spec, _values(value)))
 
 
 def _hashed(name: str, spec: Any, value: Any) -> tf.Tensor:
     return _ids(
         _map_values(
-            value,
+            _values(value),
             lambda x: tf.strings.to_hash_bucket_fast(_as_text(x), spec.buckets),
         )
     )
 
 
 def _multi_hot(name: str, spec: Any, value: Any) -> tf.Tensor:
-    places = _as_sparse(_places(name, spec, value))
+    places = _places(name, spec, _values(value))
     rows = places.dense_shape[0]
     at = tf.stack([places.indices[:, 0], places.values], axis=1)
     counts = tf.scatter_nd(at, tf.ones_like(places.values), [rows, spec.size])
@@ -175,7 +192,10 @@ def _image(name: str, spec: Any, value: Any) -> tf.Tensor:
 
 
 def _text(name: str, spec: Any, value: Any) -> tf.Tensor:
-    rows = tf.RaggedTensor.from_sparse(_map_values(_as_sparse(value), _as_text))
+    given = _values(value)
+    rows = tf.RaggedTensor.from_value_rowids(
+        _as_text(given.values), given.indices[:, 0], given.dense_shape[0]
+    )
     if spec.split and value.dtype == tf.string:
         plain = tf.strings.lower(rows.values, "utf-8")
         plain = tf.strings.regex_replace(plain, r"[^\p{L}\p{M}\p{N}]+", " ")
@@ -187,13 +207,16 @@ def _text(name: str, spec: Any, value: Any) -> tf.Tensor:
         tokens = tft.ngrams(tokens, (1, spec.ngrams), " ")
     places = _places(name, spec, tokens)
     ids = _map_values(places, lambda x: x + MISSING_ID + 1)
-    return _padded(ids, spec.length)
+    return tf.RaggedTensor.from_sparse(ids).to_tensor(shape=[None, spec.length])
 
 
 def _passthrough(name: str, spec: Any, value: Any) -> tf.Tensor:
+    missing = tf.zeros([], value.dtype)
+    value = _map_values(value, lambda x: tf.where(is_value(x), x, missing))
     if spec.length is None:
-        return _dense(value, tf.zeros([], value.dtype))
-    return _padded(_as_sparse(value), spec.length)
+        return _dense(value, missing)
+    rows = tf.RaggedTensor.from_tensor(tf.sparse.to_dense(_as_sparse(value), missing))
+    return rows.to_tensor(missing, shape=[None, spec.length])
 
 
 def _cross(spec: Cross, parts: list[tf.Tensor]) -> tf.Tensor:
@@ -219,12 +242,25 @@ _TRANSFORMS: dict[str, Callable[[str, Any, Any], tf.Tensor]] = {
 
 def _places(name: str, spec: Any, value: Any) -> Any:
     """Returns the place of each value in the vocabulary, from 0."""
+    is_words = spec.kind == "text" and spec.split
+    if value.dtype == tf.string and not is_words:
+        value = _map_values(value, _on_one_line)
     return tft.compute_and_apply_vocabulary(
         value,
         top_k=spec.top_k,
         num_oov_buckets=spec.oov_buckets,
         vocab_filename=name,
     )
+
+
+def _on_one_line(text: tf.Tensor) -> tf.Tensor:
+    """Returns texts without line ends, with which TFT would leave them out.
+
+    A line end becomes a backslash and a letter, and a backslash two of them.
+    """
+    text = tf.strings.regex_replace(text, r"\\", r"\\\\")
+    text = tf.strings.regex_replace(text, r"\n", r"\\n")
+    return tf.strings.regex_replace(text, r"\r", r"\\r")
 
 
 def _ids(places: Any) -> tf.Tensor:
@@ -238,8 +274,11 @@ def _as_float(value: tf.Tensor) -> tf.Tensor:
 
 
 def _as_number(spec: Any, value: tf.Tensor) -> tf.Tensor:
-    """Returns float32 with the bounds and the logarithm of a spec applied."""
-    number = _as_float(value)
+    """Returns float64 with the bounds and the logarithm of a spec applied.
+
+    In float32 the variance of numbers beyond 1e19 is infinite.
+    """
+    number = tf.cast(value, tf.float64)
     if spec.clip:
         low, high = spec.clip
         number = tf.maximum(number, -math.inf if low is None else low)
@@ -263,17 +302,18 @@ def _as_sparse(value: Any) -> tf.sparse.SparseTensor:
     )
 
 
+def _values(value: Any) -> tf.sparse.SparseTensor:
+    """Returns the values of a raw feature, without those that are missing."""
+    given = _as_sparse(value)
+    return tf.sparse.retain(given, is_value(given.values))
+
+
 def _map_values(value: Any, function: Any) -> Any:
     if isinstance(value, tf.sparse.SparseTensor):
         return tf.sparse.SparseTensor(
             value.indices, function(value.values), value.dense_shape
         )
     return function(value)
-
-
-def _padded(value: tf.sparse.SparseTensor, length: int) -> tf.Tensor:
-    """Returns ``[batch, length]``: the first values, then zeros or empty strings."""
-    return tf.RaggedTensor.from_sparse(value).to_tensor(shape=[None, length])
 
 
 def _dense(value: Any, missing: Any) -> tf.Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,12 @@ def as_json(value: Any) -> Any:
 
 def test_rows_of_json_and_records_have_the_same_answers(model, tmp_path):
     chance = random.Random(3)
-    rows = [film(chance) for _ in range(40)]
+    missing = {
+        **{"embedding": [math.nan, -math.inf, 7.0], "income": [math.inf]},
+        **{"城市": [b""], "季节": [-(2**63)], "examples": [math.nan, 0.5]},
+        **{"genres": [b"", b"drama"], "Genres": [1, -(2**63), 2]},
+    }
+    rows = [*(film(chance) for _ in range(40)), film(chance, **missing)]
     single = ("评论", "income", "城市", "季节", "poster")
     lines = []
     for row in rows:
@@ -169,7 +175,7 @@ def test_rows_of_json_and_records_have_the_same_answers(model, tmp_path):
     assert labels[0] == labels[1]
     right = sum(
         label == str(row["liked"][0])
-        for label, row in zip(labels[0], rows, strict=True)
+        for label, row in zip(labels[0][:40], rows[:40], strict=True)
     )
     assert right >= 36
 
@@ -178,7 +184,6 @@ def test_rows_of_json_and_records_have_the_same_answers(model, tmp_path):
     ("name", "value", "words"),
     [
         ("embedding", [1.0, 2.0], "'embedding', float32: Shape"),
-        ("embedding", [1.0, float("nan"), 2.0], "'embedding' has a number that is NaN"),
         ("genres", "drama", "'genres', string: not a list"),
         ("poster", {"b64": "AAAA"}, "Input to reshape"),
         ("poster", {"b64": "A" * 32}, "Input to reshape"),  # 24 bytes, of two images.

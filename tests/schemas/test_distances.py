@@ -77,7 +77,9 @@ def test_missing_values_and_nan_are_a_shift(trips):
 
     def lose(features):
         del features["fare"]
-        features["trip_miles"].float_list.value[0] = math.nan
+        features["trip_miles"].float_list.value[0] = random.choice(
+            [math.nan, -math.inf]
+        )
         features["new"].int64_list.value.append(1)
 
     found = compare(train, changed(train, 0.3, lose), left_out=["company"])

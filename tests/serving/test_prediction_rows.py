@@ -73,6 +73,7 @@ def test_json_lines_skip_blank_ones_but_count_them(tmp_path):
         (b"[1, 2]", "not a JSON object"),
         (b"null", "not a JSON object"),
         (b'{"miles": 1', "Expecting"),
+        (b'{"miles": 1e400}', "1e400 is beyond 64 bits"),
         (b'{"miles": \xff}', "can't decode"),
         (b'{"miles": ' + b"[" * 100_000, "recursion"),
         (b'{"payment": {"b64": "%"}}', "not JSON: "),

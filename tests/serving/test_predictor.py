@@ -93,13 +93,15 @@ def test_missing_json_values_reach_the_model_as_missing(tabular_model, tmp_path)
         tmp_path / "in.jsonl",
         {"miles": 1, "riders": 0, "payment": "Cash"},
         {"miles": None, "riders": None, "payment": None},
+        {"miles": math.nan, "riders": math.nan, "payment": ""},
+        {"miles": math.inf, "riders": -math.inf},
         {},
         {"riders": 1},
     )
 
     found = list(tabular_model.predict_files([path]))
 
-    expected = [sigmoid(logit) for logit in (1.5, -0.75, -0.75, 1.5)]
+    expected = [sigmoid(logit) for logit in (1.5, *[-0.75] * 4, 1.5)]
     actual = [row.probabilities["yes"] for row in found]
     assert actual == pytest.approx(expected, abs=1e-6)
 

@@ -22,6 +22,7 @@ from pipeline.config.features import (
     Vector,
     transformed_name,
 )
+from pipeline.training.preprocessing import MISSING, is_value
 
 SIGNATURE_FILE = "signature.json"
 _TOLERANCE = 1e-3
@@ -81,9 +82,8 @@ def _numbers(records: list[bytes], name: str, raw_spec: Mapping[str, Any]) -> An
     """Returns a feature's numbers, float64, NaN where there is none."""
     parsed = tf.io.parse_example(records, {name: raw_spec[name]})[name]
     if isinstance(parsed, tf.sparse.SparseTensor):
-        values = tf.cast(parsed, tf.float64)
-        parsed = tf.sparse.to_dense(values, default_value=np.nan)
-    return parsed.numpy().astype(np.float64)
+        parsed = tf.sparse.to_dense(parsed, MISSING[parsed.dtype])
+    return np.where(is_value(parsed), parsed, np.nan)
 
 
 def _pixels(spec: Image | RawPixels, dtype: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def decode_pixels(
 ) -> dict[str, tf.Tensor]:
     """Replaces encoded images ``[batch, 1]`` by uint8 ``[batch, height, width, c]``.
 
-    Raw pixels only get this shape; of floats they stay float32.
+    Raw pixels only get this shape; of floats they stay float32, 0 where not finite.
 
     Images of another size are resized (bilinear, rounded). JPEG, PNG, GIF (first
     frame) and BMP are detected by content.
@@ -74,6 +74,8 @@ def _raw_pixels(values: tf.Tensor, spec: RawPixels) -> tf.Tensor:
         values = tf.io.decode_raw(tf.reshape(values, [-1]), spec.dtype)
     elif values.dtype == tf.int64:
         values = tf.saturate_cast(values, tf.uint8)
+    if values.dtype.is_floating:
+        values = tf.where(tf.math.is_finite(values), values, 0.0)
     # Not [-1, ...]: a row of twice as many bytes would become two images.
     shape = [tf.shape(values)[0], spec.height, spec.width, spec.channels]
     return tf.reshape(values, shape)

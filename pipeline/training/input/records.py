@@ -104,7 +104,7 @@ def count_records(
     Raises:
       NodeError: no file matches, there are no records, a weight is negative or not
         finite, or an example has no class, or of several labels another number than 0
-        or 1.
+        or 1, or of a regression one that is not finite.
     """
     files = sorted({file for item in patterns for file in tf.io.gfile.glob(item)})
     label = example_format.feature_set.label
@@ -114,16 +114,17 @@ def count_records(
 
     @not_converted
     def facts_of(records: tf.Tensor) -> tf.Tensor:
-        """Returns numbers of records, bytes, bad weights, no class, and each class."""
+        """Returns numbers of records, bytes, bad weights, no label, and each class."""
         examples = example_format.transformed(records)
         weights = examples.get(SAMPLE_WEIGHT_KEY, tf.zeros([0]))
-        labels = examples[label.key] if has_classes else tf.zeros([0])
+        labels = examples[label.key]
+        is_none = labels < 0 if has_classes else ~tf.math.is_finite(labels)
         bad = ~tf.math.is_finite(weights) | (weights < 0)
         facts = [
             tf.size(records, tf.int64),
             tf.reduce_sum(tf.cast(tf.strings.length(records), tf.int64)),
             tf.math.count_nonzero(bad),
-            tf.math.count_nonzero(tf.reduce_any(labels < 0, axis=-1)),
+            tf.math.count_nonzero(tf.reduce_any(is_none, axis=-1)),
         ]
         if by_class:
             ids = tf.one_hot(labels[:, 0], classes, dtype=tf.int64)
@@ -162,8 +163,9 @@ def count_records(
         )
     if without.any():
         must = "one of the classes, or 0 or 1 for each (one-hot: a single 1)"
+        what, must = ("class", must) if has_classes else ("number", "finite")
         raise NodeError(
-            f"{without.sum():,} of {counts.sum():,} examples have no class: the label "
+            f"{without.sum():,} of {counts.sum():,} examples have no {what}: the label "
             f"{label.feature!r} must be {must}",
             where=", ".join(patterns),
         )

@@ -152,10 +152,30 @@ def test_integers_that_statistics_round(bench, domain, value, kind):
     assert [row.kind for row in verdict.failures] == ([kind] if kind else [])
 
 
-def test_nan_passes_where_the_schema_allows_it(bench):
-    allowed = "type: FLOAT float_domain { disallow_nan: false }"
-    schema = bench.schema.replace("type: FLOAT", allowed)
-    assert bench.judge(bench.changed(17, fare=[math.nan]), schema=schema).passed
+def test_what_is_not_finite_is_counted_also_where_it_passes(bench):
+    records = bench.records()
+    for number, value in ((3, math.nan), (17, math.nan), (30, math.inf)):
+        records[number]["fare"] = [value]
+    for number in (50, 51, 60):
+        records[number]["fare"] = [-math.inf]
+    counted = "2 NaN and 4 infinite"
+    (row,) = (
+        row
+        for row in bench.judge(records, policy=_ignoring("not_finite")).rows
+        if row.kind == "not_finite"
+    )
+    assert (row.severity, row.actual) == ("ignore", counted)
+    assert len(row.examples) == 0 and "not_finite, action: warn" in str(row.remedy)
+
+    allowed = "float_domain { disallow_nan: false disallow_inf: false }"
+    schema = bench.schema.replace("type: FLOAT", f"type: FLOAT {allowed}")
+    verdict = bench.judge(records, schema=schema)
+    assert verdict.passed
+    row = _row(verdict, "feature 'fare'")
+    assert (row.result, row.limit, row.actual) == ("pass", "any number", counted)
+
+    half = schema.replace(" disallow_inf: false", "")
+    assert _only(bench.judge(records, schema=half)).actual == counted
 
 
 def test_a_label_of_another_type_is_one_row(bench):

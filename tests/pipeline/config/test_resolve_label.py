@@ -50,6 +50,12 @@ def test_what_is_refused(refused, label, words):
     assert words in refused(f"label={label}", *ANY)
 
 
+def test_an_empty_string_is_no_class(project, refused):
+    path = project / "schemas" / "fares" / "schema.pbtxt"
+    path.write_text(path.read_text().replace('value: "Cash"', 'value: ""'))
+    assert "no class" in refused("label={feature: payment_type}", *ANY)
+
+
 def test_class_weights_are_of_one_class(refused):
     message = refused(
         "label={feature: genres, task: multi_label}",
