@@ -134,18 +134,17 @@ def _load_saved_model(
 
 def _places_of_outputs(classes: Sequence[str], units: int) -> Places:
     """Returns what each output stands for: a class, one of two classes, or a number."""
-    if len(classes) == units:
+    if classes and units > 1:
         return tuple(("classes", name) for name in classes)
     return tuple(("classes", i, *classes) for i in range(units))
 
 
 def _counts(axis: Axis) -> str:
-    """Returns how many values have no weights yet, and are gone; or nothing."""
+    """Returns how many values are new, and how many are gone; "" if there are none."""
     base, new = ({place for place in side if place[1] is not None} for side in axis)
     if base == new:
         return ""
-    gone = len(base - new)
-    return f"{axis.name}: {len(new - base)} new with initial weights, {gone} gone"
+    return f"{axis.name}: {len(new - base)} new, {len(base - new)} gone"
 
 
 def _set_weights(
