@@ -17,7 +17,8 @@ which is right: ``[N, 1]``, of the second) and ``label`` string ``[N, 1]``, of s
 labels the classes with at least 0.5, joined by a comma: TFX's BulkInferrer cannot read
 strings of one dimension. Of a regression they return ``prediction`` float32 ``[N,
 targets]``. Task and class names are also in ``assets.extra/classes.json``, and of each
-raw feature its input of ``predict_values`` and whether every record must have it.
+raw feature its input of ``predict_values`` and whether every record must have it;
+``assets.extra/features.json`` is the ``FeatureSet``.
 
 A ``tf.Module`` has the model's variables and tables as attributes, but not the Keras
 model: Keras would serialize it by tracing every layer again, which fails for a user's
@@ -43,6 +44,7 @@ from sluice.storage import atomic
 from sluice.storage.local_copy import local_output
 
 CLASSES_FILE = "assets.extra/classes.json"
+FEATURES_FILE = "assets.extra/features.json"
 HISTORY_FILE = "history.json"
 WEIGHTS_FILE = "model.weights.h5"
 
@@ -73,6 +75,7 @@ def export_model(
         label = feature_set.label
         about = {"task": label.task, "classes": label.class_names}
         atomic.write_json(classes, {**about, "features": servable.features()})
+        atomic.write_json(folder / FEATURES_FILE, feature_set.model_dump(mode="json"))
 
 
 def write_model_run(

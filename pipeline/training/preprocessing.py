@@ -14,7 +14,7 @@ label under its transformed name, and with ``train.sample_weight`` the weights a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -27,6 +27,9 @@ from pipeline.config.features import (
     Label,
     transformed_name,
 )
+
+# What stands at each place of an axis: tuples of a name, and None for nothing.
+Places = tuple[tuple[Any, ...], ...]
 
 MISSING_ID = 0
 NO_LABEL = -1
@@ -88,6 +91,45 @@ def number_of_ids(name: str, feature_set: FeatureSet, tf_transform_output: Any) 
         known = tf_transform_output.vocabulary_size_by_name(vocabulary)
         return known + spec.oov_buckets + 1
     return spec.buckets + 1
+
+
+def feature_places(
+    feature_set: FeatureSet, vocabularies: Mapping[str, Sequence[bytes]]
+) -> dict[str, Places]:
+    """Returns what each id of categorical features, or number of a multi-hot, means.
+
+    Args:
+      feature_set: the features.
+      vocabularies: file name -> values by rank.
+
+    Returns:
+      Places by transformed name; the values of other vocabularies by file name.
+    """
+    features: Mapping[str, Any] = feature_set.features
+    files = feature_set.vocabulary_names
+    places: dict[str, Places] = {
+        file: tuple((file, value) for value in values)
+        for file, values in vocabularies.items()
+        if file not in files.values()
+    }
+    # Crosses last: their ids are hashes of other ids.
+    for name in sorted(features, key=lambda name: features[name].kind == "cross"):
+        spec = features[name]
+        meanings: list[tuple[Any, ...]] = []
+        if spec.kind in ("vocabulary", "text", "multi_hot"):
+            meanings = [(name, x) for x in vocabularies.get(files[name], ())]
+            meanings += [(name, spec.oov_buckets, i) for i in range(spec.oov_buckets)]
+        elif spec.is_categorical:
+            parts = [places[transformed_name(part)] for part in getattr(spec, "of", ())]
+            key = hash((repr(spec), *parts))
+            meanings = [(name, key, i) for i in range(spec.buckets)]
+        if spec.kind == "multi_hot":
+            meanings += [(name, None, i) for i in range(spec.size - len(meanings))]
+        if spec.is_categorical:
+            meanings = [(name, MISSING_ID), *meanings]
+        if meanings:
+            places[transformed_name(name)] = tuple(meanings)
+    return places
 
 
 def label_values(value: Any, label: Label) -> tf.Tensor:

@@ -36,7 +36,7 @@ from pipeline.training.progress import ReportProgress, write_facts
 from pipeline.training.strategy.choice import TF_CONFIG
 from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.strategy.workers import distribute
-from pipeline.training.warm_start import warm_start
+from pipeline.training.warm_start import read_vocabularies, warm_start
 from sluice import interrupt, progress
 from sluice.compat import exclude_keras_from_autograph
 from sluice.secrets import resolve
@@ -148,7 +148,8 @@ def train_model(
     if train.warm_start is not None:
         initial = undistributed()
         base_model = config.get("warm_start_path") or fn_args.base_model
-        warm_start(initial, train.warm_start, base_model)
+        vocabularies = read_vocabularies(transform.transform_savedmodel_dir)
+        warm_start(initial, train.warm_start, base_model, inputs, vocabularies)
         copy_weights(initial, model)
     if features.label.task == "regression":
         # Last: like the z-scores of features, the scale is that of these records.

@@ -47,11 +47,13 @@ def test_a_model_run_is_written_and_its_weights_are_started_from(bucket):
     assert json.loads(bucket.get("model_run/7/training.json"))["train_examples"] == 4
 
     other = _model(2)
-    warm_start(other, "latest", f"{run}/model.weights.h5")
+    inputs: Any = SimpleNamespace()  # Not used for a file of weights.
+    warm_start(other, "latest", f"{run}/model.weights.h5", inputs, {})
     np.testing.assert_array_equal(other(ROWS), model(ROWS))
     with pytest.raises(NodeError, match="do not fit the model") as caught:
-        warm_start(_model(2, units=3), "latest", f"{run}/model.weights.h5")
+        large = _model(2, units=3)
+        warm_start(large, "latest", f"{run}/model.weights.h5", inputs, {})
     assert caught.value.where == f"{run}/model.weights.h5"
     with pytest.raises(NodeError, match="needs a SavedModel") as caught:
-        warm_start(other, "latest", bucket.uri("model_run/8"))
+        warm_start(other, "latest", bucket.uri("model_run/8"), inputs, {})
     assert caught.value.where == bucket.uri("model_run/8")

@@ -22,6 +22,8 @@ class Output:
       width: number of values of each number.
     """
 
+    transform_savedmodel_dir = "none: there are no vocabularies"
+
     def __init__(self, dtypes: dict[str, str] | None = None, width: int = 1) -> None:
         self._dtypes = dtypes or {"a": "float32", "y": "int64"}
         self._width = width

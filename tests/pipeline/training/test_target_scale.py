@@ -107,17 +107,14 @@ def test_a_warm_start_keeps_what_was_learned_in_the_scale_of_these_records(
     train, tmp_path
 ):
     """The label of the model to start from was in another unit."""
-    import tensorflow as tf
-
     from pipeline.training.build import target_scale
+    from pipeline.training.export import export_model
 
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         folder.mkdir()
     base = train(write(first, lambda a: 10 + a), epochs=6)
-    exported: Any = tf.Module()
-    exported.variables_of_model = list(base.variables)
-    tf.saved_model.save(exported, str(tmp_path / "base"))
+    export_model(base, str(tmp_path / "base"), FEATURES, OUTPUT)
 
     model = train(
         write(second),

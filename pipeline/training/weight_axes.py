@@ -1,0 +1,144 @@
+"""Which value, feature or class each place of a model's weights belongs to.
+
+Ids of categories are ranks by frequency, so with new records ``b`` may have the id that
+``c`` had. A warm start moves weights by what they stand for. Which weights those are is
+read off the graph of a functional model, layer by layer from its inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from pipeline.training.models.dense import MeanOfWords
+from pipeline.training.preprocessing import Places
+
+_LAYERS = tf.keras.layers
+# What stands at a place of the input stands there in the output and in all weights.
+_BY_PLACE = (
+    *(_LAYERS.Activation, _LAYERS.BatchNormalization, _LAYERS.Dropout, _LAYERS.ReLU),
+    *(_LAYERS.GlobalAveragePooling1D, _LAYERS.GlobalMaxPooling1D, MeanOfWords),
+)
+
+
+class UnknownLayer(Exception):
+    """A layer that is not known takes something that differs."""
+
+
+class Axis(NamedTuple):
+    """What stands at each place of an axis, in the model to start from and in the new.
+
+    That of ids is what each id stands for; of other tensors it is the last axis.
+    """
+
+    base: Places
+    new: Places
+
+    @property
+    def name(self) -> str:
+        """That of the feature or vocabulary, or ``classes``."""
+        return self.new[0][0]
+
+    def kept(self) -> tuple[list[int], list[int]]:
+        """Returns the places, in the base and in the new model, of what both have."""
+        places = {meaning: place for place, meaning in enumerate(self.base)}
+        pairs = [(places[x], i) for i, x in enumerate(self.new) if x in places]
+        return [base for base, _ in pairs], [new for _, new in pairs]
+
+
+def weight_name(weight: Any) -> str:
+    """Returns the name of a weight, without the number of its output."""
+    return weight.name.partition(":")[0]
+
+
+def weight_axes(
+    model: tf.keras.Model,
+    inputs: Mapping[str, Axis],
+    outputs: Axis,
+    base: Mapping[str, Any],
+) -> dict[int, tuple[Axis, ...]]:
+    """Returns the last axes of weights, by ``id``; all others are positions.
+
+    Args:
+      model: the new model.
+      inputs: the axes of inputs that are not positions, by transformed name.
+      outputs: that of the output.
+      base: the weights of the model to start from, by name.
+
+    Raises:
+      UnknownLayer: a layer that is not known takes something that differs.
+    """
+    if model.outputs is None or not isinstance(model.input, dict):
+        raise UnknownLayer(f"{model.name} is no functional model of a dict of inputs")
+    for name, axis in inputs.items():
+        if axis.base != axis.new and name not in model.input:
+            raise UnknownLayer(f"{name} is no input of the model")
+    of_weight: dict[int, tuple[Axis, ...]] = {}
+    of_tensor = {
+        id(tensor): inputs.get(name) or _positions(name, *[tensor.shape[-1] or 0] * 2)
+        for name, tensor in model.input.items()
+    }
+    for layer in model.layers:
+        if isinstance(layer, _LAYERS.InputLayer):
+            continue
+        node, *others = layer.inbound_nodes
+        if others:
+            raise UnknownLayer(f"{layer.name} is used more than once")
+        given = [(of_tensor[id(tensor)], tensor) for tensor in node.keras_inputs]
+        results = tf.nest.flatten(node.outputs)
+        own = _positions(layer.name, *[(0, *results[0].shape)[-1] or 0] * 2)
+        if layer.name == model.output_names[0]:
+            own = outputs
+        axes, axis = _follow(layer, given, own, base)
+        for weight in layer.weights if axes else ():
+            of_weight[id(weight)] = axes[-weight.shape.rank :]
+        of_tensor |= {id(tensor): axis for tensor in results}
+    if outputs.base != outputs.new and of_tensor[id(model.outputs[0])] is not outputs:
+        raise UnknownLayer(f"{model.output_names[0]}, the last one, is no Dense layer")
+    return of_weight
+
+
+def _follow(
+    layer: Any,
+    given: Sequence[tuple[Axis, Any]],
+    own: Axis,
+    base: Mapping[str, Any],
+) -> tuple[tuple[Axis, ...], Axis]:
+    """Returns the last axes of a layer's weights, and the axis of its output.
+
+    Args:
+      layer: the layer.
+      given: what it takes: axes and tensors.
+      own: the axis of its output, unless that is made of what it takes.
+      base: as in ``weight_axes``.
+    """
+    kind, axis, tensor = type(layer), *given[0]
+    is_last = [x.dtype.is_floating and len(a.new) == x.shape[-1] for a, x in given]
+    if kind is _LAYERS.Embedding and layer.input_dim == len(axis.new):
+        (table,) = layer.weights
+        base_width = base.get(weight_name(table), table).shape[-1]
+        width = _positions(layer.name, base_width, layer.output_dim)
+        return (axis, width), width
+    if kind in (_LAYERS.Dense, _LAYERS.Conv1D) and all(is_last):
+        return (axis, own), own
+    if kind in _BY_PLACE and is_last[0]:
+        return (axis,), axis
+    if kind is _LAYERS.Flatten and all(is_last) and None not in tensor.shape[1:]:
+        rows = range(math.prod(tensor.shape[1:-1]))
+        return (), Axis(*(tuple((i, *x) for i in rows for x in side) for side in axis))
+    last = (-1, tensor.shape.rank - 1)
+    if kind is _LAYERS.Concatenate and all(is_last) and layer.axis in last:
+        joined = zip(*(axis for axis, _ in given), strict=True)
+        return (), Axis(*(tuple(chain(*places)) for places in joined))
+    if any(x.base != x.new for x in (own, *(axis for axis, _ in given))):
+        raise UnknownLayer(f"{layer.name}, a {kind.__name__} layer, is not known")
+    return (), own
+
+
+def _positions(name: str, base: int, new: int) -> Axis:
+    """Returns an axis whose places are known by their positions, such as units."""
+    return Axis(*(tuple((name, i) for i in range(size)) for size in (base, new)))
