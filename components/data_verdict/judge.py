@@ -19,7 +19,7 @@ from components.data_verdict.drift import Comparison, Pair, compare
 from components.data_verdict.policy import Policy, Settings, anomaly
 from components.data_verdict.schema_rows import schema_rows
 from components.tfrecord_gen.report import Report
-from schemas.data_statistics import Statistics
+from schemas.data_statistics import Statistics, features_of
 from sluice.errors import MAX_EXAMPLES, bounded
 from sluice.record.verdict import Check
 from sluice.splits import SERVING, number_of_examples
@@ -27,6 +27,8 @@ from sluice.tfrecords.frame_reader import RecordError
 
 _EXAMPLES = "number of examples"
 _ANOMALIES = "anomalies against the schema"
+_OF_VALUES = {"type", "label"}
+_CORRECT = "correct the records, or what the schema and the classes say"
 _CHECKS = {
     "duplicate_shard": "same file twice",
     "missing_shard": "complete set of files",
@@ -158,7 +160,24 @@ def _schema_rows(split: str, evidence: Evidence, settings: Settings) -> list[Che
     anomalies = evidence.anomalies[split]
     statistics, sensitive = evidence.statistics.get(split), settings.sensitive
     rows = schema_rows(split, anomalies, statistics, evidence.schema, sensitive)
+    if split != SERVING:
+        rows += _slice_rows(split, statistics, settings.sliced)
     return rows or [passed]
+
+
+def _slice_rows(
+    split: str, statistics: Statistics | None, sliced: Sequence[str]
+) -> Iterator[Check]:
+    """Yields an anomaly for each feature whose values cannot be names of slices.
+
+    TFMA reads them as UTF-8, after the training. TFDV reports other text only where the
+    schema has its domain.
+    """
+    for name, found in features_of(statistics).items():
+        if name in sliced and (count := found.string_stats.invalid_utf8_count):
+            why = f"{count:,} values are not UTF-8, which evaluate.slices needs"
+            limit = {"limit": "UTF-8", "feature": name}
+            yield anomaly("invalid_text", split, f"feature {name!r}", why, **limit)
 
 
 def _always(row: Check) -> Check:
@@ -184,6 +203,7 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
         passed=actual <= limit,
         why=_damage(report, limit),
         kind=None if actual <= limit else "corrupt",
+        remedy=_CORRECT if _OF_VALUES & {*report.errors} and actual > limit else None,
         examples=tuple(map(_place, report.first_errors[:MAX_EXAMPLES])),
         comparison="<=",
     )

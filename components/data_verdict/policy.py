@@ -144,7 +144,7 @@ class Policy(DataPolicy):
             passed=action != "fail",
             severity=action,
             policy=line,
-            remedy=text,
+            remedy=row.remedy or text,
             command=command,
         )
 
@@ -188,3 +188,5 @@ class Settings(Section):
     """Features whose values are never shown."""
     hash_splits: HashSplits | None = None
     """How records are divided into splits; null if files are."""
+    sliced: tuple[Text, ...] = ()
+    """Features whose values are slices of the evaluation."""

@@ -20,7 +20,7 @@ from components.data_verdict.schema_rows import number_of_values
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.scan import valid_records
 from components.tfrecord_gen.settings import HashSplits
-from schemas.loader import number_bounds, string_domain
+from schemas.loader import LISTS_OF_TYPES, number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
 from sluice.record.verdict import Check
@@ -90,13 +90,6 @@ def _may_be_in(split: str | None, row: Check) -> bool:
     return split == row.slice or (split is None and row.slice != SERVING)
 
 
-_KIND_OF_TYPE = {
-    schema_pb2.BYTES: "bytes_list",
-    schema_pb2.INT: "int64_list",
-    schema_pb2.FLOAT: "float_list",
-}
-
-
 def _record_check(
     kind: str, declared: schema_pb2.Feature | None, schema: schema_pb2.Schema
 ) -> RecordCheck | None:
@@ -122,7 +115,7 @@ def _record_check(
             else None
         )
     if kind == "wrong_type":
-        expected = _KIND_OF_TYPE.get(declared.type)
+        expected = LISTS_OF_TYPES.get(declared.type)
         return lambda found: (
             f"{found.WhichOneof('kind')} {_shown(_values(found))}"
             if _values(found) and found.WhichOneof("kind") != expected

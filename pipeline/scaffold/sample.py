@@ -21,7 +21,7 @@ from schemas.loader import SERVING, TRAINING, has_one_value, without_values
 from sluice.errors import DataError
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.images import ImageHeader, image_header
-from sluice.tfrecords.parse_tf_example import parse
+from sluice.tfrecords.parse_tf_example import parse, types_of
 
 RECORDS_PER_FILE = 10_000
 MAX_RECORDS = 40_000
@@ -149,19 +149,25 @@ def read_sample(
     count = min(len(files), MAX_FILES)
     per_file = max(1, min(per_file, MAX_RECORDS // count))
     records: list[bytes] = []
+    places: list[str] = []
     is_complete = count == len(files)
     for index in range(count):
         path = files[index * len(files) // count]
         read = tfrecord.read(path)
         # Each file gets the same share, so large records leave none of them out.
-        records += _first(read, path, per_file, MAX_BYTES // count)
+        first = [*_first(read, path, per_file, MAX_BYTES // count)]
+        records += first
+        places += (f"{path}, record {number:,}" for number in range(1, len(first) + 1))
         is_complete &= next(read, None) is None
     text = f"the first {len(records):,} records of {count:,} of {len(files):,} files"
     if is_complete:
         number = "1 file" if count == 1 else f"{count:,} files"
         text = f"all {len(records):,} records of {number}"
-    statistics = compute_statistics(records)
-    batch = decode_records(records)
+    try:
+        statistics = compute_statistics(records)
+        batch = decode_records(records)
+    except DataError as error:
+        raise _mixed_types(records, places) or error from error
     stats = {item.path.step[0]: item for item in statistics.datasets[0].features}
     columns = {}
     for feature in sorted(infer_schema(statistics).feature, key=lambda one: one.name):
@@ -186,6 +192,19 @@ def _first(
         max_bytes -= len(record)
         if max_bytes <= 0:
             return
+
+
+def _mixed_types(records: list[bytes], places: list[str]) -> DataError | None:
+    """Returns the error for a feature that has two types; None if there is none."""
+    seen: dict[str, tuple[str, str]] = {}
+    for record, place in zip(records, places, strict=True):
+        for name, kind in types_of(parse(record)).items():
+            first, where = seen.setdefault(name, (kind, place))
+            if kind != first:
+                what = f'a record has a {kind} for feature "{name}"; {where}: {first}'
+                hint = "write the feature with one type in all records"
+                return DataError(what, where=place, hint=hint)
+    return None
 
 
 def infer_schema(

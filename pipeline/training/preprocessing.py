@@ -98,9 +98,9 @@ def label_values(value: Any, label: Label) -> tf.Tensor:
 def class_ids(value: Any, label: Label) -> tf.Tensor:
     """Returns the index of each label in the classes, -1 for other values."""
     values: Any = label.classes
-    text = isinstance(values[0], str)
-    dense = _dense(value, "" if text else tf.int64.min)
-    classes = tf.constant(values, tf.string if text else tf.int64)
+    missing: Any = {tf.string: "", tf.int64: tf.int64.min}
+    dense = _dense(value, missing.get(value.dtype, math.nan))
+    classes = tf.constant(values, value.dtype)
     matches = tf.cast(tf.equal(dense, classes), tf.int64)
     found = tf.reduce_max(matches, axis=1, keepdims=True)
     position = tf.argmax(matches, axis=1)[:, tf.newaxis]

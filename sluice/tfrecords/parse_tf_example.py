@@ -37,6 +37,13 @@ def parse(data: bytes) -> Any:
     ):
         raise ValueError(
             "not a tf.Example: it has fields of another message, as a "
-            "tf.SequenceExample has"
+            "tf.SequenceExample has: write each of its feature lists as one feature of "
+            "a tf.Example, a list of values"
         )
     return example
+
+
+def types_of(example: Any) -> dict[str, str]:
+    """Returns the kind of list of each feature of a tf.Example that has one."""
+    kinds = ((x, y.WhichOneof("kind")) for x, y in example.features.feature.items())
+    return {name: kind for name, kind in kinds if kind}
