@@ -27,7 +27,6 @@ from sluice.tfrecords.frame_reader import RecordError
 
 _EXAMPLES = "number of examples"
 _ANOMALIES = "anomalies against the schema"
-_OF_VALUES = {"type", "label"}
 _CORRECT = "correct the records, or what the schema and the classes say"
 _CHECKS = {
     "duplicate_shard": "same file twice",
@@ -203,7 +202,9 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
         passed=actual <= limit,
         why=_damage(report, limit),
         kind=None if actual <= limit else "corrupt",
-        remedy=_CORRECT if _OF_VALUES & {*report.errors} and actual > limit else None,
+        remedy=_CORRECT
+        if actual > limit and {*report.errors} & {"type", "label"}
+        else None,
         examples=tuple(map(_place, report.first_errors[:MAX_EXAMPLES])),
         comparison="<=",
     )

@@ -107,8 +107,9 @@ def _classes_of_domain(
         what = f"the schema does not list the classes of {label.feature!r}"
         problems.add(path, f"{what}: give it a {domain}, or list them here")
     elif others := [x for x in classes if not _is_allowed(x, feature, values)]:
-        what = f"a class that the label's domain in the schema excludes: {others[0]!r}"
-        problems.add(path, what, hint="change the one that is wrong")
+        shown = ", ".join(map(str, values[:12])) + (" ..." if len(values) > 12 else "")
+        what = f"the classes are not those of the schema's domain: {shown or 'a range'}"
+        problems.add(path, what, hint=f"change {others[0]!r}, or the domain")
     else:
         return classes
     return ()
@@ -119,9 +120,10 @@ def _is_allowed(value: Any, feature: schema_pb2.Feature, values: Classes) -> boo
     is_text = feature.type == schema_pb2.BYTES
     if is_text or isinstance(value, str):
         return is_text and isinstance(value, str) and value in (values or (value,))
+    if feature.type == schema_pb2.FLOAT and abs(value) > _EXACT_FLOAT:
+        return False
     low, high = loader.number_bounds(feature) or (None, None)
-    most = _EXACT_FLOAT if feature.type == schema_pb2.FLOAT else math.inf
-    return (-most if low is None else low) <= value <= (most if high is None else high)
+    return (low is None or value >= low) and (high is None or value <= high)
 
 
 def is_per_class(feature: schema_pb2.Feature) -> bool:

@@ -281,9 +281,9 @@ def _allow_any_number(feature: schema_pb2.Feature) -> None:
 def _warnings(sample: Sample, label: Column, used: Iterable[str]) -> list[str]:
     low, high = label.bounds
     has_classes = task_of(label) != "regression"
-    is_listed = label.type == "INT" and indicators(label) is None and has_classes
-    is_listed = is_listed and not listed_classes(label)
-    unseen = high - low + 1 - len(label.counts) if is_listed else 0
+    is_range = has_classes and label.type == "INT" and not listed_classes(label)
+    is_range = is_range and indicators(label) is None
+    unseen = high - low + 1 - len(label.counts) if is_range else 0
     sorted_ = "if the files are sorted, the schema may lack classes and categories"
     found = [] if sample.is_complete else [f"not all records were read: {sorted_}"]
     if unseen:

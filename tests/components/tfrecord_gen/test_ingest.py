@@ -159,6 +159,7 @@ def test_bad_records_are_counted_by_their_bytes_and_files(room):
 
 
 CODES = {"feature": "y", "values": (10, 20, 40)}
+TEXTS = {"feature": "y", "values": ("a", "b")}
 PLACES = {"feature": "y", "values": (0, 1)}
 ONE_HOT = PLACES | {"is_one_hot": True}
 
@@ -170,7 +171,7 @@ ONE_HOT = PLACES | {"is_one_hot": True}
         (CODES, [10, 20], [10, 30], "'y' is 30, none of"),
         (PLACES, [1.0], [0.1], "'y' is 0.1, none of 0, 1"),
         (PLACES, [0.0], [float("nan")], "'y' is nan, none of"),
-        (PLACES | {"values": ("a", "b")}, [b"a"], [b"\xe4"], "'y' is '\\xe4', none of"),
+        (TEXTS, [b"a"], [b"\xe4"], "is 1 bytes that are not text, none of a, b"),
         (PLACES, [0.0, 1.0, 1.0], [0.0, 0.5, 1.0], "'y' is 0.5, none of 0, 1"),
         (ONE_HOT, [0, 1, 0], [0, 1, 1], "'y' has 2 ones, where one class has a 1"),
         (ONE_HOT, [0.0, 1.0], [0.0, 0.0], "'y' has 0 ones"),

@@ -19,7 +19,6 @@ feature {{ name: "big_tip" type: INT {_ONE}
 feature {{ name: "digit" type: INT {_ONE}
   int_domain {{ min: 0 max: 9 is_categorical: true }} }}
 feature {{ name: "fare" type: FLOAT {_ONE} }}
-feature {{ name: "stars" type: FLOAT {_ONE} }}
 feature {{ name: "hour" type: INT {_ONE}
   int_domain {{ min: 0 max: 23 is_categorical: true }} }}
 feature {{ name: "seconds" type: INT {_ONE} }}
