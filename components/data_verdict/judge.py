@@ -8,7 +8,7 @@ trained.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -160,17 +160,18 @@ def _schema_rows(split: str, evidence: Evidence, settings: Settings) -> list[Che
     statistics, sensitive = evidence.statistics.get(split), settings.sensitive
     rows = schema_rows(split, anomalies, statistics, evidence.schema, sensitive)
     if split != SERVING:
-        rows += _slice_rows(split, statistics, settings.sliced)
+        named = {row.feature for row in rows if row.kind == "invalid_text"}
+        rows += _slice_rows(split, statistics, {*settings.sliced} - named)
     return rows or [passed]
 
 
 def _slice_rows(
-    split: str, statistics: Statistics | None, sliced: Sequence[str]
+    split: str, statistics: Statistics | None, sliced: Collection[str]
 ) -> Iterator[Check]:
     """Yields an anomaly for each feature whose values cannot be names of slices.
 
-    TFMA reads them as UTF-8, after the training. TFDV reports other text only where the
-    schema has its domain.
+    TFMA decodes them after the training. TFDV finds text that is not UTF-8 only where
+    the schema has a domain.
     """
     for name, found in features_of(statistics).items():
         if name in sliced and (count := found.string_stats.invalid_utf8_count):
@@ -202,9 +203,7 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
         passed=actual <= limit,
         why=_damage(report, limit),
         kind=None if actual <= limit else "corrupt",
-        remedy=_CORRECT
-        if actual > limit and {*report.errors} & {"type", "label"}
-        else None,
+        remedy=_CORRECT if {"type", "label"} & {*report.errors} else None,
         examples=tuple(map(_place, report.first_errors[:MAX_EXAMPLES])),
         comparison="<=",
     )
