@@ -21,14 +21,13 @@ from components.tfrecord_gen.report import (
     FileReport,
     Report,
 )
-from components.tfrecord_gen.scan import valid_records
+from components.tfrecord_gen.scan import first_types
 from components.tfrecord_gen.settings import Ingestion
 from components.tfrecord_gen.shard_writer import name_shards
 from sluice.errors import MAX_EXAMPLES
 from sluice.run_forked import run_forked
 from sluice.storage import digest
 from sluice.storage.storage import is_remote, storage_for
-from sluice.tfrecords.parse_tf_example import parse, types_of
 
 # Files of a split from this size on are shards of their own: copied, if they are good.
 _SHARD_FROM_BYTES = 1 << 20
@@ -74,11 +73,8 @@ def ingest(
     if settings.images and workers > 1:
         # Imported once, before the fork, instead of in each worker.
         import tensorflow  # noqa: F401
-    limit = settings.max_record_bytes
-    records = (x for file in window.files for x in valid_records(file.path, limit))
-    if first := next(records, None):
-        types = {**types_of(parse(first.data)), **settings.types}
-        settings = settings.model_copy(update={"types": types})
+    types = first_types(window.files, settings.max_record_bytes) | settings.types
+    settings = settings.model_copy(update={"types": types})
     groups = _groups(window.files)
     # In the output's folder, which TFX deletes if the process is killed.
     beside = None if is_remote(quarantine_dir) else quarantine_dir

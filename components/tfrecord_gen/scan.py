@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from components.tfrecord_gen.input_files import SourceFile
 from components.tfrecord_gen.settings import (
     ImageCheck,
     Ingestion,
@@ -183,6 +184,17 @@ def valid_records(
         for record in scan(path, max_record_bytes):
             if isinstance(record, Record):
                 yield record
+
+
+def first_types(files: Iterable[SourceFile], max_bytes: int) -> dict[str, str]:
+    """Returns the types of the features of the first record that can be read."""
+    for file in files:
+        stream = InputStream(file.path, generation=file.generation)
+        with contextlib.suppress(SluiceError), stream:
+            for item in _examples(stream, max_bytes):
+                if isinstance(item, Batch):
+                    return types_of(parse(item.records[0]))
+    return {}
 
 
 def check_images(example: Any, checks: Checks) -> str | None:
