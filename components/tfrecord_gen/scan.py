@@ -189,8 +189,10 @@ def valid_records(
 def first_types(files: Iterable[SourceFile], max_bytes: int) -> dict[str, str]:
     """Returns the types of the features of the first record that can be read."""
     for file in files:
-        stream = InputStream(file.path, generation=file.generation)
-        with contextlib.suppress(SluiceError), stream:
+        with (
+            contextlib.suppress(SluiceError),
+            InputStream(file.path, generation=file.generation) as stream,
+        ):
             for item in _examples(stream, max_bytes):
                 if isinstance(item, Batch):
                     return types_of(parse(item.records[0]))
