@@ -65,10 +65,9 @@ def _has_type(
     if name in types:
         return True
     what = f"the label {label.feature!r} of task {label.task} must be"
-    hint = "to predict a number: task: regression"
-    if label.task == "classification":
-        hint += "; where its numbers are classes, list them: classes: [0, 1]"
-    hint = hint if name == "FLOAT" else None
+    hint = "to predict a number: task: regression" if name == "FLOAT" else None
+    if hint and label.task == "classification":
+        hint += "; or list classes: classes: [0, 1]"
     problems.add(_PATH, f"{what} {' or '.join(types)}, not {name}", hint=hint)
     return False
 

@@ -149,25 +149,20 @@ def read_sample(
     count = min(len(files), MAX_FILES)
     per_file = max(1, min(per_file, MAX_RECORDS // count))
     records: list[bytes] = []
-    places: list[str] = []
+    types: dict[str, str] = {}
     is_complete = count == len(files)
     for index in range(count):
         path = files[index * len(files) // count]
         read = tfrecord.read(path)
         # Each file gets the same share, so large records leave none of them out.
-        first = [*_first(read, path, per_file, MAX_BYTES // count)]
-        records += first
-        places += (f"{path}, record {number:,}" for number in range(1, len(first) + 1))
+        records += _first(read, path, per_file, MAX_BYTES // count, types)
         is_complete &= next(read, None) is None
     text = f"the first {len(records):,} records of {count:,} of {len(files):,} files"
     if is_complete:
         number = "1 file" if count == 1 else f"{count:,} files"
         text = f"all {len(records):,} records of {number}"
-    try:
-        statistics = compute_statistics(records)
-        batch = decode_records(records)
-    except DataError as error:
-        raise _mixed_types(records, places) or error from error
+    statistics = compute_statistics(records)
+    batch = decode_records(records)
     stats = {item.path.step[0]: item for item in statistics.datasets[0].features}
     columns = {}
     for feature in sorted(infer_schema(statistics).feature, key=lambda one: one.name):
@@ -180,31 +175,28 @@ def read_sample(
 
 
 def _first(
-    records: Iterator[bytes], path: Path | str, most: int, max_bytes: int
+    records: Iterator[bytes],
+    path: Path | str,
+    most: int,
+    max_bytes: int,
+    types: dict[str, str],
 ) -> Iterator[bytes]:
+    """Yields records, and adds the types of their features."""
     for number, record in enumerate(itertools.islice(records, most), 1):
+        where = f"{path}, record {number:,}"
         try:
-            parse(record)
+            found = types_of(parse(record))
         except ValueError as error:
-            where = f"{path}, record {number:,}"
             raise DataError(f"a record is {error}", where=where) from error
+        for name, kind in found.items():
+            if types.setdefault(name, kind) != kind:
+                what = f'a record has a {kind} for feature "{name}"'
+                hint = f"those before: {types[name]}; write one type in all records"
+                raise DataError(what, where=where, hint=hint)
         yield record
         max_bytes -= len(record)
         if max_bytes <= 0:
             return
-
-
-def _mixed_types(records: list[bytes], places: list[str]) -> DataError | None:
-    """Returns the error for a feature that has two types; None if there is none."""
-    seen: dict[str, tuple[str, str]] = {}
-    for record, place in zip(records, places, strict=True):
-        for name, kind in types_of(parse(record)).items():
-            first, where = seen.setdefault(name, (kind, place))
-            if kind != first:
-                what = f'a record has a {kind} for feature "{name}"; {where}: {first}'
-                hint = "write the feature with one type in all records"
-                return DataError(what, where=place, hint=hint)
-    return None
 
 
 def infer_schema(

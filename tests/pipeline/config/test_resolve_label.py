@@ -56,7 +56,7 @@ def test_classes(validate, label, classes):
             "of task multi_label must be INT or BYTES, not FLOAT",
         ),
         ("{feature: genres, task: multi_labels}", "label.task"),
-        ("{feature: fare}", "classes, list them: classes: [0, 1]"),
+        ("{feature: fare}", "task: regression; or list classes: classes: [0, 1]"),
         (
             "{feature: hour, classes: [10, 20, 40]}",
             "not those of the schema's domain: 0, 1, 2",

@@ -281,7 +281,7 @@ def test_a_sample_is_the_first_records_of_each_file(tmp_path, monkeypatch):
         ([b"\x12\x00"], "SequenceExample"),
         (
             [*[encode({"a": [1], "b": [1]})] * 1500, encode({"a": [1], "b": [b"x"]})],
-            r'bytes_list for feature "b"; .*/a, record 1: int64_list\n.*record 1,501\n',
+            r'bytes_list for feature "b"\n.*/a, record 1,501\n.*before: int64_list',
         ),
     ],
 )
