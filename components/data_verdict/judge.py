@@ -176,8 +176,9 @@ def _slice_rows(
     for name, found in features_of(statistics).items():
         if name in sliced and (count := found.string_stats.invalid_utf8_count):
             why = f"{count:,} values are not UTF-8, which evaluate.slices needs"
-            limit = {"limit": "UTF-8", "feature": name}
-            yield anomaly("invalid_text", split, f"feature {name!r}", why, **limit)
+            remedy = "write the text as UTF-8, or leave it out of evaluate.slices"
+            row = {"feature": name, "limit": "UTF-8", "remedy": remedy}
+            yield anomaly("invalid_text", split, f"feature {name!r}", why, **row)
 
 
 def _always(row: Check) -> Check:

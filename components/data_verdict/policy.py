@@ -145,7 +145,7 @@ class Policy(DataPolicy):
             severity=action,
             policy=line,
             remedy=row.remedy or text,
-            command=command,
+            command=None if row.remedy else command,
         )
 
 

@@ -140,6 +140,8 @@ def test_slices_need_utf_8_also_where_the_schema_has_no_domain():
     (row,) = [row for row in judge(evidence, [], settings) if not row.passed]
     assert (row.kind, row.feature, row.limit) == ("invalid_text", "city", "UTF-8")
     assert row.why == "3 values are not UTF-8, which evaluate.slices needs"
+    assert (row.remedy or "").endswith("or leave it out of evaluate.slices")
+    assert row.command is None
 
 
 def test_inconsistent_files_fail_by_kind():
