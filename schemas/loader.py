@@ -29,6 +29,13 @@ LIVE_STAGES = {
     schema_pb2.VALIDATION_DERIVED,
 }
 
+# By a feature's type the name of its list in a tf.Example.
+LISTS_OF_TYPES: dict[int, str] = {
+    schema_pb2.BYTES: "bytes_list",
+    schema_pb2.INT: "int64_list",
+    schema_pb2.FLOAT: "float_list",
+}
+
 Bounds = tuple[float | None, float | None]
 
 # A larger categorical domain, such as census tracts, is not a list of classes.

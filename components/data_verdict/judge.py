@@ -8,7 +8,7 @@ trained.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from components.data_verdict.drift import Comparison, Pair, compare
 from components.data_verdict.policy import Policy, Settings, anomaly
 from components.data_verdict.schema_rows import schema_rows
 from components.tfrecord_gen.report import Report
-from schemas.data_statistics import Statistics
+from schemas.data_statistics import Statistics, features_of
 from sluice.errors import MAX_EXAMPLES, bounded
 from sluice.record.verdict import Check
 from sluice.splits import SERVING, number_of_examples
@@ -27,6 +27,7 @@ from sluice.tfrecords.frame_reader import RecordError
 
 _EXAMPLES = "number of examples"
 _ANOMALIES = "anomalies against the schema"
+_CORRECT = "correct the records, or what the schema and the classes say"
 _CHECKS = {
     "duplicate_shard": "same file twice",
     "missing_shard": "complete set of files",
@@ -158,7 +159,26 @@ def _schema_rows(split: str, evidence: Evidence, settings: Settings) -> list[Che
     anomalies = evidence.anomalies[split]
     statistics, sensitive = evidence.statistics.get(split), settings.sensitive
     rows = schema_rows(split, anomalies, statistics, evidence.schema, sensitive)
+    if split != SERVING:
+        named = {row.feature for row in rows if row.kind == "invalid_text"}
+        rows += _slice_rows(split, statistics, {*settings.sliced} - named)
     return [*rows, passed] if all(row.passed for row in rows) else rows
+
+
+def _slice_rows(
+    split: str, statistics: Statistics | None, sliced: Collection[str]
+) -> Iterator[Check]:
+    """Yields an anomaly for each feature whose values cannot be names of slices.
+
+    TFMA decodes them after the training. TFDV finds text that is not UTF-8 only where
+    the schema has a domain.
+    """
+    for name, found in features_of(statistics).items():
+        if name in sliced and (count := found.string_stats.invalid_utf8_count):
+            why = f"{count:,} values are not UTF-8, which evaluate.slices needs"
+            remedy = "write the text as UTF-8, or leave it out of evaluate.slices"
+            row = {"feature": name, "limit": "UTF-8", "remedy": remedy}
+            yield anomaly("invalid_text", split, f"feature {name!r}", why, **row)
 
 
 def _always(row: Check) -> Check:
@@ -184,6 +204,7 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
         passed=actual <= limit,
         why=_damage(report, limit),
         kind=None if actual <= limit else "corrupt",
+        remedy=_CORRECT if {"type", "label"} & {*report.errors} else None,
         examples=tuple(map(_place, report.first_errors[:MAX_EXAMPLES])),
         comparison="<=",
     )

@@ -144,8 +144,8 @@ class Policy(DataPolicy):
             passed=action != "fail",
             severity=action,
             policy=line,
-            remedy=text,
-            command=command,
+            remedy=row.remedy or text,
+            command=None if row.remedy else command,
         )
 
 
@@ -194,3 +194,5 @@ class Settings(Section):
     """Features whose values are never shown."""
     hash_splits: HashSplits | None = None
     """How records are divided into splits; null if files are."""
+    sliced: tuple[Text, ...] = ()
+    """Features whose values are slices of the evaluation."""

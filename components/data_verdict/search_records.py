@@ -20,15 +20,14 @@ from components.data_verdict.schema_rows import number_of_values
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.scan import valid_records
 from components.tfrecord_gen.settings import HashSplits
-from schemas.loader import number_bounds, string_domain
+from schemas.loader import LISTS_OF_TYPES, number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES
 from sluice.printable import printable
 from sluice.record.verdict import Check
 from sluice.splits import SERVING
-from sluice.tfrecords.parse_tf_example import parse
+from sluice.tfrecords.parse_tf_example import as_text, parse, show_values, values_of
 
 MAX_SECONDS = 60.0
-MAX_SHOWN = 60
 
 # Takes a record's feature, None if it is missing; returns what is wrong, or None.
 RecordCheck = Callable[[Any], str | None]
@@ -90,13 +89,6 @@ def _may_be_in(split: str | None, row: Check) -> bool:
     return split == row.slice or (split is None and row.slice != SERVING)
 
 
-_KIND_OF_TYPE = {
-    schema_pb2.BYTES: "bytes_list",
-    schema_pb2.INT: "int64_list",
-    schema_pb2.FLOAT: "float_list",
-}
-
-
 def _record_check(
     kind: str, declared: schema_pb2.Feature | None, schema: schema_pb2.Schema
 ) -> RecordCheck | None:
@@ -108,29 +100,29 @@ def _record_check(
       schema: with its domains.
     """
     if kind == "new_feature":
-        return lambda found: None if found is None else _shown(_values(found))
+        return lambda found: None if found is None else show_values(values_of(found))
     if declared is None:
         return None
     if kind == "missing":
-        return lambda found: None if _values(found) else "missing"
+        return lambda found: None if values_of(found) else "missing"
     if kind == "wrong_shape":
         least, most = number_of_values(declared)
         return lambda found: (
             f"{len(values)} value{'s' * (len(values) != 1)}"
-            if (values := _values(found))
+            if (values := values_of(found))
             and not least <= len(values) <= (most or math.inf)
             else None
         )
     if kind == "wrong_type":
-        expected = _KIND_OF_TYPE.get(declared.type)
+        expected = LISTS_OF_TYPES.get(declared.type)
         return lambda found: (
-            f"{found.WhichOneof('kind')} {_shown(_values(found))}"
-            if _values(found) and found.WhichOneof("kind") != expected
+            f"{found.WhichOneof('kind')} {show_values(values_of(found))}"
+            if values_of(found) and found.WhichOneof("kind") != expected
             else None
         )
     if is_bad := _bad_value(kind, declared, schema):
         return lambda found: (
-            _shown(bad) if (bad := [*filter(is_bad, _values(found))]) else None
+            show_values(bad) if (bad := [*filter(is_bad, values_of(found))]) else None
         )
     return None
 
@@ -150,30 +142,5 @@ def _bad_value(
     if kind == "not_finite":
         return lambda x: isinstance(x, float) and not math.isfinite(x)
     if kind == "invalid_text":
-        return lambda x: isinstance(x, bytes) and _as_text(x) is None
+        return lambda x: isinstance(x, bytes) and as_text(x) is None
     return None
-
-
-def _values(feature: Any) -> Sequence[Any]:
-    kind = feature.WhichOneof("kind") if feature is not None else None
-    return getattr(feature, kind).value if kind else ()
-
-
-def _as_text(value: bytes) -> str | None:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _shown(values: Sequence[Any]) -> str:
-    """Returns the first value, readable, and the number of further values."""
-    if not values:
-        return "no values"
-    more = f" and {len(values) - 1} more values" if len(values) > 1 else ""
-    value = values[0]
-    shown = f"{value:g}" if isinstance(value, float) else str(value)
-    if isinstance(value, bytes):
-        text, size = _as_text(value), len(value)
-        shown = repr(text) if text is not None else f"{size:,} bytes that are not text"
-    return (shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}...") + more

@@ -21,6 +21,7 @@ from components.tfrecord_gen.report import (
     FileReport,
     Report,
 )
+from components.tfrecord_gen.scan import first_types
 from components.tfrecord_gen.settings import Ingestion
 from components.tfrecord_gen.shard_writer import name_shards
 from sluice.errors import MAX_EXAMPLES
@@ -72,6 +73,8 @@ def ingest(
     if settings.images and workers > 1:
         # Imported once, before the fork, instead of in each worker.
         import tensorflow  # noqa: F401
+    types = first_types(window.files, settings.max_record_bytes) | settings.types
+    settings = settings.model_copy(update={"types": types})
     groups = _groups(window.files)
     # In the output's folder, which TFX deletes if the process is killed.
     beside = None if is_remote(quarantine_dir) else quarantine_dir

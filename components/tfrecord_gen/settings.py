@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import model_validator
 
 from sluice.config_section import (
     Channels,
+    Classes,
     Count,
     NotEmpty,
     PositiveNumber,
@@ -133,6 +134,25 @@ class PixelsCheck(Section):
     dtype: Literal["uint8", "float32"]
 
 
+class LabelCheck(Section):
+    """The values of a label, where statistics do not tell whether all are classes.
+
+    Attributes:
+        feature: the label.
+        values: that are allowed.
+        is_one_hot: whether a record has a 1 for one class, and 0 for the others.
+    """
+
+    feature: Text
+    values: Classes
+    is_one_hot: bool = False
+
+    @cached_property
+    def known(self) -> frozenset[Any]:
+        """The values as records have them."""
+        return frozenset(x.encode() if isinstance(x, str) else x for x in self.values)
+
+
 class Ingestion(Section):
     """What a ``TFRecordGen`` node ingests: its exec property ``settings``.
 
@@ -142,6 +162,9 @@ class Ingestion(Section):
       hash_splits: of the pattern under "".
       images: features whose images are checked.
       pixels: features whose raw pixels are checked.
+      label: the check of the label's values.
+      types: by feature its kind of list, as ``parse_tf_example.KINDS``. That of other
+        features is the first record's.
       max_record_bytes: longer records are quarantined unread.
       window: how many spans, the newest complete ones.
       complete_when: when a span counts as complete.
@@ -152,6 +175,8 @@ class Ingestion(Section):
     hash_splits: HashSplits | None = None
     images: tuple[ImageCheck, ...] = ()
     pixels: tuple[PixelsCheck, ...] = ()
+    label: LabelCheck | None = None
+    types: dict[str, str] = {}
     max_record_bytes: int = MAX_RECORD_BYTES
     window: int = 1
     complete_when: CompleteWhen = CompleteWhen.model_construct()

@@ -86,8 +86,9 @@ class Label(Section):
     number per record, or several."""
     classes: ClassList = None
     """The label's values in the order of the model's outputs; of two, the second is the
-    positive one. null: the values of its domain in the schema, or the places of a list
-    of fixed length."""
+    positive one. No others are allowed: list codes with gaps, and whole numbers stored
+    as floats. null: the values of its domain in the schema, or the places of a list of
+    fixed length."""
 
     @property
     def key(self) -> str:

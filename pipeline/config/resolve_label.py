@@ -16,6 +16,8 @@ from schemas import loader
 from sluice.config_section import Classes
 
 _PATH = ("label", "feature")
+# A float32 has every whole number up to here.
+_EXACT_FLOAT = 2**24
 _CATEGORIES, _NUMBERS = ("INT", "BYTES"), ("INT", "FLOAT")
 
 
@@ -35,10 +37,10 @@ def resolve_label(
             _check_is_fixed(feature, problems)
         if label.classes:
             problems.add(("label", "classes"), "a regression has no classes")
-    elif _is_per_class(feature):
+    elif is_per_class(feature):
         _check_is_fixed(feature, problems)
         classes = _classes_of_places(feature, label, problems)
-    elif _has_type(feature, label, _CATEGORIES, problems):
+    elif _has_type(feature, label, _types(label), problems):
         if label.task == "classification" and not loader.has_one_value(feature):
             what = f"the label {label.feature!r} may have several values per record"
             hint = "to predict all of them: task: multi_label"
@@ -64,8 +66,16 @@ def _has_type(
         return True
     what = f"the label {label.feature!r} of task {label.task} must be"
     hint = "to predict a number: task: regression" if name == "FLOAT" else None
+    if hint and label.task == "classification":
+        hint += "; or list classes: classes: [0, 1]"
     problems.add(_PATH, f"{what} {' or '.join(types)}, not {name}", hint=hint)
     return False
+
+
+def _types(label: Label) -> Sequence[str]:
+    """Returns the types of a label of classes; no domain lists those of floats."""
+    is_listed = label.task == "classification" and label.classes
+    return (*_CATEGORIES, "FLOAT") if is_listed else _CATEGORIES
 
 
 def _classes_of_places(
@@ -90,15 +100,15 @@ def _classes_of_domain(
 ) -> Classes:
     values: Any = tuple(loader.class_values(schema, label.feature) or ())
     classes, path = label.classes or values, ("label", "classes")
-    if len(values) < 2:
+    if len(classes) < 2:
         is_text = feature.type == schema_pb2.BYTES
         domain = "string_domain" if is_text else "categorical int_domain"
         what = f"the schema does not list the classes of {label.feature!r}"
-        problems.add(path, f"{what}: give it a {domain}")
-    elif {*values} != {*classes}:
+        problems.add(path, f"{what}: give it a {domain}, or list them here")
+    elif others := [x for x in classes if not _is_allowed(x, feature, values)]:
         shown = ", ".join(map(str, values[:12])) + (" ..." if len(values) > 12 else "")
-        what = f"the classes are not those of the schema's domain: {shown}"
-        problems.add(path, what, hint="change the one that is wrong")
+        what = f"the classes are not those of the schema's domain: {shown or 'a range'}"
+        problems.add(path, what, hint=f"change {others[0]!r}, or the domain")
     elif "" in classes:
         what = "the empty string is a missing value, and no class"
         problems.add(
@@ -109,7 +119,18 @@ def _classes_of_domain(
     return ()
 
 
-def _is_per_class(feature: schema_pb2.Feature) -> bool:
+def _is_allowed(value: Any, feature: schema_pb2.Feature, values: Classes) -> bool:
+    """Whether a feature may have a value; ``values`` are those of its domain."""
+    is_text = feature.type == schema_pb2.BYTES
+    if is_text or isinstance(value, str):
+        return is_text and isinstance(value, str) and value in (values or (value,))
+    if feature.type == schema_pb2.FLOAT and abs(value) > _EXACT_FLOAT:
+        return False
+    low, high = loader.number_bounds(feature) or (None, None)
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
+def is_per_class(feature: schema_pb2.Feature) -> bool:
     """Whether each record has a number for each class."""
     return feature.type != schema_pb2.BYTES and _size(feature) > 1
 

@@ -10,13 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tensorflow_metadata.proto.v0 import schema_pb2
+
 from components.data_verdict.policy import DataPolicy, Policy, Settings
 from components.model_verdict.threshold import Settings as ModelVerdictSettings
-from components.tfrecord_gen.settings import ImageCheck, Ingestion, PixelsCheck
+from components.tfrecord_gen.settings import (
+    ImageCheck,
+    Ingestion,
+    LabelCheck,
+    PixelsCheck,
+)
 from pipeline.config.config import Config
 from pipeline.config.features import Image, RawPixels
+from pipeline.config.resolve_label import is_per_class
 from pipeline.config.tuned_values import first_values, with_values
 from pipeline.graph.eval_config import eval_config
+from schemas.loader import LISTS_OF_TYPES, class_values, live_features, load
 from sluice.errors import ConfigError
 from sluice.splits import SERVING
 from sluice.storage import digest
@@ -133,7 +142,34 @@ class GraphContext:
 
 
 def ingestion_of(config: Config, split: str | None = None) -> Ingestion:
-    """Returns the settings of an ingestion: of the data, or of serving requests."""
+    """Returns the settings of an ingestion: of the data, or of serving requests.
+
+    Args:
+      config: a validated config.
+      split: ``serving`` for the requests.
+    """
+    schema = load(config.schema_path)
+    features = [x for x in live_features(schema) if x.type in LISTS_OF_TYPES]
+    types = {x.name: LISTS_OF_TYPES[x.type] for x in features}
+    label = None if split == SERVING else _label_check(config, schema)
+    found = source_of(config, split)
+    return found.model_copy(update={"types": types, "label": label})
+
+
+def _label_check(config: Config, schema: schema_pb2.Schema) -> LabelCheck | None:
+    """Returns the check of a label; None if the data gate finds what is no class."""
+    name, classes = config.label.feature, config.label.classes
+    (feature,) = (x for x in schema.feature if x.name == name)
+    if not classes or {*classes} == {*(class_values(schema, name) or ())}:
+        return None
+    is_one_hot = config.label.task == "classification"
+    if is_per_class(feature):
+        return LabelCheck(feature=name, values=(0, 1), is_one_hot=is_one_hot)
+    return LabelCheck(feature=name, values=classes)
+
+
+def source_of(config: Config, split: str | None = None) -> Ingestion:
+    """Returns what selects the files of an ingestion, and checks of their images."""
     data, limits = config.data, config.examples.images
     serving = {SERVING: data.serving or ""}
     images = [
@@ -169,8 +205,6 @@ def of_statistics_gen(context: GraphContext) -> Arguments:
     """
     from tensorflow_data_validation import StatsOptions
 
-    from schemas.loader import load
-
     features = len(load(context.config.schema_path).feature)
     quantiles = max(10, min(250, 10_000 // max(features, 1)))
     options = StatsOptions(
@@ -190,6 +224,7 @@ def of_data_verdict(context: GraphContext) -> Arguments:
         policy=Policy(**policy, max_corrupt_fraction=corrupt),
         sensitive=tuple(sorted(config.sensitive)),
         hash_splits=config.data.hash_splits,
+        sliced=tuple(sorted({x for names in config.evaluate.slices for x in names})),
     )
     return {
         "settings": settings,

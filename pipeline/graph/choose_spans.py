@@ -8,7 +8,7 @@ import time
 from components.tfrecord_gen.input_files import SpanChoice, Window
 from components.tfrecord_gen.newest_spans import NoFilesError, select_spans
 from pipeline.config.config import Config
-from pipeline.graph.arguments import ingestion_of
+from pipeline.graph.arguments import source_of
 from sample_data import catalog
 from sluice.errors import UsageError
 from sluice.splits import SERVING
@@ -25,7 +25,7 @@ def choose_spans(config: Config) -> SpanChoice:
     data = choose_data(config)
     if config.data.serving is None:
         return SpanChoice(data)
-    return SpanChoice(data, select_spans(ingestion_of(config, SERVING), time.time()))
+    return SpanChoice(data, select_spans(source_of(config, SERVING), time.time()))
 
 
 def choose_data(config: Config) -> Window:
@@ -38,7 +38,7 @@ def choose_data(config: Config) -> Window:
             hint=hint or "correct data.dir, or copy the TFRecords there",
         )
     try:
-        return select_spans(ingestion_of(config), time.time())
+        return select_spans(source_of(config), time.time())
     except NoFilesError as error:
         error.where = f"{error.where} (data in {config.origin.file})"
         error.hint = hint or error.hint

@@ -86,11 +86,13 @@ def _task_of_classes(column: Column) -> Task | None:
     classes = len(column.counts)
     if b"" in column.counts:
         return None
-    if column.type == "FLOAT" or not 2 <= classes <= min(
-        MAX_CLASSES, column.records / 2
-    ):
+    if not 2 <= classes <= min(MAX_CLASSES, column.records / 2):
         return None
     low, high = column.bounds
+    if column.type == "FLOAT":
+        # Class ids, as some converters write them.
+        is_ids = column.is_required and {*column.counts} == {*range(min(classes, FEW))}
+        return "classification" if is_ids else None
     if column.type == "INT" and high - low >= max(10 * classes, MAX_CLASSES):
         return None
     is_rare = column.records < _MIN_PER_CLASS * classes
@@ -117,6 +119,20 @@ def class_counts(label: Column) -> dict[Any, int]:
     """Returns how many records have each class."""
     rows = indicators(label)
     return label.counts if rows is None else dict(enumerate(map(int, rows.sum(axis=0))))
+
+
+def listed_classes(label: Column) -> list[int]:
+    """Returns the classes that the config lists: those of floats, and codes.
+
+    Whole numbers are codes where those between them that were not seen are at least
+    half as many; fewer are classes that may come.
+    """
+    has_codes = label.type != "BYTES" and task_of(label) != "regression"
+    if not has_codes or indicators(label) is not None:
+        return []
+    (low, high), seen = label.bounds, len(label.counts)
+    is_dense = label.type == "INT" and 2 * (high - low + 1 - seen) < seen
+    return [] if is_dense else sorted(map(int, label.counts))
 
 
 def _flaw(column: Column) -> str | None:

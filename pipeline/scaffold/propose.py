@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.scaffold.choose import (
@@ -25,6 +25,7 @@ from pipeline.scaffold.choose_label import (
     class_counts,
     gives_away,
     indicators,
+    listed_classes,
     task_of,
 )
 from pipeline.scaffold.guess_splits import SplitGuess
@@ -150,14 +151,18 @@ def propose(
     )
 
 
-def _task(label: Column) -> dict[str, str]:
-    task = task_of(label)
-    return {"task": task} if task and task != "classification" else {}
+def _task(label: Column) -> dict[str, Any]:
+    task, classes = task_of(label), CommentedSeq(listed_classes(label))
+    classes.fa.set_flow_style()
+    found = {} if task in (None, "classification") else {"task": task}
+    return {**found, "classes": classes} if classes else found
 
 
 def _classes(label: Column) -> str:
     if task_of(label) == "regression":
-        return "A number is predicted."
+        return "A number is predicted. For classes, list them instead of 'task'."
+    if listed_classes(label):
+        return "Its classes are the values that were seen; add to 'classes' any other."
     if indicators(label) is None:
         return "Its classes are its domain in the schema."
     return "Its classes are the places of its list, from 0; name them with 'classes'."
@@ -189,8 +194,6 @@ def _model(kinds: list[object]) -> str:
 
 
 def _evaluate(label: Column, records: int) -> dict[str, Any]:
-    low, high = label.bounds
-    is_two = len(label.counts) == 2 and (label.type == "BYTES" or high - low == 1)
     # Accuracy says little if one class has most of the records.
     pr = {"class": "AUC", "name": "auc_pr", "params": {"curve": "PR"}}
     metrics: list[Any]
@@ -201,14 +204,14 @@ def _evaluate(label: Column, records: int) -> dict[str, Any]:
         metrics.append("ExampleCount")
         metric, floor = "rmse", float(f"{(1 - _LEARNED) * _deviation(label):.4g}")
         bound, worse = "upper_bound", {"direction": "lower_is_better", "relative": 0.05}
-    elif _task(label):
+    elif task_of(label) == "multi_label":
         metrics = ["AUC", "BinaryAccuracy", "ExampleCount"]
         metrics += [
             _flow({"class": name, "name": f"macro_{name.lower()}", "average": "macro"})
             for name in ("AUC", "Precision", "Recall")
         ]
         metric, floor = "macro_auc", 0.55
-    elif is_two and indicators(label) is None:
+    elif len(label.counts) == 2 and indicators(label) is None:
         metrics = ["AUC", _flow(pr), "BinaryAccuracy", "ExampleCount"]
         metric, floor = "auc", 0.55
     else:
@@ -250,7 +253,8 @@ def _schema(
     if indicators(target) is None and task == "multi_label":
         _allow_any_number(found[label])
     elif target.type == "FLOAT" and task != "regression":
-        found[label].float_domain.min, found[label].float_domain.max = 0, 1
+        domain = found[label].float_domain
+        domain.min, domain.max = 0, max(1, target.bounds[1])
     for choice in choices:
         column, feature = sample.columns[choice.name], found[choice.name]
         if choice.seen_as == "image":
@@ -277,8 +281,9 @@ def _allow_any_number(feature: schema_pb2.Feature) -> None:
 def _warnings(sample: Sample, label: Column, used: Iterable[str]) -> list[str]:
     low, high = label.bounds
     has_classes = task_of(label) != "regression"
-    is_listed = label.type == "INT" and indicators(label) is None and has_classes
-    unseen = high - low + 1 - len(label.counts) if is_listed else 0
+    is_range = has_classes and label.type == "INT" and not listed_classes(label)
+    is_range = is_range and indicators(label) is None
+    unseen = high - low + 1 - len(label.counts) if is_range else 0
     sorted_ = "if the files are sorted, the schema may lack classes and categories"
     found = [] if sample.is_complete else [f"not all records were read: {sorted_}"]
     if unseen:

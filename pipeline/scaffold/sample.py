@@ -21,7 +21,7 @@ from schemas.loader import SERVING, TRAINING, has_one_value, without_values
 from sluice.errors import DataError
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.images import ImageHeader, image_header
-from sluice.tfrecords.parse_tf_example import parse
+from sluice.tfrecords.parse_tf_example import parse, types_of
 
 RECORDS_PER_FILE = 10_000
 MAX_RECORDS = 40_000
@@ -149,12 +149,13 @@ def read_sample(
     count = min(len(files), MAX_FILES)
     per_file = max(1, min(per_file, MAX_RECORDS // count))
     records: list[bytes] = []
+    types: dict[str, str] = {}
     is_complete = count == len(files)
     for index in range(count):
         path = files[index * len(files) // count]
         read = tfrecord.read(path)
         # Each file gets the same share, so large records leave none of them out.
-        records += _first(read, path, per_file, MAX_BYTES // count)
+        records += _first(read, path, per_file, MAX_BYTES // count, types)
         is_complete &= next(read, None) is None
     text = f"the first {len(records):,} records of {count:,} of {len(files):,} files"
     if is_complete:
@@ -174,14 +175,24 @@ def read_sample(
 
 
 def _first(
-    records: Iterator[bytes], path: Path | str, most: int, max_bytes: int
+    records: Iterator[bytes],
+    path: Path | str,
+    most: int,
+    max_bytes: int,
+    types: dict[str, str],
 ) -> Iterator[bytes]:
+    """Yields records, and adds the types of their features."""
     for number, record in enumerate(itertools.islice(records, most), 1):
+        where = f"{path}, record {number:,}"
         try:
-            parse(record)
+            found = types_of(parse(record))
         except ValueError as error:
-            where = f"{path}, record {number:,}"
             raise DataError(f"a record is {error}", where=where) from error
+        for name, kind in found.items():
+            if types.setdefault(name, kind) != kind:
+                what = f'a record has a {kind} for feature "{name}"'
+                hint = f"those before: {types[name]}; write one type in all records"
+                raise DataError(what, where=where, hint=hint)
         yield record
         max_bytes -= len(record)
         if max_bytes <= 0:

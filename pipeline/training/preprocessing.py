@@ -155,9 +155,8 @@ def label_values(value: Any, label: Label) -> tf.Tensor:
 def class_ids(value: Any, label: Label) -> tf.Tensor:
     """Returns the index of each label in the classes, -1 for other values."""
     values: Any = label.classes
-    text = isinstance(values[0], str)
     dense = _dense(value, MISSING[value.dtype])
-    classes = tf.constant(values, tf.string if text else tf.int64)
+    classes = tf.constant(values, value.dtype)
     matches = tf.cast(tf.equal(dense, classes), tf.int64)
     found = tf.reduce_max(matches, axis=1, keepdims=True)
     position = tf.argmax(matches, axis=1)[:, tf.newaxis]

@@ -41,6 +41,9 @@ class RecordError:
     * ``not_tfrecord``: the file does not begin with a TFRecord frame.
     * ``empty_file``: zero bytes.
     * ``compression``: the compressed stream is damaged or ends early.
+    * ``type``: a feature has values of another type than the schema's, or of a feature
+      that it does not declare than the first record's.
+    * ``label``: the label is none of the classes, where statistics do not tell.
     * ``image``: an image cannot be decoded or is over a limit.
     * ``no_partition_feature``: the feature for hashed splits is missing.
 

@@ -5,6 +5,7 @@ The messages are those of ``tf_example.proto``, TensorFlow's under names of our 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from google.protobuf import message
@@ -12,6 +13,7 @@ from google.protobuf import message
 from sluice.tfrecords import tf_example_pb2
 
 _EXAMPLE: Any = tf_example_pb2.Example
+_MAX_SHOWN = 60
 KINDS = ("bytes_list", "float_list", "int64_list")
 
 
@@ -37,6 +39,40 @@ def parse(data: bytes) -> Any:
     ):
         raise ValueError(
             "not a tf.Example: it has fields of another message, as a "
-            "tf.SequenceExample has"
+            "tf.SequenceExample has: write each of its feature lists as one feature of "
+            "a tf.Example, a list of values"
         )
     return example
+
+
+def types_of(example: Any) -> dict[str, str]:
+    """Returns the kind of list of each feature of a tf.Example that has one."""
+    kinds = ((x, y.WhichOneof("kind")) for x, y in example.features.feature.items())
+    return {name: kind for name, kind in kinds if kind}
+
+
+def values_of(feature: Any) -> Sequence[Any]:
+    """Returns the values of a feature; none of None."""
+    kind = feature.WhichOneof("kind") if feature is not None else None
+    return getattr(feature, kind).value if kind else ()
+
+
+def as_text(value: bytes) -> str | None:
+    """Returns bytes as text, None if they are not UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def show_values(values: Sequence[Any]) -> str:
+    """Returns the first value, readable, and the number of further values."""
+    if not values:
+        return "no values"
+    more = f" and {len(values) - 1} more values" if len(values) > 1 else ""
+    value = values[0]
+    shown = f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bytes):
+        text, size = as_text(value), len(value)
+        shown = repr(text) if text is not None else f"{size:,} bytes that are not text"
+    return (shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}...") + more

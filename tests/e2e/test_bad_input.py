@@ -124,10 +124,11 @@ def test_a_type_that_changes_within_the_data_is_named(small_project, run_small, 
     before = list(tfrecord.read(folder / name)) if (folder / name).exists() else []
     tfrecord.write(folder / name, [*before, wrong])
     record = run_small()
-    assert (record.status, record.exit_code) == ("failed", 3)
-    assert record.error and record.error.node == "StatisticsGen"
-    assert "values of different types" in record.error.message
-    assert 'for feature "label"' in record.error.message
+    assert (record.status, record.exit_code) == ("blocked", 3)
+    (row,) = [row for row in record.gates[-1]["rows"] if row["kind"] == "corrupt"]
+    (example,) = row["examples"]
+    assert example.startswith(f"{folder / name}, record {len(before) + 1}, byte ")
+    assert "type: feature 'label' is a bytes_list" in example
 
 
 def test_a_training_that_must_fail_ends_the_run_at_its_start(small_project, run_small):

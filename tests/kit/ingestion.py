@@ -156,6 +156,7 @@ class Damage:
 _FIRST_TWO, _ALL = [1, 2], list(range(1, 21))
 _REST = len(WHOLE) - THIRD
 _TEXT = b"a,b,c\n1,2,3\n" * 9
+_FLOAT_ID = encode({"id": [3.5], "text": [b"three"]})
 _SEQUENCE = b"\n\x00\x12\x05\n\x03\n\x01a"
 _DATA = _flipped(20)[THIRD + 12 :][: len(RECORDS[2])]
 _ABSURD = WHOLE[:THIRD] + header(1 << 40) + b"x" * 50
@@ -178,6 +179,7 @@ DAMAGES = {
     "no proto": Damage(_third(b"\xff no proto"), "not_example", data=b"\xff no proto"),
     "other message": Damage(_third(b"\x08\x01"), "not_example", data=b"\x08\x01"),
     "sequence": Damage(_third(_SEQUENCE), "not_example", data=_SEQUENCE),
+    "type": Damage(_third(_FLOAT_ID), "type", data=_FLOAT_ID),
     "text": Damage(_TEXT, "not_tfrecord", [], len(_TEXT), record=1, offset=0),
     "a word": Damage(b"hello", "not_tfrecord", [], 5, record=1, offset=0),
 }

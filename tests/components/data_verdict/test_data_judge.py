@@ -122,6 +122,26 @@ def test_damage_is_judged_by_its_limit_with_five_places():
     assert len(row.examples) == 5
     assert row.examples[0] == "train-0, whole file: checksum: is not its data's"
     assert row.examples[1].startswith("train-1, record 1, byte 120: ")
+    of_values = a_report(corrupt_fraction=0.01, errors={"checksum": 1, "label": 2})
+    row = _judge(reports={"overall": of_values})[0]
+    assert row.remedy == "correct the records, or what the schema and the classes say"
+
+
+def test_slices_need_utf_8_also_where_the_schema_has_no_domain():
+    statistics = statistics_pb2.DatasetFeatureStatisticsList()
+    found = statistics.datasets.add(num_examples=10)
+    for name, count in (("city", 3), ("street", 3), ("country", 0)):
+        feature = found.features.add(type="STRING")
+        feature.path.step.append(name)
+        feature.string_stats.invalid_utf8_count = count
+    settings = Settings(splits=("train",), policy=Policy(), sliced=("city", "country"))
+    known = {"train": anomalies_pb2.Anomalies()}
+    evidence = Evidence(schema_pb2.Schema(), {"train": statistics}, known)
+    (row,) = [row for row in judge(evidence, [], settings) if not row.passed]
+    assert (row.kind, row.feature, row.limit) == ("invalid_text", "city", "UTF-8")
+    assert row.why == "3 values are not UTF-8, which evaluate.slices needs"
+    assert (row.remedy or "").endswith("or leave it out of evaluate.slices")
+    assert row.command is None
 
 
 def test_inconsistent_files_fail_by_kind():

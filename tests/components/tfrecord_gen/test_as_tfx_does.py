@@ -49,3 +49,39 @@ def test_a_copied_shard_with_extra_header_fields_is_read_by_all(room):
             pattern = f"{room.out}/Split-{split}/*"
             read = pipeline | beam.io.ReadFromTFRecord(pattern)
             assert_that(read, equal_to(records))
+
+
+@pytest.mark.parametrize("declared", ["bytes_list", "float_list", "int64_list"])
+def test_types_are_refused_where_tensorflow_refuses_them(room, declared):
+    """Another list is refused, even without values; no list is a missing feature."""
+    import tensorflow as tf
+
+    dtypes = {
+        "bytes_list": tf.string,
+        "float_list": tf.float32,
+        "int64_list": tf.int64,
+    }
+    values = {"bytes_list": [b"a", b"b"], "float_list": [0.5], "int64_list": [7, -1]}
+    records, refused = [], []
+    for kind in (*dtypes, None):
+        for count in range(3):
+            example = tf.train.Example()
+            feature = example.features.feature["x"]
+            if kind:
+                found = getattr(feature, kind)
+                found.SetInParent()
+                found.value.extend(values[kind][:count])
+            records.append(example.SerializeToString())
+            try:
+                spec = {"x": tf.io.VarLenFeature(dtypes[declared])}
+                tf.io.parse_example(records[-1:], spec)
+            except tf.errors.InvalidArgumentError:
+                refused.append(len(records))
+    assert len(refused) == 6
+    for data in (records, *([record] for record in records)):
+        report = room.ingest(room.put("a", framed(data)), types={"x": declared})
+        numbers = [error.number for error in report.first_errors]
+        if len(data) > 1:
+            assert report.errors == {"type": 6} and numbers == refused[:5]
+        else:
+            assert numbers == [1] * (records.index(data[0]) + 1 in refused)

@@ -14,7 +14,7 @@ import pytest
 
 from components.tfrecord_gen import ingest as ingest_module
 from components.tfrecord_gen import quarantine as quarantine_module
-from components.tfrecord_gen.settings import HashSplits
+from components.tfrecord_gen.settings import HashSplits, LabelCheck
 from sample_data.tf_example import encode
 from sluice.errors import UsageError
 from sluice.tfrecords.frame_encoding import frame
@@ -156,3 +156,48 @@ def test_bad_records_are_counted_by_their_bytes_and_files(room):
     # A destroyed file has no bytes, and counts as a file.
     report = room.ingest(room.put("good", whole), room.put("b", b""))
     assert (report.records, report.corrupt_fraction) == (100, 0.5)
+
+
+CODES = {"feature": "y", "values": (10, 20, 40)}
+TEXTS = {"feature": "y", "values": ("a", "b")}
+PLACES = {"feature": "y", "values": (0, 1)}
+ONE_HOT = PLACES | {"is_one_hot": True}
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "bad", "why"),
+    [
+        (CODES, [40], [15], "'y' is 15, none of 10, 20, 40"),
+        (CODES, [10, 20], [10, 30], "'y' is 30, none of"),
+        (PLACES, [1.0], [0.1], "'y' is 0.1, none of 0, 1"),
+        (PLACES, [0.0], [float("nan")], "'y' is nan, none of"),
+        (TEXTS, [b"a"], [b"\xe4"], "is 1 bytes that are not text, none of a, b"),
+        (PLACES, [0.0, 1.0, 1.0], [0.0, 0.5, 1.0], "'y' is 0.5, none of 0, 1"),
+        (ONE_HOT, [0, 1, 0], [0, 1, 1], "'y' has 2 ones, where one class has a 1"),
+        (ONE_HOT, [0.0, 1.0], [0.0, 0.0], "'y' has 0 ones"),
+    ],
+)
+def test_a_label_that_is_no_class_is_named(room, check, good, bad, why):
+    label = LabelCheck.model_validate(check)
+    records = [encode({"x": [n], "y": good}) for n in range(20)]
+    records[6] = encode({"x": [6], "y": bad})
+    records[8] = encode({"x": [8]})  # The schema decides about missing labels.
+    report = room.ingest(room.put("a", framed(records)), label=label)
+    assert room.records() == records[:6] + records[7:]
+    (error,) = report.first_errors
+    assert (error.kind, error.number) == ("label", 7)
+    assert why in error.reason
+
+
+def test_types_are_the_schemas_or_else_the_first_records(room):
+    records = [encode({"a": [1], "b": [n]}) for n in range(5)]
+    paths = [room.put("a", framed(records[:3])), room.put("b", framed(records[3:]))]
+    records[4] = encode({"a": [1], "b": [0.5], "new": [b"as none before"]})
+    paths[1] = room.put("b", framed(records[3:]))
+    report = room.ingest(*paths, workers=2)
+    (error,) = report.first_errors
+    assert (error.path, error.number, error.kind) == (paths[1], 2, "type")
+    what = "feature 'b' is a float_list; the schema, or else the first record, has"
+    assert error.reason == f"{what} int64_list"
+    report = room.ingest(*paths, types={"b": "float_list"})
+    assert report.errors == {"type": 4} and room.records() == records[4:]

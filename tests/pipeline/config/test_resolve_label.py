@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.graph.arguments import ingestion_of
+from sluice.splits import SERVING
+
 pytestmark = pytest.mark.unit
 
-ANY = ("evaluate.metrics=[ExampleCount]", "evaluate.thresholds=[]")
+_PAID, _GENRES = ("Credit Card", "Cash"), ("war", "crime")
+ANY = (
+    *("evaluate.metrics=[ExampleCount]", "evaluate.thresholds=[]"),
+    *("features=null", "features={company: {kind: hashed, buckets: 16}}"),
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +29,11 @@ ANY = ("evaluate.metrics=[ExampleCount]", "evaluate.thresholds=[]")
         ("{feature: one_hot, classes: [a, b, c]}", ("a", "b", "c")),
         ("{feature: hour, task: multi_label}", tuple(range(24))),
         ("{feature: seconds, task: regression}", None),
+        ("{feature: hour, classes: [4, 20, 8]}", (4, 20, 8)),
+        ("{feature: seconds, classes: [10, 20, 40]}", (10, 20, 40)),
+        ("{feature: fare, classes: [0, 1]}", (0, 1)),
+        ("{feature: payment_type, classes: [Credit Card, Cash]}", _PAID),
+        ("{feature: genres, task: multi_label, classes: [war, crime]}", _GENRES),
     ],
 )
 def test_classes(validate, label, classes):
@@ -44,6 +56,15 @@ def test_classes(validate, label, classes):
             "of task multi_label must be INT or BYTES, not FLOAT",
         ),
         ("{feature: genres, task: multi_labels}", "label.task"),
+        ("{feature: fare}", "task: regression; or list classes: classes: [0, 1]"),
+        (
+            "{feature: hour, classes: [10, 20, 40]}",
+            "not those of the schema's domain: 0, 1, 2",
+        ),
+        ("{feature: hour, classes: ['10', '20']}", "change '10', or the domain"),
+        ("{feature: genres, task: multi_label, classes: [war, noir]}", "change 'noir'"),
+        ("{feature: payment_type, classes: [1, 2]}", "Cash, Credit Card"),
+        ("{feature: fare, classes: [1, 20000001]}", "change 20000001, or the domain"),
     ],
 )
 def test_what_is_refused(refused, label, words):
@@ -54,6 +75,33 @@ def test_an_empty_string_is_no_class(project, refused):
     path = project / "schemas" / "fares" / "schema.pbtxt"
     path.write_text(path.read_text().replace('value: "Cash"', 'value: ""'))
     assert "no class" in refused("label={feature: payment_type}", *ANY)
+
+
+@pytest.mark.parametrize(
+    ("label", "values", "is_one_hot"),
+    [
+        ("{feature: digit}", None, None),
+        ("{feature: genres, task: multi_label}", None, None),
+        ("{feature: seconds, task: regression}", None, None),
+        ("{feature: digit, classes: [1, 3, 7]}", (1, 3, 7), False),
+        ("{feature: fare, classes: [0, 1]}", (0, 1), False),
+        ("{feature: genres, task: multi_label, classes: [war, crime]}", _GENRES, False),
+        ("{feature: one_hot}", (0, 1), True),
+        ("{feature: one_hot, task: multi_label}", (0, 1), False),
+    ],
+)
+def test_the_ingestion_checks_what_the_schema_cannot(
+    validate, label, values, is_one_hot
+):
+    config = validate(f"label={label}", *ANY).config
+    found = ingestion_of(config).label
+    assert (found and (found.values, found.is_one_hot)) == (
+        values and (values, is_one_hot)
+    )
+    assert ingestion_of(config, SERVING).label is None
+    types = ingestion_of(config, SERVING).types
+    assert (types["fare"], types["tags"]) == ("float_list", "bytes_list")
+    assert "nested" not in types
 
 
 def test_class_weights_are_of_one_class(refused):

@@ -281,7 +281,10 @@ def test_a_sample_is_the_first_records_of_each_file(tmp_path, monkeypatch):
     [
         ([encode({"a": [1]}), b"\x07hello"], "not a tf.Example"),
         ([b"\x12\x00"], "SequenceExample"),
-        ([encode({"a": [1]}), encode({"a": [b"x"]})], 'bytes_list for feature "a"'),
+        (
+            [*[encode({"a": [1], "b": [1]})] * 1500, encode({"a": [1], "b": [b"x"]})],
+            r'bytes_list for feature "b"\n.*/a, record 1,501\n.*before: int64_list',
+        ),
     ],
 )
 def test_records_that_cannot_be_read(tmp_path, records, says):

@@ -125,6 +125,37 @@ def test_a_vector_of_0_and_1_as_label(proposed, label, task):
     assert ("macro_auc" in names) == bool(task)
 
 
+@pytest.mark.parametrize(
+    ("label", "written", "metric"),
+    [
+        (lambda n: float(n % 2), {"classes": [0, 1]}, "auc"),
+        (lambda n: float(n % 3), {"classes": [0, 1, 2]}, "accuracy"),
+        (lambda n: (10, 20, 40)[n % 3], {"classes": [10, 20, 40]}, "accuracy"),
+        (lambda n: (1, 3)[n % 2], {"classes": [1, 3]}, "auc"),
+        (lambda n: (1, 2)[n % 2], {}, "auc"),
+        (
+            lambda n: [10, 40][: 1 + n % 2],
+            {"task": "multi_label", "classes": [10, 40]},
+            "macro_auc",
+        ),
+        # Shares, and whole numbers with others between them.
+        (lambda n: n % 3 / 2, {"task": "regression"}, "rmse"),
+        (lambda n: 1.0 + n % 3, {"task": "regression"}, "rmse"),
+    ],
+)
+def test_codes_and_floats_as_classes(proposed, label, written, metric):
+    config, schema, found = proposed(label=label, x=lambda n: n % 7 / 7)
+    assert config["label"] == {"feature": "label", **written}
+    assert config["evaluate"]["thresholds"][0]["metric"] == metric
+    assert not [x for x in found.warnings if "label's classes" in x]
+    is_listed = "Its classes are the values that were seen" in found.config_text
+    assert is_listed == ("classes" in written)
+    assert ("For classes, list them" in found.config_text) == (metric == "rmse")
+    (one,) = [x for x in schema.feature if x.name == "label"]
+    if written.get("task") != "regression" and one.type == schema_pb2.FLOAT:
+        assert loader.number_bounds(one) == (0, written["classes"][-1])
+
+
 @pytest.mark.parametrize("label", [[0, 1, 0], [0.0, 1.0], [b"war", b"crime"], [4, 7]])
 def test_a_constant_list_as_label(proposed, label):
     _, _, found = proposed(label=lambda n: label, x=lambda n: n / 7)

@@ -293,6 +293,20 @@ def test_whole_number_labels_need_not_start_at_0():
     assert ids.numpy().tolist() == [[1], [2], [0], [-1]]
 
 
+def test_floats_are_classes_where_they_are_equal_to_one():
+    import tensorflow as tf
+
+    from pipeline.training.preprocessing import class_ids
+
+    label = Label(feature="stars", classes=(0, 1, 2**24))
+    values = [[1.0], [2.0**24], [0.5], [float("nan")], [-0.0]]
+    assert class_ids(tf.constant(values), label).numpy().tolist() == [
+        *([1], [2], [-1], [-1], [0])
+    ]
+    missing = tf.sparse.from_dense([[0.0], [1.0]])
+    assert class_ids(missing, label).numpy().tolist() == [[-1], [1]]
+
+
 @pytest.mark.parametrize(
     ("rows", "ids"),
     [

@@ -33,7 +33,7 @@ def test_every_kind_of_values_is_read():
         (b"\x0a\x02\x0a\x09", "do not parse"),
         (b"\x0a\x07\x0a\x05\x0a\x01\xff\x12\x00", "do not parse"),  # not UTF-8
         (RECORD + b"\x50\x01", "fields of another message"),
-        (b"\x12\x00", "tf.SequenceExample"),
+        (b"\x12\x00", "tf.SequenceExample has: write each of its feature lists as"),
         (RECORD + b"\x12\x02\x0a\x00", "tf.SequenceExample"),
         (RECORD + RECORD + b"\x12\x02\x0a\x00", "tf.SequenceExample"),
     ],
