@@ -76,14 +76,17 @@ def _losses(runs: Iterable[RunData]) -> dict[str, Any] | None:
 
 
 def _drift(run: RunData) -> float | None:
-    """Returns the largest distance from the accepted data, relative to its limit."""
+    """Returns the largest distance from the accepted data, relative to its limit.
+
+    Those above it that chance gives are left out.
+    """
     ratios = [
         float(feature["distance"]) / float(feature["limit"])
         for artifact in run.documents("distances")
         for comparison in artifact["comparisons"]
         if comparison["check"] == "drift"
         for feature in comparison["features"]
-        if feature["limit"]
+        if feature["limit"] and feature["distance"] > (feature.get("chance") or 0)
     ]
     return max(ratios, default=None)
 

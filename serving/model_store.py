@@ -6,7 +6,7 @@ returns the store of a directory of this machine (``local_store``) or of a ``gs:
 address (``bucket_store``); both have this layout:
 
     7/                    a SavedModel, byte for byte what was published
-    .versions/7.json      digest, time and facts of version 7
+    .versions/7.json      digest, time and facts of version 7, and why it was retired
     .versions/owner.json  the pipeline that may publish here
 
 The record is not in the version's folder, so that ``digest.of_tree`` of a version is
@@ -55,6 +55,7 @@ class ModelVersion:
       published_at: UTC, ISO 8601; None likewise.
       facts: recorded by the publisher, such as the run id.
       generations: of its objects in a bucket, by name; None on a disk.
+      retired: the reason why its model was retired; None if it was not.
     """
 
     version: int
@@ -63,6 +64,7 @@ class ModelVersion:
     published_at: str | None
     facts: dict[str, Any]
     generations: Mapping[str, str] | None = None
+    retired: str | None = None
 
     def difference(self) -> str | None:
         """Returns the difference from the published model, if any.
@@ -232,6 +234,19 @@ class ModelStore(ABC):
             self._storage.delete_tree(f"{uri}/{GRAPH}")
             self._storage.delete_tree(uri)
 
+    def retire(self, version: int, reason: str, owner: Owner) -> None:
+        """Records that the model of a version was retired; it stays served.
+
+        Raises:
+          UsageError: the store belongs to another pipeline.
+          ServingError: the record cannot be written.
+        """
+        with self._os_errors_as(f"version {version} could not be marked as retired"):
+            check_owner(self._owner, owner)
+            record = json.loads(self._storage.read(self._record_of(version)))
+            content = json.dumps({**record, "retired": reason}, indent=2).encode()
+            self._storage.write_atomically(self._record_of(version), content)
+
     def _already_served(self, source: SavedModel) -> Publication | None:
         newest = self.newest()
         if newest and newest.digest == source.digest and newest.is_intact():
@@ -256,8 +271,8 @@ class ModelStore(ABC):
             published = record["digest"], record["published_at"], record["facts"]
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
-        generations = record.get("generations")
-        return ModelVersion(number, f"{self.uri}/{number}", *published, generations)
+        rest = record.get("generations"), record.get("retired")
+        return ModelVersion(number, f"{self.uri}/{number}", *published, *rest)
 
     @contextlib.contextmanager
     def _os_errors_as(

@@ -5,8 +5,8 @@ given roots (this project and the user's). So an edit of a test, a report or ano
 model keeps the digest. An entry that is installed elsewhere counts with its whole
 package; other installed packages are not followed.
 
-Dynamic imports (``importlib.import_module(name)``) are not followed: pass such modules
-as further entries.
+``importlib.import_module`` and ``__import__`` are followed where their argument is a
+literal. Of other dynamic imports, pass the modules as further entries.
 """
 
 from __future__ import annotations

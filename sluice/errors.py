@@ -134,6 +134,12 @@ class GateError(DataError):
     """
 
 
+class RetiredModelError(GateError):
+    """A model was retired after it had been blessed, so it is not pushed."""
+
+    exit_code = ExitCode.MODEL
+
+
 class ServingError(SluiceError):
     """A push failed, or a served model is damaged."""
 

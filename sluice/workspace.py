@@ -52,7 +52,7 @@ class Workspace:
     @property
     def sources_file(self) -> Path:
         """Cache of the digests and imports of source files."""
-        return self.root / "state" / "source_files.json"
+        return self.root / "state" / "sources.json"
 
     @property
     def complete_file(self) -> Path:

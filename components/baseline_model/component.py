@@ -17,6 +17,7 @@ from tfx.types.standard_artifacts import Model
 
 from components.artifacts import ABSENT, SKIPPED, Artifacts
 from components.baseline_model.blessed_models import (
+    RETIRED,
     blessed_models,
     find_baseline,
     search_baseline,
@@ -68,7 +69,7 @@ class LatestUsableBlessedModel(resolver.ResolverStrategy):
 
 
 class TrainedModel(resolver.ResolverStrategy):
-    """The model trained last, or the one that is served now, for its weights.
+    """The model trained last, or the one that is served now, unless it is retired.
 
     Of a ``Resolver`` with the channel ``model``.
     """
@@ -93,6 +94,7 @@ class TrainedModel(resolver.ResolverStrategy):
         for item in sorted(input_dict["model"], key=lambda model: -model.id):
             is_live = item.mlmd_artifact.state == item.mlmd_artifact.LIVE
             is_wanted = wanted in (None, item.uri)
+            is_wanted &= RETIRED not in item.mlmd_artifact.custom_properties
             if is_live and is_wanted and storage_for(item.uri).exists(item.uri):
                 return {"model": [item]}
         return {"model": []}

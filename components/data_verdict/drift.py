@@ -26,6 +26,8 @@ from schemas.distances import (
     distances_of_all,
     measured,
     on_common_edges,
+    sizes,
+    with_chance,
 )
 from schemas.loader import SERVING, TRAINING, live_features
 from sluice.record.verdict import Check
@@ -97,7 +99,7 @@ def compare(
     against = "serving_statistics" if is_skew else "previous_span_statistics"
     current, control = on_common_edges(pair.current, pair.control)
     anomalies = validate(current, only, **{against: control})
-    judged = [*measured(anomalies)]
+    judged = [with_chance(x, pair.current, pair.control) for x in measured(anomalies)]
     rows = [*_rows(pair, features, anomalies, judged, sensitive)]
     if not rows:
         passed = Check(
@@ -107,6 +109,7 @@ def compare(
             baseline=pair.against,
             actual=f"features compared: {len(features)}",
             passed=True,
+            why=sizes(pair.current, pair.control, judged[0]) if judged else "",
         )
         rows = [passed]
     limited = {item.feature for item in judged}
@@ -121,7 +124,10 @@ def _rows(
     distances: Sequence[Distance],
     sensitive: Collection[str],
 ) -> Iterator[Check]:
-    """Yields a row for each distance over its limit, and for each that is unknown."""
+    """Yields a row for each distance over its limit, and for each that is unknown.
+
+    One that chance gives with so few examples passes.
+    """
     known = {*features_of(pair.current), *features_of(pair.control)}
     described = {
         feature_name(key, info): " ".join(x.description.strip() for x in info.reason)
@@ -147,10 +153,13 @@ def _rows(
         why = WITHHELD if name in sensitive else one_line(described.get(name, ""))
         for item in by_feature[name]:
             if item.limit is not None and item.distance > item.limit:
+                said = sizes(pair.current, pair.control, item)
+                by_chance = item.is_by_chance
                 yield replace(
                     row,
-                    kind=pair.kind,
-                    why=why,
+                    kind=None if by_chance else pair.kind,
+                    passed=by_chance,
+                    why=f"not judged: {said}" if by_chance else f"{said}: {why}",
                     limit=item.limit,
                     comparison="<=",
                     measure=item.measure,

@@ -146,7 +146,8 @@ def summarize_baseline(
     def name(model: BlessedModel) -> str:
         return name_of(model, maker_run(store, model.model.id), artifacts)
 
-    searched = [*search_baseline(blessed_models(artifacts))]
+    blessed = blessed_models(artifacts)
+    searched = [*search_baseline(blessed)]
     names = [name(model) for model, _ in searched if model.model.id in used]
     is_candidate = bool(used) and used == candidate
     return BaselineSummary(
@@ -157,6 +158,11 @@ def summarize_baseline(
             SkippedModel(name=name(model), why=why, retired=model.retired is not None)
             for model, why in searched
             if why
+        ),
+        retired="".join(
+            f"{name(model)} was retired: {model.retired}"
+            for model in blessed
+            if model.model.id in candidate and model.retired is not None
         ),
     )
 

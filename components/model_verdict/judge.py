@@ -39,12 +39,14 @@ class BaselineSummary(Section):
       name: display name of the baseline; None if there is none.
       is_candidate: whether the latest blessed model is the candidate itself.
       skipped: newer blessed models, newest first.
+      retired: the candidate and why a person retired it; empty if it is not retired.
     """
 
     pipeline: str = ""
     name: str | None = None
     is_candidate: bool = False
     skipped: tuple[SkippedModel, ...] = ()
+    retired: str = ""
 
     @property
     def is_lost(self) -> bool:
@@ -95,6 +97,10 @@ def judge(
       about: summary of the baseline.
     """
     rows: list[Check] = []
+    if about.retired:
+        ways = "train another with new data, config or code, or with --force Trainer"
+        why = f"{about.retired}; {ways}"
+        rows.append(Check("retired model", "overall", None, None, None, False, why))
     if settings.split != "test":
         why = f"there is no test split, so the model is judged on {settings.split!r}"
         rows.append(Check("split", "overall", None, None, settings.split, True, why))

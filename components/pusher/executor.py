@@ -11,10 +11,11 @@ from tfx.proto import pusher_pb2
 from tfx.types import artifact_utils
 from tfx.utils import path_utils, proto_utils
 
+from components.baseline_model.blessed_models import RETIRED
 from components.run_id import run_id_of
 from serving.model_store import Publication, store_at
 from serving.store_owner import Owner
-from sluice.errors import RemoteError, UsageError
+from sluice.errors import RemoteError, RetiredModelError, UsageError
 from sluice.node_kinds import METRICS
 from sluice.secrets import redact
 from sluice.storage.output_path import resolve_output_uri
@@ -43,6 +44,13 @@ class Executor(executor.Executor):
             pushed.set_int_custom_property("pushed", 0)
             pushed.set_string_custom_property("state", "blocked")
             return
+        for model in input_dict.get("model", ()):
+            # A run that is resumed was blessed before.
+            if reason := model.get_string_custom_property(RETIRED):
+                raise RetiredModelError(
+                    f"the model was retired ({reason}), and is not pushed",
+                    where=model.uri,
+                )
         source = input_dict.get("model") or input_dict["infra_blessing"]
         model_uri = artifact_utils.get_single_uri(source)
         store = store_at(_directory(exec_properties["push_destination"]))

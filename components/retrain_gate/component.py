@@ -75,7 +75,8 @@ def _served(serving_dir: str, baseline_store: str) -> Served | None:
     folder = entry_before(baseline_store, pushed_at)
     entry, statistics = read_entry(folder) if folder else (None, {})
     metrics = newest.facts.get(METRICS) or {}
-    return Served(f"version {newest.version}", pushed_at, entry, statistics, metrics)
+    name = f"version {newest.version}{'' if newest.retired is None else ' (retired)'}"
+    return Served(name, pushed_at, entry, statistics, metrics)
 
 
 class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):

@@ -13,7 +13,7 @@ from components.model_verdict.threshold import Settings, Threshold
 from components.retrain_gate.policy import Retrain
 from components.tfrecord_gen.report import FileReport, Report
 from schemas.data_statistics import Statistics
-from schemas.distances import Distance, distances_of_all
+from schemas.distances import Distance, distances_of_all, sizes, with_chance
 from sluice.record.verdict import Check, Verdict
 
 _DAY_S, _HOUR_S = 86_400, 3_600
@@ -119,21 +119,25 @@ def _drift(
     if statistics is not None and before is not None:
         found = [*distances_of_all(statistics, before, ())]
     known = limits if isinstance(limits, dict) else {x.feature: limits for x in found}
-    found = [item for item in found if item.feature in known]
-    if not found:
+    found = [
+        with_chance(replace(item, limit=known[item.feature]), statistics, before)
+        for item in found
+        if item.feature in known
+    ]
+    if statistics is None or before is None or not found:
         why = f"the data of {served.name} is not known"
         limit = min(known.values(), default=1.0)
         return _reason("drift", limit, 1.0, served.name, why)
 
-    def share_of_limit(item: Distance) -> float:
-        return item.distance / max(known[item.feature], 1e-9)
+    def rank(item: Distance) -> tuple[bool, float]:
+        return not item.is_by_chance, item.distance / max(known[item.feature], 1e-9)
 
-    worst = max(found, key=share_of_limit)
-    limit = known[worst.feature]
-    row = _reason(
-        f"drift of {worst.feature!r}", limit, worst.distance, served.name, worst.measure
-    )
-    return replace(row, feature=worst.feature)
+    worst = max(found, key=rank)
+    limit, name = known[worst.feature], f"drift of {worst.feature!r}"
+    why = f"{worst.measure}; {sizes(statistics, before, worst)}"
+    row = _reason(name, limit, worst.distance, served.name, why)
+    answer = row.answer and not worst.is_by_chance
+    return replace(row, feature=worst.feature, answer=answer)
 
 
 def _metrics(thresholds: tuple[Threshold, ...], served: Served) -> Iterator[Check]:

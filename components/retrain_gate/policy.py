@@ -33,7 +33,8 @@ class Retrain(Section):
     drift_above: Fraction | NotEmpty[dict[Text, Fraction]] | None = None
     """Distance between a feature of the train split and the same feature in the data of
     the served model, for all features or by feature; see docs/report.md for how
-    distances are measured. null: no reason."""
+    distances are measured. One that chance gives with so few examples is no reason.
+    null: no reason."""
     metric_drop: NotEmpty[tuple[Threshold, ...]] | None = None
     """Limits for the served model on the newest span; to miss any of them is a reason.
     `change` compares it with itself at its push, over all examples. null: no reason."""

@@ -212,7 +212,7 @@ NODES = (
             "evaluation": f"{SERVED_EVALUATOR}.evaluation",
         },
         arguments.of_retrain_gate,
-        after=("DataGate", "AcceptData"),
+        after=("DataGate",),
         is_in=lambda config: config.retrain is not None,
     ),
     Node(

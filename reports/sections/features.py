@@ -61,6 +61,7 @@ class Distance:
       measure: the kind of distance, or ``missing or NaN``: the change of that share.
       value: the distance.
       limit: the schema's; None without one.
+      chance: what chance gives, of one above its limit.
     """
 
     check: str
@@ -68,6 +69,7 @@ class Distance:
     measure: str
     value: float
     limit: float | None
+    chance: float | None = None
 
     @property
     def tone(self) -> str:
@@ -83,6 +85,8 @@ class Distance:
         limit = "no limit"
         if self.limit is not None:
             limit = f"limit {formats.number(self.limit, 3)}"
+        if self.chance is not None:
+            limit += f", by chance up to {formats.number(self.chance, 3)}"
         return f"{where}: {self.measure} {formats.number(self.value, 3)}, {limit}"
 
     def __str__(self) -> str:
@@ -90,7 +94,8 @@ class Distance:
         if self.limit is None:
             return value
         sign = ">" if self.value > self.limit else "≤"
-        return f"{value} {sign} {formats.number(self.limit, 3)}"
+        by_chance = ", by chance" if self.value <= (self.chance or -1) else ""
+        return f"{value} {sign} {formats.number(self.limit, 3)}{by_chance}"
 
 
 @dataclass
@@ -210,7 +215,8 @@ def _categories(run: RunData) -> set[str]:
 def _distance(comparison: dict[str, Any], moved: dict[str, Any]) -> Distance:
     limit = None if moved["limit"] is None else float(moved["limit"])
     pair = comparison["check"], comparison["split"]
-    return Distance(*pair, moved["measure"], float(moved["distance"]), limit)
+    value, chance = float(moved["distance"]), moved.get("chance")
+    return Distance(*pair, moved["measure"], value, limit, chance)
 
 
 def largest_shifts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,8 @@ from runners.operations.pipeline_request import (
     serving_dir_of,
     workspace_of,
 )
+from serving.model_store import store_at
+from serving.store_owner import Owner
 from sluice.errors import UsageError
 
 
@@ -81,19 +84,20 @@ def _print_versions(listed: list[ListedModel]) -> None:
     "--reason", required=True, metavar="TEXT", help="The reason; it is recorded."
 )
 def retire_(name: str, reference: str, reason: str) -> Result:
-    """Retire a blessed model of NAME as a baseline: no new model is compared with it.
+    """Retire a blessed model of NAME: it is neither pushed again nor a baseline.
 
     The baseline is the latest blessed model that is neither missing nor retired. A
-    retired model that is served stays served.
+    retired model that is served stays served until another is pushed.
     """
     facts = retire(load_config(name), reference, reason, typed_command())
     (retired,) = facts["retired"]
     baseline = f"the next baseline: {facts['baseline'] or 'none'}"
-    return Result(facts, partial(echo, f"retired: {retired['name']}", baseline))
+    stays = "where it is served, it stays served until another version is pushed"
+    return Result(facts, partial(echo, f"retired: {retired['name']}", baseline, stays))
 
 
 def retire(config: Config, reference: str, reason: str, command: str) -> dict[str, Any]:
-    """Retires a blessed model, so that it is no baseline any more.
+    """Retires a blessed model, so that it is neither pushed again nor a baseline.
 
     Args:
       config: of the pipeline.
@@ -108,6 +112,7 @@ def retire(config: Config, reference: str, reason: str, command: str) -> dict[st
       UsageError: the reference is not a blessed model.
       LockedError: a run of the pipeline is in progress.
       WorkspaceError: the metadata cannot be written.
+      ServingError: the record of a pushed version cannot be written.
     """
     workspace = workspace_of(config)
     graph = read_metadata(workspace.metadata_db)
@@ -124,6 +129,9 @@ def retire(config: Config, reference: str, reason: str, command: str) -> dict[st
         workspace.exclusive(command),
         open_store(workspace.metadata_db, writable=True) as store,
     ):
+        for item in (x.version for x in served if x.model_id == artifact_id):
+            owner = Owner(config.name, workspace.id)
+            store_at(os.path.dirname(item.uri)).retire(item.version, reason, owner)
         (artifact,) = store.get_artifacts_by_id([artifact_id])
         artifact.custom_properties[RETIRED].string_value = reason
         store.put_artifacts([artifact])

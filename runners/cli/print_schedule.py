@@ -149,7 +149,9 @@ def _listed(values: set[int], count: int) -> str:
 
 
 def _airflow(config: Config, command: list[str], cron: str, timezone: str) -> str:
-    decide = ("--to", RETRAIN_GATE if config.retrain else "DataGate")
+    # As without Airflow, data is accepted also where there is no reason to train.
+    last = ("AcceptData", RETRAIN_GATE) if config.retrain else ("DataGate",)
+    decide = [word for node in last for word in ("--to", node)]
     now = datetime.now()
     return _filled_in(
         "airflow_dag.txt",

@@ -143,7 +143,9 @@ def _find_resumable(name: str, workspace: Workspace, run_id: str | None) -> RunR
         raise not_run_yet(name, workspace)
     if run_id is not None:
         named = find_run(name, workspace=workspace, run_id=run_id).record
-        if named.run_id != record.run_id:
+        if named.options.dry_run:
+            record = named
+        elif named.run_id != record.run_id:
             raise UsageError(
                 f"run {named.run_id} cannot be resumed: {record.run_id} has run since, "
                 "and its gates would compare with an outdated baseline",
@@ -155,6 +157,8 @@ def _find_resumable(name: str, workspace: Workspace, run_id: str | None) -> RunR
         verb, reason = "submit", "a service has its finished tasks in its cache"
     elif REHEARSAL in record.tags:
         verb, reason = "rehearse", "it is a rehearsal"
+    elif record.options.dry_run:
+        verb, reason = "retrain", "it is a dry run"
     if reason:
         raise UsageError(
             f"run {record.run_id} cannot be resumed: {reason}",

@@ -53,13 +53,16 @@ def retrain(
 
     Without a reason the run ends after the data gate, and nothing is pushed.
     """
+    if dry_run and to_nodes:
+        raise click.UsageError("--dry-run ends with the decision: leave out --to.")
     result = start_run(
         engine,
         (name, profile, overrides),
         RunOptions(
             workers=workers or usable_cores(),
-            to_nodes=[*to_nodes, *[RETRAIN_GATE] * dry_run],
+            to_nodes=[RETRAIN_GATE] if dry_run else list(to_nodes),
             accept_data=accept_data,
+            dry_run=dry_run,
         ),
         tags=tags,
         wait=wait,

@@ -11,6 +11,7 @@ from runners.cli.options import Result, run_option, verb
 from runners.cli.render_run import print_run
 from runners.cli.rich_console import make_console, make_table, plain
 from runners.operations.find_run import find_run, last_runs
+from runners.operations.models import note_retired
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_STYLES
 
@@ -22,24 +23,29 @@ def status(name: str | None, run_id: str | None) -> Result:
     """Show a run of NAME; without NAME, the last run of every pipeline."""
     if name is not None:
         record = find_run(name, run_id).record
+        note_retired(record)
         return Result(record.to_dict(), partial(print_run, make_console(), record))
     records = [found.record for found in last_runs()]
-    show = partial(_print_pipelines, records)
+    retired = [*map(note_retired, records)]
+    show = partial(_print_pipelines, records, retired)
     if not records:
         show = partial(echo, "nothing has run yet; try: sluice run NAME")
     return Result([record.to_dict() for record in records], show)
 
 
-def _print_pipelines(records: list[RunRecord]) -> None:
+def _print_pipelines(records: list[RunRecord], retired: list[str]) -> None:
     columns = ("pipeline", "last run", "status", "served", "why")
     table = make_table(*columns, folded=("why",))
-    for record in records:
+    for record, mark in zip(records, retired, strict=True):
         versions = [str(push.version) for push in record.pushes if push.version]
+        dry = " (dry run)" if record.options.dry_run else ""
+        state = record.status.replace("_", " ") + dry
+        error = record.error.message.splitlines()[0] if record.error else None
         table.add_row(
             record.pipeline,
             record.run_id,
-            plain(record.status.replace("_", " "), RUN_STYLES[record.status]),
+            plain(state, RUN_STYLES[record.status]),
             ", ".join(versions),
-            record.error.message.splitlines()[0] if record.error else "",
+            "; ".join(filter(None, [error, mark])),
         )
     make_console().print(table)

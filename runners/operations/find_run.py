@@ -156,8 +156,10 @@ def read_record(workspace: Workspace, run_id: str) -> RunRecord:
     return record
 
 
-def resume_command(record: RunRecord) -> str:
-    """Returns the command that resumes a run of this machine."""
+def resume_command(record: RunRecord) -> str | None:
+    """Returns the command that resumes a run of this machine; None of a dry run."""
+    if record.options.dry_run:
+        return None
     return next_command("resume", record.pipeline, "--run", record.run_id)
 
 
@@ -194,9 +196,10 @@ def last_runs() -> list[FoundRun]:
 
 
 def last_real_run(workspace: Workspace) -> RunRecord | None:
-    """Returns the last run that was neither up to date nor refused before any node."""
+    """Returns the last run that was neither up to date, refused at once, nor dry."""
     for record in readable_runs(workspace):
-        if record.status != "up_to_date" and not record.was_refused:
+        is_dry = record.options.dry_run
+        if not (is_dry or record.was_refused or record.status == "up_to_date"):
             return record
     return None
 

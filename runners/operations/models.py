@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from components.baseline_model.blessed_models import blessed_models
 from pipeline.config.config import Config
-from runners.operations.pipeline_request import published_in, workspace_of
+from runners.operations.pipeline_request import published_in
 from serving.model_store import ModelVersion, store_at
+from sluice.errors import ServingError
+from sluice.record.run_record import RunRecord
+from sluice.storage.storage import is_remote
 
 
 @dataclass(frozen=True)
@@ -18,25 +21,40 @@ class ListedModel:
     Attributes:
       version: its entry in the model store.
       damage: how its files differ from what was pushed; None if they do not.
-      retired: the reason why its model was retired as a baseline; None if it was not.
     """
 
     version: ModelVersion
     damage: str | None
-    retired: str | None
 
     @property
     def flaws(self) -> dict[str, str]:
         """The reasons why it is ``damaged``, ``unrecorded`` or ``retired``."""
         damaged = "damaged" if self.version.digest else "unrecorded"
-        flaws = {damaged: self.damage, "retired": self.retired}
+        flaws = {damaged: self.damage, "retired": self.version.retired}
         return {state: why for state, why in flaws.items() if why}
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
         version = asdict(self.version)
         del version["generations"]
-        return {**version, "damage": self.damage, "retired": self.retired}
+        return {**version, "damage": self.damage}
+
+
+def note_retired(record: RunRecord) -> str:
+    """Notes in a record, and returns, that what is served now is retired, if it is.
+
+    A bucket is not asked.
+    """
+    place = record.pushes[0].destination if record.pushes else ""
+    newest = None
+    with suppress(ServingError):
+        newest = store_at(place).newest() if place and not is_remote(place) else None
+    if newest is None or newest.retired is None:
+        return ""
+    text = f"version {newest.version} is retired ({newest.retired})"
+    text += ", and served until another is pushed"
+    record.note(text)
+    return text
 
 
 def list_models(config: Config) -> list[ListedModel]:
@@ -47,17 +65,4 @@ def list_models(config: Config) -> list[ListedModel]:
         bucket.
     """
     versions = store_at(published_in(config)).versions()[::-1]
-    if not versions:
-        return []
-    # ML Metadata's client: pages of runs do without it.
-    from runners.metadata.read_metadata import read_metadata
-
-    graph = read_metadata(workspace_of(config).metadata_db)
-    blessed = blessed_models(graph.artifacts.values())
-    retired = {item.model.uri: item.retired for item in blessed}
-    return [
-        ListedModel(
-            item, item.difference(), retired.get(item.facts.get("model_uri", ""))
-        )
-        for item in versions
-    ]
+    return [ListedModel(item, item.difference()) for item in versions]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from components.tfrecord_gen.input_files import check_staleness
 from pipeline.config.config import Config
@@ -17,7 +17,7 @@ from pipeline.graph.custom_nodes import (
     selected_nodes,
     validate_pipeline,
 )
-from pipeline.graph.node_registry import INGESTION, PUSHER
+from pipeline.graph.node_registry import INGESTION
 from pipeline.training.strategy.choice import (
     choose,
     find_tpu,
@@ -30,6 +30,7 @@ from runners.local.engine import LocalEngine
 from runners.local.write_report import write_report
 from runners.metadata.metadata_file import check_metadata
 from runners.operations.find_run import resume_command
+from runners.operations.models import note_retired
 from runners.operations.notify import notify
 from runners.operations.pipeline_request import serving_dir_of, workspace_of
 from runners.operations.prepared_run import (
@@ -96,7 +97,8 @@ def run(
             last = up_to_date.still_stands(workspace, inputs)
         if last is None:
             prepared.prepare_store(options.to_nodes)
-        pushed_to = (prepared.serving_dir, workspace.serving) if PUSHER in nodes else ()
+        # Also before a part of the graph: what it writes would be taken for a history.
+        pushed_to = (prepared.serving_dir, workspace.serving)
         notes = check_metadata(workspace, pushed_to, options.without_baseline)
         record = prepared.begin(options, command, tag_values)
         record.notes += notes
@@ -206,7 +208,9 @@ def execute(
             resumed,
             ingestion_of(config) if is_new else None,
         )
-        engine.run(plan, record, observer)
+        unchanged = up_to_date.kept(workspace) if record.options.dry_run else None
+        with unchanged or nullcontext():
+            engine.run(plan, record, observer)
     except KeyboardInterrupt:
         record.end(ExitCode.INTERRUPTED, "interrupted by SIGINT")
     except SluiceError as error:
@@ -214,6 +218,7 @@ def execute(
         record.end()
     if record.status in ("failed", "interrupted") and not record.was_refused:
         record.resume_command = resume_command(record)
+    note_retired(record)
     record.save(run_dir)
     write_report(record, run_dir)
     if record.exit_code == 0 and record.options.is_whole:

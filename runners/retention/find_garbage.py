@@ -219,7 +219,10 @@ def select_kept(
         ones; a damaged one is kept, since the gate must not pass while it is lost.
       keep: the number of newest runs to keep, not counting those that were up to date.
     """
-    status = {run_id: record.status for run_id, record in records.items()}
+    status: dict[str, str] = {
+        run_id: "dry_run" if record.options.dry_run else record.status
+        for run_id, record in records.items()
+    }
     complete = [run_id for run_id in records if status[run_id] in _COMPLETE]
     ran = {item.run_id for item in graph.executions.values() if item.run_id}
     runs = {
@@ -251,12 +254,13 @@ def select_kept(
 
 
 def _newest(run_ids: list[str], status: Mapping[str, str], keep: int) -> list[str]:
-    """Returns the newest runs, and open ones; those that were up to date do not count.
+    """Returns the newest runs, and open ones; up-to-date and dry ones do not count.
 
     Otherwise scheduled runs without changes would displace a resumable one. A service
     may run an older one still.
     """
-    counted = [run_id for run_id in run_ids if status.get(run_id) != "up_to_date"]
+    uncounted = ("up_to_date", "dry_run")
+    counted = [run_id for run_id in run_ids if status.get(run_id) not in uncounted]
     oldest = "" if len(counted) <= keep else counted[-keep]
     return [x for x in run_ids if x >= oldest or status.get(x) == "running"]
 

@@ -77,7 +77,8 @@ def _served(found: FoundRun) -> dict[str, Any] | None:
     run_id = newest.facts.get("pipeline_run_id")
     is_known = run_id in found.workspace.run_ids()
     pusher = read_record(found.workspace, str(run_id)) if is_known else None
-    return _version(newest.version, newest.published_at, pusher)
+    version = _version(newest.version, newest.published_at, pusher)
+    return {**version, "retired": newest.retired}
 
 
 def _version(

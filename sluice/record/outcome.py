@@ -17,6 +17,8 @@ from sluice.record.states import RUN_TONES, Tone
 from sluice.record.verdict import Check, Verdict, cell
 
 _MAX_WORSE = 2
+# What a dry run has decided, by its status.
+_DECIDED = {"succeeded": "would train", "skipped": "no reason to train"}
 # What is to be done, and the command for it if there is one.
 Step = tuple[str, str | None]
 # Of the line of an error's place; see ``SluiceError``.
@@ -25,6 +27,8 @@ _WHERE = "  where:"
 
 def outcome(record: RunRecord) -> str:
     """Returns the verdict on a run in a few words, such as ``pushed``."""
+    if record.options.dry_run and record.status in _DECIDED:
+        return f"dry run: {_DECIDED[record.status]}"
     states = [push.state for push in record.pushes]
     if record.status == "blocked":
         failed = [gate["gate"] for gate in record.gates if not gate["passed"]]
@@ -105,6 +109,8 @@ def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str
     if record.status == "running":
         ended = [n for n in record.nodes if n.state not in ("running", "not_reached")]
         return tone, f"Running: {len(ended)} of {len(record.nodes)} nodes ended"
+    if record.options.dry_run and record.status in _DECIDED:
+        return tone, f"Dry run: {_DECIDED[record.status]}"
     if record.status == "skipped":
         return tone, "Not trained: there is no reason to"
     if record.status == "interrupted":

@@ -59,6 +59,7 @@ class RunOptions:
       to_nodes: run these and what is upstream of them; empty for all.
       accept_data: the reason for overriding the data gate once, or None.
       without_baseline: the reason for beginning without a baseline, or None.
+      dry_run: whether it only decides: no later run or command builds on it.
     """
 
     workers: int = 1
@@ -67,6 +68,7 @@ class RunOptions:
     to_nodes: list[str] = field(default_factory=list)
     accept_data: str | None = None
     without_baseline: str | None = None
+    dry_run: bool = False
 
     @property
     def is_whole(self) -> bool:

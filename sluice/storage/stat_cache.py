@@ -9,10 +9,12 @@ of a second, for every node.
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +25,11 @@ from sluice.storage import atomic, digest
 DIGESTS_FILE = "SLUICE_FILE_DIGESTS"
 SOURCES_FILE = "SLUICE_SOURCE_FILES"
 _SETTLED_S = 2.0
+# The arguments of functions that import what a text names, in their order.
+_IMPORTS = {
+    "import_module": ("name", "package"),
+    "__import__": ("name", "globals", "locals", "fromlist", "level"),
+}
 
 
 class StatCache:
@@ -145,4 +152,26 @@ def _parse(path: Path) -> list:
         elif isinstance(node, ast.ImportFrom):
             names = [alias.name for alias in node.names]
             imports.append([node.level, node.module or "", names])
+        elif isinstance(node, ast.Call):
+            imports += _imports_of_call(node)
     return [digest.of_bytes(content), imports]
+
+
+def _imports_of_call(call: ast.Call) -> Iterator[list]:
+    """Yields what ``import_module`` or ``__import__`` of a literal imports."""
+    function = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    given = dict(zip(_IMPORTS.get(function, ()), call.args, strict=False))
+    given |= {x.arg: x.value for x in call.keywords if x.arg}
+    values = {key: getattr(value, "value", None) for key, value in given.items()}
+    name, package, level = (values.get(key) for key in ("name", "package", "level"))
+    if function not in _IMPORTS or not isinstance(name, str):
+        return
+    module = name.lstrip(".")
+    level = level if isinstance(level, int) else len(name) - len(module)
+    if level and isinstance(package, str):
+        with suppress(ImportError):
+            yield [0, importlib.util.resolve_name(name, package), []]
+        return
+    named = ast.walk(given.get("fromlist", call.func))
+    texts = (getattr(item, "value", None) for item in named)
+    yield [level, module, [text for text in texts if isinstance(text, str)]]

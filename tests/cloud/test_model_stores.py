@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -51,6 +52,14 @@ def test_record_tells_digest_time_and_facts(store, make_saved_model):
     age = datetime.now(timezone.utc) - datetime.fromisoformat(newest.published_at)
     assert timedelta(0) <= age < timedelta(minutes=1)
     assert newest.is_intact()
+
+
+def test_a_retired_version_stays_as_it_is(store, make_saved_model):
+    store.publish(make_saved_model("a"), facts={"run_id": "r1"})
+    before = store.newest()
+    store.retire(1, "bad labels", Owner("digits"))
+    assert store.newest() == replace(before, retired="bad labels")
+    assert store.newest().is_intact()
 
 
 def test_same_model_is_not_pushed_again(store, make_saved_model):

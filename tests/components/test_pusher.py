@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from serving.local_store import LocalModelStore
-from sluice.errors import UsageError
+from sluice.errors import RetiredModelError, UsageError
 
 pytestmark = pytest.mark.tf
 
@@ -35,10 +35,12 @@ def push(tmp_path: Path, model_dir: Path) -> Push:
     def push(
         destination: dict | None = None,
         model_uri: str = str(model_dir),
+        retired: str = "",
         **blessings: int | None,
     ) -> Any:
         model = standard_artifacts.Model()
         model.uri = model_uri
+        model.set_string_custom_property("sluice_retired", retired)
         inputs: dict[str, list[Any]] = {"model": [model]}
         for key, blessed in blessings.items():
             kind = "ModelBlessing" if key == "model_blessing" else "InfraBlessing"
@@ -83,6 +85,14 @@ def test_a_missing_or_negative_blessing_blocks_the_push(push, tmp_path, blessing
 
     assert pushed.get_int_custom_property("pushed") == 0
     assert pushed.get_string_custom_property("state") == "blocked"
+    assert not (tmp_path / "serving").exists()
+
+
+def test_a_model_that_was_retired_after_its_blessing_is_not_pushed(push, tmp_path):
+    """It is so when the run is resumed."""
+    with pytest.raises(RetiredModelError, match=r"retired \(bad labels\)") as raised:
+        push(retired="bad labels", model_blessing=1)
+    assert raised.value.exit_code == 4
     assert not (tmp_path / "serving").exists()
 
 

@@ -42,8 +42,12 @@ def test_days_with_and_without_a_reason(empty_trips):
     assert headline in page and "new examples" in page
 
     # The model of span 1 is still served: what it has not seen adds up.
-    decided = day(3, to_nodes=("RetrainGate",))
-    assert decided.status == "succeeded"
+    # A dry run changes nothing that a later run, or the choice of data, reads.
+    accepted = sorted((trips.workspace.root / "state").rglob("*"))
+    decided = day(3, to_nodes=("RetrainGate",), dry_run=True)
+    assert decided.status == "succeeded" and outcome(decided) == "dry run: would train"
+    assert decided.node("AcceptData").state == "skipped"
+    assert sorted((trips.workspace.root / "state").rglob("*")) == accepted
     (row,) = decided.gate_rows("retrain")
     assert (row.result, row.actual, row.why) == ("yes", 80, "new spans: 2, 3")
     third = trips.run()

@@ -90,3 +90,12 @@ def test_the_gate_holds_until_a_lost_baseline_is_retired(place):
     assert first.code == 0, first.err
     assert "are retired" in rows(first)["binary_accuracy change"]
     assert versions(place) == ["1", "2"]
+    # Found: an unchanged run pushed the retired model again.
+    retired = place.sluice("models", "retire", "clicks", "v2", "--reason", "bad")
+    assert retired.code == 0, retired.err
+    again = place.sluice(*run)
+    assert (again.code, versions(place)) == (4, ["1", "2"])
+    assert "was retired: bad; train another" in rows(again)["retired model"]
+    assert any("version 2 is retired (bad)" in x for x in again.document["notes"])
+    shutil.rmtree(place.workspace.serving / "2")
+    assert (place.sluice(*run).code, versions(place)) == (4, ["1"])

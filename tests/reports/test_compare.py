@@ -10,9 +10,9 @@ from reports.compare import Change, compare, summarize_changes
 from reports.diff_page import diff_markdown, diff_tables, render_diff
 from reports.read_run import RunData
 from reports.run_table import better, examples, metrics
-from sluice.record.outcome import duration_s, outcome
+from sluice.record.outcome import duration_s, outcome, summarize
 from sluice.record.parts import DocumentRecord, NodeRecord, PushRecord
-from sluice.record.run_record import RunRecord
+from sluice.record.run_record import RunOptions, RunRecord
 from tests.kit import protos
 from tests.kit.protos import slice_metrics
 from tests.kit.read_page import Page
@@ -305,6 +305,22 @@ def test_outcome_of_a_run(status, push, expected):
     gates = [{"gate": "data", "passed": False}, {"gate": "model", "passed": False}]
     run = _run(status=status, pushes=[PushRecord("", push)], gates=gates)
     assert outcome(run.record) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("succeeded", "dry run: would train"),
+        ("skipped", "dry run: no reason to train"),
+        ("blocked", "blocked"),
+    ],
+)
+def test_outcome_of_a_dry_run(status, expected):
+    run = _run(status=status, options=RunOptions(dry_run=True), gates=[])
+    assert outcome(run.record) == expected
+    assert summarize(run.record)[1].startswith(expected[:7].capitalize()) == (
+        status != "blocked"
+    )
 
 
 def test_durations_are_without_pauses_and_nodes_have_their_state():

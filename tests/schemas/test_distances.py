@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from tensorflow_metadata.proto.v0 import schema_pb2
@@ -10,7 +11,7 @@ from components.data_verdict import drift as gate
 from sample_data import catalog
 from sample_data.tf_example import encode
 from schemas.data_statistics import compute_statistics
-from schemas.distances import MISSING, distances_of_all
+from schemas.distances import MISSING, distances_of_all, sizes, with_chance
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.tf_example_pb2 import Example
 
@@ -111,3 +112,101 @@ def test_a_rare_class_that_becomes_frequent_is_a_shift():
     )
     (found,) = compare(frequent, rare)
     assert found.distance > 0.1
+
+
+def _records(count, seed, **features):
+    chosen = random.Random(seed)
+    return [
+        encode({name: value(chosen) for name, value in features.items()})
+        for _ in range(count)
+    ]
+
+
+AS_BEFORE = {
+    "text": lambda r: [r.choice([b"a", b"b", b"c", b"d"])],
+    "flag": lambda r: [int(r.random() < 0.5)],
+    "number": lambda r: [r.gauss(0, 1)],
+    "id": lambda r: [b"%d" % r.randrange(10**9)],
+    "many_ids": lambda r: [b"%d" % int(100 * r.paretovariate(0.4))],
+    # The values of an example are the same one.
+    "list": lambda r: [r.choice([b"a", b"b", b"c", b"d"])] * 40,
+    "nan": lambda r: [math.nan if r.random() < 0.3 else r.gauss(0, 1)],
+    "infinite": lambda r: [math.inf if r.random() < 0.1 else r.gauss(0, 1)],
+}
+CHANGED = {
+    "text": lambda r: [r.choice([b"a", b"a", b"b", b"c"])],
+    "flag": lambda r: [int(r.random() < 0.8)],
+    "number": lambda r: [r.gauss(0.5, 1)],
+    "id": lambda r: [b"0" if r.random() < 0.3 else b"%d" % r.randrange(10**9)],
+    "list": lambda r: [r.choice([b"a", b"a", b"b", b"c"])] * 40,
+    "nan": lambda r: [math.nan if r.random() < 0.6 else r.gauss(0, 1)],
+}
+CATEGORIES = {"text", "id", "many_ids", "list"}
+
+
+@pytest.mark.parametrize(
+    ("count", "other", "expected"),
+    [
+        (10, 1000, set()),
+        (1000, 10, set()),
+        (40, 40, set()),
+        (1500, 3000, {*CHANGED}),
+        (3000, 20_000, {*CHANGED}),
+    ],
+)
+@pytest.mark.parametrize("check", ["split_drift", "skew"])
+def test_what_chance_gives_is_no_failure(count, other, expected, check):
+    """Found: 10 requests of the same distribution as 1,000 examples were skew."""
+    schema = schema_pb2.Schema()
+    for name in AS_BEFORE:
+        kind = {"flag": schema_pb2.INT}.get(name, schema_pb2.FLOAT)
+        kind = schema_pb2.BYTES if name in CATEGORIES else kind
+        feature = schema.feature.add(name=name, type=kind)
+        key = "skew_comparator" if check == "skew" else "drift_comparator"
+        found = getattr(feature, key)
+        if name in CATEGORIES:
+            found.infinity_norm.threshold = 0.02
+        if name != "id":
+            found.jensen_shannon_divergence.threshold = 0.02
+    control = compute_statistics(_records(other, 1, **AS_BEFORE))
+
+    def judge(features, seed):
+        current = compute_statistics(_records(count, seed, **features))
+        pair = gate.Pair(check, "train", "before", current, control)
+        return gate.compare(schema, pair).rows
+
+    for seed in (2, 3, 4):
+        rows = judge(AS_BEFORE, seed)
+        assert [(x.feature, x.measure) for x in rows if not x.passed] == []
+        (size,) = {
+            row.why.partition(", w")[0].removeprefix("not judged: ") for row in rows
+        }
+        assert size == f"{count:,} examples against {other:,}"
+    rows = judge(AS_BEFORE | CHANGED, 5)
+    assert {x.feature for x in rows if not x.passed} >= expected
+    assert all(f"{count:,} examples against {other:,}" in x.why for x in rows)
+
+
+def test_few_examples_that_are_all_different_from_before_are_a_shift():
+    pair = _records(10, 1, x=lambda r: [b"new"]), _records(1000, 2, x=AS_BEFORE["text"])
+    for current, control in (pair, pair[::-1]):
+        sides = [*map(compute_statistics, (current, control))]
+        (found,) = distances_of_all(*sides, ())
+        found = with_chance(replace(found, limit=0.1), *sides)
+        assert (found.distance, found.is_by_chance) == (1.0, False)
+        assert found.chance is not None and 0.1 < found.chance < 0.6
+        assert "examples against" in sizes(*sides, found)
+        assert (
+            with_chance(replace(found, chance=None, limit=None), *sides).chance is None
+        )
+
+
+def test_missing_values_of_few_examples():
+    """Of two examples neither has a value; of 1,000, half have."""
+    rare = [encode({"y": [1]}), encode({"y": [1]})]
+    half = [encode({"y": [1], "x": [1]} if n % 2 else {"y": [1]}) for n in range(1000)]
+    for current, is_by_chance in ((rare, True), (rare * 10, False)):
+        sides = [*map(compute_statistics, (current, half))]
+        (item,) = [x for x in distances_of_all(*sides, ()) if x.measure == MISSING]
+        item = with_chance(replace(item, limit=0.1), *sides)
+        assert (item.distance, item.is_by_chance) == (0.5, is_by_chance)

@@ -62,6 +62,34 @@ def test_imports_inside_functions_count(root):
     assert "app.models.dense" in code_fingerprint.modules_of(["app.data"], [root])
 
 
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ('importlib.import_module("app.shapes")', {"app.shapes"}),
+        ('import_module(name="app.models.cnn")', {"app.models.cnn", "app.shapes"}),
+        ('import_module(".shapes", __package__)', {"app.shapes"}),
+        ('import_module(".dense", package="app.models")', {"app.models.dense"}),
+        ('import_module("..shapes", "app.models")', {"app.shapes"}),
+        ('import_module("..shapes", "app")', set()),
+        ('__import__("app.shapes", fromlist=["x"]).square', {"app.shapes"}),
+        ('__import__("app", None, None, ("shapes",))', {"app.shapes"}),
+        ('__import__("shapes", globals(), {}, ["square"], 1)', {"app.shapes"}),
+        ('__import__("", globals(), {}, ["shapes"], level=1)', {"app.shapes"}),
+        # Not seen, as the guide says.
+        ("importlib.import_module(NAME)", set()),
+        ('importlib.import_module(f"app.{NAME}")', set()),
+        ('load("app.shapes")', set()),
+        ("import_module(*NAMES)", set()),
+        ("import_module(**GIVEN)", set()),
+        ('import_module("os"), import_module("no/such.x"), import_module("")', set()),
+    ],
+)
+def test_imports_of_literals_are_followed(root, call, found):
+    (root / "app/data.py").write_text(f"def f():\n    return {call}\n")
+    modules = {*code_fingerprint.modules_of(["app.data"], [root])}
+    assert modules - {"app.models"} == {"app", "app.data"} | found
+
+
 def test_the_first_root_that_has_a_module_wins(root, tmp_path):
     other = tmp_path / "other"
     (other / "app").mkdir(parents=True)

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from components.baseline_model.blessed_models import RETIRED
 from serving.local_store import LocalModelStore
 
 pytestmark = pytest.mark.tf
@@ -37,6 +38,12 @@ def test_the_served_model_or_the_one_trained_last_is_found(tmp_path):
 
     assert found(models) == [3]
     assert found([]) == []
+    models[2].set_string_custom_property(RETIRED, "bad labels")
+    assert found(models) == [2], "a retired one is no start"
+    models[1].set_string_custom_property(RETIRED, "bad labels, too")
+    assert found(models, serving) == []
+    for model in models[1:]:
+        del model.mlmd_artifact.custom_properties[RETIRED]
     models[2].mlmd_artifact.state = models[2].mlmd_artifact.DELETED
     assert found(models, serving) == [2]
     shutil.rmtree(serving / "2")

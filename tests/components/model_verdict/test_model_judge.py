@@ -195,6 +195,13 @@ def test_without_a_baseline_a_change_says_why(about, passed, why):
     assert why in change.why
 
 
+def test_a_retired_model_is_not_blessed_again():
+    about = BaselineSummary(retired="version 3 (artifact 30 of run c) was retired: bad")
+    first, *others = _judge(CHANGE, about=about).rows
+    assert [row.passed for row in (first, *others)] == [False, True]
+    assert first.sentence.startswith(f"retired model: {about.retired}; train another")
+
+
 def test_the_baseline_is_named_with_those_that_were_skipped():
     about = BaselineSummary(name="version 1 (artifact 10 of run a)")
     change, row = _judge(CHANGE, baseline=_evaluation(), about=about).rows

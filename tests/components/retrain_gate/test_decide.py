@@ -40,11 +40,11 @@ def _served(*files: FileReport, days: float = 1.0, fare: float = 10.0) -> Served
     return Served("version 3", pushed_at, entry, {"train": _statistics(fare)})
 
 
-def _statistics(fare: float) -> Any:
+def _statistics(fare: float, count: int = 200) -> Any:
     import tensorflow_data_validation as tfdv
 
-    values = [fare + 0.1 * i for i in range(200)]
-    frame = pd.DataFrame({"fare": values, "tip": range(200)})
+    steps = range(0, 200, 200 // count)
+    frame = pd.DataFrame({"fare": [fare + 0.1 * i for i in steps], "tip": steps})
     return tfdv.generate_statistics_from_dataframe(frame)
 
 
@@ -93,8 +93,15 @@ def test_drift_is_measured_against_the_data_of_the_served_model():
     skips, rows = _answers(policy, served, _file(2), fare=100.0)
     assert not skips
     ((check, (result, why)),) = rows.items()
-    assert (result, why) == ("yes", "Jensen-Shannon")
+    assert (result, why) == ("yes", "Jensen-Shannon; 200 examples against 200")
     assert check == "drift of 'fare'"
+
+    few = _statistics(12.0, count=5)
+    limit = Retrain(drift_above=0.01)
+    (row,) = decide(limit, a_report(_file(2)), few, served, NOW).rows
+    assert isinstance(row.actual, float) and row.actual > 0.01 and row.result == "no"
+    chance = "Jensen-Shannon; 5 examples against 200, where chance gives up to 0."
+    assert row.why.startswith(chance)
 
     # Found: 0 of a small limit was said to be closer to it than half of a large one.
     of_two = {"drift_above": {"fare": 1.0, "tip": 0.001}}

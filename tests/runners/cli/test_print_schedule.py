@@ -11,7 +11,8 @@ from itertools import islice
 import pytest
 from cronsim import CronSim
 
-from runners.cli.print_schedule import on_calendar
+from pipeline.config.load import load_config
+from runners.cli.print_schedule import _airflow, on_calendar
 from sluice.errors import UsageError
 
 pytestmark = pytest.mark.unit
@@ -36,3 +37,9 @@ def test_systemd_starts_when_cron_does(cron):
 def test_what_systemd_has_no_expression_for(cron):
     with pytest.raises(UsageError, match="no expression for these days"):
         on_calendar(cron, "UTC")
+
+
+def test_airflow_accepts_data_also_without_a_reason_to_train():
+    config = load_config("digits", overrides=["retrain.min_new_examples=1"])
+    dag = _airflow(config, ["sluice"], "0 3 * * *", "UTC")
+    assert "run('--to', 'AcceptData', '--to', 'RetrainGate')" in dag

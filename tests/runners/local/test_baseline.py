@@ -83,12 +83,16 @@ class History:
         ids = {item["id"]: text for text, item in self.models.items()}
         return ids.get(note["baseline"])
 
-    def told(self, used: str | None) -> BaselineSummary:
-        """Returns what the model verdict says where a model is the baseline."""
+    def told(self, used: str | None, of: str | None = None) -> BaselineSummary:
+        """Returns what the model verdict says where a model is the baseline.
+
+        ``of`` is the candidate; None for a new model.
+        """
         from components.model_verdict.component import summarize_baseline
 
         ids = [self.models[used]["id"]] if used else []
-        return summarize_baseline(self.foreign.store(), "foreign", [999], ids)
+        candidate = [self.models[of]["id"]] if of else [999]
+        return summarize_baseline(self.foreign.store(), "foreign", candidate, ids)
 
 
 @pytest.fixture
@@ -129,6 +133,11 @@ def test_a_retired_baseline_is_skipped_even_if_it_is_intact(history):
     history.set("a", RETIRED, "so are these")
     assert history.baseline("none") is None
     assert not history.told(None).is_lost
+    assert history.told(None).retired == "", "of another candidate"
+    assert history.told(None, "b").retired == (
+        f"version 1 (artifact {history.models['b']['id']} of run run-b) was retired: "
+        "wrong labels"
+    )
     history.train("c")
     assert history.baseline("newer") == "c"
     assert history.told("c") == BaselineSummary(

@@ -3,8 +3,9 @@
 import pytest
 
 from runners.cli.resume import resume
+from runners.operations.find_run import last_real_run, resume_command
 from sluice.errors import UsageError
-from sluice.record.run_record import REHEARSAL, RunRecord
+from sluice.record.run_record import REHEARSAL, RunOptions, RunRecord
 
 pytestmark = pytest.mark.unit
 
@@ -63,6 +64,18 @@ def test_an_older_run_is_refused(written):
     said = f"run {written.FIRST} cannot be resumed: {written.SECOND} has run since"
     assert said in error.what
     assert "sluice run digits" in (error.hint or "")
+
+
+def test_a_dry_run_is_neither_resumed_nor_in_the_way(written):
+    written.fail(written.FIRST)
+    options = RunOptions(dry_run=True, to_nodes=["RetrainGate"])
+    dry = written.write(written.SECOND, options=options, status="failed", exit_code=7)
+    assert resume_command(dry) is None
+    last = last_real_run(written.workspace)
+    assert last is not None and last.run_id == written.FIRST
+    error = refused(run_id=written.SECOND)
+    assert "cannot be resumed: it is a dry run" in error.what
+    assert "sluice retrain digits" in (error.hint or "")
 
 
 def test_a_rehearsal_is_started_anew(written):

@@ -4,7 +4,8 @@ import pytest
 
 from pipeline.config.load import load_config
 from runners.operations.run import run
-from sluice.errors import UsageError
+from serving.local_store import LocalModelStore
+from sluice.errors import UsageError, WorkspaceError
 from sluice.record.run_record import RunOptions, RunRecord
 from tests.runners.memory_engine import MemoryEngine
 
@@ -38,6 +39,15 @@ def test_an_unknown_node_is_refused(written):
     for options in ({"forced": ["Trian"]}, {"to_nodes": ["Trian"]}):
         with pytest.raises(UsageError, match="'Trian'"):
             run_digits(**options)
+    assert written.workspace.run_ids() == []
+
+
+@pytest.mark.parametrize("options", [{}, {"to_nodes": ["Transform"]}])
+def test_no_run_begins_with_lost_metadata(written, make_saved_model, options):
+    """Found: what a part of the graph writes was taken for the whole history."""
+    LocalModelStore(written.workspace.serving).publish(make_saved_model(), facts={})
+    with pytest.raises(WorkspaceError, match="metadata is missing"):
+        run_digits(**options)
     assert written.workspace.run_ids() == []
 
 

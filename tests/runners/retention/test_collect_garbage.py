@@ -18,6 +18,7 @@ BLOCKED = {"blessed": False, "status": "blocked"}
 FAILED = {"blessed": False, "status": "failed"}
 IDLE = {"train": False, "status": "up_to_date"}
 # Is run by a service. Found: its job.json was deleted, and it could not be cancelled.
+DRY = {"train": False, "dry_run": True}
 OPEN = {"train": False, "status": "running"}
 TRAINED = {"push": False}
 PUSHED_LATER = {"train": False, "push": True}
@@ -35,12 +36,13 @@ def _names(garbage, kind):
         ([BLOCKED, BLOCKED, BLOCKED, BLOCKED], 2, {2, 3}, {2, 3}),
         ([OPEN, BLOCKED, BLOCKED], 1, {0, 2}, {2}),
         ([PLAIN, PLAIN, FAILED, IDLE, IDLE], 2, {1, 2, 3, 4}, {1, 2}),
+        ([PLAIN, FAILED, DRY, DRY], 1, {0, 1, 2, 3}, {0, 1}),
         ([TRAINED, PUSHED_LATER, OPEN, PLAIN], 1, {0, 1, 2, 3}, {0, 3}),
         ([PLAIN, PLAIN, FAILED, FAILED], 1, {1, 3}, {1, 3}),
         # The next baseline is kept, but not its run.
         ([{"status": "blocked"}, BLOCKED, BLOCKED], 1, {2}, {0, 2}),
     ],
-    ids=["newest", "keep 2", "open", "idle", "served", "complete", "baseline"],
+    ids=["newest", "keep 2", "open", "idle", "dry", "served", "complete", "baseline"],
 )
 def test_what_is_kept(past, runs, keep, kept, models):
     made = [past.run(**({"status": "succeeded"} | run)) for run in runs]

@@ -17,6 +17,7 @@ from runners.operations.find_run import FoundRun
 from runners.ui import live, run_view
 from runners.ui.actions import possible_actions
 from serving.local_store import LocalModelStore
+from serving.store_owner import Owner
 from sluice.project import own_root
 from sluice.record.outcome import summarize
 from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
@@ -95,6 +96,9 @@ def test_the_first_page_says_what_is_served_and_why_the_last_run_is_not(
     report = Page(client.get(f"/pipelines/digits/runs/{SECOND}/page.html").text).text
     for sentence in (headline, cause):
         assert sentence in text and sentence in report
+    store.retire(1, "bad labels", Owner("digits"))
+    text = Page(client.get("/").text).text
+    assert "Served version 1 retired: bad labels" in text
     # What is in the directory is served, whatever a record says.
     shutil.rmtree(serving / "1")
     assert "Served nothing yet" in Page(client.get("/").text).text
