@@ -276,7 +276,7 @@ class ModelStore(ABC):
         records = self._storage.names(self._records)
         stems = (name.partition(".")[0] for name in records)
         numbers = map(number_of, (*self._storage.names(self.uri), *stems))
-        highest = max(*self._folders(), *filter(None, numbers), 0, 0)
+        highest = max([0, *self._folders(), *filter(None, numbers)])
         if highest == _MAX_INT64:
             raise ServingError(
                 f"no version can follow {highest}, the highest number that TensorFlow "

@@ -121,7 +121,7 @@ def _regex(name: str) -> re.Pattern[str] | None:
     if "**" in name:
         raise PatternError(name, "* for the names in one folder")
     if part := _AMBIGUOUS.search(name):
-        expected = "{SPAN:2} or {VERSION:2}, the number of digits, or a text between"
+        expected = "the number of digits, as in {SPAN:2}, or with other text between"
         raise PatternError(part[0], expected)
     parts = [_part(token) for token in _TOKEN.findall(name)]
     literal = "".join(re.escape(token) for token in name)
