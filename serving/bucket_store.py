@@ -42,6 +42,7 @@ class BucketModelStore(ModelStore):
     def prepare(self, owner: Owner | None = None) -> None:
         with self._os_errors_as("the serving directory cannot be used", UsageError):
             check_owner(self._owner, owner)
+            self._next_number()
             probe = f"{self.uri}/.probe-{secrets.token_hex(8)}"
             self._storage.write_atomically(probe, b"")
             self._storage.delete(probe)

@@ -34,6 +34,7 @@ class LocalModelStore(ModelStore):
             self._os_errors_as("the serving directory cannot be used", UsageError),
             self._held(owner) as staging,
         ):
+            self._next_number()
             staging.mkdir()
             staging.rmdir()
 

@@ -19,9 +19,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
@@ -31,10 +32,12 @@ from sluice.errors import RemoteError, ServingError, SluiceError
 from sluice.storage import digest
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote, storage_for
+from sluice.storage.storage_errors import is_unreachable
 
 GRAPH = "saved_model.pb"
-# TensorFlow Serving reads a version's number into an int64.
-_MAX_DIGITS = 18
+# What TensorFlow Serving's ``strings::safe_strto64`` reads from a name, above zero.
+_NUMBER = re.compile(r"\s*\+?[0-9]+\s*", re.ASCII)
+_MAX_INT64 = 2**63 - 1
 _HINT = "make it a directory that this user can write, or name another one"
 _HINTS = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space, then push again")
 _REMOTE_HINTS = {
@@ -157,7 +160,8 @@ class ModelStore(ABC):
         """Returns all versions, oldest first, without waiting for publishers.
 
         Raises:
-          ServingError: the root cannot be read; RemoteError if it is in a bucket.
+          ServingError: the root cannot be read, or two folders have one number;
+            RemoteError if a bucket cannot be read.
         """
         return [*self._newest_first()][::-1]
 
@@ -168,10 +172,32 @@ class ModelStore(ABC):
     def _newest_first(self) -> Iterator[ModelVersion]:
         kind = RemoteError if is_remote(self.uri) else ServingError
         with self._os_errors_as("the serving directory cannot be read", kind):
-            entries = self._storage.list(self.uri)
-            folders = [entry.name for entry in entries if entry.kind == "folder"]
-            numbers = sorted(filter(None, map(number_of, folders)), reverse=True)
-            yield from filter(None, map(self._load, numbers))
+            folders = self._folders()
+            for number in sorted(folders, reverse=True):
+                if version := self._load(number):
+                    yield replace(version, uri=folders[number])
+
+    def _folders(self) -> dict[int, str]:
+        """Returns the address of each version's folder, by its number.
+
+        Raises:
+          ServingError: two have one number, such as ``10`` and ``010``.
+        """
+        folders: dict[int, str] = {}
+        for entry in self._storage.list(self.uri):
+            number = number_of(entry.name)
+            if entry.kind != "folder" or not number:
+                continue
+            if number in folders:
+                raise ServingError(
+                    f"two folders are version {number}, of which TensorFlow Serving "
+                    "loads either",
+                    where=self.uri,
+                    examples=[folders[number], entry.uri],
+                    hint="move one elsewhere",
+                )
+            folders[number] = entry.uri
+        return folders
 
     @abstractmethod
     def prepare(self, owner: Owner | None = None) -> None:
@@ -184,6 +210,8 @@ class ModelStore(ABC):
 
         Raises:
           UsageError: the root cannot be written, or belongs to another pipeline.
+          RemoteError: its service does not answer.
+          ServingError: it has versions that no other can follow.
         """
 
     def publish(
@@ -255,11 +283,23 @@ class ModelStore(ABC):
         return None
 
     def _next_number(self) -> int:
-        """Returns the number after the highest of all names and records."""
+        """Returns the number after the highest of all names and records.
+
+        Raises:
+          ServingError: there is none, or two folders have one number.
+        """
         records = self._storage.names(self._records)
         stems = (name.partition(".")[0] for name in records)
         numbers = map(number_of, (*self._storage.names(self.uri), *stems))
-        return max(filter(None, numbers), default=0) + 1
+        highest = max([0, *self._folders(), *filter(None, numbers)])
+        if highest == _MAX_INT64:
+            raise ServingError(
+                f"no version can follow {highest}, the highest number that TensorFlow "
+                "Serving knows",
+                where=self.uri,
+                hint="move it elsewhere, or set push.serving_dir to a new directory",
+            )
+        return highest + 1
 
     def _record_of(self, number: int) -> str:
         return f"{self._records}/{number}.json"
@@ -283,6 +323,7 @@ class ModelStore(ABC):
         except OSError as error:
             number, remote = error.errno or 0, is_remote(self.uri)
             hint = _REMOTE_HINTS.get(number) if remote else _HINTS.get(number, _HINT)
+            kind = RemoteError if is_unreachable(error) else kind
             raise kind(f"{what}: {error}", where=self.uri, hint=hint) from error
 
 
@@ -303,6 +344,10 @@ def generations_of(uri: str) -> dict[str, str]:
 
 
 def number_of(name: str) -> int | None:
-    """Returns the number that TensorFlow Serving would read from a name, or None."""
-    is_number = name.isascii() and name.isdigit() and len(name) <= _MAX_DIGITS
-    return int(name) if is_number else None
+    """Returns the number that TensorFlow Serving would read from a name, or None.
+
+    It takes any name that is an int64 (``file_system_storage_path_source.cc``). None
+    stands for negative ones, too, which no push of ours has to exceed.
+    """
+    number = int(name) if _NUMBER.fullmatch(name) else None
+    return None if number is None or number > _MAX_INT64 else number

@@ -40,7 +40,8 @@ def check_owner(file: str, publisher: Owner | None) -> None:
     """Raises if the store belongs to another pipeline than the publisher, if any.
 
     Raises:
-      UsageError: the store has another owner, or the file cannot be read.
+      UsageError: the store has another owner, or the file is damaged.
+      OSError: the file cannot be read.
     """
     owner = read_owner(file)
     if owner is None or (publisher and owner.is_same_as(publisher)):
@@ -77,6 +78,7 @@ def read_owner(file: str | Path) -> Owner | None:
 
     Raises:
       UsageError: the file is damaged.
+      OSError: it cannot be read, which does not mean that it is damaged.
     """
     file = str(file)
     try:
@@ -84,7 +86,7 @@ def read_owner(file: str | Path) -> Owner | None:
         return Owner(known["pipeline"], known["workspace_id"])
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"the owner file of this serving directory cannot be read: {error!r}",
             where=file,

@@ -209,6 +209,9 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
         comparison="<=",
     )
     rows = [damaged]
+    if empty := report.empty_files:
+        row = Check("files without records", split, "any", None, len(empty), True)
+        rows.append(replace(row, examples=tuple(bounded(empty))))
     for kind in dict.fromkeys(problem.kind for problem in report.problems):
         problems = [item for item in report.problems if item.kind == kind]
         row = anomaly(

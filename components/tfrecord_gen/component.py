@@ -40,6 +40,8 @@ from components.tfrecord_gen.settings import (
     Ingestion,
     Schedule,
 )
+from sluice import progress
+from sluice.errors import bounded
 from sluice.machine_resources import usable_cores
 from sluice.node_kinds import NEW_DATA
 from sluice.storage import digest
@@ -77,6 +79,11 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         )
         if not is_new:
             return
+        if empty := report.empty_files:
+            progress.note(
+                f"{len(empty):,} of {len(report.files):,} files hold no records: "
+                f"{', '.join(bounded(empty))}"
+            )
         window.check_unchanged()
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         examples_utils.set_file_format(examples, "tfrecords_gzip")

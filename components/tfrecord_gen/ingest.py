@@ -115,7 +115,7 @@ def _groups(files: Iterable[SourceFile]) -> list[list[SourceFile]]:
 
 
 def _is_lost(file: FileReport) -> bool:
-    return not file.records and bool(file.lost_bytes or not file.size_bytes)
+    return not file.records and bool(file.lost_bytes)
 
 
 def _report(
@@ -132,9 +132,8 @@ def _report(
     records = sum(file.records for file in files)
     quarantined = sum(file.quarantined for file in files)
     size = sum(group.bytes for group in groups)
-    # An error of the whole file, such as one without a byte, has no bytes of its own.
     bad_bytes = sum(group.bad_bytes for group in groups) if quarantined else 0
-    # What is left of a destroyed file may be a few bytes, or none.
+    # What is left of a destroyed file may be a few bytes.
     lost = sum(map(_is_lost, files))
     return Report(
         files=tuple(files),

@@ -2,8 +2,9 @@
 
 A span is the files of one number, or of one day, in all splits; of its versions the
 newest complete one is used. A span without files of a split, or that is not complete,
-is skipped. TFX supports a window of one span only, and fails if the newest span is not
-yet there in every split. No data file is opened here.
+is skipped, and so is a day after tomorrow, in UTC. TFX supports a window of one span
+only, and fails if the newest span is not yet there in every split. No data file is
+opened here.
 
 The placeholders ``{SPAN}``, of a date and ``{VERSION}`` are those of TFX's ExampleGen;
 ``sluice.storage.file_pattern`` defines what each matches.
@@ -14,9 +15,9 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from itertools import chain
 from typing import Any
 
@@ -30,7 +31,7 @@ from components.tfrecord_gen.input_files import (
     Window,
 )
 from components.tfrecord_gen.settings import SETTINGS, SPANS, Ingestion
-from sluice.errors import DataError, UsageError
+from sluice.errors import DataError, UsageError, bounded
 from sluice.storage.file_pattern import FilePattern, PatternError, Segment
 from sluice.storage.storage import Entry, storage_for
 from sluice.storage.storage_errors import explain_unreadable
@@ -38,6 +39,7 @@ from sluice.storage.storage_errors import explain_unreadable
 # Paths of files or folders by split.
 _Paths = Mapping[str, Sequence[str]]
 _DATE = ("YYYY", "MM", "DD")
+_MAX_INT64 = 2**63 - 1
 _TOGETHER = "{SPAN}, or {YYYY}, {MM} and {DD}; each once; {VERSION} only with them"
 
 
@@ -94,7 +96,7 @@ def select_spans(settings: Ingestion, now_s: float) -> Window:
 
     Raises:
       ConfigError: a pattern cannot be used.
-      DataError: no span is complete.
+      DataError: no span is complete, or one is there twice.
       NoFilesError: a pattern matches no file.
       UsageError: a directory cannot be read, or what is matched is no readable file.
     """
@@ -124,6 +126,7 @@ class _Search:
                 continue
             if len(chosen) == self.settings.window:
                 break
+            self._require_one_spelling(span, found[span])
             paths = self._files(found[span])
             if isinstance(paths, str):
                 name = span if self._has_spans else "the data"
@@ -132,6 +135,8 @@ class _Search:
                 chosen[span] = paths
         if not chosen:
             raise self._nothing()
+        if days := [str(day) for day in _missing_days(found, chosen)]:
+            self.skipped.append(f"there is no span of {', '.join(bounded(days))}")
         files = [
             self._source(path, split, span)
             for span in reversed(chosen)
@@ -156,16 +161,37 @@ class _Search:
     def _spans(self) -> dict[Span, dict[str, list[str]]]:
         """Returns the folders, or files, whose names have the number of each span."""
         found: dict[Span, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        # Tomorrow has begun in other time zones.
+        today = datetime.fromtimestamp(self.now_s, timezone.utc).date()
+        tomorrow = today + timedelta(days=1)
         for split, pattern in self.patterns.items():
             first, rest = pattern.parts
             for path in self._walk([self._base], first, to_files=not rest):
                 try:
-                    span = _span(pattern.digits(path[len(self._base) + 1 :]))
-                except ValueError:
-                    self.skipped.append(f"{path} was not taken: not a date")
+                    span = _span(self._digits(pattern, path))
+                    if span.date and span.date > tomorrow:
+                        raise ValueError(f"a day after {tomorrow}, tomorrow in UTC")
+                except ValueError as error:
+                    self.skipped.append(f"{path} was not taken: {error}")
                 else:
                     found[span][split].append(path)
         return found
+
+    def _digits(self, pattern: SpanPattern, path: str) -> dict[str, str]:
+        return pattern.digits(path[len(self._base) + 1 :])
+
+    def _require_one_spelling(self, span: Span, places: _Paths) -> None:
+        """Raises if names differ in leading zeros only, such as ``10`` and ``010``."""
+        for split, paths in places.items():
+            pattern = self.patterns[split]
+            spelled = {str(self._digits(pattern, path)): path for path in paths}
+            if len(spelled) > 1:
+                raise DataError(
+                    f"{span} is there twice, under names that differ in leading zeros",
+                    where=self._base,
+                    examples=[*spelled.values()],
+                    hint="delete or rename all but one",
+                )
 
     def _files(self, places: _Paths) -> _Paths | str:
         """Returns the files of a span by split, or why it is not complete."""
@@ -253,15 +279,29 @@ def _span(digits: dict[str, str]) -> Span:
     """Returns the span of a path; the number of a date is that of days since 1970.
 
     Raises:
-      ValueError: the date is not in the calendar.
+      ValueError: the date is not in the calendar, or a number is too large.
     """
     if not digits:
         return Span(0)
+    if max(map(int, digits.values())) > _MAX_INT64:
+        raise ValueError("its number does not fit into 64 bits")
     version = int(digits["VERSION"]) if "VERSION" in digits else None
     if "SPAN" in digits:
         return Span(int(digits["SPAN"]), version)
-    day = date(*(int(digits[name]) for name in _DATE))
+    try:
+        day = date(*(int(digits[name]) for name in _DATE))
+    except ValueError:
+        raise ValueError("not a date") from None
     return Span((day - EPOCH).days, version, day)
+
+
+def _missing_days(found: Iterable[Span], chosen: Iterable[Span]) -> list[date]:
+    """Returns the days between those of the window that have no span at all."""
+    days = [span.date for span in chosen if span.date]
+    known = {span.date for span in found}
+    between = range((max(days) - min(days)).days) if days else ()
+    every = (min(days) + timedelta(days=number) for number in between)
+    return [day for day in every if day not in known]
 
 
 def window_of(properties: Mapping[str, Any]) -> Window:

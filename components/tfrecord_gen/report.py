@@ -43,6 +43,11 @@ class FileReport:
     quarantined: int
     lost_bytes: int
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no records, neither good nor bad ones."""
+        return not self.records and not self.quarantined
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -95,6 +100,11 @@ class Report:
     quarantine_cut: bool = False
     max_record_bytes: int = MAX_RECORD_BYTES
     contents: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def empty_files(self) -> list[str]:
+        """The files without records, as Spark and Beam write them."""
+        return [file.path for file in self.files if file.is_empty]
 
     def to_json(self) -> bytes:
         """Returns what ``load`` reads."""

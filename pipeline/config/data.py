@@ -40,7 +40,8 @@ _RecordBytes = Annotated[StrictInt, Ge(1), Le(MAX_MESSAGE_BYTES)]
 class Splits(Section):
     """File patterns below `data.dir`, one per split.
 
-    They may hold `{SPAN}`, or `{YYYY}{MM}{DD}`, and `{VERSION}`.
+    They may hold `{SPAN}`, or `{YYYY}{MM}{DD}`, and `{VERSION}`. `{SPAN:2}` and
+    `{VERSION:2}` take two digits, for numbers that no other text separates.
     """
 
     train: _SplitPattern
@@ -126,7 +127,8 @@ class Validate(DataPolicy):
 
     stale_after_h: PositiveNumber | None = None
     """Maximum age of the newest span, in hours; older data stops the run before it
-    begins."""
+    begins. The age of a day counts from its end, midnight in UTC; that of another span,
+    and of data without spans, from the time when its newest file was written."""
 
 
 def _once(names: Any) -> Any:

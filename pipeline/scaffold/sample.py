@@ -157,6 +157,8 @@ def read_sample(
         # Each file gets the same share, so large records leave none of them out.
         records += _first(read, path, per_file, MAX_BYTES // count, types)
         is_complete &= next(read, None) is None
+    if not records:
+        raise DataError("the files hold no records", where=files[0])
     text = f"the first {len(records):,} records of {count:,} of {len(files):,} files"
     if is_complete:
         number = "1 file" if count == 1 else f"{count:,} files"

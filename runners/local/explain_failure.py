@@ -13,13 +13,14 @@ from sluice.errors import (
     ExitCode,
     GateError,
     NodeError,
+    RemoteError,
     ServingError,
     SluiceError,
     UsageError,
 )
 from sluice.project import own_root
 from sluice.record.parts import ErrorRecord
-from sluice.storage.storage_errors import FULL, FULL_TEXTS
+from sluice.storage.storage_errors import FULL, FULL_TEXTS, is_unreachable
 from sluice.tfrecords.images import reason_in
 
 _INSTALLED = ("site-packages", "dist-packages")
@@ -48,6 +49,8 @@ def explain_failure(node: str, error: BaseException) -> ErrorRecord:
             if line := origin and _own_line(origin, _OF_GRAPH):
                 cause.details = (*cause.details, f"    raised at {line}")
             return _record(node, cause)
+        if isinstance(cause, OSError) and is_unreachable(cause):
+            return _record(node, RemoteError(f"{node} failed: {cause}"))
     text = "\n".join(str(cause) for cause in causes)
     if bad := _bad_data(node, text):
         return _record(node, bad)
@@ -68,7 +71,8 @@ def explain_failure(node: str, error: BaseException) -> ErrorRecord:
 
 def as_error(failure: ErrorRecord, text: str | None = None) -> SluiceError:
     """Returns the exception that stands for a recorded failure, with another text."""
-    kinds = {kind.exit_code: kind for kind in (UsageError, DataError, ServingError)}
+    known = (UsageError, DataError, ServingError, RemoteError)
+    kinds = {kind.exit_code: kind for kind in known}
     kind = kinds.get(ExitCode(failure.exit_code), NodeError)
     return kind.from_text(text or failure.message)
 

@@ -17,7 +17,11 @@ from dataclasses import dataclass
 from sluice.errors import ConfigError
 
 _PLACEHOLDER = re.compile(r"\{([A-Z]+)(?::([1-9][0-9]*))?\}", re.ASCII)
-_ANY_DIGITS = "1,18"  # ML Metadata has 64-bit integers.
+_ANY_DIGITS = "1,"
+# Where one number ends and the next begins is not known in what matches.
+_AMBIGUOUS = re.compile(
+    r"(?:\{(?:SPAN|VERSION)\}[?0-9]*|\*)\{(?:SPAN|VERSION)\}", re.ASCII
+)
 _DATE_DIGITS = {"YYYY": 4, "MM": 2, "DD": 2}
 _TOKEN = re.compile(r"\{[^{}/]*\}|\[!?\]?[^\]]*\]|[*?]|.", re.DOTALL)
 _NO_MANIFEST = r"(?!manifest\.json\Z)"
@@ -116,6 +120,9 @@ def _regex(name: str) -> re.Pattern[str] | None:
     """Returns the regex of one name of a pattern; None for a literal name."""
     if "**" in name:
         raise PatternError(name, "* for the names in one folder")
+    if part := _AMBIGUOUS.search(name):
+        expected = "the number of digits, as in {SPAN:2}, or with other text between"
+        raise PatternError(part[0], expected)
     parts = [_part(token) for token in _TOKEN.findall(name)]
     literal = "".join(re.escape(token) for token in name)
     if "".join(parts) == literal:

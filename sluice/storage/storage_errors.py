@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sluice.errors import UsageError, WorkspaceError
+from sluice.errors import RemoteError, UsageError, WorkspaceError
+from sluice.storage.storage import is_remote
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # Texts of SQLite and the operating system, for libraries that keep only the text.
@@ -26,14 +27,21 @@ def explain_unreadable(
     """Converts ``OSError`` while input data is read.
 
     Raises:
-      UsageError: it cannot be read.
+      UsageError: it cannot be read; RemoteError if its service does not answer.
     """
     try:
         yield
     except OSError as error:
-        raise UsageError(
+        kind = RemoteError if is_unreachable(error) else UsageError
+        raise kind(
             what, where=path, actual=error.strerror or str(error) or "it is gone"
         ) from error
+
+
+def is_unreachable(error: OSError) -> bool:
+    """Whether a service that keeps files does not answer, or fails."""
+    failed = error.errno in (errno.EHOSTUNREACH, errno.EIO)
+    return failed and is_remote(str(error.filename))
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 A damaged record is yielded as a ``RecordError``, and reading continues behind it if
 possible; ``sluice.tfrecords.tfrecord.read`` raises instead. The content of records is
-not checked.
+not checked. A file without a byte has no records, as Beam and Spark write it for a
+partition without any.
 """
 
 from __future__ import annotations
@@ -39,7 +40,6 @@ class RecordError:
     * ``checksum``: the checksum of the data is wrong.
     * ``not_example``: the bytes are no tf.Example.
     * ``not_tfrecord``: the file does not begin with a TFRecord frame.
-    * ``empty_file``: zero bytes.
     * ``compression``: the compressed stream is damaged or ends early.
     * ``type``: a feature has values of another type than the schema's, or of a feature
       that it does not declare than the first record's.
@@ -181,9 +181,7 @@ def read_frames(
         number, offset = number + 1, offset + need
         at, need = end, HEADER.size
     lost, tail = len(buffer) + stream.lost_bytes, buffer[HEADER.size :] or None
-    if not stream.size_bytes:
-        yield RecordError(stream.path, 0, 0, "empty_file", "the file has 0 bytes")
-    elif stream.damage is not None:
+    if stream.damage is not None:
         yield error("compression", stream.damage, tail, lost)
     elif buffer and number == 1 and len(buffer) < HEADER.size:
         yield error("not_tfrecord", _NOT_TFRECORD, None, lost)

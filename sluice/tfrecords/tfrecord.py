@@ -58,8 +58,8 @@ def read(
       max_record_bytes: limit of a record.
 
     Raises:
-      DataError: the file is empty, truncated, damaged or not a TFRecord, or a record is
-        too long. Records before the error have been yielded.
+      DataError: the file is truncated, damaged or not a TFRecord, or a record is too
+        long. Records before the error have been yielded.
       UsageError: the file cannot be read.
     """
     with InputStream(str(path)) as stream:
@@ -67,17 +67,6 @@ def read(
             if isinstance(item, RecordError):
                 raise _data_error(item, max_record_bytes)
             yield from item.records
-        if not stream.content_bytes:
-            raise DataError("this TFRecord file holds no records", where=path)
-
-
-def shards(folder: Path, name: str) -> list[Path]:
-    """Returns the files ``NAME*.tfrecord`` of a folder in order, without empty ones.
-
-    Beam writes a shard without records as an empty file, which ``read`` rejects.
-    """
-    paths = sorted(folder.glob(f"{name}*.tfrecord"))
-    return [path for path in paths if path.stat().st_size]
 
 
 def too_large(where: object, actual: str, max_bytes: int) -> DataError:
@@ -94,7 +83,7 @@ def too_large(where: object, actual: str, max_bytes: int) -> DataError:
 
 def _data_error(error: RecordError, max_bytes: int) -> DataError:
     where = error.path
-    if error.kind not in ("empty_file", "not_tfrecord"):
+    if error.kind != "not_tfrecord":
         where += f", record {error.number:,} (at byte {error.offset:,})"
     if error.kind == "too_large":
         return too_large(where, error.reason, max_bytes)

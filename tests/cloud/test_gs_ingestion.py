@@ -11,7 +11,7 @@ from components.tfrecord_gen.input_files import check_staleness
 from components.tfrecord_gen.newest_spans import select_spans
 from components.tfrecord_gen.settings import CompleteWhen, Ingestion
 from sample_data.tf_example import encode
-from sluice.errors import DataError, UsageError
+from sluice.errors import DataError, RemoteError, UsageError
 from tests.kit.ingestion import DAMAGES, FILES, Room, check_damage, framed, shard
 
 pytestmark = pytest.mark.cloud
@@ -121,11 +121,11 @@ def test_shards_of_a_failed_attempt_are_removed(bucket, room):
     assert room.shards() == [f"{room.out}/Split-train/data_tfrecord-00000-of-00001.gz"]
 
 
-@pytest.mark.parametrize("status", [503, 403])
-def test_a_listing_that_fails_is_no_empty_directory(bucket, status):
+@pytest.mark.parametrize(("status", "kind"), [(503, RemoteError), (403, UsageError)])
+def test_a_listing_that_fails_is_no_empty_directory(bucket, status, kind):
     bucket.put("trips/1/train-0")
     bucket.fail("GET", r"/o\?.*prefix=trips/", status, times=99)
-    with pytest.raises(UsageError, match="directory of the data") as caught:
+    with pytest.raises(kind, match="directory of the data") as caught:
         select(bucket.uri("trips"))
     assert caught.value.where == bucket.uri("trips")
     assert str(status) in str(caught.value)

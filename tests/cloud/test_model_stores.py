@@ -201,6 +201,36 @@ def test_a_workspace_id_is_added_to_the_owner(store, make_saved_model):
         store.prepare(Owner("digits", "bb22"))
 
 
+@pytest.mark.parametrize("name", ["1764346000000000000", "0007", " 7", "+7"])
+def test_a_push_follows_any_folder_that_a_server_may_load(
+    store, make_saved_model, name
+):
+    """Found: "pushed as version 1", and TensorFlow Serving loaded the folder."""
+    storage_for(store.uri).make_folder(f"{store.uri}/{name}")
+    storage_for(store.uri).write_atomically(f"{store.uri}/{name}/x", b"")
+
+    assert store.publish(make_saved_model(), facts={}).version == int(name) + 1
+    versions = {item.version: item.uri for item in store.versions()}
+    assert versions.get(int(name)) in (None, f"{store.uri}/{name}")
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["10", "010"], r"two folders are version 10(.|\n)*/010\n.*/10\n"),
+        (["9223372036854775807"], "no version can follow 9223372036854775807"),
+    ],
+)
+def test_versions_that_no_push_can_follow(store, make_saved_model, names, says):
+    for name in names:
+        storage_for(store.uri).make_folder(f"{store.uri}/{name}")
+        storage_for(store.uri).write_atomically(f"{store.uri}/{name}/x", b"")
+
+    for push in (store.prepare, lambda: store.publish(make_saved_model(), facts={})):
+        with pytest.raises(ServingError, match=says):
+            push()
+
+
 def test_a_store_without_an_owner_is_claimed_by_the_next_push(store, make_saved_model):
     store.publish(make_saved_model(), facts={})
     owner, file = Owner("digits", "aa11"), f"{store.uri}/.versions/owner.json"

@@ -187,7 +187,6 @@ _CUT = gzip.compress(WHOLE, 0)[: 15 + THIRD + 20]  # Level 0 does not compress.
 _END: Any = {"lost": None, "record": 21, "offset": len(WHOLE)}
 # Damages of the file as it is.
 FILES = {
-    "empty": Damage(b"", "empty_file", [], record=0, offset=0),
     "zlib": Damage(zlib.compress(WHOLE), "not_tfrecord", [], None, record=1, offset=0),
     "cut gzip": Damage(_CUT, "compression", _FIRST_TWO, None, RECORDS[2][:8]),
     "cut gzip, its end": Damage(gzip.compress(WHOLE)[:-1], "compression", _ALL, **_END),

@@ -13,7 +13,7 @@ from components.data_verdict.policy import Policy, Rule, Settings
 from components.tfrecord_gen.report import Problem, Report
 from sluice.record.verdict import Verdict
 from sluice.tfrecords.frame_reader import RecordError
-from tests.kit.ingestion_reports import a_report
+from tests.kit.ingestion_reports import a_file, a_report
 
 pytestmark = pytest.mark.unit
 
@@ -142,6 +142,17 @@ def test_slices_need_utf_8_also_where_the_schema_has_no_domain():
     assert row.why == "3 values are not UTF-8, which evaluate.slices needs"
     assert (row.remedy or "").endswith("or leave it out of evaluate.slices")
     assert row.command is None
+
+
+def test_files_without_records_are_counted(tmp_path):
+    files = [a_file(tmp_path / str(n), [{"x": [1]}][: n % 2]) for n in range(5)]
+    (row,) = [
+        row
+        for row in _judge(reports={"overall": a_report(*files)})
+        if row.check == "files without records"
+    ]
+    assert (row.actual, row.result) == (3, "pass")
+    assert row.examples == tuple(str(tmp_path / name) for name in "024")
 
 
 def test_inconsistent_files_fail_by_kind():

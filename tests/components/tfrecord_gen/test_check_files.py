@@ -28,6 +28,15 @@ def test_the_same_content_twice(room):
     assert paths[0] in problem.what
 
 
+def test_files_without_records_are_neither_damaged_nor_duplicates(room):
+    """Spark and Beam write one for each partition without records."""
+    empty = [room.put(f"part-{n}", b"") for n in range(3)]
+    empty += [room.put(f"part-{n}.gz", shard([], "gzip")) for n in range(3, 5)]
+    report = room.ingest(*empty, room.put("part-5", shard(examples(3))))
+    assert (report.problems, report.quarantined, report.corrupt_fraction) == ((), 0, 0)
+    assert (report.records, report.empty_files) == (3, empty)
+
+
 def test_a_set_that_lacks_files(room):
     paths = [
         room.put(f"train-{index:05d}-of-00010.gz", shard(examples(2, index)))

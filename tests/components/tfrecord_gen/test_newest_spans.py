@@ -106,6 +106,39 @@ def chosen(window):
             id="spans in the names of files",
         ),
         pytest.param(
+            "9223372036854775807/a 1764346000000000000/a 9223372036854775808/a",
+            "{SPAN}/*",
+            2,
+            "train 1764346000000000000/a, train 9223372036854775807/a",
+            "BASE/9223372036854775808 was not taken: its number does not fit into "
+            "64 bits",
+            id="any int64 is a span",
+        ),
+        pytest.param(
+            "2024-01-05/a 2024-01-06/a 2024-01-07/a 2062-01-15/a 9999-12-31/a "
+            "2023-11-31/a 0000-00-00/a",
+            "{YYYY}-{MM}-{DD}/*",
+            1,
+            "train 2024-01-06/a",
+            "BASE/0000-00-00 was not taken: not a date\n"
+            "BASE/2023-11-31 was not taken: not a date\n"
+            "BASE/2024-01-07 was not taken: a day after 2024-01-06, tomorrow in UTC\n"
+            "BASE/2062-01-15 was not taken: a day after 2024-01-06, tomorrow in UTC\n"
+            "BASE/9999-12-31 was not taken: a day after 2024-01-06, tomorrow in UTC",
+            id="a day after tomorrow is none",
+        ),
+        pytest.param(
+            "20240101/eval 20231225/train 20231225/eval 20240102/train 20240102/eval",
+            {"train": f"{DAY}/train", "eval": f"{DAY}/eval"},
+            2,
+            "train 20231225/train, eval 20231225/eval, "
+            "train 20240102/train, eval 20240102/eval",
+            "span 2024-01-01 was not taken: no file matches {YYYY}{MM}{DD}/train\n"
+            "there is no span of 2023-12-26, 2023-12-27, 2023-12-28, 2023-12-29, "
+            "2023-12-30, and 1 more",
+            id="missing days are named",
+        ),
+        pytest.param(
             "east/1/a west/1/a",
             "*/{SPAN}/*",
             1,
@@ -126,9 +159,23 @@ def chosen(window):
 def test_what_is_selected(tmp_path, names, patterns, window, files, skipped):
     base = tmp_path / "tr[a-z]ps *2024* d\u00e9j\u00e0 {SPAN}"
     touch(base, *names.split())
-    found = select(base, patterns, window)
+    evening_s = datetime(2024, 1, 5, 23, 59, tzinfo=timezone.utc).timestamp()
+    found = select(base, patterns, window, now_s=evening_s)
     assert ", ".join(chosen(found)) == files
-    assert "\n".join(found.skipped) == skipped
+    assert "\n".join(found.skipped) == skipped.replace("BASE", str(base))
+
+
+@pytest.mark.parametrize(
+    ("names", "pattern", "says"),
+    [
+        ("9/a 010/a 10/a", "{SPAN}/*", r"span 10 is .* twice(.|\n)*/010\n.*/10\n"),
+        ("1/v01/a 1/v1/a", "{SPAN}/v{VERSION}/*", r"version 1 is(.|\n)*/v01\n.*/v1\n"),
+    ],
+)
+def test_one_number_in_two_spellings_is_refused(tmp_path, names, pattern, says):
+    touch(tmp_path, *names.split())
+    with pytest.raises(DataError, match=says):
+        select(tmp_path, pattern)
 
 
 def test_the_newest_complete_version_is_taken(tmp_path):
@@ -308,6 +355,9 @@ def test_a_chosen_file_that_changed_is_named(tmp_path, stored, name, change):
         ("span-{SPAN}", "span-backup", None),
         ("span-{SPAN:2}", "span-07", {"SPAN": "07"}),
         ("span-{SPAN:2}", "span-007", None),
+        ("{SPAN:2}{VERSION}", "12345", {"SPAN": "12", "VERSION": "345"}),
+        ("{SPAN}{VERSION:2}", "12345", {"SPAN": "123", "VERSION": "45"}),
+        ("{SPAN}-{VERSION}", "12-345", {"SPAN": "12", "VERSION": "345"}),
         (DAY, "20240131", {"YYYY": "2024", "MM": "01", "DD": "31"}),
         ("a.b?", "axb1", None),
         ("part-[0-9]", "part-3", {}),
@@ -327,6 +377,9 @@ def test_a_segment_matches(pattern, name, digits):
         (f"{DAY}/{{SPAN}}", "{SPAN}, or"),
         ("v{VERSION}/x", "{VERSION} only with them"),
         ("{HH}/x", "'{HH}' is invalid"),
+        ("{SPAN}{VERSION}/x", "the number of digits, as in {SPAN:2}"),
+        ("{SPAN}0?{VERSION}", "or with other text between"),
+        ("*{SPAN}", "as in {SPAN:2}"),
         ("[z-a]", "a set of characters"),
         ("**/train-*", r"\* for the names in one folder"),
         ("span-{SPAN}/", "a path of files"),

@@ -23,7 +23,6 @@ KINDS = {
     "checksum",
     "not_example",
     "not_tfrecord",
-    "empty_file",
     "compression",
 }
 NAME = "train-00000-of-00001.gz"

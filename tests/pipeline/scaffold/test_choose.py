@@ -296,6 +296,16 @@ def test_records_that_cannot_be_read(tmp_path, records, says):
         read_sample([tmp_path / "a"])
 
 
+def test_files_without_records_are_read_like_others(tmp_path):
+    (tmp_path / "a").write_bytes(b"")
+    (tmp_path / "b").write_bytes(gzip.compress(b""))
+    empty = [tmp_path / "a", tmp_path / "b"]
+    found = read_sample([*empty, write(tmp_path / "c", 3)])
+    assert (found.records, found.text) == (3, "all 3 records of 3 files")
+    with pytest.raises(DataError, match="hold no records"):
+        read_sample(empty)
+
+
 # Lone surrogates are no UTF-8, so they are in no record either; TFX ends a name at NUL.
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 NAMES = st.text(CHARACTERS, min_size=1, max_size=12)

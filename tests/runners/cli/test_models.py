@@ -47,6 +47,13 @@ def test_a_bucket_that_does_not_answer_is_exit_code_8(root, sluice, monkeypatch)
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
     monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.RETRY.with_timeout(0.5))
     served = ("--set", "push.serving_dir=gs://bucket/served")
-    for arguments in (("models", "list", "digits"), ("predict", "digits", "x.png")):
-        code, _, err = sluice(*arguments, *served)
+    for arguments in (
+        ("models", "list", "digits", *served),
+        ("predict", "digits", "x.png", *served),
+        # Before any node; it was 2, with the advice to delete the owner file.
+        ("run", "digits", *served),
+        ("run", "digits", "--set", "data.dir=gs://bucket/data"),
+    ):
+        code, _, err = sluice(*arguments)
         assert code == 8 and "no connection to the storage service" in err
+        assert "gs://bucket/" in err and "storage rm" not in err

@@ -51,6 +51,16 @@ def test_a_wrapped_sluice_error_is_shown_as_it_is():
     assert code == 3
 
 
+def test_a_service_that_does_not_answer_is_no_fault_of_the_node():
+    def read() -> None:
+        text = "no connection to the storage service"
+        raise OSError(errno.EHOSTUNREACH, text, "gs://bucket/train-0")
+
+    message, code = _explain(read)
+    assert "no connection to the storage service: 'gs://bucket/train-0'" in message
+    assert code == 8
+
+
 def test_a_config_error_names_the_line_of_the_component(tmp_path):
     module = tmp_path / "own_parts.py"
     module.write_text("def make():\n    return {}['limit']\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,23 @@ def _trace(past, reference):
 def _id_of(past, uri: Path) -> int:
     artifacts = past.graph().artifacts.values()
     return next(item.id for item in artifacts if item.uri == str(uri))
+
+
+def test_runs_after_the_clock_was_set_back_are_found(past):
+    """ML Metadata reads 100 executions at once, and lost those of the next page."""
+    for _ in range(26):
+        past.run()
+    with sqlite3.connect(past.workspace.metadata_db) as database:
+        ahead = "create_time_since_epoch = create_time_since_epoch + 3600000"
+        database.execute(f"UPDATE Execution SET {ahead}")
+    run_id = past.run()
+    executions = past.graph().executions_of([run_id])
+    assert [item.node for item in executions] == [
+        *("TFRecordGen", "Trainer", "ModelVerdict", "Pusher")
+    ]
+    # As TFX asks, to resolve the inputs of a node.
+    pipeline = past.store.get_context_by_type_and_name("pipeline", "digits")
+    assert len(past.store.get_executions_by_context(pipeline.id)) == 4 * 27
 
 
 def test_a_model_is_traced_to_data_schema_code_and_run(past):
