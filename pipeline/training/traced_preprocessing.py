@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform import (
@@ -24,6 +25,7 @@ from tensorflow_transform import (
 from tensorflow_transform.tf_metadata import schema_utils
 
 from pipeline.config.features import (
+    SAMPLE_WEIGHT_KEY,
     FeatureSet,
     Tokens,
     Vocabulary,
@@ -62,6 +64,7 @@ class TracedPreprocessing:
         raw = schema_utils.schema_as_feature_spec(schema).feature_spec
         self._function, self._feature_set = function, feature_set
         self.rows: dict[str, int] = {}
+        self._weights: tuple[Any, Any] | None = None
         # Public functions of Transform need data, and a run of Beam (1.16 and 1.21).
         with tempfile.TemporaryDirectory() as directory:
             context = graph_context.TFGraphContext(
@@ -80,6 +83,9 @@ class TracedPreprocessing:
                 records = tf.io.parse_example(made_up_records(schema), raw)
                 found = traced(*tf.nest.flatten(records, expand_composites=True))
                 self.rows = {name: int(value.shape[0]) for name, value in found.items()}
+                if SAMPLE_WEIGHT_KEY in found and feature_set.sample_weight in records:
+                    given = records[feature_set.sample_weight]
+                    self._weights = tf.cast(given, tf.float32), found[SAMPLE_WEIGHT_KEY]
         self._sizes = {
             identifier(transformed_name(name)): spec.top_k or VOCABULARY_SIZE
             for name, spec in feature_set.features.items()
@@ -94,10 +100,22 @@ class TracedPreprocessing:
         """Raises if the outputs are not what training needs.
 
         Raises:
-          ConfigError: the label is missing or not of class ids, or there is not one row
-            per record.
+          ConfigError: the label is missing or not of class ids, there is not one row
+            per record, or weights are missing or not those of the records.
         """
         spec, label = self.transformed_feature_spec(), self._feature_set.label
+        weight = self._feature_set.sample_weight
+        if weight and SAMPLE_WEIGHT_KEY not in spec:
+            raise ConfigError(
+                f"{self._function} does not return {SAMPLE_WEIGHT_KEY!r}, the weights",
+                hint=f"add tf.cast(inputs[{weight!r}], tf.float32)",
+            )
+        if self._weights and not _is_in_proportion(*self._weights):
+            raise ConfigError(
+                f"{self._function} changes the weights {weight!r}, which the model "
+                "gate reads from the records",
+                hint="write the weights that should count into the records",
+            )
         if label.key not in spec:
             raise ConfigError(
                 f"{self._function} does not return {label.key!r}, the label",
@@ -132,6 +150,17 @@ class TracedPreprocessing:
     def vocabulary_size_by_name(self, name: str) -> int:
         """Returns the assumed number of values in a vocabulary."""
         return self._sizes[name]
+
+
+def _is_in_proportion(given: Any, found: Any) -> bool:
+    """Returns whether weights differ by a factor, or cannot be told from made-up ones.
+
+    Analyzers give zeros, by which a function may divide.
+    """
+    given, found = (np.ravel(x).astype(float) for x in (given, found))
+    if len(given) != len(found) or not (np.isfinite(found).all() and found.any()):
+        return True
+    return np.allclose(given * found.sum(), found * given.sum(), rtol=1e-4)
 
 
 def made_up_records(schema: schema_pb2.Schema) -> list[bytes]:

@@ -31,6 +31,8 @@ def residuals(
 ) -> dict[str, Any] | None:
     """Returns quantiles of residuals and the largest; None for what is no regression.
 
+    Quantiles and means are weighted, the largest errors are not.
+
     Examples without a label are left out, as are predictions that are not finite.
     Of several targets, ``largest`` sorts by the largest error relative to the target's
     root mean squared error. Nothing is counted if the label is sensitive.
@@ -46,11 +48,13 @@ def residuals(
     records = read_examples(examples.uri, splits)
     with ExitStack() as opened:
         model = load_model(model_uris[0], privacy.label, opened)
-        rows = [pair for _, *pair in predict([model], islice(records, MAX_EXAMPLES))]
+        found = [*predict([model], islice(records, MAX_EXAMPLES))]
+    rows = [pair for _, *pair in found]
     # By example, label or prediction, and target.
     values = np.array(rows or np.zeros((0, 2, 1)), np.float64)
+    weights = np.array([record.weight(privacy.weight) for record, *_ in found])
     known = np.flatnonzero(np.isfinite(values).all(axis=(1, 2)))
-    values = values[known]
+    values, weights = values[known], weights[known]
     is_hidden = privacy.label in privacy.sensitive or not len(known)
     worst = [] if is_hidden or privacy.private else _worst(values)
     places = {known[i].item(): values[i].tolist() for i in worst}
@@ -62,7 +66,7 @@ def residuals(
         "complete": next(records, None) is None,
         "targets": []
         if is_hidden
-        else [_target(*x.T) for x in values.transpose(2, 0, 1)],
+        else [_target(*x.T, weights) for x in values.transpose(2, 0, 1)],
         "largest": [
             {**shown[i], "true": true, "predicted": predicted}
             for i, (true, predicted) in places.items()
@@ -79,17 +83,30 @@ def _worst(values: np.ndarray) -> list[int]:
     return [int(i) for i in order[:MAX_MISTAKES]]
 
 
-def _target(true: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+def _target(
+    true: np.ndarray, predicted: np.ndarray, weights: np.ndarray
+) -> dict[str, Any]:
     """Returns quantiles of a target's residuals, and of predictions by true value."""
+    order = np.argsort(true, kind="stable")
+    order = order[weights[order] > 0]
     residuals = predicted - true
-    count = min(GROUPS, len(true))
-    groups = np.array_split(np.argsort(true, kind="stable"), count)
+    groups = np.array_split(order, min(GROUPS, len(order)) or 1)
     band = {
-        name: [np.quantile(predicted[group], share).item() for group in groups]
+        name: [_quantiles(predicted[x], weights[x], share).item() for x in groups]
         for name, share in _BAND.items()
     }
+    means = [np.average(true[x], weights=weights[x]).item() for x in groups]
     return {
-        "mean": residuals.mean().item(),
-        "quantiles": np.quantile(residuals, _SHARES).tolist(),
-        "by_value": {"true": [true[group].mean().item() for group in groups], **band},
+        "mean": np.average(residuals, weights=weights).item(),
+        "quantiles": _quantiles(residuals[order], weights[order], _SHARES).tolist(),
+        "by_value": {"true": means, **band},
     }
+
+
+def _quantiles(values: np.ndarray, weights: np.ndarray, shares: Any) -> np.ndarray:
+    """Returns weighted quantiles; with equal weights they are NumPy's."""
+    order = np.argsort(values)
+    values, weights = values[order], weights[order]
+    places = weights.cumsum() - weights / 2
+    places -= places[0]
+    return np.asarray(np.interp(shares, places / (places[-1] or 1.0), values))
