@@ -87,7 +87,7 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
     split = next((str(item["split"]) for item in predicted), "")
     return {
         "node": document["node"],
-        "weight": effective and run.record.config["train"]["sample_weight"],
+        "weight": effective and run.record.config.get("train", {}).get("sample_weight"),
         "overall": _overall(index, [overall[x] for x in names], has_baseline, split),
         "undecided": _undecided(checks, {**slices, OVERALL: overall}),
         "slices": _slices(index, slices, names, has_baseline) if slices else None,
