@@ -81,7 +81,7 @@ class Evaluations:
                     {
                         key: v if isinstance(v, list) else [v]
                         for key, v in record.items()
-                        if v is not None
+                        if v not in (None, [])
                     }
                 )
                 for record in records
