@@ -214,7 +214,7 @@ def _result(
         value = confusion.Matrices({0.0: entries}).to_proto()
         return {key: value.multi_class_confusion_matrix_at_thresholds}
     shape = (2, BUCKETS) if key.name == PREDICTION_HISTOGRAM else (classes,)
-    array = np.zeros(shape, np.result_type(np.int64, *(n for _, n in counted)))
+    array = np.zeros(shape, np.array([0, *(n for _, n in counted)]).dtype)
     for at, n in counted:
         array[tuple(at)] = n
     return {key: array}

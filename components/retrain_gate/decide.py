@@ -9,11 +9,7 @@ from datetime import datetime
 from components.data_baselines import Entry
 from components.model_verdict.judge import BaselineSummary, judge
 from components.model_verdict.read_evaluation import Evaluation
-from components.model_verdict.threshold import (
-    EFFECTIVE_EXAMPLES,
-    Settings,
-    Threshold,
-)
+from components.model_verdict.threshold import EFFECTIVE_EXAMPLES, Settings, Threshold
 from components.retrain_gate.policy import Retrain
 from components.tfrecord_gen.report import FileReport, Report
 from schemas.data_statistics import Statistics

@@ -7,11 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from components.model_verdict.threshold import (
-    EFFECTIVE_EXAMPLES,
-    EXAMPLES_PER_CLASS,
-    Threshold,
-)
+from components.model_verdict.threshold import EXAMPLES_PER_CLASS, Threshold
 from sluice.config_section import (
     Flag,
     NotEmpty,
@@ -78,12 +74,11 @@ class Evaluate(Section):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Evaluate:
-        own = (EXAMPLES_PER_CLASS, EFFECTIVE_EXAMPLES)
-        names = [*own, *(metric.name for metric in self.metrics)]
+        names = [EXAMPLES_PER_CLASS, *(metric.name for metric in self.metrics)]
         for index, name in enumerate(names):
             if name in names[:index]:
                 taken = f"there is a metric {name!r} already: give this one a 'name'"
-                refuse(taken, "metrics", index - len(own))
+                refuse(taken, "metrics", index - 1)
         return self
 
     @model_validator(mode="after")

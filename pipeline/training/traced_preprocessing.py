@@ -64,7 +64,6 @@ class TracedPreprocessing:
         raw = schema_utils.schema_as_feature_spec(schema).feature_spec
         self._function, self._feature_set = function, feature_set
         self.rows: dict[str, int] = {}
-        self._weights: tuple[Any, Any] | None = None
         # Public functions of Transform need data, and a run of Beam (1.16 and 1.21).
         with tempfile.TemporaryDirectory() as directory:
             context = graph_context.TFGraphContext(
@@ -79,13 +78,15 @@ class TracedPreprocessing:
             self._schema = schema_inference.infer_feature_schema(
                 traced.structured_outputs, traced.graph
             )
+            weight, names = feature_set.sample_weight, traced.structured_outputs
+            self._keeps_weights = not weight or SAMPLE_WEIGHT_KEY in names
             with suppress(tf.errors.OpError):
                 records = tf.io.parse_example(made_up_records(schema), raw)
                 found = traced(*tf.nest.flatten(records, expand_composites=True))
                 self.rows = {name: int(value.shape[0]) for name, value in found.items()}
-                if SAMPLE_WEIGHT_KEY in found and feature_set.sample_weight in records:
-                    given = records[feature_set.sample_weight]
-                    self._weights = tf.cast(given, tf.float32), found[SAMPLE_WEIGHT_KEY]
+                if weight and self._keeps_weights:
+                    pair = (records[weight], found[SAMPLE_WEIGHT_KEY])
+                    self._keeps_weights = np.array_equal(*pair)
         self._sizes = {
             identifier(transformed_name(name)): spec.top_k or VOCABULARY_SIZE
             for name, spec in feature_set.features.items()
@@ -101,20 +102,16 @@ class TracedPreprocessing:
 
         Raises:
           ConfigError: the label is missing or not of class ids, there is not one row
-            per record, or weights are missing or not those of the records.
+            per record, or the weights are missing or others.
         """
         spec, label = self.transformed_feature_spec(), self._feature_set.label
-        weight = self._feature_set.sample_weight
-        if weight and SAMPLE_WEIGHT_KEY not in spec:
+        if not self._keeps_weights:
+            weight = self._feature_set.sample_weight
             raise ConfigError(
-                f"{self._function} does not return {SAMPLE_WEIGHT_KEY!r}, the weights",
-                hint=f"add tf.cast(inputs[{weight!r}], tf.float32)",
-            )
-        if self._weights and not _is_in_proportion(*self._weights):
-            raise ConfigError(
-                f"{self._function} changes the weights {weight!r}, which the model "
-                "gate reads from the records",
-                hint="write the weights that should count into the records",
+                f"{self._function} does not return the weights of {weight!r} as "
+                f"{SAMPLE_WEIGHT_KEY!r}",
+                hint=f"return tf.cast(inputs[{weight!r}], tf.float32): the model gate "
+                "reads them from the records",
             )
         if label.key not in spec:
             raise ConfigError(
@@ -150,17 +147,6 @@ class TracedPreprocessing:
     def vocabulary_size_by_name(self, name: str) -> int:
         """Returns the assumed number of values in a vocabulary."""
         return self._sizes[name]
-
-
-def _is_in_proportion(given: Any, found: Any) -> bool:
-    """Returns whether weights differ by a factor, or cannot be told from made-up ones.
-
-    Analyzers give zeros, by which a function may divide.
-    """
-    given, found = (np.ravel(x).astype(float) for x in (given, found))
-    if len(given) != len(found) or not (np.isfinite(found).all() and found.any()):
-        return True
-    return np.allclose(given * found.sum(), found * given.sum(), rtol=1e-4)
 
 
 def made_up_records(schema: schema_pb2.Schema) -> list[bytes]:

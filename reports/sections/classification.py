@@ -16,6 +16,8 @@ from reports.uncertainty import Estimate, share_of
 
 MAX_MATRIX = 20
 _MAX_PAIRS = 200
+# The column of totals, by whether the examples are weighted.
+_COUNTED = ("Examples", "Weight")
 # Of a matrix: its text, the classes of its look, and what it says when pointed at.
 Cell = tuple[str, str, str]
 
@@ -94,12 +96,8 @@ def _pairs(confusion: np.ndarray, names: Sequence[str], is_weighted: bool) -> Ta
         if wrong[i, j]
     ]
     caption = "Classes that are confused most"
-    columns = ("True class", "Predicted", numbers(_counted(is_weighted)), share)
+    columns = ("True class", "Predicted", numbers(_COUNTED[is_weighted]), share)
     return Table("confused", caption, columns, rows, limit=20)
-
-
-def _counted(is_weighted: bool) -> str:
-    return "Weight" if is_weighted else "Examples"
 
 
 def _share(right: float, total: float, is_weighted: bool) -> Estimate | float | None:
@@ -110,7 +108,7 @@ def _share(right: float, total: float, is_weighted: bool) -> Estimate | float | 
 
 def _by_class(confusion: np.ndarray, names: Sequence[str], is_weighted: bool) -> Table:
     """Returns examples, recall, precision and F1 of each class, the worst F1 first."""
-    shown = (_counted(is_weighted), "Recall", "Precision", "F1")
+    shown = (_COUNTED[is_weighted], "Recall", "Precision", "F1")
     header: Header = ["Class", *map(numbers, shown)]
     actual, predicted = confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist()
     rows: list[list[Any]] = []
@@ -137,7 +135,7 @@ def by_label(document: Mapping[str, Any]) -> Table | None:
         best_of = (item["auc"], most, best.get("threshold"))
         rows.append([item["class"], actual, *shares, *best_of])
     rows.sort(key=lambda row: 2.0 if row[4] is None else row[4])
-    header: Header = ["Class", *map(numbers, (_counted(is_weighted), *shown))]
+    header: Header = ["Class", *map(numbers, (_COUNTED[is_weighted], *shown))]
     caption = "Classes, the worst first"
     return Table("labels", caption, header, rows, limit=20) if rows else None
 

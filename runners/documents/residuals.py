@@ -19,6 +19,8 @@ from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
 
 GROUPS = 10
+# Of how many examples with equal weights one with the mean weight is made.
+_PARTS = 50
 _SHARES = np.linspace(0.0, 1.0, 101)
 _BAND = {"low": 0.1, "median": 0.5, "high": 0.9}
 
@@ -52,9 +54,13 @@ def residuals(
     rows = [pair for _, *pair in found]
     # By example, label or prediction, and target.
     values = np.array(rows or np.zeros((0, 2, 1)), np.float64)
-    weights = np.array([record.weight(privacy.weight) for record, *_ in found])
     known = np.flatnonzero(np.isfinite(values).all(axis=(1, 2)))
-    values, weights = values[known], weights[known]
+    values = weighted = values[known]
+    if privacy.weight and len(known):
+        weights = np.array([found[i][0].weight(privacy.weight) for i in known])
+        count = _PARTS * len(known)
+        places = (np.arange(count) + 0.5) / count * weights.sum()
+        weighted = values[np.searchsorted(weights.cumsum(), places)]
     is_hidden = privacy.label in privacy.sensitive or not len(known)
     worst = [] if is_hidden or privacy.private else _worst(values)
     places = {known[i].item(): values[i].tolist() for i in worst}
@@ -66,7 +72,7 @@ def residuals(
         "complete": next(records, None) is None,
         "targets": []
         if is_hidden
-        else [_target(*x.T, weights) for x in values.transpose(2, 0, 1)],
+        else [_target(*x.T) for x in weighted.transpose(2, 0, 1)],
         "largest": [
             {**shown[i], "true": true, "predicted": predicted}
             for i, (true, predicted) in places.items()
@@ -83,30 +89,17 @@ def _worst(values: np.ndarray) -> list[int]:
     return [int(i) for i in order[:MAX_MISTAKES]]
 
 
-def _target(
-    true: np.ndarray, predicted: np.ndarray, weights: np.ndarray
-) -> dict[str, Any]:
+def _target(true: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
     """Returns quantiles of a target's residuals, and of predictions by true value."""
-    order = np.argsort(true, kind="stable")
-    order = order[weights[order] > 0]
     residuals = predicted - true
-    groups = np.array_split(order, min(GROUPS, len(order)) or 1)
+    count = min(GROUPS, len(true))
+    groups = np.array_split(np.argsort(true, kind="stable"), count)
     band = {
-        name: [_quantiles(predicted[x], weights[x], share).item() for x in groups]
+        name: [np.quantile(predicted[group], share).item() for group in groups]
         for name, share in _BAND.items()
     }
-    means = [np.average(true[x], weights=weights[x]).item() for x in groups]
     return {
-        "mean": np.average(residuals, weights=weights).item(),
-        "quantiles": _quantiles(residuals[order], weights[order], _SHARES).tolist(),
-        "by_value": {"true": means, **band},
+        "mean": residuals.mean().item(),
+        "quantiles": np.quantile(residuals, _SHARES).tolist(),
+        "by_value": {"true": [true[group].mean().item() for group in groups], **band},
     }
-
-
-def _quantiles(values: np.ndarray, weights: np.ndarray, shares: Any) -> np.ndarray:
-    """Returns weighted quantiles; with equal weights they are NumPy's."""
-    order = np.argsort(values)
-    values, weights = values[order], weights[order]
-    places = weights.cumsum() - weights / 2
-    places -= places[0]
-    return np.asarray(np.interp(shares, places / (places[-1] or 1.0), values))

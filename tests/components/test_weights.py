@@ -10,6 +10,8 @@ import pytest
 from sklearn import metrics
 
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
+from reports.evaluation import confusion_matrices, read_metrics
+from runners.documents.protos import metrics as document_of
 
 pytestmark = pytest.mark.tf
 
@@ -117,8 +119,6 @@ def test_weighted_metrics(
 ):
     """Of all examples and of a slice, of the candidate and of the baseline."""
     from components import evaluate_batches
-    from reports.evaluation import confusion_matrices
-    from runners.documents.protos import metrics as document_of
 
     if not in_batches:
         monkeypatch.setattr(evaluate_batches, "KNOWN_VERSIONS", ())
@@ -158,6 +158,23 @@ def test_weighted_metrics(
         assert confusion_matrices(document, classes)["candidate"] == pytest.approx(
             matrix
         )
+
+
+def test_averages_of_predicted_classes_have_intervals(evaluations, tmp_path):
+    place = evaluations(
+        tmp_path / "place", 3, OF_THREE, weighted=True, intervals=True, slices=()
+    )
+    records = _records(3, several=False)
+    examples = place.write_examples("examples", records)
+    uri = place.evaluate(examples, place.write_model("model", 1.5, 0.5))
+    found = read_candidate(str(uri), place.class_names).metrics[()]
+    expected = _of_one(records, 3, 1.5)
+    assert {x: found[x] for x in expected} == pytest.approx(expected, abs=1e-3)
+    document: Any = document_of(uri)
+    bounds = {x.name.partition(" ")[0]: x.bounds for x in read_metrics(document)}
+    for name in ("macro_precision", "recall_2"):
+        low, high = bounds[name] or (0, 0)
+        assert low < found[name] < high
 
 
 @pytest.mark.parametrize("weight", [float("nan"), -1.0, float("inf")])

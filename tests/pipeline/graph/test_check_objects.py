@@ -238,14 +238,14 @@ KEEPS_ROWS = "preprocessing=own_training_code:keeps_rows"
         (["preprocessing=own_training_code:forgets_label"], "'big_tip_xf', the label"),
         (
             ["preprocessing=own_training_code:raw_label", "train.sample_weight=fare"],
-            "'sample_weight', the weights",
+            "does not return the weights of 'fare' as 'sample_weight'",
         ),
         (
             [
                 "preprocessing=own_training_code:root_of_weights",
                 "train.sample_weight=fare",
             ],
-            "root_of_weights changes the weights 'fare'",
+            "root_of_weights does not return the weights of 'fare'",
         ),
         (
             ["preprocessing=own_training_code:raw_label"],
