@@ -97,7 +97,7 @@ def _curve(
     chart = line_chart(f"{name} curve", series, *axes, diagonal=diagonal, square=True)
     title = _titled(f"{name}: area", areas, digits=2)
     if doubt > _MAX_DOUBT:
-        title = f"{name}: most probabilities are too close together for a curve"
+        title = f"{name}: most probabilities are too close together for an area"
     return [(title, chart)]
 
 

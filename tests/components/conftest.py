@@ -19,7 +19,7 @@ feature { name: "region" type: BYTES value_count { max: 1 } }
 feature { name: "label" type: LABEL value_count { max: MOST } }
 """
 _WEIGHT = """
-feature { name: "w" type: FLOAT presence { min_fraction: 1 } shape { dim { size: 1 } } }
+feature { name: "w" type: KIND presence { min_fraction: 1 } shape { dim { size: 1 } } }
 """
 
 
@@ -33,7 +33,7 @@ class Evaluations:
       metrics: class names of the metrics.
       slices: lists of features to slice by.
       intervals: whether metrics have confidence intervals.
-      weighted: whether the feature ``w`` weighs the examples.
+      weighted: the type of the feature ``w``, if it weighs the examples.
       several: whether an example may have several classes.
     """
 
@@ -42,7 +42,7 @@ class Evaluations:
     metrics: Sequence[str | Mapping[str, Any]] = ("ExampleCount",)
     slices: Sequence[Sequence[str]] = (("region",),)
     intervals: bool = False
-    weighted: bool = False
+    weighted: str = ""
     several: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -50,7 +50,7 @@ class Evaluations:
         (self.folder / "schema").mkdir(parents=True)
         schema = _SCHEMA.replace("LABEL", "INT" if self.classes else "FLOAT")
         schema = schema.replace("MOST", str(self.classes if self.several else 1))
-        schema += _WEIGHT if self.weighted else ""
+        schema += _WEIGHT.replace("KIND", self.weighted) if self.weighted else ""
         (self.folder / "schema" / "schema.pbtxt").write_text(schema)
 
     @property

@@ -159,7 +159,9 @@ def test_a_count_alone(of_both):
     ("classes", "metrics"), [(2, OF_TWO), (3, OF_THREE), (0, OF_NUMBERS)]
 )
 def test_examples_with_weights(of_both, classes, metrics):
-    found, expected, counted = of_both(classes, metrics, weighted=True, baseline=True)
+    found, expected, counted = of_both(
+        classes, metrics, weighted="FLOAT", baseline=True
+    )
     assert max(counted.sizes) > 4
     counts = [y for x, y in found.items() if "()" in x and "/example_count" in x]
     assert sorted(counts) == [0, RECORDS, RECORDS]  # One is the difference.

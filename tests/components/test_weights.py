@@ -122,9 +122,11 @@ def test_weighted_metrics(
 
     if not in_batches:
         monkeypatch.setattr(evaluate_batches, "KNOWN_VERSIONS", ())
-    given = {"weighted": True, "several": several}
+    given = {"weighted": "INT" if in_batches else "FLOAT", "several": several}
     place = evaluations(tmp_path / "place", classes, [*names, "ExampleCount"], **given)
     records = _records(classes, several)
+    if in_batches:
+        records = [{**row, "w": int(2 * row["w"])} for row in records]
     examples = place.write_examples("examples", records)
     models = [place.write_model(str(slope), slope, 0.5) for slope in (1.5, 0.7)]
     uri = str(place.evaluate(examples, *models))
@@ -162,7 +164,7 @@ def test_weighted_metrics(
 
 def test_averages_of_predicted_classes_have_intervals(evaluations, tmp_path):
     place = evaluations(
-        tmp_path / "place", 3, OF_THREE, weighted=True, intervals=True, slices=()
+        tmp_path / "place", 3, OF_THREE, weighted="FLOAT", intervals=True, slices=()
     )
     records = _records(3, several=False)
     examples = place.write_examples("examples", records)
@@ -179,7 +181,7 @@ def test_averages_of_predicted_classes_have_intervals(evaluations, tmp_path):
 
 @pytest.mark.parametrize("weight", [float("nan"), -1.0, float("inf")])
 def test_a_weight_that_is_none_fails(evaluations, tmp_path, weight):
-    place = evaluations(tmp_path / "place", 2, ["AUC"], weighted=True)
+    place = evaluations(tmp_path / "place", 2, ["AUC"], weighted="FLOAT")
     records = [*_records(2, False)[:5], {"x": 0.1, "label": 1, "w": weight}]
     examples = place.write_examples("examples", records)
     with pytest.raises(ValueError, match="one sample weight, a finite number from 0"):

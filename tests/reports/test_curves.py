@@ -51,8 +51,7 @@ def test_rare_positives_have_no_area():
     """All probabilities are in two of the hundred steps."""
     histogram = [9_000.0, 900.0, *[0.0] * 98, 20.0, 20.0, *[0.0] * 98]
     titles = [title for title, _ in draw({"candidate": histogram}, True)]
-    assert "area" not in titles[0]
-    assert titles[0] == "ROC: most probabilities are too close together for a curve"
+    assert titles[0] == "ROC: most probabilities are too close together for an area"
 
 
 def test_few_heavy_examples_are_no_point_of_calibration():

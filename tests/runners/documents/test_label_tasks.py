@@ -111,6 +111,19 @@ def test_residuals_are_weighted(tmp_path, single):
     assert abs(unweighted["targets"][0]["mean"] - errors.mean()) > 0.01 * spread
 
 
+def test_the_page_says_what_is_weighted(tmp_path):
+    counts = {"example_count": 100.0, "examples_per_class": [60, 40]}
+    for effective in ({}, {"effective_example_count": 20.0}):
+        metrics = {"auc": 0.9, **counts, **effective}
+        found = protos.evaluation(protos.slice_metrics(metrics))
+        record = a_record(FIRST, config={"train": {"sample_weight": "price"}})
+        folder = tmp_path / str(len(effective))
+        page = render_run(
+            RunData(write_run(folder, record, {"metrics": found}), record)
+        )
+        assert ("are weighted by" in page) == bool(effective)
+
+
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
     """A regression of one target."""
