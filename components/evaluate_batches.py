@@ -39,12 +39,15 @@ from tensorflow_model_analysis.metrics import (
 from tensorflow_model_analysis.slicer import slicer_lib
 from tensorflow_model_analysis.utils import util
 
+from components.threshold_metrics import LogOddsHistogram
+
 KNOWN_VERSIONS = ("0.47.", "0.52.")
 _INPUTS = {tfma.LABELS_KEY, tfma.PREDICTIONS_KEY, tfma.EXAMPLE_WEIGHTS_KEY}
 _Keras = tf_metric_wrapper._CompilableMetricsCombiner
 _PAIRWISE = (
     binary_confusion_matrices._BinaryConfusionMatrixCombiner,
     calibration_histogram._CalibrationHistogramCombiner,
+    LogOddsHistogram,
 )
 _extract = metric_util.to_label_prediction_example_weight
 

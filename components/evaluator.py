@@ -1,7 +1,7 @@
 """The ``Evaluator`` node: TFX's component, and metrics of our own that count.
 
 They count examples per class, and predictions by probability and by class, in one
-computation.
+computation. Predictions count as much as their examples weigh.
 
 TFMA's own metrics count one class against the rest, with a pass over the predictions
 per class; its plots fail for two classes on an example without a label, and their
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow_model_analysis.metrics import metric_types
+from tensorflow_model_analysis.metrics import confusion_matrix_metrics, metric_types
 from tensorflow_model_analysis.metrics import (
     multi_class_confusion_matrix_metrics as confusion,
 )
@@ -28,11 +28,12 @@ from tfx.dsl.components.base import executor_spec
 
 from components.artifacts import Artifacts, without_absent
 from components.evaluate_batches import BatchCombineFn, evaluate_batches
-from components.model_verdict.threshold import EXAMPLES_PER_CLASS
+from components.model_verdict.threshold import EFFECTIVE_EXAMPLES, EXAMPLES_PER_CLASS
 
 PREDICTION_HISTOGRAM = "prediction_histogram"
 CONFUSION_MATRIX = "multi_class_confusion_matrix_plot"  # As TFMA's.
 BUCKETS = 100
+_WEIGHTS = "weights"
 
 
 class Executor(executor.Executor):
@@ -89,6 +90,10 @@ class Count(metric_types.Metric):
     class, as TFMA's ``MultiClassConfusionMatrixPlot`` writes them. Again without
     predictions that are not finite.
 
+    ``EFFECTIVE_EXAMPLES``: the number of equally weighted examples from which a mean is
+    as uncertain as from these: the squared sum of weights by the sum of their squares.
+    Source: L. Kish, Survey Sampling, 1965.
+
     Args:
       name: one of them.
       classes: how many classes the label has.
@@ -96,10 +101,8 @@ class Count(metric_types.Metric):
         example may have several classes, for ``EXAMPLES_PER_CLASS`` alone.
     """
 
-    def __init__(self, name: str, classes: int, prediction_key: str | None) -> None:
-        super().__init__(
-            _computations, name=name, classes=classes, prediction_key=prediction_key
-        )
+    def __init__(self, **given: Any) -> None:
+        super().__init__(_computations, **given)
 
     @property
     def compute_confidence_interval(self) -> bool:
@@ -107,19 +110,35 @@ class Count(metric_types.Metric):
         return False
 
 
-def metric_configs(
-    names: Iterable[str], classes: int, prediction_key: str | None
-) -> list[dict[str, str]]:
-    """Returns TFMA MetricConfigs of ``Count``, in their JSON form."""
-    given = {"classes": classes, "prediction_key": prediction_key}
-    return [
-        {
-            "class_name": Count.__name__,
-            "module": __name__,
-            "config": json.dumps({"name": name, **given}),
-        }
-        for name in names
-    ]
+class OfPredictedClass(metric_types.Metric):
+    """A metric of TFMA of the classes that are predicted, as scikit-learn has it.
+
+    TFMA's takes a class for predicted where its probability is above 0.5.
+
+    Args:
+      name: of the result.
+      classes: how many classes the label has, more than two.
+      prediction_key: of the probabilities among the model's outputs.
+      metric: TFMA's class, such as ``Precision``.
+      class_id: the class that is measured against the others; None: the mean over all.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(_computations, **given)
+
+    @staticmethod
+    def replaces(name: str, params: Mapping[str, Any]) -> bool:
+        """Returns whether a metric would have TFMA's threshold of 0.5."""
+        made: type = metric_types.registered_metrics().get(name, object)
+        is_fixed = {"thresholds", "num_thresholds", "top_k"} & params.keys()
+        of_one = confusion_matrix_metrics.ConfusionMatrixMetric
+        return issubclass(made, of_one) and name != "MaxRecall" and not is_fixed
+
+
+def metric_config(kind: type[metric_types.Metric], **params: Any) -> dict[str, str]:
+    """Returns the TFMA MetricConfig of a class above, in its JSON form."""
+    given = {"class_name": kind.__name__, "module": __name__}
+    return {**given, "config": json.dumps(params)}
 
 
 # TFMA passes only the parameters that a function names, and computes equal ones once.
@@ -127,23 +146,55 @@ def _computations(
     name: str,
     classes: int,
     prediction_key: str | None,
+    metric: str | None = None,
+    class_id: int | None = None,
     model_names: Sequence[str] = ("",),
+    example_weighted: bool = False,
 ) -> list[Any]:
     """Returns per model the computation of all counts, and what this one reads."""
     kind: Any = metric_types.MetricKey
+    about: dict[str, Any] = {"example_weighted": example_weighted}
+    result = functools.partial(_of_classes, metric) if metric else _result
     if name == CONFUSION_MATRIX:
         kind = metric_types.PlotKey
+    elif class_id is not None:
+        about["sub_key"] = metric_types.SubKey(class_id=class_id)
+    elif metric:
+        about["aggregation_type"] = metric_types.AggregationType(macro_average=True)
     found: list[Any] = []
     for model in model_names:
         counts = metric_types.MetricKey("_counts", model)  # Not written, by its name.
-        result = functools.partial(_result, kind(name, model), counts, classes)
+        key = kind(name, model, **about)
         found += [
             metric_types.MetricComputation(
                 [counts], None, _Counts(counts, classes, prediction_key)
             ),
-            metric_types.DerivedMetricComputation([kind(name, model)], result),
+            metric_types.DerivedMetricComputation(
+                [key], functools.partial(result, key, counts, classes)
+            ),
         ]
     return found
+
+
+def _of_classes(
+    metric: str,
+    key: metric_types.MetricKey,
+    counts: metric_types.MetricKey,
+    classes: int,
+    found: Mapping[metric_types.MetricKey, Any],
+) -> dict[metric_types.MetricKey, Any]:
+    """Returns a metric of one class, or the mean over classes, from the counts."""
+    matrix = np.zeros((classes, classes))
+    for (name, *at), n in found[counts].items():
+        if name == CONFUSION_MATRIX:
+            matrix[tuple(at)] = n
+    tp = matrix.diagonal()
+    fp, fn = matrix.sum(axis=0) - tp, matrix.sum(axis=1) - tp
+    made: Any = metric_types.registered_metrics()[metric]()
+    rows = zip(tp, matrix.sum() - tp - fp - fn, fp, fn, strict=True)
+    values = [made.result(*map(float, row)) for row in rows]
+    only = values[key.sub_key.class_id] if key.sub_key else np.mean(values)
+    return {key: float(only)}
 
 
 def _result(
@@ -153,20 +204,27 @@ def _result(
     found: Mapping[metric_types.MetricKey, Any],
 ) -> dict[metric_types.MetricKey, Any]:
     """Returns the value of ``key`` from the counts."""
-    counted = [(at, n) for (name, *at), n in found[counts].items() if name == key.name]
+    known = found[counts]
+    if key.name == EFFECTIVE_EXAMPLES:
+        squares = known[_WEIGHTS, 2]
+        return {key: known[_WEIGHTS, 1] ** 2 / squares if squares else 0.0}
+    counted = [(at, n) for (name, *at), n in known.items() if name == key.name]
     if key.name == CONFUSION_MATRIX:
         entries = {confusion.MatrixEntryKey(*at): n for at, n in counted}
         value = confusion.Matrices({0.0: entries}).to_proto()
         return {key: value.multi_class_confusion_matrix_at_thresholds}
     shape = (2, BUCKETS) if key.name == PREDICTION_HISTOGRAM else (classes,)
-    array = np.zeros(shape, np.int64)
+    array = np.zeros(shape, np.array([0, *(n for _, n in counted)]).dtype)
     for at, n in counted:
         array[tuple(at)] = n
     return {key: array}
 
 
 class _Counts(BatchCombineFn):
-    """Counts the examples of one model, by the count's name and the array's index."""
+    """Counts the examples of one model, by the count's name and the array's index.
+
+    Of weights it has the sum, and the sum of their squares.
+    """
 
     def __init__(
         self, key: metric_types.MetricKey, classes: int, prediction_key: str | None
@@ -186,6 +244,14 @@ class _Counts(BatchCombineFn):
     def add_batch(
         self, accumulator: Counter[Any], batch: Any, size: int
     ) -> Counter[Any]:
+        weights = np.ones(size, np.int64)
+        given = batch.get_example_weights(self._key.model_name)
+        if given is not None:
+            weights = _checked_weights(given, size)
+            for power in (1, 2):
+                accumulator[_WEIGHTS, power] += (weights**power).sum()
+        if not self._classes:
+            return accumulator
         labels = np.reshape(batch.get_labels(self._key.model_name), [size, -1])
         if labels.shape[1] == self._classes:
             _, found = np.nonzero(labels > 0)
@@ -201,23 +267,30 @@ class _Counts(BatchCombineFn):
                 predictions = predictions.get(self._prediction_key)
             values = np.reshape(predictions, [size, -1])
             known &= np.isfinite(values).all(axis=1)
-            self._add_predictions(accumulator, labels[known], values[known])
+            self._add_predictions(
+                accumulator, labels[known], values[known], weights[known].tolist()
+            )
         return accumulator
 
     def _add_predictions(
-        self, counts: Counter[Any], labels: np.ndarray, values: np.ndarray
+        self,
+        counts: Counter[Any],
+        labels: np.ndarray,
+        values: np.ndarray,
+        weights: Sequence[float],
     ) -> None:
         rows, probabilities = labels, values[:, -1]
         if values.shape[1] > 2:
             predicted = values.argmax(axis=1)
             rows, probabilities = (predicted == labels).astype(int), values.max(axis=1)
-            pairs = zip(labels.tolist(), predicted.tolist(), strict=True)
-            counts.update((CONFUSION_MATRIX, *pair) for pair in pairs)
+            pairs = zip(labels.tolist(), predicted.tolist(), weights, strict=True)
+            for *pair, weight in pairs:
+                counts[(CONFUSION_MATRIX, *pair)] += weight
         # In double precision 0.29 * 100 is below 29.
         buckets = (probabilities.astype(np.float32) * np.float32(BUCKETS)).astype(int)
         buckets = buckets.clip(0, BUCKETS - 1)
-        cells = zip(rows.tolist(), buckets.tolist(), strict=True)
-        counts.update((PREDICTION_HISTOGRAM, *cell) for cell in cells)
+        for *cell, weight in zip(rows.tolist(), buckets.tolist(), weights, strict=True):
+            counts[(PREDICTION_HISTOGRAM, *cell)] += weight
 
     def merge_accumulators(self, accumulators: Iterable[Counter[Any]]) -> Counter[Any]:
         return sum(accumulators, Counter())
@@ -226,3 +299,18 @@ class _Counts(BatchCombineFn):
         self, accumulator: Counter[Any]
     ) -> dict[metric_types.MetricKey, Counter[Any]]:
         return {self._key: accumulator}
+
+
+def _checked_weights(given: Any, size: int) -> np.ndarray:
+    """Returns the weights of examples.
+
+    Raises:
+      ValueError: an example does not have exactly one that is a number from 0.
+    """
+    weights = np.asarray(given, np.float64).ravel()
+    if len(weights) != size or not ((weights >= 0) & (weights < np.inf)).all():
+        raise ValueError(
+            "each example needs one sample weight, a finite number from 0: correct the "
+            "feature that train.sample_weight names"
+        )
+    return weights

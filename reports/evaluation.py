@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 OVERALL = "overall"
 EXAMPLES = "example_count"
 PER_CLASS = "examples_per_class"
+EFFECTIVE = "effective_example_count"
 HISTOGRAM = "prediction_histogram"
 MATRIX = "multi_class_confusion_matrix_at_thresholds"
 
@@ -71,6 +72,12 @@ def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
                 array=numbers,
                 text=_text(value, len(values)),
             )
+
+
+def effective_examples(document: Mapping[str, Any]) -> dict[str, float]:
+    """Returns the effective number of examples by slice; empty without weights."""
+    found = (item for item in read_metrics(document) if item.name == EFFECTIVE)
+    return {item.slice: item.value or 0.0 for item in found}
 
 
 def read_plots(

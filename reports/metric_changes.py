@@ -19,6 +19,7 @@ from reports.evaluation import (
     OVERALL,
     PER_CLASS,
     confusion_matrices,
+    effective_examples,
     read_metrics,
 )
 from reports.read_run import RunData
@@ -102,22 +103,25 @@ def metrics_by_slice(
     # Of several labels, shares are pooled over the classes of an example.
     has_shares = label_task(config) != "multi_label"
     counted = {x.slice: x.value for x in new if x.name == EXAMPLES}
+    effective = effective_examples(document)
     found: dict[str, dict[str, SliceMetric]] = {}
     for item in new:
         if item.name == PER_CLASS:
             continue
         classes = per_class.get(item.slice, [])
         examples = counted.get(item.slice) or sum(classes)
+        # Of weighted examples, and unknown of each class.
+        size = effective.get(item.slice, examples)
         before, after, text = old.get((item.slice, item.name)), item.value, item.text
         if after is not None and not is_measured(item.name, classes):
             before, after, text = None, None, "one class"
         known = None
         if after is not None:
             kinds = kinds_of(item.name, config) if has_shares else []
-            known = estimate(item, kinds, examples, classes)
+            known = estimate(item, kinds, size, [] if effective else classes)
         is_noise = False
         if before is not None and after is not None:
-            is_noise = may_be_chance(before, after, examples, known)
+            is_noise = may_be_chance(before, after, size, known)
         found.setdefault(item.slice, {})[item.name] = SliceMetric(
             slice=item.slice,
             metric=item.name,
@@ -133,7 +137,12 @@ def metrics_by_slice(
 
 
 def _errors(document: Mapping[str, Any]) -> Iterator[SliceMetric]:
-    """Yields how many examples of each class are predicted as another one."""
+    """Yields how many examples of each class are predicted as another one.
+
+    None if they are weighted: what chance makes of the sums is not known.
+    """
+    if effective_examples(document):
+        return
     arrays = (x for x in read_metrics(document) if x.name == PER_CLASS)
     classes = next((len(x.array) for x in arrays if x.slice == OVERALL), 0)
     matrices = confusion_matrices(document, classes)

@@ -100,7 +100,7 @@ def estimate(
     Args:
       metric: of a slice.
       kinds: its name, and what TFMA calls it.
-      examples: how many there are in the slice.
+      examples: how many there are in the slice; of weighted ones the effective number.
       per_class: how many of each class; empty if unknown.
     """
     if metric.value is None or not is_finite(metric.value):

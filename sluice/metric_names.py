@@ -31,6 +31,14 @@ mean_absolute_percentage_error mean_squared_error mean_squared_logarithmic_error
 root_mean_squared_error sparse_categorical_crossentropy squared_hinge
 """.split()
 
+# Classes of Keras and TFMA that count at many thresholds, and return none of them.
+OF_EVERY_THRESHOLD = """
+AUC AUCPrecisionRecall PrecisionAtRecall RecallAtFalsePositiveRate RecallAtPrecision
+SensitivityAtSpecificity SpecificityAtSensitivity
+""".split()
+# The log-odds up to which they tell predictions apart, on both sides: 1e-13.
+LOG_ODDS = 30.0
+
 # What no better model can leave.
 SHARES = frozenset(_SHARES_TO_RAISE + _SHARES_TO_LOWER)
 

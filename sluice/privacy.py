@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Privacy:
-    """What of the data may be shown, and which feature is the label.
+    """What of the data may be shown, and which features are label and weight.
 
     Attributes:
       private: whether no record may be shown.
       sensitive: features of which only counts are shown.
       label: the feature with the class; None if unknown.
+      weight: the feature with the weights of the examples; None if they have none.
     """
 
     private: bool = False
     sensitive: list[str] = field(default_factory=list)
     label: str | None = None
+    weight: str | None = None

@@ -10,6 +10,8 @@ from sluice.config_section import Count, Number, Section, SliceSpec, Text, expec
 
 # The metric that ``min_examples_per_class`` reads; see ``components.evaluator``.
 EXAMPLES_PER_CLASS = "examples_per_class"
+# Kish's effective sample size of weighted examples, an evaluation with weights has it.
+EFFECTIVE_EXAMPLES = "effective_example_count"
 
 
 class Change(Section):

@@ -9,7 +9,7 @@ from datetime import datetime
 from components.data_baselines import Entry
 from components.model_verdict.judge import BaselineSummary, judge
 from components.model_verdict.read_evaluation import Evaluation
-from components.model_verdict.threshold import Settings, Threshold
+from components.model_verdict.threshold import EFFECTIVE_EXAMPLES, Settings, Threshold
 from components.retrain_gate.policy import Retrain
 from components.tfrecord_gen.report import FileReport, Report
 from schemas.data_statistics import Statistics
@@ -153,7 +153,10 @@ def _metrics(thresholds: tuple[Threshold, ...], served: Served) -> Iterator[Chec
         )
         return
     settings = Settings(thresholds=thresholds, classes=(), split="test")
-    before = Evaluation({(): served.metrics})
+    newest = served.newest.metrics.get((), {})
+    # Weighted now and not when it was pushed, or the other way round.
+    differs = (EFFECTIVE_EXAMPLES in newest) != (EFFECTIVE_EXAMPLES in served.metrics)
+    before = Evaluation({(): {} if differs else served.metrics})
     about = BaselineSummary(name=served.name)
     reverse = {">=": "<=", "<=": ">="}
     # The last row is about the baseline.

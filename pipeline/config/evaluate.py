@@ -30,7 +30,10 @@ class Metric(Section):
     name: Text | None = None
     """Name of the result. null: the class's own name."""
     params: Params = {}
-    """Arguments of the class; with `class_id: 2` it is of the third class alone."""
+    """Arguments of the class; with `class_id: 2` it is of the third class alone. Of
+    more than two classes, precision, recall and the like of one class, or averaged, are
+    of the predicted class, the likeliest; with `thresholds: 0.5`, of answers above
+    0.5."""
     average: Literal["macro"] | None = None
     """`macro`: the mean of the metric of each class against all others. null: of
     several labels, the answers for all classes are pooled."""

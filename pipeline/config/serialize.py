@@ -87,4 +87,5 @@ def custom_nodes(path: Path) -> dict[str, Any]:
 def privacy_of(path: Path) -> Privacy:
     """Returns what of the data a stored config allows to show."""
     config = json.loads(path.read_text(encoding="utf-8"))["config"]
-    return Privacy(config["private"], config["sensitive"], config["label"]["feature"])
+    label, weight = config["label"]["feature"], config["train"].get("sample_weight")
+    return Privacy(config["private"], config["sensitive"], label, weight)

@@ -256,9 +256,10 @@ class Train(Section):
     error, in the label's unit."""
     class_weights: ClassWeights | None = None
     """Weight of each class in training, 1 for those not named; `balanced`: inversely to
-    its share. null: 1."""
+    its share. Validation and evaluation do not count it. null: 1."""
     sample_weight: Text | None = None
-    """A numeric feature with the weight of each example. null: 1."""
+    """A numeric feature with the weight of each example, in training, evaluation and
+    model gate; the Evaluator reads it from the records. null: 1."""
     early_stopping: EarlyStopping | None = None
     """When to stop early. null: train all epochs."""
     reduce_on_plateau: ReduceOnPlateau | None = None

@@ -400,7 +400,9 @@ def of_evaluator(context: GraphContext) -> Arguments:
     config = context.config
     return {
         "example_splits": [context.judged_split],
-        "eval_config": eval_config(config.evaluate, config.label),
+        "eval_config": eval_config(
+            config.evaluate, config.label, config.train.sample_weight
+        ),
     }
 
 

@@ -76,7 +76,8 @@ def check_objects(config: Config) -> None:
         attempt(("train", "callbacks", index), takes)
     for index, metric in enumerate(config.evaluate.metrics):
         only = config.evaluate.model_copy(update={"metrics": (metric,)})
-        evaluated = eval_config(only, label).metrics_specs[0].metrics[0]
+        # As TFMA has it, also where ours counts the predicted class.
+        evaluated = eval_config(only, _TWO_CLASSES).metrics_specs[0].metrics[0]
         # An average is of two classes at a time.
         of = _TWO_CLASSES if metric.average else label
         attempt(("evaluate", "metrics", index), _try_evaluated, evaluated, of)

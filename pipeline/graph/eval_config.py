@@ -9,8 +9,13 @@ from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import Label
 
 
-def eval_config(evaluate: Evaluate, label: Label) -> Any:
+def eval_config(
+    evaluate: Evaluate, label: Label, sample_weight: str | None = None
+) -> Any:
     """Returns a ``tfma.EvalConfig`` with a candidate and a baseline model.
+
+    All but counts of examples are weighted by the feature ``sample_weight``, which is
+    read from the records: a model that was trained without it is weighted alike.
 
     It has metrics and slices, the examples per class, and what the report draws of one
     class per example: the histogram of predictions, and for more than two classes the
@@ -29,22 +34,35 @@ def eval_config(evaluate: Evaluate, label: Label) -> Any:
     named = {x.class_name for x in evaluate.metrics}
     if is_one and classes > 2 and "MultiClassConfusionMatrixPlot" not in named:
         counts.append(evaluator.CONFUSION_MATRIX)
-    drawn = evaluator.metric_configs(counts, classes, key if is_one else None)
-    metrics: dict[str | None, list[dict[str, str]]] = {None: [], "macro": []}
+    counts += [evaluator.EFFECTIVE_EXAMPLES] if sample_weight else []
+    of_label = {"classes": classes, "prediction_key": key if is_one else None}
+    make = evaluator.metric_config
+    drawn = [make(evaluator.Count, name=name, **of_label) for name in counts]
+    metrics: dict[str | None, list[dict[str, str]]]
+    metrics = {None: [], "macro": [], "count": drawn}
     for metric in evaluate.metrics:
         module, _, name = metric.class_name.rpartition(":")
-        given = json.dumps({"name": metric.name, **metric.params})
-        item = {"class_name": name, "module": module, "config": given}
-        metrics[metric.average].append(item)
+        class_id, kind = metric.params.get("class_id"), metric.average
+        config = json.dumps({"name": metric.name, **metric.params})
+        item = {"class_name": name, "module": module, "config": config}
+        is_of_class = is_one and classes > 2 and (kind or class_id is not None)
+        if is_of_class and evaluator.OfPredictedClass.replaces(name, metric.params):
+            given = {"name": metric.name, "metric": name, "class_id": class_id}
+            kind, item = None, make(evaluator.OfPredictedClass, **given, **of_label)
+        is_count = sample_weight and name == "ExampleCount"
+        metrics["count" if is_count else kind].append(item)
     weights = dict.fromkeys(map(str, range(classes)), 1.0)
     average = {"macro_average": True, "class_weights": weights}
     macro = {"metrics": metrics["macro"], "aggregate": average}
+    # To TFMA: our counts take the weights themselves.
+    unweighted = {"example_weights": {"unweighted": True}} if sample_weight else {}
     specs: list[dict[str, Any]]
-    specs = [{"metrics": metrics[None]}, macro, {"metrics": drawn}]
+    specs = [{"metrics": metrics[None]}, macro, {"metrics": drawn, **unweighted}]
     model = {
         "signature_name": "serving_default",
         "prediction_key": key,
         "label_key": label.key,
+        "example_weight_key": sample_weight or "",
         "preprocessing_function_names": ["transform_features"],
         "model_type": "tf_generic",
     }

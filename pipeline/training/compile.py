@@ -20,13 +20,16 @@ from pipeline.training.learning_rate import make_learning_rate, scale_of
 from pipeline.training.strategy.distribution import Distribution
 from sluice.decision_threshold import THRESHOLD
 from sluice.errors import NodeError
-from sluice.metric_names import result_name
+from sluice.metric_names import LOG_ODDS, OF_EVERY_THRESHOLD, result_name
 
 _LOSSES = {"regression": "MeanSquaredError", "multi_label": "BinaryCrossentropy"}
 _METRICS = {
     "regression": ("MeanAbsoluteError", "RootMeanSquaredError"),
     "multi_label": ("BinaryAccuracy", "AUC"),
 }
+# With these the thresholds are the user's, or predictions are no probabilities.
+_OWN_THRESHOLDS = {"from_logits", "num_thresholds", "thresholds"}
+_THRESHOLDS = 2001
 # As `exclude_from_weight_decay` matches them in the names of variables.
 NOT_DECAYED = r"\b(bias|gamma|beta)(_\d+)?\b"
 
@@ -119,8 +122,13 @@ def make_metrics(
         if is_each and spec.class_name in ("F1Score", "FBetaScore"):
             # Otherwise the class with the largest output, of one always the same.
             params.setdefault("threshold", THRESHOLD)
+        is_spread = spec.class_name in OF_EVERY_THRESHOLD
+        if is_spread := is_spread and not _OWN_THRESHOLDS & params.keys():
+            params["num_thresholds"] = _THRESHOLDS
         named = spec.model_copy(update={"params": params})
         metric = _create(tf.keras.metrics, named, {}, f"train.metrics[{index}]")
+        if is_spread:
+            _let_take(metric, "update_state", _log_odds)
         own = ":" in spec.class_name
         metrics.append(metric if own else _with_ids(metric, "update_state", label))
     return metrics
@@ -140,6 +148,17 @@ def _with_ids(made: Any, method: str, label: Label) -> Any:
     if has_ids and not type(made).__name__.startswith("Sparse"):
         _let_take(made, method, convert)
     return made
+
+
+def _log_odds(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Scales the log-odds of predictions to 0..1, which keeps their order.
+
+    Keras' thresholds have equal distances, by default 0.005: rare positives, with all
+    probabilities below it, would have an AUC of 0.5 whatever the model does.
+    """
+    share = tf.cast(y_pred, tf.float32)
+    odds = tf.math.log(share) - tf.math.log1p(-share)
+    return y_true, tf.clip_by_value(odds / (2 * LOG_ODDS) + 0.5, 0.0, 1.0)
 
 
 def _z_scores(scale: Any, mean: Any) -> Callable[[Any, Any], tuple[Any, Any]]:

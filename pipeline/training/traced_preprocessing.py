@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform import (
@@ -23,7 +24,12 @@ from tensorflow_transform import (
 )
 from tensorflow_transform.tf_metadata import schema_utils
 
-from pipeline.config.features import FeatureSet, Tokens, Vocabulary
+from pipeline.config.features import (
+    SAMPLE_WEIGHT_KEY,
+    FeatureSet,
+    Tokens,
+    Vocabulary,
+)
 from pipeline.training.build import load_function
 from sample_data.tf_example import encode
 from schemas.loader import number_bounds, string_domain
@@ -70,10 +76,15 @@ class TracedPreprocessing:
             self._schema = schema_inference.infer_feature_schema(
                 traced.structured_outputs, traced.graph
             )
+            weight, names = feature_set.sample_weight, traced.structured_outputs
+            self._keeps_weights = not weight or SAMPLE_WEIGHT_KEY in names
             with suppress(tf.errors.OpError):
                 records = tf.io.parse_example(made_up_records(schema), raw)
                 found = traced(*tf.nest.flatten(records, expand_composites=True))
                 self.rows = {name: int(value.shape[0]) for name, value in found.items()}
+                if weight and self._keeps_weights:
+                    pair = (records[weight], found[SAMPLE_WEIGHT_KEY])
+                    self._keeps_weights = np.array_equal(*pair)
         self._sizes = {
             feature_set.vocabulary_names[name]: spec.top_k or VOCABULARY_SIZE
             for name, spec in feature_set.features.items()
@@ -88,10 +99,18 @@ class TracedPreprocessing:
         """Raises if the outputs are not what training needs.
 
         Raises:
-          ConfigError: the label is missing or not of class ids, or there is not one row
-            per record.
+          ConfigError: the label is missing or not of class ids, there is not one row
+            per record, or the weights are missing or others.
         """
         spec, label = self.transformed_feature_spec(), self._feature_set.label
+        if not self._keeps_weights:
+            weight = self._feature_set.sample_weight
+            raise ConfigError(
+                f"{self._function} does not return the weights of {weight!r} as "
+                f"{SAMPLE_WEIGHT_KEY!r}",
+                hint=f"return tf.cast(inputs[{weight!r}], tf.float32): the model gate "
+                "reads them from the records",
+            )
         if label.key not in spec:
             raise ConfigError(
                 f"{self._function} does not return {label.key!r}, the label",

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from reports import formats
-from reports.evaluation import confusion_matrices
+from reports.evaluation import OVERALL, confusion_matrices, effective_examples
 from reports.sections import curves
 from reports.tables import Header, Table, numbers
-from reports.uncertainty import share_of
+from reports.uncertainty import Estimate, share_of
 
 MAX_MATRIX = 20
 _MAX_PAIRS = 200
+# The column of totals, by whether the examples are weighted.
+_COUNTED = ("Examples", "Weight")
 # Of a matrix: its text, the classes of its look, and what it says when pointed at.
 Cell = tuple[str, str, str]
 
@@ -36,7 +38,8 @@ def build(
     binary = histograms if is_binary else {}
     counts = {model: curves.from_histogram(x) for model, x in binary.items()}
     confusions = confusion_matrices(evaluation, len(classes))
-    charts = curves.draw(histograms, is_binary)
+    effective = effective_examples(evaluation).get(OVERALL)
+    charts = curves.draw(histograms, is_binary, effective)
     confusion = confusions.get("candidate")
     if confusion is None and not charts:
         return None
@@ -55,13 +58,13 @@ def build(
         names = [*map(str, classes), *map(str, range(len(classes), len(confusion)))]
         last = confusions.get("baseline")
         last = None if last is None or last.shape != confusion.shape else last
-        view["classes"] = _by_class(confusion, names)
+        view["classes"] = _by_class(confusion, names, bool(effective))
         if len(confusion) <= MAX_MATRIX:
             changes = None if last is None else _cells(confusion, last)
             rows = _cells(confusion)
             view["matrix"] = {"names": names, "rows": rows, "changes": changes}
         else:
-            view["pairs"] = _pairs(confusion, names)
+            view["pairs"] = _pairs(confusion, names, bool(effective))
     return view
 
 
@@ -82,7 +85,7 @@ def _cells(confusion: np.ndarray, last: np.ndarray | None = None) -> list[list[C
     return rows
 
 
-def _pairs(confusion: np.ndarray, names: Sequence[str]) -> Table:
+def _pairs(confusion: np.ndarray, names: Sequence[str], is_weighted: bool) -> Table:
     wrong = np.where(np.eye(len(names)), 0.0, confusion)
     worst = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_PAIRS]
     share = numbers("Share of the true class", formats.percent)
@@ -93,18 +96,25 @@ def _pairs(confusion: np.ndarray, names: Sequence[str]) -> Table:
         if wrong[i, j]
     ]
     caption = "Classes that are confused most"
-    columns = ("True class", "Predicted", numbers("Examples"), share)
+    columns = ("True class", "Predicted", numbers(_COUNTED[is_weighted]), share)
     return Table("confused", caption, columns, rows, limit=20)
 
 
-def _by_class(confusion: np.ndarray, names: Sequence[str]) -> Table:
+def _share(right: float, total: float, is_weighted: bool) -> Estimate | float | None:
+    """Returns a share; that of weights has no interval, nor a number of errors."""
+    found = share_of(right, total)
+    return found.value if found and is_weighted else found
+
+
+def _by_class(confusion: np.ndarray, names: Sequence[str], is_weighted: bool) -> Table:
     """Returns examples, recall, precision and F1 of each class, the worst F1 first."""
-    shown = ("Examples", "Recall", "Precision", "F1")
+    shown = (_COUNTED[is_weighted], "Recall", "Precision", "F1")
     header: Header = ["Class", *map(numbers, shown)]
     actual, predicted = confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist()
     rows: list[list[Any]] = []
     for i, (name, right) in enumerate(zip(names, np.diag(confusion), strict=True)):
-        shares = share_of(right, actual[i]), share_of(right, predicted[i])
+        totals = (actual[i], predicted[i])
+        shares = [_share(right.item(), total, is_weighted) for total in totals]
         f1 = _f1(right.item(), actual[i], predicted[i])
         rows.append([name, actual[i], *shares, f1])
     rows.sort(key=lambda row: 2.0 if row[-1] is None else row[-1])
@@ -113,17 +123,19 @@ def _by_class(confusion: np.ndarray, names: Sequence[str]) -> Table:
 
 def by_label(document: Mapping[str, Any]) -> Table | None:
     """Returns a row per class where examples may have several, the worst F1 first."""
-    shown = ("Examples", "Recall", "Precision", "F1", "AUC", "Best F1", "At threshold")
+    is_weighted = bool(document["privacy"].get("weight"))
+    shown = ("Recall", "Precision", "F1", "AUC", "Best F1", "At threshold")
     rows: list[list[Any]] = []
     for item in document.get("labels") or ():
         actual, best = item["positives"], item["best"] or {}
         tp, fp = item["served"]["tp"], item["served"]["fp"]
-        shares = share_of(tp, actual), share_of(tp, tp + fp), _f1(tp, actual, tp + fp)
+        of_both = [_share(tp, total, is_weighted) for total in (actual, tp + fp)]
+        shares = (*of_both, _f1(tp, actual, tp + fp))
         most = _f1(best["tp"], actual, best["tp"] + best["fp"]) if best else None
         best_of = (item["auc"], most, best.get("threshold"))
         rows.append([item["class"], actual, *shares, *best_of])
     rows.sort(key=lambda row: 2.0 if row[4] is None else row[4])
-    header: Header = ["Class", *map(numbers, shown)]
+    header: Header = ["Class", *map(numbers, (_COUNTED[is_weighted], *shown))]
     caption = "Classes, the worst first"
     return Table("labels", caption, header, rows, limit=20) if rows else None
 

@@ -19,6 +19,8 @@ from reports.tables import Table, numbers
 STYLES = {"candidate": 0, "after": 0, "baseline": 3, "before": 3}
 # The least number of predictions of a point.
 _MIN_DRAWN = 10
+# The area in steps whose order is not known, above which a curve says little.
+_MAX_DOUBT = 0.05
 Charts = list[tuple[str, Markup]]
 
 
@@ -43,12 +45,17 @@ def from_histogram(values: Sequence[float]) -> Counts:
     return Counts(thresholds, fn[-1] - fn, tn[-1] - tn, tn, fn)
 
 
-def draw(histograms: Mapping[str, Sequence[float]], is_binary: bool) -> Charts:
+def draw(
+    histograms: Mapping[str, Sequence[float]],
+    is_binary: bool,
+    effective: float | None = None,
+) -> Charts:
     """Returns the curves of predictions: of two classes ROC and precision-recall too.
 
     Args:
       histograms: of predictions, by model.
       is_binary: whether there are two classes.
+      effective: the effective number of examples; None if they are not weighted.
     """
     roc, recalls = {}, {}
     for model, values in histograms.items():
@@ -62,7 +69,7 @@ def draw(histograms: Mapping[str, Sequence[float]], is_binary: bool) -> Charts:
     return [
         *_curve("ROC", roc, rates),
         *_curve("Precision-recall", recalls, axes),
-        *_calibration(histograms, is_binary),
+        *_calibration(histograms, is_binary, effective),
     ]
 
 
@@ -73,20 +80,25 @@ def _curve(
 ) -> Charts:
     """Returns a curve, with a ring at the threshold that the served model has.
 
-    Trapezoids below it differ from the area that TFMA computes in the third decimal.
+    Trapezoids below it differ from the area that TFMA computes in the third decimal,
+    unless most predictions are in the same steps, as those of rare classes.
     """
-    series, areas = [], {}
+    series, areas, doubt = [], {}, 0.0
     for model, (x, y) in points.items():
         ring = x[len(x) // 2].item(), y[len(y) // 2].item()
         line = x[::-1].tolist(), y[::-1].tolist()
         series.append(Series(model, *line, STYLES.get(model, 1), ring=ring))
         x, y = x[np.isfinite(y)], y[np.isfinite(y)]
         areas[model] = float(np.dot(x[:-1] - x[1:], y[:-1] + y[1:])) / 2
+        doubt = max(doubt, float(np.abs(np.diff(x) * np.diff(y)).sum()) / 2)
     if not series:
         return []
     diagonal = name == "ROC"
     chart = line_chart(f"{name} curve", series, *axes, diagonal=diagonal, square=True)
-    return [(_titled(f"{name}: area", areas, digits=2), chart)]
+    title = _titled(f"{name}: area", areas, digits=2)
+    if doubt > _MAX_DOUBT:
+        title = f"{name}: most probabilities are too close together for an area"
+    return [(title, chart)]
 
 
 def _titled(text: str, values: Mapping[str, float], digits: int) -> str:
@@ -102,7 +114,11 @@ def _share(part: np.ndarray, rest: np.ndarray) -> np.ndarray:
     return np.divide(part, total, out=nothing, where=total != 0)
 
 
-def _calibration(histograms: Mapping[str, Sequence[float]], is_binary: bool) -> Charts:
+def _calibration(
+    histograms: Mapping[str, Sequence[float]],
+    is_binary: bool,
+    effective: float | None,
+) -> Charts:
     """Returns how often predictions of each probability were right, in ten bins.
 
     Bins of a few predictions, whose shares are chance, are not drawn. The expected
@@ -114,8 +130,10 @@ def _calibration(histograms: Mapping[str, Sequence[float]], is_binary: bool) -> 
     series, errors = [], {}
     for model, values in histograms.items():
         found, expected, right = bins = _bins(values)
-        errors[model] = np.abs(right - expected).sum() / max(found.sum(), 1.0)
-        found, expected, right = bins[:, found >= _MIN_DRAWN]
+        total = found.sum().item()
+        errors[model] = np.abs(right - expected).sum() / (total or 1.0)
+        least = _MIN_DRAWN * total / (effective or total or 1.0)
+        found, expected, right = bins[:, found >= least]
         if len(found):
             line = (expected / found).tolist(), (right / found).tolist()
             counts = found.astype(int).tolist()

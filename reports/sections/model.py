@@ -9,7 +9,14 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import formats
-from reports.evaluation import EXAMPLES, HISTOGRAM, OVERALL, PER_CLASS, read_metrics
+from reports.evaluation import (
+    EXAMPLES,
+    HISTOGRAM,
+    OVERALL,
+    PER_CLASS,
+    effective_examples,
+    read_metrics,
+)
 from reports.flips import against_baseline, example_table
 from reports.metric_changes import MIN_EXAMPLES, SliceMetric, metrics_by_slice
 from reports.read_run import RunData
@@ -75,10 +82,12 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
     for where, found in histograms.items():
         # The candidate first.
         histograms[where] = dict(sorted(found.items(), reverse=True))
+    effective = effective_examples(document)
     predicted = (*run.documents("mistakes"), *run.documents("residuals"))
     split = next((str(item["split"]) for item in predicted), "")
     return {
         "node": document["node"],
+        "weight": effective and run.record.config.get("train", {}).get("sample_weight"),
         "overall": _overall(index, [overall[x] for x in names], has_baseline, split),
         "undecided": _undecided(checks, {**slices, OVERALL: overall}),
         "slices": _slices(index, slices, names, has_baseline) if slices else None,
@@ -88,7 +97,7 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
             document, histograms.get(OVERALL, {}), _classes(run, size)
         ),
         "by_slice": [
-            (name, curves.draw(histograms[name], size == 2))
+            (name, curves.draw(histograms[name], size == 2, effective.get(name)))
             for name in slices
             if name in histograms
         ],

@@ -26,7 +26,7 @@ _SHOWN_METRICS = 4
 _WRAPPED_WIDTH = 30
 _ONE_LINE = set(FACTS) - {"tags"}
 # What counts examples is no metric that one compares.
-_COUNTS = ("example_count", "weighted_example_count")
+_COUNTS = ("example_count", "effective_example_count", "weighted_example_count")
 
 
 @verb()

@@ -47,6 +47,10 @@ class ExampleRecord(NamedTuple):
         message: Any = tf_example_pb2.Example
         return message.FromString(self.data).features.feature
 
+    def weight(self, feature: str | None) -> float:
+        """Returns the value of the feature that weighs examples; 1 without one."""
+        return float(first_value(self.features()[feature])) if feature else 1
+
 
 def read_examples(uri: str, splits: Collection[str]) -> Iterator[ExampleRecord]:
     """Yields the records of some splits of an artifact, local or remote."""

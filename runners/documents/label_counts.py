@@ -12,28 +12,33 @@ from sluice.record.json_number import json_number
 
 
 def label_counts(
-    classes: Sequence[str], found: Iterable[tuple[Any, Any]]
+    classes: Sequence[str], found: Iterable[tuple[Any, Any, float]]
 ) -> list[dict[str, Any]]:
-    """Returns of each class its examples, true and false positives, and AUC.
+    """Returns of each class its examples, true and false positives, and AUC, weighted.
 
     They are counted at 0.5, and at the ``best`` threshold: that of the largest F1 on
     the same examples. ``auc`` and ``best`` are None where they are not defined.
 
     Args:
       classes: their names.
-      found: the label of each example, 0 or 1 per class, and the probabilities.
+      found: the label of each example, 0 or 1 per class, the probabilities, and the
+        weight.
     """
-    labels, probabilities = map(np.array, zip(*found, strict=True))
+    labels, probabilities, weights = map(np.array, zip(*found, strict=True))
     columns = zip(classes, labels.T > 0, probabilities.T, strict=True)
-    return [{"class": name, **_of_class(*column)} for name, *column in columns]
+    return [{"class": name, **_of_class(*column, weights)} for name, *column in columns]
 
 
-def _of_class(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, Any]:
+def _of_class(
+    labels: np.ndarray, probabilities: np.ndarray, weights: np.ndarray
+) -> dict[str, Any]:
     order = np.argsort(-probabilities)
     labels, probabilities = labels[order], probabilities[order]
+    weights = weights[order]
     # At each threshold, all of the same probability are positive.
     last = np.flatnonzero(np.diff(probabilities, append=-1.0))
-    tp, fp = (np.append(0, x.cumsum()[last]) for x in (labels, ~labels))
+    counts = (labels * weights, ~labels * weights)
+    tp, fp = (np.append(0, x.cumsum()[last]) for x in counts)
     positives, negatives = tp[-1].item(), fp[-1].item()
     served, best = (probabilities[last] >= THRESHOLD).sum(), None
     if positives:

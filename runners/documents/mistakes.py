@@ -78,6 +78,7 @@ def mistakes(
     """Returns the worst mistakes; None for a regression or a model that is not ours.
 
     Those with the most wrong classes come first, then the most confident ones.
+    Numbers of examples are not weighted.
     ``labels`` is what ``label_counts`` returns, None for a classification.
     ``predictions`` are parallel lists: digests of the records, the indices of their
     classes, and of those that each model predicts; several labels are lists. It is
@@ -99,7 +100,7 @@ def mistakes(
     records = read_examples(examples.uri, splits)
     rows: list[tuple[Any, ...]] = []
     errors: list[Mistake] = []
-    labels: list[tuple[Any, Any]] = []
+    labels: list[tuple[Any, Any, float]] = []
     with ExitStack() as opened:
         uris = [uri for uri in model_uris if task_of(uri) == task]
         models = [load_model(uri, privacy.label, opened) for uri in uris]
@@ -111,7 +112,8 @@ def mistakes(
                 continue
             rows.append((record.digest, *map(plain, (found.true, *found.named))))
             if has_several:
-                labels.append((label, predictions[0]))
+                weight = record.weight(privacy.weight)
+                labels.append((label, predictions[0], weight))
             if not all(found.right):
                 errors.append(found)
     errors.sort(key=lambda found: found.severity, reverse=True)

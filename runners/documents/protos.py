@@ -25,6 +25,7 @@ MAX_SLICES = 5000
 # Two rows of 100 numbers, see components.evaluator: of all examples, and of the largest
 # slices that are not too small for curves.
 _HISTOGRAM = "prediction_histogram"
+_PER_CLASS = "examples_per_class"
 _MAX_HISTOGRAMS = 10
 _MIN_EXAMPLES = 30
 
@@ -123,9 +124,9 @@ def metrics(folder: Path) -> dict[str, Any] | None:
     slices.sort(key=lambda item: len(item.slice_key.single_slice_keys))
     found = [_json(item) for item in slices[:MAX_SLICES]]
     parts = [item for item in found if item["slice_key"]]
-    parts.sort(key=_predictions, reverse=True)
+    parts.sort(key=_examples, reverse=True)
     for number, item in enumerate(parts):
-        if number >= _MAX_HISTOGRAMS or _predictions(item) < _MIN_EXAMPLES:
+        if number >= _MAX_HISTOGRAMS or _examples(item) < _MIN_EXAMPLES:
             values = item["metric_keys_and_values"]
             values[:] = [x for x in values if x["key"]["name"] != _HISTOGRAM]
     plots = [
@@ -140,10 +141,10 @@ def metrics(folder: Path) -> dict[str, Any] | None:
     }
 
 
-def _predictions(item: dict[str, Any]) -> int:
-    """Returns how many predictions the histogram of a slice counts."""
+def _examples(item: dict[str, Any]) -> int:
+    """Returns how many examples of a slice have a class."""
     for found in item.get("metric_keys_and_values", ()):
-        if found["key"]["name"] == _HISTOGRAM:
+        if found["key"]["name"] == _PER_CLASS:
             counts = found["value"]["array_value"]["int64_values"]
             return sum(map(int, counts))
     return 0

@@ -19,6 +19,8 @@ from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
 
 GROUPS = 10
+# Of how many examples with equal weights one with the mean weight is made.
+_PARTS = 50
 _SHARES = np.linspace(0.0, 1.0, 101)
 _BAND = {"low": 0.1, "median": 0.5, "high": 0.9}
 
@@ -30,6 +32,8 @@ def residuals(
     privacy: Privacy,
 ) -> dict[str, Any] | None:
     """Returns quantiles of residuals and the largest; None for what is no regression.
+
+    Quantiles and means are weighted, the largest errors are not.
 
     Examples without a label are left out, as are predictions that are not finite.
     Of several targets, ``largest`` sorts by the largest error relative to the target's
@@ -46,11 +50,17 @@ def residuals(
     records = read_examples(examples.uri, splits)
     with ExitStack() as opened:
         model = load_model(model_uris[0], privacy.label, opened)
-        rows = [pair for _, *pair in predict([model], islice(records, MAX_EXAMPLES))]
+        found = [*predict([model], islice(records, MAX_EXAMPLES))]
+    rows = [pair for _, *pair in found]
     # By example, label or prediction, and target.
     values = np.array(rows or np.zeros((0, 2, 1)), np.float64)
     known = np.flatnonzero(np.isfinite(values).all(axis=(1, 2)))
-    values = values[known]
+    values = weighted = values[known]
+    if privacy.weight and len(known):
+        weights = np.array([found[i][0].weight(privacy.weight) for i in known])
+        count = _PARTS * len(known)
+        places = (np.arange(count) + 0.5) / count * weights.sum()
+        weighted = values[np.searchsorted(weights.cumsum(), places)]
     is_hidden = privacy.label in privacy.sensitive or not len(known)
     worst = [] if is_hidden or privacy.private else _worst(values)
     places = {known[i].item(): values[i].tolist() for i in worst}
@@ -62,7 +72,7 @@ def residuals(
         "complete": next(records, None) is None,
         "targets": []
         if is_hidden
-        else [_target(*x.T) for x in values.transpose(2, 0, 1)],
+        else [_target(*x.T) for x in weighted.transpose(2, 0, 1)],
         "largest": [
             {**shown[i], "true": true, "predicted": predicted}
             for i, (true, predicted) in places.items()

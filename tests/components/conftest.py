@@ -16,7 +16,10 @@ from sluice.tfrecords import tfrecord
 _SCHEMA = """
 feature { name: "x" type: FLOAT presence { min_fraction: 1 } shape { dim { size: 1 } } }
 feature { name: "region" type: BYTES value_count { max: 1 } }
-feature { name: "label" type: LABEL value_count { max: 1 } }
+feature { name: "label" type: LABEL value_count { max: MOST } }
+"""
+_WEIGHT = """
+feature { name: "w" type: KIND presence { min_fraction: 1 } shape { dim { size: 1 } } }
 """
 
 
@@ -30,6 +33,8 @@ class Evaluations:
       metrics: class names of the metrics.
       slices: lists of features to slice by.
       intervals: whether metrics have confidence intervals.
+      weighted: the type of the feature ``w``, if it weighs the examples.
+      several: whether an example may have several classes.
     """
 
     folder: Path
@@ -37,11 +42,15 @@ class Evaluations:
     metrics: Sequence[str | Mapping[str, Any]] = ("ExampleCount",)
     slices: Sequence[Sequence[str]] = (("region",),)
     intervals: bool = False
+    weighted: str = ""
+    several: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
         (self.folder / "schema").mkdir(parents=True)
         schema = _SCHEMA.replace("LABEL", "INT" if self.classes else "FLOAT")
+        schema = schema.replace("MOST", str(self.classes if self.several else 1))
+        schema += _WEIGHT.replace("KIND", self.weighted) if self.weighted else ""
         (self.folder / "schema" / "schema.pbtxt").write_text(schema)
 
     @property
@@ -54,25 +63,39 @@ class Evaluations:
 
         if not self.classes:
             return Label(feature="label", task="regression")
-        return Label(feature="label", classes=tuple(range(self.classes)))
+        task = {"task": "multi_label"} if self.several else {}
+        classes = tuple(range(self.classes))
+        return Label.model_validate({"feature": "label", "classes": classes, **task})
 
     def write_examples(self, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
-        """Writes the split ``test``; a feature that is None is missing."""
+        """Writes the split ``test``; a feature that is None is missing.
+
+        A label may be a list of classes.
+        """
         split = self.folder / name / "Split-test"
         split.mkdir(parents=True)
         tfrecord.write(
             split / "data_tfrecord-00000-of-00001.gz",
             [
-                encode({key: [v] for key, v in record.items() if v is not None})
+                encode(
+                    {
+                        key: v if isinstance(v, list) else [v]
+                        for key, v in record.items()
+                        if v not in (None, [])
+                    }
+                )
                 for record in records
             ],
         )
         return split.parent
 
-    def write_model(self, name: str, slope: float) -> Path:
+    def write_model(self, name: str, slope: float, bend: float = 0.0) -> Path:
         """Writes a model whose probabilities follow from ``x`` and the slope.
 
-        A regression predicts their product.
+        With a bend the second class of three is the likeliest around 0.
+
+        A regression predicts their product. Of several labels the classes have
+        probabilities of their own, the higher the class the lower.
         """
         import tensorflow as tf
 
@@ -87,10 +110,18 @@ class Evaluations:
                 return {"prediction": slope * x}
             if self.classes == 2:
                 return {"probabilities": tf.sigmoid(slope * x)}
-            return {"probabilities": tf.nn.softmax(slope * x * offsets)}
+            if self.several:
+                return {"probabilities": tf.sigmoid(slope * x - offsets)}
+            scores = x * offsets - bend * (offsets - 1) ** 2
+            return {"probabilities": tf.nn.softmax(slope * scores)}
 
         @tf.function(input_signature=[examples])
         def transform(examples: Any) -> Any:
+            if self.several:
+                given = tf.io.VarLenFeature(tf.int64)
+                found = tf.io.parse_example(examples, {"label": given})["label"]
+                places = tf.sparse.to_dense(found, -1)
+                return {"label_xf": tf.reduce_sum(tf.one_hot(places, self.classes), 1)}
             dtype = tf.int64 if self.classes else tf.float32
             spec = {"label": tf.io.FixedLenFeature([1], dtype, -1)}
             return {"label_xf": tf.io.parse_example(examples, spec)["label"][:, 0]}
@@ -174,7 +205,8 @@ class Evaluations:
                 "confidence_intervals": self.intervals,
             }
         )
-        config = eval_config(evaluate, self._label)
+        weight = "w" if self.weighted else None
+        config = eval_config(evaluate, self._label, weight)
         return {
             "eval_config": json_format.MessageToJson(config),
             "example_splits": '["test"]',

@@ -34,6 +34,7 @@ def _records(classes: int) -> list[dict[str, Any]]:
         {
             "x": source.uniform(0.1, 3),
             "region": source.choice([b"north", b"south", None]),
+            "w": source.choice([0.0, 0.5, 3.0]),
             "label": label() if source.random() < labeled else None,
         }
         for _ in range(RECORDS)
@@ -155,18 +156,15 @@ def test_a_count_alone(of_both):
 
 
 @pytest.mark.parametrize(
-    ("classes", "metrics"),
-    [(2, OF_TWO), (3, ("SparseCategoricalAccuracy", "ExampleCount"))],
+    ("classes", "metrics"), [(2, OF_TWO), (3, OF_THREE), (0, OF_NUMBERS)]
 )
 def test_examples_with_weights(of_both, classes, metrics):
-    def weigh(config: Any) -> None:
-        config.model_specs[0].example_weight_key = "x"
-        del config.metrics_specs[1:]  # Those of Sluice have no weights.
-
-    found, expected, counted = of_both(classes, metrics, change=weigh)
+    found, expected, counted = of_both(
+        classes, metrics, weighted="FLOAT", baseline=True
+    )
     assert max(counted.sizes) > 4
-    (count,) = (y for x, y in found.items() if "()" in x and "example_count" in x)
-    assert count == pytest.approx(sum(record["x"] for record in _records(classes)))
+    counts = [y for x, y in found.items() if "()" in x and "/example_count" in x]
+    assert sorted(counts) == [0, RECORDS, RECORDS]  # One is the difference.
     _assert_equal(found, expected)
 
 

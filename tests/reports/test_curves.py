@@ -47,6 +47,20 @@ def _error(histogram):
     return float(title.removeprefix("Calibration: expected error candidate "))
 
 
+def test_rare_positives_have_no_area():
+    """All probabilities are in two of the hundred steps."""
+    histogram = [9_000.0, 900.0, *[0.0] * 98, 20.0, 20.0, *[0.0] * 98]
+    titles = [title for title, _ in draw({"candidate": histogram}, True)]
+    assert titles[0] == "ROC: most probabilities are too close together for an area"
+
+
+def test_few_heavy_examples_are_no_point_of_calibration():
+    """Five examples with a weight of 100."""
+    histogram = [*[0.0] * 100, *[0.0] * 70, 500.0, *[0.0] * 29]
+    assert draw({"candidate": histogram}, False)
+    assert not draw({"candidate": histogram}, False, effective=5.0)
+
+
 def test_a_slice_of_one_class_has_no_curve_of_rates():
     histogram = [5.0, *[0.0] * 199]
     assert draw({"a": histogram}, True) == []

@@ -76,6 +76,13 @@ def test_shares_are_of_the_examples_that_they_count(name, value, expected):
     assert found.get(name) == expected
 
 
+def test_weighted_shares_are_of_the_effective_examples():
+    """An interval of 100 would say more than 20 can; that of a class is not known."""
+    counted = {"example_count": 100.0, "examples_per_class": [60, 40]}
+    counted |= {"effective_example_count": 20.0, "right": 0.9, "recall": 0.75}
+    assert _found(counted) == {"right": (2, 20)}
+
+
 def test_a_slice_has_its_own_examples():
     counts = {"example_count": 20.0, "examples_per_class": [15, 5]}
     found = _found({"right": 0.9, "recall": 0.8, **counts}, where="x")

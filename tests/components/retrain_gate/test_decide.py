@@ -142,6 +142,17 @@ def test_the_served_model_is_measured_on_the_newest_span(limits, auc, answer):
     assert skips == (answer == "no")
 
 
+def test_weighted_metrics_are_not_compared_with_unweighted_ones():
+    limit = {"direction": "higher_is_better", "absolute": -0.1}
+    policy = {"metric_drop": ({"metric": "auc", "change": limit},)}
+    weighted = {"auc": 0.5, "effective_example_count": 20.0}
+    for before, answer in (({"auc": 0.9}, "no"), ({**weighted, "auc": 0.9}, "yes")):
+        newest = Evaluation({(): weighted})
+        served = replace(_served(_file(1)), metrics=before, newest=newest)
+        _, rows = _answers(policy, served, _file(2))
+        assert [result for result, _ in rows.values()] == [answer]
+
+
 def test_a_served_model_that_cannot_be_evaluated_is_a_reason():
     policy = {"metric_drop": ({"metric": "auc", "lower_bound": 0.8},)}
     for newest in (None, Evaluation({})):

@@ -61,6 +61,10 @@ def raises(inputs, params):
 def forgets_label(inputs, custom_config):
     return {"fare_xf": inputs["fare"]}
 
+def root_of_weights(inputs, custom_config):
+    weights = tf.sqrt(inputs["fare"])
+    return {"big_tip_xf": inputs["big_tip"], "sample_weight": weights}
+
 def raw_label(inputs, custom_config):
     return {"big_tip_xf": tf.cast(inputs["big_tip"], tf.float32)}
 
@@ -232,6 +236,17 @@ KEEPS_ROWS = "preprocessing=own_training_code:keeps_rows"
     ("overrides", "message"),
     [
         (["preprocessing=own_training_code:forgets_label"], "'big_tip_xf', the label"),
+        (
+            ["preprocessing=own_training_code:raw_label", "train.sample_weight=fare"],
+            "does not return the weights of 'fare' as 'sample_weight'",
+        ),
+        (
+            [
+                "preprocessing=own_training_code:root_of_weights",
+                "train.sample_weight=fare",
+            ],
+            "root_of_weights does not return the weights of 'fare'",
+        ),
         (
             ["preprocessing=own_training_code:raw_label"],
             "does not return the label of a classification",

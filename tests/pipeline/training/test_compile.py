@@ -14,7 +14,7 @@ from pipeline.config.train import KerasObject
 from pipeline.training.compile import compile_model, make_loss, make_metrics
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
-from sluice.metric_names import result_name
+from sluice.metric_names import OF_EVERY_THRESHOLD, result_name
 from tests.kit.trainings import settings
 
 pytestmark = pytest.mark.tf
@@ -134,6 +134,8 @@ def test_every_loss_and_metric_that_fits(classes):
     predictions = model.predict(x, verbose=0)
     for given, item in zip(specs, make_metrics(specs, label(classes)), strict=True):
         name, params = given.class_name, dict(given.params)
+        if name in OF_EVERY_THRESHOLD:  # At finer thresholds, see below.
+            continue
         if classes == 2 and name in ("F1Score", "FBetaScore"):
             params["threshold"] = 0.5
         keras = getattr(tf.keras.metrics, name)(**params)
@@ -258,3 +260,42 @@ def test_a_value_that_keras_refuses():
     assert caught.value.where == "train.metrics[0]"
     with pytest.raises(NodeError, match="SGD: "):
         compiled(optimizer=spec("SGD", momentum=2.0))
+
+
+@pytest.mark.parametrize("offset", [0.0, -6.0, -14.0])
+@pytest.mark.parametrize("labels", ["one", "several"])
+def test_areas_are_exact_however_small_the_probabilities(labels, offset):
+    import tensorflow as tf
+    from sklearn import metrics
+
+    chance = np.random.default_rng(4)
+    scores = chance.normal(0.0, 1.5, (5_000, 2))
+    truth = chance.random((5_000, 2)) < 1 / (1 + np.exp(3 - scores))
+    given = 1 / (1 + np.exp(-(scores + offset).astype(np.float32)))
+    of = label(2)
+    if labels == "several":
+        of = Label(feature="y", task="multi_label", classes=("a", "b"))
+    else:
+        truth, given = truth[:, :1], given[:, :1]
+    specs = [spec("AUC"), spec("AUC", curve="PR")]
+    specs += [spec("SensitivityAtSpecificity", specificity=0.8)]
+    found = make_metrics(specs, of)
+    for metric in found:
+        # As in a training: in batches, of a traced graph.
+        update = tf.function(metric.update_state)
+        for batch in np.array_split(np.arange(5_000), 5):
+            update(truth[batch].astype(np.float32), given[batch])
+    flat, scores = truth.ravel(), given.ravel()
+    fpr, tpr, _ = metrics.roc_curve(flat, scores)
+    expected = (
+        metrics.roc_auc_score(flat, scores),
+        metrics.average_precision_score(flat, scores),
+        tpr[fpr <= 0.2].max(),
+    )
+    assert [float(x.result()) for x in found] == pytest.approx(expected, abs=0.01)
+
+
+def test_thresholds_of_a_config_are_of_the_probability():
+    (metric,) = make_metrics([spec("AUC", thresholds=[0.5])], label(2))
+    metric.update_state([[0.0], [1.0], [0.0]], [[0.4], [0.1], [0.2]])
+    assert float(metric.result()) == 0.5  # None is above 0.5.

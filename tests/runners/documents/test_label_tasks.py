@@ -90,6 +90,40 @@ def test_residuals_are_those_of_the_records(tmp_path, regression):
     assert found["largest"][0]["predicted"] == pytest.approx(first)
 
 
+def test_residuals_are_weighted(tmp_path, single):
+    """Twice the weight is twice the example; weight 0 is none."""
+    weights = np.array([0.0, 1.0, 2.0, 4.0, 1.0] * 20)
+    true, scores = TRUE[:100, :1], SCORES[:100, :1].astype(float)
+    rows = [
+        example(label=float(y), scores=float(x), w=float(w))
+        for (y,), (x,), w in zip(true, scores, weights, strict=True)
+    ]
+    item = write_examples(tmp_path, train=[], eval=rows)
+    weighted = Privacy(label="label", weight="w")
+    found: Any = residuals(single, item, ["eval"], weighted)
+    errors = np.repeat(scores - true, weights.astype(int))
+    (target,) = found["targets"]
+    assert found["examples"] == 100 and len(found["largest"]) == MAX_MISTAKES
+    assert target["mean"] == pytest.approx(errors.mean(), rel=1e-5)
+    median, spread = target["quantiles"][50], errors.std()
+    assert median == pytest.approx(np.median(errors), abs=0.05 * spread)
+    unweighted: Any = residuals(single, item, ["eval"], LABEL)
+    assert abs(unweighted["targets"][0]["mean"] - errors.mean()) > 0.01 * spread
+
+
+def test_the_page_says_what_is_weighted(tmp_path):
+    counts = {"example_count": 100.0, "examples_per_class": [60, 40]}
+    for effective in ({}, {"effective_example_count": 20.0}):
+        metrics = {"auc": 0.9, **counts, **effective}
+        found = protos.evaluation(protos.slice_metrics(metrics))
+        record = a_record(FIRST, config={"train": {"sample_weight": "price"}})
+        folder = tmp_path / str(len(effective))
+        page = render_run(
+            RunData(write_run(folder, record, {"metrics": found}), record)
+        )
+        assert ("are weighted by" in page) == bool(effective)
+
+
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
     """A regression of one target."""
@@ -158,23 +192,28 @@ def labelled(tmp_path_factory):
     ]
 
 
-def test_classes_are_counted_as_scikit_learn_does():
-    found = label_counts(CLASSES, [*zip(LABELS, SURE, strict=True)])
+@pytest.mark.parametrize(
+    "weights", [np.ones(400, int), CHANCE.choice([0, 0.5, 3], 400)]
+)
+def test_classes_are_counted_as_scikit_learn_does(weights):
+    found = label_counts(CLASSES, [*zip(LABELS, SURE, weights, strict=True)])
+    given = {"sample_weight": weights}
     for i, item in enumerate(found[:2]):
         true, sure = LABELS[:, i], SURE[:, i]
-        assert item["class"] == CLASSES[i] and item["positives"] == true.sum()
-        assert item["auc"] == pytest.approx(metrics.roc_auc_score(true, sure))
-        (_, fp), (_, tp) = metrics.confusion_matrix(true, sure >= 0.5).tolist()
-        assert item["served"] == {"tp": tp, "fp": fp}
+        assert item["class"] == CLASSES[i]
+        assert item["positives"] == pytest.approx(weights[true].sum())
+        assert item["auc"] == pytest.approx(metrics.roc_auc_score(true, sure, **given))
+        counted = metrics.confusion_matrix(true, sure >= 0.5, **given)
+        (_, fp), (_, tp) = counted.tolist()
+        assert item["served"] == pytest.approx({"tp": tp, "fp": fp})
         best = item["best"]
-        scores = [metrics.f1_score(true, sure >= x) for x in np.unique(sure)]
+        scores = [metrics.f1_score(true, sure >= x, **given) for x in np.unique(sure)]
         named = sure >= np.float32(best["threshold"])
-        assert metrics.f1_score(true, named) == pytest.approx(max(scores))
-        assert (
-            best["tp"] == (named & true).sum() and best["fp"] == (named & ~true).sum()
-        )
+        assert metrics.f1_score(true, named, **given) == pytest.approx(max(scores))
+        assert best["tp"] == pytest.approx(weights[named & true].sum())
+        assert best["fp"] == pytest.approx(weights[named & ~true].sum())
     assert (found[2]["auc"], found[2]["best"]) == (None, None)
-    (all_same,) = label_counts(["a"], [(np.ones(1), np.ones(1))] * 3)
+    (all_same,) = label_counts(["a"], [(np.ones(1), np.ones(1), 1)] * 3)
     assert (all_same["auc"], all_same["best"]["tp"]) == (None, 3)
 
 
