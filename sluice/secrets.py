@@ -10,6 +10,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from sluice.errors import ConfigError
@@ -69,7 +72,7 @@ def are_known() -> bool:
 
 
 class Redactor:
-    """Redacts bytes that arrive in pieces: a secret may begin in one and end in another.
+    """Redacts bytes that arrive in pieces; a secret may begin in one, end in another.
 
     What may be the beginning of a secret is held back until the next piece.
     """
@@ -92,6 +95,20 @@ class Redactor:
             rest = next(forms[form] for form in forms if form.startswith(rest))
         data = data[:cut] + rest
         return re.sub(longest_first, lambda match: forms[match[0]], data)
+
+
+def redact_output() -> None:
+    """Redacts what Python code of this process prints and logs from now on.
+
+    For the output of native code and subprocesses see ``Redactor``.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # On the stream itself, since handlers of logs hold it already.
+        setattr(stream, "write", partial(_write_redacted, stream.write))  # noqa: B010
+
+
+def _write_redacted(write: Callable[[str], int], text: str) -> int:
+    return write(redact(text))
 
 
 def _value_of(match: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sluice.errors import ConfigError, SluiceError, bounded, did_you_mean
+from sluice.secrets import redact
 
 _MAX_LISTED = 30
 
@@ -55,7 +56,7 @@ class Problems:
         # A --set shows its key path itself.
         shown = location.startswith(f"--set {key}=")
         where = location if shown else f"{location}, {key}"
-        problem = ConfigError(what, where=where, **more)
+        problem = ConfigError(redact(what), where=where, **more)
         self._found.append(problem)
         return problem
 

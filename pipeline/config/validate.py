@@ -153,8 +153,14 @@ def _check_files(config: Config, problems: Problems) -> None:
             problems.add(("push", "serving_dir"), what)
 
 
-def check_secrets(config: Config, problems: Problems) -> None:
-    """Adds references to secrets that are not allowed, or to variables not set."""
+def check_secrets(
+    config: Config, problems: Problems, *, in_notify: bool = False
+) -> None:
+    """Adds references to secrets that are not allowed, or to variables not set.
+
+    Those that are not set in ``notify`` are warnings, unless ``in_notify``: a run does
+    its work without them.
+    """
     for path, text in _strings(config.model_dump(by_alias=True), ()):
         names = references(text)
         # Everything else is stored as it is used: paths and names in ML Metadata.
@@ -164,17 +170,20 @@ def check_secrets(config: Config, problems: Problems) -> None:
             problems.add(path, what + "model_params, nodes.*.parameters and notify can")
             continue
         for name in names:
-            # Without the variable of a notification a run does its work.
-            if name is None or (name not in os.environ and path[0] != "notify"):
-                what = f"the environment variable {name or '(no name)'} is not set"
+            if name and name in os.environ:
+                continue
+            what = f"the environment variable {name or '(no name)'} is not set"
+            if name and path[0] == "notify" and not in_notify:
+                problems.warn(path, f"{what}, so nothing is sent there")
+            else:
                 hint = "export it, or write $${env:...} for the text itself"
                 problems.add(path, what, hint=hint)
 
 
-def require_secrets(config: Config) -> None:
+def require_secrets(config: Config, *, in_notify: bool = False) -> None:
     """Raises one ``ConfigError`` for all references that cannot be resolved now."""
     problems = Problems(config.origin)
-    check_secrets(config, problems)
+    check_secrets(config, problems, in_notify=in_notify)
     problems.raise_if_any()
 
 

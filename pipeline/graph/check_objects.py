@@ -34,7 +34,7 @@ from pipeline.training.traced_preprocessing import TracedPreprocessing
 from schemas.loader import load
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import ConfigError, SluiceError, did_you_mean
-from sluice.secrets import references
+from sluice.secrets import are_known, redact_output, resolve
 
 # TFMA's own classes that are right for numbers; found by running each of them. Others
 # refuse labels outside 0 and 1, or give a number that says nothing.
@@ -258,10 +258,12 @@ def _check_model(config: Config, transformed: TracedPreprocessing | None) -> Non
         hint = did_you_mean(config.model, [*BUNDLED_MODELS, *known])
         raise ConfigError(what, hint=hint)
     _check_takes(config.model_path, "the inputs", "the parameters")
-    # Secrets are for the Trainer, whose output is redacted.
-    if config.has_own_model and transformed and not references(str(params)):
+    if config.has_own_model and transformed:
         one_device = Distribution(tf.distribute.get_strategy(), "one_device", "", 1, 1)
         inputs = model_inputs(config.feature_set, transformed)
+        params = resolve(params)
+        if are_known():
+            redact_output()
         build_model(config.model_path, params, inputs, one_device)
 
 

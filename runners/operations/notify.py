@@ -11,7 +11,9 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from threading import Thread
 from typing import cast
+from urllib.error import HTTPError
 
 from pipeline.config.notify import Event, Notify, make_target
 from sluice.errors import ConfigError, WorkspaceError
@@ -21,8 +23,9 @@ from sluice.secrets import redact, resolve
 from sluice.storage import atomic
 from sluice.workspace import Workspace
 
-# Of the heartbeat: the run waits for it.
-TIMEOUT_S = 5
+# What the run waits for the heartbeat, and for each message.
+HEARTBEAT_S = 5
+MESSAGE_S = 30
 _MAX_CAUSE = 500
 # The causes that were sent: of a problem that is not solved yet, and of a skipped run.
 _Sent = dict[str, list[str]]
@@ -41,10 +44,12 @@ def notify(config: Notify, workspace: Workspace, record: RunRecord) -> None:
     event, then_sent = _decide(record, sent, config.on)
     sends: dict[str, Callable[[], None]] = {}
     for at, url in enumerate(config.urls if event else ()):
-        sends[f"notify.urls[{at}]"] = partial(_send, url, str(event), record)
+        send = partial(_send, url, str(event), record)
+        sends[f"notify.urls[{at}]"] = partial(_call_within, MESSAGE_S, send)
     places = {*sends}
     if config.heartbeat:
-        sends["notify.heartbeat"] = partial(_request, config.heartbeat)
+        request = partial(_request, config.heartbeat)
+        sends["notify.heartbeat"] = partial(_call_within, HEARTBEAT_S, request)
     failures = set()
     for place, send in sends.items():
         try:
@@ -80,7 +85,7 @@ def _decide(
 
 
 def _send(url: str, event: str, record: RunRecord) -> None:
-    """Sends the message about a run to a URL; apprise limits the time."""
+    """Sends the message about a run to a URL."""
     import apprise
 
     what, (_, headline, causes) = outcome(record), summarize(record)
@@ -102,11 +107,39 @@ def _send(url: str, event: str, record: RunRecord) -> None:
 
 
 def _request(url: str) -> None:
-    with urllib.request.urlopen(resolve(url), timeout=TIMEOUT_S):
+    address = resolve(url)
+    if not address.startswith(("http://", "https://")):
+        raise ConfigError("the variable's value is no URL such as https://HOST/PATH")
+    with urllib.request.urlopen(address, timeout=HEARTBEAT_S):
         pass
+
+
+def _call_within(limit_s: float, function: Callable[[], None]) -> None:
+    """Calls a function in a thread, and leaves it alone after the time limit.
+
+    A limit of a socket is for each read: a server that sends a line now and then would
+    hold the run for ever.
+    """
+    errors: list[Exception] = []
+
+    def call() -> None:
+        try:
+            function()
+        except Exception as error:
+            errors.append(error)
+
+    thread = Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    if thread.is_alive():
+        raise TimeoutError("timed out")
+    if errors:
+        raise errors[0]
 
 
 def _explain(error: Exception) -> str:
     """Returns a line for a note, without what may show a part of a URL."""
+    if isinstance(error, HTTPError):  # The server has written the rest of its text.
+        return f"HTTP status {error.code}"
     is_safe = isinstance(error, ConfigError | OSError) and str(error)
     return str(error).splitlines()[0] if is_safe else type(error).__name__

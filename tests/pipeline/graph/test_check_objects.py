@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
+from sluice import secrets
 from sluice.errors import ConfigError, ExitCode
 
 pytestmark = pytest.mark.tf
@@ -57,6 +58,10 @@ class AUC(Distance):
 
 def raises(inputs, params):
     raise RuntimeError("no such layer")
+
+def of_key(inputs, params):
+    print("with", params["key"])
+    raise RuntimeError("refused: " + params["key"])
 
 def forgets_label(inputs, custom_config):
     return {"fare_xf": inputs["fare"]}
@@ -284,12 +289,18 @@ def test_what_does_not_fit_several_labels(check, overrides, message):
     assert message in str(caught.value)
 
 
-def test_own_code_that_training_takes(check, monkeypatch):
-    # A model that is given a secret is not built: what it prints would show it.
-    monkeypatch.setenv("DEMO_TOKEN", "secret")
-    secret = "model_params={key: '${env:DEMO_TOKEN}'}"
-    check("taxi", "model=own_training_code:raises", secret)
+def test_own_code_that_training_takes(check):
     check("taxi", KEEPS_ROWS, OWN_MODEL)
+
+
+def test_a_model_that_is_given_a_secret(check, monkeypatch, capfd):
+    monkeypatch.setattr(secrets, "_resolved", {})
+    monkeypatch.setenv("DEMO_TOKEN", "hunter2secret")
+    model = ["model=own_training_code:of_key", "model_params.key=${env:DEMO_TOKEN}"]
+    with pytest.raises(ConfigError) as caught:
+        check("taxi", *model)
+    assert "RuntimeError: refused: ${env:DEMO_TOKEN}" in str(caught.value)
+    assert "with ${env:DEMO_TOKEN}" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
