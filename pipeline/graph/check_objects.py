@@ -11,6 +11,7 @@ fit the number of classes gives a number all the same, but the same one for both
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -269,7 +270,7 @@ def _check_model(config: Config, transformed: TracedPreprocessing | None) -> Non
 
 def _check_weights(config: Config) -> None:
     file = config.weights_file
-    if file and not file.is_file():
+    if file and not os.path.isfile(file):
         what = f"there is no file {file}; nothing is downloaded by itself"
         make = f"import tf_keras; tf_keras.applications.{config.model}"
         hint = f'python -c "{make}(include_top=False)" downloads one to ~/.keras/models'

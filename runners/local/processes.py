@@ -114,11 +114,12 @@ class Surroundings:
 class Child:
     """A function call in a process of its own, which leads a session.
 
-    A generator function's values are received as it yields them. Its output goes to the
-    log; where there are secrets, through a pipe, so that no kill leaves one in the log.
+    A generator function's values are received as it yields them.
 
     Attributes:
       log: the file to which its output is appended.
+      pipe: where there are secrets, what it prints comes here, and ``log_output``
+        redacts it: a log that is redacted afterwards has them if the run is killed.
     """
 
     def __init__(
@@ -137,20 +138,18 @@ class Child:
         self._log_start = log.stat().st_size if log.exists() else 0
         context = _context()
         self._receiver, sender = context.Pipe(duplex=False)
-        self._output, output = None, None
+        self.pipe, output = None, None
         if secrets.are_known():
-            self._output, output = context.Pipe(duplex=False)
+            self.pipe, output = context.Pipe(duplex=False)
         self._redactor = secrets.Redactor()
         umask = os.umask(0o077)
         os.umask(umask)
         variables = {**os.environ, **around.environment, **environment}
         variables["TMPDIR"] = str(around.temporary)
+        called = variables, function, arguments
         self._process = context.Process(
             target=_run,
-            args=(
-                *(sender, name, output or log, umask, around.cwd, variables),
-                *(function, arguments),
-            ),
+            args=(sender, name, output or log, umask, around.cwd, *called),
         )
         try:
             with sender, output or nullcontext():
@@ -208,18 +207,18 @@ class Child:
 
     def log_output(self, *, is_last: bool = False) -> None:
         """Appends to the log what has come through the pipe, if there is one."""
-        if self._output is None:
+        if self.pipe is None:
             return
         # A process in another session may keep it open: then it has no end.
-        is_ready = self._output.poll()
-        data = os.read(self._output.fileno(), _PIPE_BYTES) if is_ready else b""
+        is_ready = self.pipe.poll()
+        data = os.read(self.pipe.fileno(), _PIPE_BYTES) if is_ready else b""
         is_last = is_last or not data
         # On a full disk the record cannot be written either, which is an error.
         with suppress(OSError), self.log.open("ab") as file:
             file.write(self._redactor.redact(data, is_last=is_last))
         if is_last:
-            self._output.close()
-            self._output = None
+            self.pipe.close()
+            self.pipe = None
 
     def output(self) -> list[str]:
         """Returns the lines that this process has written to its log."""
@@ -234,18 +233,13 @@ class Child:
         pipes = [] if self._receiver.closed else [self._receiver]
         return [*pipes, self._process.sentinel]
 
-    @property
-    def prints_to(self) -> list[Any]:
-        """The pipe that becomes ready when ``log_output`` has something to do."""
-        return [] if self._output is None else [self._output]
-
 
 def wait(children: Sequence[Child]) -> None:
     """Waits until one of the processes returns a value or ends, for a short time."""
     ends = {item for child in children for item in child.waits_for}
     deadline = time.monotonic() + POLL_S
     while (left_s := deadline - time.monotonic()) > 0:
-        printing = {pipe: child for child in children for pipe in child.prints_to}
+        printing = {child.pipe: child for child in children if child.pipe}
         ready = {*multiprocessing.connection.wait([*ends, *printing], left_s)}
         for pipe in ready & printing.keys():
             printing[pipe].log_output()

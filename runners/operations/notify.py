@@ -7,11 +7,12 @@ the workspace. What cannot be sent becomes a note of the run, and changes nothin
 from __future__ import annotations
 
 import json
+import multiprocessing
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from threading import Thread
+from multiprocessing.pool import ThreadPool
 from typing import cast
 from urllib.error import HTTPError
 
@@ -23,9 +24,9 @@ from sluice.secrets import redact, resolve
 from sluice.storage import atomic
 from sluice.workspace import Workspace
 
-# What the run waits for the heartbeat, and for each message.
-HEARTBEAT_S = 5
-MESSAGE_S = 30
+# The run waits for each message, and for the heartbeat. A limit of a socket is for each
+# read: a server that sends a line now and then would hold the run for ever.
+TIMEOUT_S = 15
 _MAX_CAUSE = 500
 # The causes that were sent: of a problem that is not solved yet, and of a skipped run.
 _Sent = dict[str, list[str]]
@@ -44,16 +45,15 @@ def notify(config: Notify, workspace: Workspace, record: RunRecord) -> None:
     event, then_sent = _decide(record, sent, config.on)
     sends: dict[str, Callable[[], None]] = {}
     for at, url in enumerate(config.urls if event else ()):
-        send = partial(_send, url, str(event), record)
-        sends[f"notify.urls[{at}]"] = partial(_call_within, MESSAGE_S, send)
+        sends[f"notify.urls[{at}]"] = partial(_send, url, str(event), record)
     places = {*sends}
     if config.heartbeat:
-        request = partial(_request, config.heartbeat)
-        sends["notify.heartbeat"] = partial(_call_within, HEARTBEAT_S, request)
+        sends["notify.heartbeat"] = partial(_request, config.heartbeat)
     failures = set()
     for place, send in sends.items():
         try:
-            send()
+            with ThreadPool(1) as pool:
+                pool.apply_async(send).get(TIMEOUT_S)
         except Exception as error:
             record.note(redact(f"{place}: not sent: {_explain(error)}"))
             failures.add(place)
@@ -110,35 +110,13 @@ def _request(url: str) -> None:
     address = resolve(url)
     if not address.startswith(("http://", "https://")):
         raise ConfigError("the variable's value is no URL such as https://HOST/PATH")
-    with urllib.request.urlopen(address, timeout=HEARTBEAT_S):
-        pass
-
-
-def _call_within(limit_s: float, function: Callable[[], None]) -> None:
-    """Calls a function in a thread, and leaves it alone after the time limit.
-
-    A limit of a socket is for each read: a server that sends a line now and then would
-    hold the run for ever.
-    """
-    errors: list[Exception] = []
-
-    def call() -> None:
-        try:
-            function()
-        except Exception as error:
-            errors.append(error)
-
-    thread = Thread(target=call, daemon=True)
-    thread.start()
-    thread.join(limit_s)
-    if thread.is_alive():
-        raise TimeoutError("timed out")
-    if errors:
-        raise errors[0]
+    urllib.request.urlopen(address).close()
 
 
 def _explain(error: Exception) -> str:
     """Returns a line for a note, without what may show a part of a URL."""
+    if isinstance(error, multiprocessing.TimeoutError):
+        return f"no answer within {TIMEOUT_S} s"
     if isinstance(error, HTTPError):  # The server has written the rest of its text.
         return f"HTTP status {error.code}"
     is_safe = isinstance(error, ConfigError | OSError) and str(error)
