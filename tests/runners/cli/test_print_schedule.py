@@ -11,8 +11,11 @@ from itertools import islice
 import pytest
 from cronsim import CronSim
 
+from pipeline.config.load import load_config
+from runners.cli import print_schedule
 from runners.cli.print_schedule import on_calendar
 from sluice.errors import UsageError
+from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
 
@@ -36,3 +39,57 @@ def test_systemd_starts_when_cron_does(cron):
 def test_what_systemd_has_no_expression_for(cron):
     with pytest.raises(UsageError, match="no expression for these days"):
         on_calendar(cron, "UTC")
+
+
+HARD = "a %n $HOME \\d 'q' \"r\" é"
+
+
+@pytest.fixture
+def config(tmp_path):
+    root = tmp_path / HARD
+    (root / "configs").mkdir(parents=True)
+    (root / "configs" / "trips.yaml").write_text(
+        (own_root() / "configs" / "digits.yaml").read_text()
+    )
+    (root / "schemas").symlink_to(own_root() / "schemas")
+    return load_config("trips", cwd=root)
+
+
+def _as_cron(line: str) -> str:
+    """Returns what cron gives to the shell: crontab(5), "The sixth field"."""
+    command = line.split(None, 5)[5]
+    return re.sub(r"\\%", "\0", command.rstrip()).replace("%", "\n").replace("\0", "%")
+
+
+def test_cron_starts_the_command_in_its_folder(config, tmp_path):
+    words = ["/bin/echo", HARD, "$HOME", "100%"]
+    comment, line = print_schedule._cron(config, words, "0 3 * * *", "UTC").splitlines()
+    assert comment.startswith("# ") and "must be UTC" in comment
+    subprocess.run(["/bin/sh", "-c", _as_cron(line)], check=True)
+    log = config.root / "workspace" / f"retrain-{config.name}.log"
+    assert log.read_text() == f"{HARD} $HOME 100%\n"
+
+
+def _as_systemd(text: str) -> list[str]:
+    """Returns the words that systemd runs: "Quoting" in systemd.syntax(7)."""
+    (line,) = re.findall("^ExecStart=(.*)$", text, re.M)
+    words = re.findall(r'"((?:[^"\\]|\\.)*)"', line)
+    plain = [re.sub(r"\\(.)", r"\1", word).replace("%%", "%") for word in words]
+    assert line.startswith("/usr/bin/env ")
+    return [word.replace("$$", "$") for word in plain]
+
+
+def test_systemd_starts_the_command(config, tmp_path):
+    program = config.root / "echo"
+    program.symlink_to("/bin/echo")
+    words = [str(program), HARD, "$HOME", "100%"]
+    text = print_schedule._systemd(config, words, "0 3 * * *", "UTC")
+    assert _as_systemd(text) == words
+    service, timer = print_schedule.write_units(text, tmp_path / "units")
+    assert service.name == f"sluice-{config.name}.service"
+    assert service.read_text().startswith("[Unit]") and "OnCal" in timer.read_text()
+    assert timer.read_text().endswith("WantedBy=timers.target\n")
+    if shutil.which("systemd-analyze"):
+        command = ["systemd-analyze", "verify", "--man=no", str(service), str(timer)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert "sluice" not in done.stderr, done.stderr
