@@ -113,7 +113,7 @@ class RunData:
                 return found
             missing = " and ".join(sorted(keys - found.keys()))
             self.notices.append(f"{path} is damaged: it has no {missing}")
-        except (OSError, ValueError, AttributeError) as error:
+        except (OSError, ValueError, AttributeError, RecursionError) as error:
             self.notices.append(f"{path} cannot be read: {error}")
         return None
 

@@ -38,6 +38,8 @@ LISTS_OF_TYPES: dict[int, str] = {
 
 Bounds = tuple[float | None, float | None]
 
+# Numbers of 4 bytes in the 2 GB that a record may have.
+_MAX_VALUES = 2**29
 # A larger categorical domain, such as census tracts, is not a list of classes.
 MAX_CLASSES = 10_000
 
@@ -67,6 +69,9 @@ def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
         yield f"{path} has no name"
     if isinstance(message, schema_pb2.Feature):
         yield from _unmeasured(message, path)
+        shape = math.prod(dimension.size for dimension in message.shape.dim)
+        if (values := max(shape, message.value_count.min)) > _MAX_VALUES:
+            yield f"{path} has {values:,} values, and a record {_MAX_VALUES:,} at most"
     if isinstance(message, schema_pb2.DatasetConstraints):
         for key in ("num_examples_drift_comparator", "num_examples_version_comparator"):
             if message.HasField(key):
@@ -154,6 +159,8 @@ def parse(text: str, path: str | Path) -> schema_pb2.Schema:
         line = error.GetLine()
         where = path if line is None else f"{path}, line {line}"
         raise _not_a_schema(where, str(error)) from error
+    except RecursionError as error:
+        raise _not_a_schema(path, "too many messages inside each other") from error
     if not schema.feature:
         raise _not_a_schema(path, "it declares no feature")
     if invalid := [*invalid_entries(schema), *_invalid_names(schema)]:

@@ -309,7 +309,7 @@ class ModelStore(ABC):
         try:
             record = json.loads(self._storage.read(self._record_of(number)))
             published = record["digest"], record["published_at"], record["facts"]
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
             return None
         rest = record.get("generations"), record.get("retired")
         return ModelVersion(number, f"{self.uri}/{number}", *published, *rest)

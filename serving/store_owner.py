@@ -86,7 +86,7 @@ def read_owner(file: str | Path) -> Owner | None:
         return Owner(known["pipeline"], known["workspace_id"])
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(
             f"the owner file of this serving directory cannot be read: {error!r}",
             where=file,

@@ -17,7 +17,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    PlainValidator,
     StrictBool,
     StrictFloat,
     StrictInt,
@@ -192,9 +191,6 @@ Channels = Annotated[
     WithJsonSchema({"type": "integer", "enum": _CHANNELS}),
     AfterValidator(_channels),
 ]
-ClassList = Annotated[
-    Classes | None, PlainValidator(_classes, json_schema_input_type=Classes | None)
-]
-SliceSpec = Annotated[
-    Slice | None, PlainValidator(_slice, json_schema_input_type=Slice | None)
-]
+# Not PlainValidator, whose tuples pydantic 2.10 warns of when it writes JSON.
+ClassList = Annotated[Classes | None, BeforeValidator(_classes)]
+SliceSpec = Annotated[Slice | None, BeforeValidator(_slice)]

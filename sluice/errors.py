@@ -12,7 +12,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
-from sluice.printable import printable
+from sluice.printable import printable, shorten
 
 MAX_EXAMPLES = 5
 
@@ -37,7 +37,7 @@ class SluiceError(Exception):
     """An error that is explained to the user on one screen.
 
     Its text has one line per attribute and example. Line breaks and control characters
-    in them, such as those of a feature's name, are escaped.
+    in them, such as those of a feature's name, are escaped, and long values are cut.
 
     Attributes:
       what: one sentence: what is wrong.
@@ -83,7 +83,7 @@ class SluiceError(Exception):
         lines += [f"  - {line}" for line in bounded(self.examples)]
         if self.hint:
             lines.append(f"  try:      {self.hint}")
-        return "\n".join(map(printable, lines))
+        return "\n".join(printable(shorten(line)) for line in lines)
 
     @classmethod
     def from_text(cls, text: str) -> SluiceError:

@@ -7,6 +7,13 @@ import re
 
 # Colours and the like ("select graphic rendition"), which move nothing.
 _KEPT = re.compile(r"(\x1b\[[0-9;:]*m|[\n\t])")
+# A word or a quoted text, such as a value that somebody has given; not a path.
+_LONG = re.compile(r"([^\s/'\"]{200})[^\s/'\"]+|((?<!\w)'[^']{200})[^']+(?=')")
+
+
+def shorten(text: str) -> str:
+    """Returns text with its long words and quoted texts cut at 200 characters."""
+    return _LONG.sub(lambda match: f"{match[1] or match[2]}...", text)
 
 
 def printable(text: str) -> str:

@@ -57,6 +57,6 @@ def read(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
     end = data.rfind(b"\n") + 1
     lines = []
     for line in data[:end].splitlines():
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             lines.append(json.loads(line))
     return lines, offset + end

@@ -107,7 +107,7 @@ def owner_of(path: Path) -> Owner | None:
         if not atomic.is_locked(path):
             return None
         return Owner(**json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 

@@ -13,7 +13,6 @@ import re
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from sluice.errors import ConfigError
@@ -67,23 +66,41 @@ def remember(text: str) -> None:
             _remember(name, os.environ[name])
 
 
-def redact_file(path: Path) -> None:
-    """Redacts a log file in place; one that does not exist is left out."""
-    if not _resolved or not path.exists():
-        return
-    with path.open("r+b") as file:
-        text = file.read().decode(errors="surrogateescape")
-        redacted = redact(text)
-        if redacted != text:
-            file.seek(0)
-            file.write(redacted.encode(errors="surrogateescape"))
-            file.truncate()
+def are_known() -> bool:
+    """Whether there is anything to redact."""
+    return bool(_resolved)
+
+
+class Redactor:
+    """Redacts bytes that arrive in pieces; a secret may begin in one, end in another.
+
+    What may be the beginning of a secret is held back until the next piece.
+    """
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def redact(self, piece: bytes, *, is_last: bool = False) -> bytes:
+        """Returns what can be written; after the last piece nothing is held back."""
+        forms = {_encoded(form): _encoded(name) for form, name in _resolved.items()}
+        longest_first = b"|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
+        data = self._held + piece
+        begun = max((_begun_at_end(data, form) for form in forms), default=0)
+        cut = len(data) - begun
+        for match in re.finditer(longest_first, data):
+            if match.start() < cut < match.end():
+                cut = match.start()
+        self._held, rest = (b"", data[cut:]) if is_last else (data[cut:], b"")
+        if len(rest) == begun >= _MIN_REDACTED:
+            rest = next(forms[form] for form in forms if form.startswith(rest))
+        data = data[:cut] + rest
+        return re.sub(longest_first, lambda match: forms[match[0]], data)
 
 
 def redact_output() -> None:
     """Redacts what Python code of this process prints and logs from now on.
 
-    For the output of native code and subprocesses see ``redact_file``.
+    For the output of native code and subprocesses see ``Redactor``.
     """
     for stream in (sys.stdout, sys.stderr):
         # On the stream itself, since handlers of logs hold it already.
@@ -114,6 +131,16 @@ def _remember(name: str, value: str) -> None:
         if len(part) >= _MIN_REDACTED:
             for form in (part, json.dumps(part)[1:-1], repr(part)[1:-1]):
                 _resolved[form] = f"${{env:{name}}}"
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
+
+
+def _begun_at_end(data: bytes, form: bytes) -> int:
+    """Returns how many bytes of a form, but not all, are the end of the data."""
+    most = min(len(form) - 1, len(data))
+    return next((n for n in range(most, 0, -1) if data.endswith(form[:n])), 0)
 
 
 def _resolve_property(value: Any) -> Any:

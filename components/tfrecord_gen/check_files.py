@@ -81,7 +81,7 @@ def _against_manifest(
         listed = {entry["name"]: entry for entry in manifest["shards"]}
     except (KeyError, TypeError):
         return  # Another format.
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         yield Problem("manifest", path, f"cannot be read: {error}")
         return
     for file in files:

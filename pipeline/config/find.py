@@ -20,7 +20,7 @@ def find_config(name_or_path: str, cwd: Path) -> Path:
         roots = (current_project(cwd), own_root())
         return find_file(name_or_path, roots, "configs", "config")
     path = cwd / name_or_path
-    if path.is_file():
+    if os.path.isfile(path):
         return _absolute(path)
     raise UsageError(f"there is no config file {name_or_path!r}", where=path)
 

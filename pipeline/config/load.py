@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from pipeline.config.config import Config
 from pipeline.config.find import find_config, find_file
@@ -21,6 +23,9 @@ from pipeline.config.problems import KeyPath, Origin, Problems
 from pipeline.config.tune import SELECTORS
 from sluice.errors import ConfigError, UsageError
 from sluice.project import find_root, own_root
+
+# Of a file, aliases counted wherever they are used.
+_MAX_VALUES = 100_000
 
 
 @dataclass
@@ -70,6 +75,8 @@ def read_file(path: Path, shown: str) -> Layer:
       UsageError: the file cannot be read.
       ConfigError: it is not a mapping in YAML.
     """
+    if not path.is_file():  # A pipe would wait for ever.
+        raise UsageError("the config is not a file", where=shown)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
@@ -103,22 +110,26 @@ def read_override(text: str) -> Layer:
 
 def _read_yaml(text: str, shown: str, below: KeyPath | None = None) -> Layer:
     """Reads YAML, whose lines are named unless it is the value ``below`` a key path."""
-    yaml = YAML(typ="safe", pure=True)
+    yaml, path = YAML(typ="safe", pure=True), below or ()
 
     def location(mark: Any) -> str:
         return f"{shown}:{mark.line + 1}" if mark and below is None else shown
 
     try:
         node = yaml.compose(text)
+        nodes = [*islice(_nodes(node, path), _MAX_VALUES)] if node else []
+        if len(nodes) == _MAX_VALUES:
+            raise ValueError(f"more than {_MAX_VALUES:,} values, aliases counted")
         data: Any = None if node is None else yaml.constructor.construct_document(node)
     except Exception as error:  # ruamel lets errors of its constructors through.
+        problem = getattr(error, "problem", error)
+        if isinstance(error, RecursionError):
+            problem = "too many brackets inside each other, or an alias of itself"
         raise ConfigError(
-            f"this is not valid YAML: {getattr(error, 'problem', error)}",
+            f"this is not valid YAML: {problem}",
             where=location(getattr(error, "problem_mark", None)),
         ) from error
-    path = below or ()
     above = {path[:end]: shown for end in range(1, len(path) + 1)}
-    nodes = _nodes(node, path) if node else ()
     return Layer(data, above | {key: location(mark) for key, mark in nodes})
 
 
@@ -126,6 +137,9 @@ def _nodes(node: Node, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
     """Yields the key path and the mark of each value below a node."""
     if isinstance(node, MappingNode):
         for key, value in node.value:
+            if not isinstance(key, ScalarNode):
+                what = "a list or a mapping cannot be a key"
+                raise MarkedYAMLError(problem=what, problem_mark=key.start_mark)
             yield (*path, key.value), key.start_mark
             yield from _nodes(value, (*path, key.value))
     elif isinstance(node, SequenceNode):

@@ -27,7 +27,7 @@ class Notify(Section):
     that was sent, `skipped` a run without a reason to train."""
     heartbeat: Text | None = None
     """A URL, or a reference to one, that is requested (GET) at the end of every run,
-    for a service that reports missing requests."""
+    for a service that reports missing requests. One with a query is a reference."""
 
 
 def make_target(url: str) -> Any:
@@ -54,6 +54,9 @@ def check_urls(notify: Notify, problems: Problems) -> None:
             what = "the URL contains a secret, which would be stored with every run"
             problems.add(path, what, hint=by_reference)
     url = notify.heartbeat or "${env:NONE}"
-    if not references(url) and not re.fullmatch(r"https?://[^\s@]+", url):
-        what = "the heartbeat is no URL such as https://HOST/PATH, without a password"
+    if not references(url) and not re.fullmatch(r"https?://[^\s@?]+", url):
+        what = (
+            "the heartbeat is no URL such as https://HOST/PATH; a password, or a "
+            "query, which may hold a token, would be stored with every run"
+        )
         problems.add(("notify", "heartbeat"), what, hint=by_reference)

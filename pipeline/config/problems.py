@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sluice.errors import ConfigError, SluiceError, bounded, did_you_mean
+from sluice.secrets import redact
 
 _MAX_LISTED = 30
 
@@ -53,9 +54,9 @@ class Problems:
         """Adds a problem with the key at ``path``; ``more`` are fields of its error."""
         location, key = self._origin.location(path), key_path(path)
         # A --set shows its key path itself.
-        shown = location.startswith(f"--set {key}=")
-        where = location if shown else f"{location}, {key}"
-        problem = ConfigError(what, where=where, **more)
+        names_key = location.startswith(f"--set {key}=")
+        where = location if names_key else f"{location}, {key}"
+        problem = ConfigError(redact(what), where=where, **more)
         self._found.append(problem)
         return problem
 
@@ -99,9 +100,13 @@ class Problems:
                 case "refused":
                     self.add((*path, *details["ctx"]["key"]), details["msg"])
                 case _:
-                    given = json.dumps(details["input"], default=str)
-                    short = given if len(given) <= 60 else f"{given[:57]}..."
-                    self.add(path, details["msg"], actual=short)
+                    self.add(path, details["msg"], actual=shown(details["input"]))
+
+
+def shown(value: Any) -> str:
+    """Returns a value as JSON, cut at 60 characters."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def key_path(path: KeyPath) -> str:

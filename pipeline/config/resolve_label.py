@@ -87,6 +87,10 @@ def _classes_of_places(
         what = f"the schema does not say that the {size} values of the label "
         where = f"{what}{label.feature!r} are 0 and 1, one for each class"
         problems.add(_PATH, where, hint="give it a domain { min: 0 max: 1 }")
+    if size > loader.MAX_CLASSES:
+        what = f"{size:,} classes are too many: at most {loader.MAX_CLASSES:,}"
+        problems.add(_PATH, what)
+        return ()
     classes = label.classes or tuple(range(size))
     if len(classes) == size:
         return classes

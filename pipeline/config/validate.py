@@ -6,7 +6,6 @@ imported and user code is not run: ``pipeline.graph.check_objects`` does both.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from pipeline.config.features import (
 )
 from pipeline.config.model_params import ApplicationParams, CnnParams, DenseParams
 from pipeline.config.notify import check_urls
-from pipeline.config.problems import KeyPath, Problems
+from pipeline.config.problems import KeyPath, Problems, shown
 from pipeline.config.resolve_features import (
     check_one_value,
     find_feature,
@@ -98,7 +97,7 @@ def validate_config(config: Config) -> ValidConfig:
     """
     check_names(config.root)
     problems = Problems(config.origin)
-    if not config.schema_path.is_file():
+    if not os.path.isfile(config.schema_path):
         what = f"there is no schema {config.schema_path}"
         problems.add(("schema",), what, hint=f"paths are relative to {config.root}")
         problems.raise_if_any()
@@ -116,6 +115,8 @@ def validate_config(config: Config) -> ValidConfig:
     _check_weights(config, schema, classes, problems)
     _check_evaluate(config, schema, classes, problems)
     _check_model(resolved, problems)
+    problems.raise_if_any()
+    # What is wrong in the config itself would be named again with each value.
     _check_tune(config, problems)
     problems.raise_if_any()
     if not config.evaluate.thresholds:
@@ -139,8 +140,9 @@ def _check_files(config: Config, problems: Problems) -> None:
             except ConfigError as error:
                 problems.add_error((key,), error)
     path, given = config.warm_start_path, config.train.warm_start
-    is_file = path is not None and path.suffix == ".h5" and path.is_file()
-    if path and not (is_file or (path / "saved_model.pb").is_file()):
+    if path and not os.path.isfile(
+        path if path.suffix == ".h5" else path / "saved_model.pb"
+    ):
         what = f"there is no model {given!r}: no SavedModel or .h5 file at {path}"
         hint = did_you_mean(given, TRAINED_BEFORE)
         problems.add(("train", "warm_start"), what, hint=hint)
@@ -153,8 +155,14 @@ def _check_files(config: Config, problems: Problems) -> None:
             problems.add(("push", "serving_dir"), what)
 
 
-def check_secrets(config: Config, problems: Problems) -> None:
-    """Adds references to secrets that are not allowed, or to variables not set."""
+def check_secrets(
+    config: Config, problems: Problems, *, in_notify: bool = False
+) -> None:
+    """Adds references to secrets that are not allowed, or to variables not set.
+
+    Those that are not set in ``notify`` are warnings, unless ``in_notify``: a run does
+    its work without them.
+    """
     for path, text in _strings(config.model_dump(by_alias=True), ()):
         names = references(text)
         # Everything else is stored as it is used: paths and names in ML Metadata.
@@ -164,17 +172,20 @@ def check_secrets(config: Config, problems: Problems) -> None:
             problems.add(path, what + "model_params, nodes.*.parameters and notify can")
             continue
         for name in names:
-            # Without the variable of a notification a run does its work.
-            if name is None or (name not in os.environ and path[0] != "notify"):
-                what = f"the environment variable {name or '(no name)'} is not set"
+            if name and name in os.environ:
+                continue
+            what = f"the environment variable {name or '(no name)'} is not set"
+            if name and path[0] == "notify" and not in_notify:
+                problems.warn(path, f"{what}, so nothing is sent there")
+            else:
                 hint = "export it, or write $${env:...} for the text itself"
                 problems.add(path, what, hint=hint)
 
 
-def require_secrets(config: Config) -> None:
+def require_secrets(config: Config, *, in_notify: bool = False) -> None:
     """Raises one ``ConfigError`` for all references that cannot be resolved now."""
     problems = Problems(config.origin)
-    check_secrets(config, problems)
+    check_secrets(config, problems, in_notify=in_notify)
     problems.raise_if_any()
 
 
@@ -344,7 +355,7 @@ def _check_tune(config: Config, problems: Problems) -> None:
                 section.model_validate(params)
         except ValidationError as error:
             details = error.errors(include_url=False)[0]
-            problems.add(path, details["msg"], actual=json.dumps(*values.values()))
+            problems.add(path, details["msg"], actual=shown(*values.values()))
 
 
 def _check_image(

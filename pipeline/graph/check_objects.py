@@ -11,6 +11,7 @@ fit the number of classes gives a number all the same, but the same one for both
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -34,7 +35,7 @@ from pipeline.training.traced_preprocessing import TracedPreprocessing
 from schemas.loader import load
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import ConfigError, SluiceError, did_you_mean
-from sluice.secrets import references
+from sluice.secrets import are_known, redact_output, resolve
 
 # TFMA's own classes that are right for numbers; found by running each of them. Others
 # refuse labels outside 0 and 1, or give a number that says nothing.
@@ -45,6 +46,7 @@ FOR_NUMBERS = frozenset(
     SquaredPearsonCorrelation WeightedExampleCount
     """.split()
 )
+_KERAS = ("keras.", "tf_keras.", "tensorflow.")
 _TWO_CLASSES = Label(feature="label", classes=(0, 1))
 
 
@@ -65,7 +67,7 @@ def check_objects(config: Config) -> None:
     transformed = None
     if config.preprocessing or config.has_own_model:
         transformed = attempt(("preprocessing",), _trace_preprocessing, config)
-    attempt(("model",), _check_model, config, transformed)
+    model = attempt(("model",), _check_model, config, transformed)
     attempt(("model_params", "weights"), _check_weights, config)
     attempt(("train", "optimizer"), _try_optimizer, train)
     attempt(("train", "loss"), _try_loss, train.loss, label)
@@ -81,6 +83,8 @@ def check_objects(config: Config) -> None:
         # An average is of two classes at a time.
         of = _TWO_CLASSES if metric.average else label
         attempt(("evaluate", "metrics", index), _try_evaluated, evaluated, of)
+    problems.raise_if_any()
+    _check_watched(config, model, problems)
     problems.raise_if_any()
 
 
@@ -251,7 +255,45 @@ def _trace_preprocessing(config: Config) -> TracedPreprocessing:
     return transformed
 
 
-def _check_model(config: Config, transformed: TracedPreprocessing | None) -> None:
+def _check_watched(config: Config, model: Any, problems: Problems) -> None:
+    """Adds metrics that are watched and do not exist.
+
+    A model or callback of the user's own may add others: then the first epoch decides.
+    """
+    train, base = config.train, tf.keras.Model
+    kind = base if model is None else type(model)
+    callbacks = [load_function(own.function) for own in train.callbacks]
+    if kind.train_step is not base.train_step or kind.test_step is not base.test_step:
+        return
+    if not all(own.__module__.startswith(_KERAS) for own in callbacks):
+        return
+    made = [
+        *make_metrics(train.metrics, config.label),
+        *(model.metrics if model else ()),
+    ]
+    names = ["loss", *(metric.name for metric in made)]
+    known = [*names, "learning_rate", *(f"val_{name}" for name in names)]
+    sections = {
+        ("train", "early_stopping"): train.early_stopping,
+        ("train", "reduce_on_plateau"): train.reduce_on_plateau,
+        ("tune", "objective"): config.tune and config.tune.objective,
+    }
+    watched: dict[KeyPath, Any] = {
+        (*path, "metric"): section.metric
+        for path, section in sections.items()
+        if section
+    }
+    for index, own in enumerate(train.callbacks):
+        if "monitor" in own.params:
+            path = ("train", "callbacks", index, "params", "monitor")
+            watched[path] = own.params["monitor"]
+    for path, name in watched.items():
+        if name not in known:
+            problems.unknown(path, f"there is no metric {name!r}", name, known)
+
+
+def _check_model(config: Config, transformed: TracedPreprocessing | None) -> Any:
+    """Checks the model's name or function; returns it if it was built, or else None."""
     known = [name for name in vars(tf.keras.applications) if name[:1].isupper()]
     params = config.model_params
     if config.is_application and config.model not in known:
@@ -259,16 +301,19 @@ def _check_model(config: Config, transformed: TracedPreprocessing | None) -> Non
         hint = did_you_mean(config.model, [*BUNDLED_MODELS, *known])
         raise ConfigError(what, hint=hint)
     _check_takes(config.model_path, "the inputs", "the parameters")
-    # Secrets are for the Trainer, whose output is redacted.
-    if config.has_own_model and transformed and not references(str(params)):
+    if config.has_own_model and transformed:
         one_device = Distribution(tf.distribute.get_strategy(), "one_device", "", 1, 1)
         inputs = model_inputs(config.feature_set, transformed)
-        build_model(config.model_path, params, inputs, one_device)
+        params = resolve(params)
+        if are_known():
+            redact_output()
+        return build_model(config.model_path, params, inputs, one_device)
+    return None
 
 
 def _check_weights(config: Config) -> None:
     file = config.weights_file
-    if file and not file.is_file():
+    if file and not os.path.isfile(file):
         what = f"there is no file {file}; nothing is downloaded by itself"
         make = f"import tf_keras; tf_keras.applications.{config.model}"
         hint = f'python -c "{make}(include_top=False)" downloads one to ~/.keras/models'

@@ -74,7 +74,7 @@ def is_probably_up_to_date(workspace: Workspace, command: str) -> bool:
     try:
         complete = json.loads(workspace.complete_file.read_text(encoding="utf-8"))
         return complete["command"] == command
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, RecursionError):
         return False
 
 
@@ -86,7 +86,7 @@ def _standing(workspace: Workspace) -> tuple[RunRecord | None, dict[str, Any]]:
         record = RunRecord.load(workspace.run_dir(state["run_id"]))
         if state["made"] == _made(workspace, record):
             return record, state
-    except (OSError, ValueError, KeyError, TypeError, WorkspaceError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, WorkspaceError):
         pass  # Missing or damaged: the run itself finds out what to do.
     return None, {}
 

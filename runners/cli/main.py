@@ -31,6 +31,7 @@ try:
     from sluice.errors import ExitCode, SluiceError
     from sluice.network import begin_command
     from sluice.printable import printable
+    from sluice.secrets import redact
     from sluice.version import __version__
 except ModuleNotFoundError as missing:
     _packages_missing(missing.name)
@@ -142,7 +143,7 @@ def _report(error: BaseException, verbose: bool) -> tuple[ExitCode, str]:
     if verbose:
         import traceback
 
-        traceback.print_exc()
+        sys.stderr.write(redact(traceback.format_exc()))
     what = f"Sluice itself failed: {type(error).__name__}: {error}"
     bug = SluiceError(what, hint="sluice -v ...")
     explained = error if isinstance(error, SluiceError) else bug

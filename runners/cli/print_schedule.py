@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from runners.cli.echo import echo
 from runners.cli.options import Result, config_options, verb
 from sluice.errors import UsageError
 from sluice.node_kinds import RETRAIN_GATE
+from sluice.storage import atomic
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
@@ -74,12 +76,20 @@ def schedule_of(config: Config) -> Schedule:
     required=True,
     help="What starts the runs.",
 )
+@click.option(
+    "-o",
+    "folder",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the two files for systemd there.",
+)
 @time_options
 def print_(
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],
     form: str,
+    folder: Path | None,
     **asked: str | None,
 ) -> Result:
     """Print a schedule of NAME for this machine or for Airflow.
@@ -93,24 +103,50 @@ def print_(
     command += ["--profile", profile] if profile else []
     command += [part for item in overrides for part in ("--set", item)]
     text = _FORMS[form](config, command, wanted.cron, wanted.timezone)
+    if folder:
+        if form != "systemd":
+            raise UsageError("-o is for the two files of --as systemd")
+        files = [*map(str, write_units(text, folder))]
+        return Result({"as": form, "files": files}, partial(echo, *files))
     return Result({"as": form, "text": text}, partial(echo, *text.splitlines()))
 
 
 def _cron(config: Config, command: list[str], cron: str, timezone: str) -> str:
+    place, log = shlex.quote(str(config.root)), f"workspace/retrain-{config.name}.log"
+    line = f"cd {place} && mkdir -p workspace && {shlex.join(command)} >> {log} 2>&1"
     # cron ends a command at a plain %.
-    line = shlex.join(command).replace("%", r"\%")
-    place = shlex.quote(str(config.root))
-    return f"CRON_TZ={timezone}\n{cron} cd {place} && {line}\n"
+    line = line.replace("%", r"\%")
+    return (
+        f"# In the time zone of the machine, which must be {timezone}.\n{cron} {line}\n"
+    )
 
 
 def _systemd(config: Config, command: list[str], cron: str, timezone: str) -> str:
+    # systemd itself starts no program with a quote or backslash in its path.
+    words = ("/usr/bin/env", *map(_quoted, command))
     return _filled_in(
         "systemd_units.txt",
         name=config.name,
-        root=str(config.root),
-        line=shlex.join(command).replace("%", "%%"),
+        root=str(config.root).replace("%", "%%"),
+        line=" ".join(words),
         calendar=on_calendar(cron, timezone),
     )
+
+
+def _quoted(word: str) -> str:
+    """Returns a word of ExecStart. Source: man systemd.syntax and systemd.unit."""
+    escaped = re.sub(r'(["\\])', r"\\\1", word)
+    doubled = re.sub("([%$])", r"\1\1", escaped)
+    return f'"{doubled}"'
+
+
+def write_units(text: str, folder: Path) -> list[Path]:
+    """Writes the two files that the text for systemd consists of."""
+    found = re.findall(r"^# \S+/(sluice-\S+)\n(.*?\n)(?=\n?# |\Z)", text, re.M | re.S)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in found:
+        atomic.write_text(folder / name, content)
+    return [folder / name for name, _ in found]
 
 
 def on_calendar(cron: str, timezone: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pipeline.config.config import Config
-from pipeline.config.validate import ValidConfig
+from pipeline.config.validate import ValidConfig, require_secrets
 from pipeline.graph.arguments import local_locations
 from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.custom_nodes import validate_pipeline
@@ -91,6 +91,7 @@ def validate(
     """
     activate(config.root)
     valid = validate_pipeline(config)
+    require_secrets(valid.config, in_notify=True)
     warnings = list(valid.warnings)
     if config.cloud is None:
         _make(valid.config)

@@ -27,7 +27,7 @@ def job_of(run_dir: Path) -> str:
     path = run_dir / _JOB_FILE
     try:
         return str(json.loads(path.read_text(encoding="utf-8"))["name"])
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise WorkspaceError(
             f"it is not known which job run {run_dir.name} is",
             where=path,

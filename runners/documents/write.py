@@ -173,7 +173,7 @@ def _is_same(path: Path, head: Mapping[str, Any]) -> bool:
     try:
         written = json.loads(path.read_bytes())
         return head.items() <= written.items()
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return False
 
 

@@ -20,6 +20,7 @@ from sluice.errors import (
 )
 from sluice.project import own_root
 from sluice.record.parts import ErrorRecord
+from sluice.secrets import redact
 from sluice.storage.storage_errors import FULL, FULL_TEXTS, is_unreachable
 from sluice.tfrecords.images import reason_in
 
@@ -40,7 +41,8 @@ def explain_failure(node: str, error: BaseException) -> ErrorRecord:
 
     Sluice's errors, also wrapped by Beam, are reported as they are; a config error
     with the line of the user's code that raised its cause. Any other exception is
-    reported with its class and the last line of the user's or our own code.
+    reported with its class and the last line of the user's or our own code. Secrets are
+    redacted.
     """
     causes = _causes(error)
     for cause in causes:
@@ -80,7 +82,7 @@ def as_error(failure: ErrorRecord, text: str | None = None) -> SluiceError:
 def _record(node: str, error: SluiceError) -> ErrorRecord:
     return ErrorRecord(
         node,
-        str(error),
+        redact(str(error)),
         exit_code=int(error.exit_code),
         gate=isinstance(error, GateError),
     )

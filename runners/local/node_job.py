@@ -35,7 +35,6 @@ from sluice.compat import (
 )
 from sluice.node_kinds import kind_of
 from sluice.record.parts import NodeEnd
-from sluice.secrets import redact, redact_output
 from sluice.workspace import Workspace
 
 
@@ -54,8 +53,6 @@ def run_node(
     interrupt.listen()
     exclude_keras_from_autograph()
     skip_sizes_in_beams_cache()
-    if graph.project_root:
-        redact_output()
     ir = graph.read_ir()
     cache = NodeCache(graph.roots, use_cache=use_cache)
     owner = Workspace(graph.workspace or graph.run_dir)
@@ -83,7 +80,7 @@ def run_node(
         stopped = interrupt.requested()
         if not stopped:
             _log_traceback()
-            end.error = _explained(node_id, raised)
+            end.error = explain_failure(node_id, raised)
             exception = None if graph.project_root else picklable(raised)
     end.duration_s = time.monotonic() - started
     # A request to stop must no longer interrupt the report.
@@ -113,7 +110,7 @@ def read_results(
     except Exception as unread:
         # E.g. on a full disk, which then is the node's own failure too.
         _log_traceback()
-        end.error = end.error or _explained(end.node, unread)
+        end.error = end.error or explain_failure(end.node, unread)
         end.state, end.reason = "failed", end.error.message.splitlines()[0]
     kind = kind_of(node.node_info.type.name)
     # A custom Pusher does not push to the directory of `push`.
@@ -194,10 +191,4 @@ def _is_useful(record: logging.LogRecord) -> bool:
 
 
 def _log_traceback() -> None:
-    os.write(2, redact(traceback.format_exc()).encode())
-
-
-def _explained(node_id: str, error: BaseException) -> Any:
-    failure = explain_failure(node_id, error)
-    failure.message = redact(failure.message)
-    return failure
+    os.write(2, traceback.format_exc().encode())

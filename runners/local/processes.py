@@ -18,9 +18,10 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 import traceback
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
 from multiprocessing.pool import (  # type: ignore[attr-defined]
@@ -30,7 +31,7 @@ from multiprocessing.pool import (  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Any, TextIO
 
-from sluice import interrupt
+from sluice import interrupt, secrets
 from sluice.compat import tensorflow_has_started
 from sluice.errors import NodeError
 from sluice.process_tree import describe_end, die_with, kill_group, name_process
@@ -38,6 +39,8 @@ from sluice.process_tree import describe_end, die_with, kill_group, name_process
 POLL_S = 0.2
 # What the server imports; see its docstring.
 PRELOAD: tuple[str, ...] = ("runners.local.preload",)
+# At least what a pipe holds.
+_PIPE_BYTES = 1 << 20
 
 
 def can_fork() -> bool:
@@ -115,6 +118,8 @@ class Child:
 
     Attributes:
       log: the file to which its output is appended.
+      pipe: where there are secrets, what it prints comes here, and ``log_output``
+        redacts it: a log that is redacted afterwards has them if the run is killed.
     """
 
     def __init__(
@@ -133,16 +138,21 @@ class Child:
         self._log_start = log.stat().st_size if log.exists() else 0
         context = _context()
         self._receiver, sender = context.Pipe(duplex=False)
+        self.pipe, output = None, None
+        if secrets.are_known():
+            self.pipe, output = context.Pipe(duplex=False)
+        self._redactor = secrets.Redactor()
         umask = os.umask(0o077)
         os.umask(umask)
         variables = {**os.environ, **around.environment, **environment}
         variables["TMPDIR"] = str(around.temporary)
+        called = variables, function, arguments
         self._process = context.Process(
             target=_run,
-            args=(sender, name, log, umask, around.cwd, variables, function, arguments),
+            args=(sender, name, output or log, umask, around.cwd, *called),
         )
         try:
-            with sender:
+            with sender, output or nullcontext():
                 self._process.start()
         except (EOFError, ConnectionError) as error:
             raise NodeError(
@@ -193,6 +203,22 @@ class Child:
         self._process.kill()
         self._process.join()
         self._receiver.close()
+        self.log_output(is_last=True)
+
+    def log_output(self, *, is_last: bool = False) -> None:
+        """Appends to the log what has come through the pipe, if there is one."""
+        if self.pipe is None:
+            return
+        # A process in another session may keep it open: then it has no end.
+        is_ready = self.pipe.poll()
+        data = os.read(self.pipe.fileno(), _PIPE_BYTES) if is_ready else b""
+        is_last = is_last or not data
+        # On a full disk the record cannot be written either, which is an error.
+        with suppress(OSError), self.log.open("ab") as file:
+            file.write(self._redactor.redact(data, is_last=is_last))
+        if is_last:
+            self.pipe.close()
+            self.pipe = None
 
     def output(self) -> list[str]:
         """Returns the lines that this process has written to its log."""
@@ -208,10 +234,17 @@ class Child:
         return [*pipes, self._process.sentinel]
 
 
-def wait(children: Iterable[Child]) -> None:
+def wait(children: Sequence[Child]) -> None:
     """Waits until one of the processes returns a value or ends, for a short time."""
-    ready = [item for child in children for item in child.waits_for]
-    multiprocessing.connection.wait(ready, POLL_S)
+    ends = {item for child in children for item in child.waits_for}
+    deadline = time.monotonic() + POLL_S
+    while (left_s := deadline - time.monotonic()) > 0:
+        printing = {child.pipe: child for child in children if child.pipe}
+        ready = {*multiprocessing.connection.wait([*ends, *printing], left_s)}
+        for pipe in ready & printing.keys():
+            printing[pipe].log_output()
+        if ready & ends:
+            break
 
 
 def temporary_folder() -> tempfile.TemporaryDirectory:
@@ -254,7 +287,7 @@ def _context() -> Any:
 def _run(
     sender: multiprocessing.connection.Connection,
     name: str,
-    log: Path,
+    output: Path | Any,
     umask: int,
     cwd: Path,
     environment: dict[str, str],
@@ -269,7 +302,7 @@ def _run(
         os._exit(1)
     name_process(f"sluice:{name}")
     os.umask(umask)
-    with open(log, "ab", buffering=0) as file:
+    with open(output, "ab") if isinstance(output, Path) else output as file:
         redirect_output(file.fileno())
     faulthandler.enable(file=2)
     os.chdir(cwd)

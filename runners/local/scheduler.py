@@ -14,7 +14,7 @@ from typing import Any
 from runners.engine import Observer
 from runners.local.processes import Child, wait
 from runners.local.stop_request import StopRequest
-from sluice import interrupt, progress, secrets
+from sluice import interrupt, progress
 from sluice.errors import NodeError, WorkspaceError
 from sluice.record.parts import FINISHED, ErrorRecord, NodeEnd, NodeRecord
 from sluice.record.run_record import RunRecord
@@ -143,7 +143,6 @@ class Scheduler:
 
     def _add_documents(self, node_id: str, child: Child) -> None:
         child.close()
-        secrets.redact_file(child.log)
         try:
             self._record.add_documents(child.result(1)[0])
         except Exception as error:
@@ -157,7 +156,6 @@ class Scheduler:
             end, self.exceptions[node_id] = child.result()
         except (Exception, interrupt.Interrupted) as error:
             child.close()
-            secrets.redact_file(child.log)
             what = error.what if isinstance(error, NodeError) else f"failed: {error!r}"
             text = f"{node_id} {what}"
             failed = ErrorRecord(node_id, text, log_tail=_tail(child.output()))

@@ -7,11 +7,14 @@ the workspace. What cannot be sent becomes a note of the run, and changes nothin
 from __future__ import annotations
 
 import json
+import multiprocessing
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from multiprocessing.pool import ThreadPool
 from typing import cast
+from urllib.error import HTTPError
 
 from pipeline.config.notify import Event, Notify, make_target
 from sluice.errors import ConfigError, WorkspaceError
@@ -21,8 +24,9 @@ from sluice.secrets import redact, resolve
 from sluice.storage import atomic
 from sluice.workspace import Workspace
 
-# Of the heartbeat: the run waits for it.
-TIMEOUT_S = 5
+# The run waits for each message, and for the heartbeat. A limit of a socket is for each
+# read: a server that sends a line now and then would hold the run for ever.
+TIMEOUT_S = 15
 _MAX_CAUSE = 500
 # The causes that were sent: of a problem that is not solved yet, and of a skipped run.
 _Sent = dict[str, list[str]]
@@ -48,7 +52,8 @@ def notify(config: Notify, workspace: Workspace, record: RunRecord) -> None:
     failures = set()
     for place, send in sends.items():
         try:
-            send()
+            with ThreadPool(1) as pool:
+                pool.apply_async(send).get(TIMEOUT_S)
         except Exception as error:
             record.note(redact(f"{place}: not sent: {_explain(error)}"))
             failures.add(place)
@@ -80,7 +85,7 @@ def _decide(
 
 
 def _send(url: str, event: str, record: RunRecord) -> None:
-    """Sends the message about a run to a URL; apprise limits the time."""
+    """Sends the message about a run to a URL."""
     import apprise
 
     what, (_, headline, causes) = outcome(record), summarize(record)
@@ -102,11 +107,17 @@ def _send(url: str, event: str, record: RunRecord) -> None:
 
 
 def _request(url: str) -> None:
-    with urllib.request.urlopen(resolve(url), timeout=TIMEOUT_S):
-        pass
+    address = resolve(url)
+    if not address.startswith(("http://", "https://")):
+        raise ConfigError("the variable's value is no URL such as https://HOST/PATH")
+    urllib.request.urlopen(address).close()
 
 
 def _explain(error: Exception) -> str:
     """Returns a line for a note, without what may show a part of a URL."""
+    if isinstance(error, multiprocessing.TimeoutError):
+        return f"no answer within {TIMEOUT_S} s"
+    if isinstance(error, HTTPError):  # The server has written the rest of its text.
+        return f"HTTP status {error.code}"
     is_safe = isinstance(error, ConfigError | OSError) and str(error)
     return str(error).splitlines()[0] if is_safe else type(error).__name__

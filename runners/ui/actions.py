@@ -66,7 +66,7 @@ def possible_actions(found: FoundRun) -> list[Action]:
     try:
         stored = json.loads((found.run_dir / "config.json").read_text("utf-8"))
         profile, overrides = stored["profile"], stored["overrides"]
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, RecursionError):
         return actions
     config = [f"--profile={Path(profile).stem}"] if profile else []
     config += [f"--set={item}" for item in overrides]

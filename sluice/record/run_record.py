@@ -336,7 +336,7 @@ class RunRecord:
             if data["schema_version"] != SCHEMA_VERSION:
                 raise ValueError(f"its schema_version is not {SCHEMA_VERSION}")
             return _adapter().validate_python(data)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise WorkspaceError(
                 f"the record of run {run_dir.name} cannot be read",
                 where=path,

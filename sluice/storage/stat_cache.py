@@ -82,7 +82,7 @@ class FileDigests(StatCache):
 def _read(cache_file: Path) -> dict[str, list]:
     try:
         known = json.loads(cache_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return known if isinstance(known, dict) else {}
 

@@ -104,6 +104,22 @@ def test_classes(write, text, feature, classes):
             "",
             "feature 'a' has the domain 'b', which is not declared",
         ),
+        ("feature { struct_domain { " * 400, "", "too many messages inside"),
+        (
+            'feature { name: "a" shape { dim { size: 4000000000 } } }',
+            "",
+            "feature 'a' has 4,000,000,000 values, and a record 536,870,912 at most",
+        ),
+        (
+            'feature { name: "a" shape { dim { size: 70000 } dim { size: 70000 } } }',
+            "",
+            "feature 'a' has 4,900,000,000 values",
+        ),
+        (
+            'feature { name: "a" value_count { min: 4000000000 } }',
+            "",
+            "feature 'a' has 4,000,000,000 values",
+        ),
     ],
 )
 def test_a_file_that_is_no_usable_schema(write, content, place, words):

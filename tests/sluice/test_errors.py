@@ -51,6 +51,23 @@ def test_a_name_cannot_pass_for_a_line_of_an_error():
     assert str(again) == str(pickle.loads(pickle.dumps(again))) == str(error)
 
 
+@pytest.mark.parametrize(
+    ("what", "shown"),
+    [
+        (f"no metric {300 * 'x'!r} here", f"no metric '{200 * 'x'}...' here"),
+        (f"no metric {150 * 'x '!r} here", f"no metric '{100 * 'x '}...' here"),
+        (f"--set a={300 * '9'} b", f"--set a={198 * '9'}... b"),
+        # Apostrophes, lists of names, and paths are none.
+        *[(text, text) for text in ["users' " * 80, "'ab' " * 80, "/folder" * 80]],
+    ],
+)
+def test_a_long_value_is_cut(what, shown):
+    error = ConfigError(what, where=what, expected=what, actual=what, hint=what)
+    places = ("  where:    ", "  expected: ", "  found:    ", "  try:      ")
+    assert str(error).split("\n") == [shown, *(place + shown for place in places)]
+    assert error.what == what
+
+
 def test_only_five_examples_are_shown_and_the_rest_counted():
     text = str(DataError("bad", examples=[f"row {i}" for i in range(42)]))
     assert "row 4" in text

@@ -49,7 +49,7 @@ def read_cluster(environ: Mapping[str, str] = os.environ) -> dict[str, int]:
     try:
         cluster = json.loads(text).get("cluster", {})
         tasks = {job: len(addresses) for job, addresses in cluster.items()}
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise UsageError(f"TF_CONFIG has no cluster in JSON: {text:.200}") from error
     return tasks if sum(tasks.values()) > 1 else {}
 

@@ -44,7 +44,18 @@ def bomb(width, height):
     return b"\x89PNG\r\n\x1a\n" + data
 
 
+def animated(*sizes):
+    """A GIF whose first frame fills the canvas; the others have sizes of their own."""
+    data = b"GIF89a" + struct.pack("<HHBBB", *sizes[0], 0x80, 0, 0) + bytes(6)
+    for width, height in sizes:
+        data += b"!\xf9\x04\0\0\0\0\0"
+        data += b"," + struct.pack("<HHHHB", 0, 0, width, height, 0x81) + bytes(12)
+        data += b"\x02\x02\x44\x01\0"
+    return data + b";"
+
+
 PNG = encoded("PNG")
+GIF = {"formats": ("gif",)}
 
 
 @pytest.mark.unit
@@ -63,6 +74,16 @@ PNG = encoded("PNG")
         # Refused before they are decoded.
         (bomb(60_000, 60_000), {}, "60,000 pixels; the longest side allowed is 16,384"),
         (bomb(8000, 8000), {}, "8,000 x 8,000 pixels; at most 50,000,000 are allowed"),
+        (
+            animated(*400 * [(2000, 2000)]),
+            GIF,
+            "1,600,000,000 pixels in all its frames; at most 50,000,000 are allowed",
+        ),
+        (
+            animated((1, 1), (60_000, 60_000)),
+            GIF,
+            "3,600,000,001 pixels in all its frames; at most 50,000,000 are allowed",
+        ),
     ],
 )
 def test_why_an_image_is_refused(data, check, reason):
@@ -85,6 +106,10 @@ def test_the_reason_is_tensorflow_s_own_and_not_told_of_a_sensitive_feature():
         "channels": 3,
     }
     assert check_image(PNG, ImageCheck(feature="i", **limits)) is None
+    frames = animated((20, 30), (10, 15), (20, 22))[:-1]
+    for most, found in ((1190, None), (1189, "a GIF image with 1,190 pixels in all")):
+        check = ImageCheck(feature="i", formats=("gif",), max_pixels=most)
+        assert str(check_image(frames, check)).startswith(str(found))
 
 
 @pytest.mark.tf

@@ -2,6 +2,9 @@
 
 import pytest
 
+from pipeline.config.validate import require_secrets
+from sluice.errors import ConfigError
+
 pytestmark = pytest.mark.unit
 
 SLACK = "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/"
@@ -45,11 +48,24 @@ def test_a_reference_without_a_name_is_refused(refused):
     assert "(no name)" in refused("notify.urls=['${env:}']")
 
 
-@pytest.mark.parametrize("url", ["me", "ftp://host/a", "https://me:password@host/a"])
+@pytest.mark.parametrize(
+    "url",
+    ["me", "ftp://host/a", "https://me:password@host/a", "https://host/a?token=b"],
+)
 def test_a_heartbeat_is_a_plain_url_or_a_reference(validate, refused, url):
     assert "the heartbeat is no URL" in refused(f"notify.heartbeat={url}")
-    assert validate("notify.heartbeat=https://host/a-1?b=2")
+    assert validate("notify.heartbeat=https://host/a-1")
     assert validate("notify.heartbeat=${env:PING}")
+
+
+def test_a_run_is_only_warned_of_a_variable_that_is_not_set(validate, monkeypatch):
+    monkeypatch.delenv("UNSET", raising=False)
+    valid = validate("notify.heartbeat=${env:UNSET}")
+    (warning,) = [text for text in valid.warnings if "UNSET" in text]
+    assert "UNSET is not set, so nothing is sent there" in warning
+    require_secrets(valid.config)
+    with pytest.raises(ConfigError, match="UNSET is not set"):
+        require_secrets(valid.config, in_notify=True)
 
 
 def test_an_unknown_outcome_is_refused(refused):

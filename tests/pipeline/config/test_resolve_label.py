@@ -111,3 +111,10 @@ def test_class_weights_are_of_one_class(refused):
         "train.class_weights=balanced",
     )
     assert "a multi_label has no class weights: set train.sample_weight" in message
+
+
+def test_as_many_classes_as_no_memory_holds(refused, project):
+    schema = project / "schemas" / "fares" / "schema.pbtxt"
+    schema.write_text(schema.read_text().replace("size: 3 ", "size: 500000000 "))
+    said = refused("label={feature: one_hot, task: multi_label}", *ANY)
+    assert "500,000,000 classes are too many: at most 10,000" in said

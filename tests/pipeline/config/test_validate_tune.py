@@ -126,6 +126,13 @@ def test_what_is_refused(refused, key, overrides, says):
     assert "problems" not in message
 
 
+def test_what_is_wrong_in_the_config_is_named_once(refused):
+    tuned = space("model_params.hidden_units: [[3], [4], [5]]")
+    for wrong in ("model_params.dropout=7", "model_params.droput=0.5"):
+        said = refused(wrong, tuned)
+        assert wrong in said and "tune" not in said
+
+
 def test_a_search_runs_in_one_process(refused):
     seeds = space("train.seed: [1]")
     assert "one process" in refused(seeds, "train.processes=2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 
 import pytest
@@ -56,6 +57,12 @@ def test_each_key_has_its_file_and_line(read):
         assert layer.locations.get(path) == (line and f"configs/x.yaml:{line}")
 
 
+# Ten million values in nine lines.
+EXPLODING = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "\n".join(
+    f"a{i}: &a{i} [{', '.join(10 * [f'*a{i - 1}'])}]" for i in range(1, 8)
+)
+
+
 @pytest.mark.parametrize(
     ("content", "what", "where"),
     [
@@ -67,7 +74,12 @@ def test_each_key_has_its_file_and_line(read):
         ("a: 1\n---\nb: 2\n", "not valid YAML", "configs/x.yaml:2"),
         ("a: 1\nb: {c: 1,\n c: 2}", "not valid YAML", "configs/x.yaml:3"),
         ("a: !env HOME", "not valid YAML", "configs/x.yaml:1"),
-        ("a: " + "[" * 5000, "not valid YAML", "configs/x.yaml"),
+        ("a: " + "[" * 5000, "too many brackets", "configs/x.yaml"),
+        ("a: &a {b: [1, *a]}", "an alias of itself", "configs/x.yaml"),
+        ("a: &a\n  <<: *a", "an alias of itself", "configs/x.yaml"),
+        (EXPLODING, "more than 100,000 values", "configs/x.yaml"),
+        ("a: 1\nb: {[c, d]: 1}", "cannot be a key", "configs/x.yaml:2"),
+        ("a: &a [1]\nb: {? *a : 1}", "cannot be a key", "configs/x.yaml:1"),
         (b"a: 1\nb: \xe9\n", "cannot be read", "configs/x.yaml"),
     ],
 )
@@ -76,6 +88,12 @@ def test_what_is_no_yaml_is_refused_with_its_line(read, content, what, where):
         read(content)
     assert what in caught.value.what
     assert caught.value.where == where
+
+
+def test_a_pipe_is_no_config(tmp_path):
+    os.mkfifo(tmp_path / "x.yaml")
+    with pytest.raises(UsageError, match="is not a file"):
+        read_file(tmp_path / "x.yaml", "configs/x.yaml")
 
 
 _PARTS = [*" \n\t,:-?[]{}&*!|>%@`\"'#~<=\\._+", "%YAML 1.", "---", "\\U", "!!", "bool"]

@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
+from sluice import secrets
 from sluice.errors import ConfigError, ExitCode
 
 pytestmark = pytest.mark.tf
@@ -57,6 +58,23 @@ class AUC(Distance):
 
 def raises(inputs, params):
     raise RuntimeError("no such layer")
+
+def adds_metric(inputs, params):
+    model = one_output(inputs, params)
+    model.add_metric(model.output, name="added")
+    return model
+
+class OwnStep(tf.keras.Model):
+    def train_step(self, data):
+        return {"any": 1.0}
+
+def own_step(inputs, params):
+    model = one_output(inputs, params)
+    return OwnStep(model.inputs, model.outputs)
+
+def of_key(inputs, params):
+    print("with", params["key"])
+    raise RuntimeError("refused: " + params["key"])
 
 def forgets_label(inputs, custom_config):
     return {"fare_xf": inputs["fare"]}
@@ -299,12 +317,68 @@ def test_what_does_not_fit_several_labels(check, overrides, message):
     assert message in str(caught.value)
 
 
-def test_own_code_that_training_takes(check, monkeypatch):
-    # A model that is given a secret is not built: what it prints would show it.
-    monkeypatch.setenv("DEMO_TOKEN", "secret")
-    secret = "model_params={key: '${env:DEMO_TOKEN}'}"
-    check("taxi", "model=own_training_code:raises", secret)
+_STOPPING = "train.early_stopping={{metric: {}, mode: max}}"
+_KERAS_CALLBACK = (
+    "train.callbacks=[{{function: 'tensorflow.keras.callbacks:EarlyStopping', "
+    "params: {{monitor: {}}}}}]"
+)
+_TUNE = "tune={{objective: {{metric: {}, mode: max}}, space: {{train.seed: [1]}}}}"
+
+
+@pytest.mark.parametrize(
+    ("name", "override", "watched", "says"),
+    [
+        ("taxi", _STOPPING, "val_acc", "train.early_stopping.metric"),
+        ("taxi", _STOPPING, "val_auc_1", "did you mean 'val_auc'?"),
+        ("digits", _STOPPING, "val_auc", "val_sparse_categorical_accuracy"),
+        ("diabetes", _STOPPING, "val_mae", "val_mean_absolute_error"),
+        (
+            "taxi",
+            "train.reduce_on_plateau={{metric: {}, mode: max}}",
+            "val_learning_rate",
+            "train.reduce_on_plateau.metric",
+        ),
+        ("taxi", _TUNE, "val_acc", "tune.objective"),
+        ("taxi", _KERAS_CALLBACK, "val_acc", "train.callbacks[0].params.monitor"),
+    ],
+)
+def test_a_metric_that_is_watched_must_exist(check, name, override, watched, says):
+    with pytest.raises(ConfigError) as caught:
+        check(name, override.format(watched))
+    message = str(caught.value)
+    assert f"there is no metric {watched!r}" in message and says in message
+    assert "expected: one of loss, " in message
+
+
+@pytest.mark.parametrize(
+    ("watched", "overrides"),
+    [
+        ("val_auc", []),
+        ("learning_rate", []),
+        ("val_area", ["train.metrics=[{class: AUC, params: {name: area}}]"]),
+        ("val_distance", ["train.metrics=['own_training_code:Distance']"]),
+        # Of a model's own, and what only the first epoch shows.
+        ("val_added", [KEEPS_ROWS, "model=own_training_code:adds_metric"]),
+        ("val_any", [KEEPS_ROWS, "model=own_training_code:own_step"]),
+        ("val_any", ["train.callbacks=['own_training_code:Good']"]),
+    ],
+)
+def test_a_metric_that_may_exist_may_be_watched(check, watched, overrides):
+    check("taxi", _STOPPING.format(watched), *overrides)
+
+
+def test_own_code_that_training_takes(check):
     check("taxi", KEEPS_ROWS, OWN_MODEL)
+
+
+def test_a_model_that_is_given_a_secret(check, monkeypatch, capfd):
+    monkeypatch.setattr(secrets, "_resolved", {})
+    monkeypatch.setenv("DEMO_TOKEN", "hunter2secret")
+    model = ["model=own_training_code:of_key", "model_params.key=${env:DEMO_TOKEN}"]
+    with pytest.raises(ConfigError) as caught:
+        check("taxi", *model)
+    assert "RuntimeError: refused: ${env:DEMO_TOKEN}" in str(caught.value)
+    assert "with ${env:DEMO_TOKEN}" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,10 @@ import pytest
 from cronsim import CronSim
 
 from pipeline.config.load import load_config
-from runners.cli.print_schedule import _airflow, on_calendar
+from runners.cli import print_schedule
+from runners.cli.print_schedule import on_calendar
 from sluice.errors import UsageError
+from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
 
@@ -41,5 +43,59 @@ def test_what_systemd_has_no_expression_for(cron):
 
 def test_airflow_accepts_data_also_without_a_reason_to_train():
     config = load_config("digits", overrides=["retrain.min_new_examples=1"])
-    dag = _airflow(config, ["sluice"], "0 3 * * *", "UTC")
+    dag = print_schedule._airflow(config, ["sluice"], "0 3 * * *", "UTC")
     assert "run('--to', 'AcceptData', '--to', 'RetrainGate')" in dag
+
+
+HARD = "a %n $HOME \\d 'q' \"r\" é"
+
+
+@pytest.fixture
+def config(tmp_path):
+    root = tmp_path / HARD
+    (root / "configs").mkdir(parents=True)
+    (root / "configs" / "trips.yaml").write_text(
+        (own_root() / "configs" / "digits.yaml").read_text()
+    )
+    (root / "schemas").symlink_to(own_root() / "schemas")
+    return load_config("trips", cwd=root)
+
+
+def _as_cron(line: str) -> str:
+    """Returns what cron gives to the shell: crontab(5), "The sixth field"."""
+    command = line.split(None, 5)[5]
+    return re.sub(r"\\%", "\0", command.rstrip()).replace("%", "\n").replace("\0", "%")
+
+
+def test_cron_starts_the_command_in_its_folder(config, tmp_path):
+    words = ["/bin/echo", HARD, "$HOME", "100%"]
+    comment, line = print_schedule._cron(config, words, "0 3 * * *", "UTC").splitlines()
+    assert comment.startswith("# ") and "must be UTC" in comment
+    subprocess.run(["/bin/sh", "-c", _as_cron(line)], check=True)
+    log = config.root / "workspace" / f"retrain-{config.name}.log"
+    assert log.read_text() == f"{HARD} $HOME 100%\n"
+
+
+def _as_systemd(text: str) -> list[str]:
+    """Returns the words that systemd runs: "Quoting" in systemd.syntax(7)."""
+    (line,) = re.findall("^ExecStart=(.*)$", text, re.M)
+    words = re.findall(r'"((?:[^"\\]|\\.)*)"', line)
+    plain = [re.sub(r"\\(.)", r"\1", word).replace("%%", "%") for word in words]
+    assert line.startswith("/usr/bin/env ")
+    return [word.replace("$$", "$") for word in plain]
+
+
+def test_systemd_starts_the_command(config, tmp_path):
+    program = config.root / "echo"
+    program.symlink_to("/bin/echo")
+    words = [str(program), HARD, "$HOME", "100%"]
+    text = print_schedule._systemd(config, words, "0 3 * * *", "UTC")
+    assert _as_systemd(text) == words
+    service, timer = print_schedule.write_units(text, tmp_path / "units")
+    assert service.name == f"sluice-{config.name}.service"
+    assert service.read_text().startswith("[Unit]") and "OnCal" in timer.read_text()
+    assert timer.read_text().endswith("WantedBy=timers.target\n")
+    if shutil.which("systemd-analyze"):
+        command = ["systemd-analyze", "verify", "--man=no", str(service), str(timer)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert "sluice" not in done.stderr, done.stderr

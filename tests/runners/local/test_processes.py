@@ -5,11 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from runners.local.processes import Child, Surroundings, call, wait_until_ready
+from runners.local.processes import (
+    Child,
+    Surroundings,
+    call,
+    wait,
+    wait_until_ready,
+)
+from sluice import secrets
 from sluice.errors import NodeError
 from tests.kit.wait import is_gone, wait_for
 
 pytestmark = pytest.mark.tf
+
+SECRET = "hunter2secret"
 
 
 @pytest.fixture
@@ -62,6 +71,38 @@ def test_a_stopped_process_is_killed_by_sigterm(around, log):
     with pytest.raises(NodeError, match="SIGTERM"):
         child.result()
     child.close()
+
+
+@pytest.mark.parametrize("as_last", ["; sleep 1000", "; kill -9 $PPID", ""])
+def test_no_secret_is_ever_in_a_log(around, log, monkeypatch, as_last):
+    monkeypatch.setattr(secrets, "_resolved", {})
+    monkeypatch.setenv("PASSWORD", SECRET)
+    secrets.remember("${env:PASSWORD}")
+    assert wait_until_ready(lambda: None, lambda: False)
+    # Without a line's end, in two parts, and more than a pipe holds.
+    command = (
+        "echo asked; printf $PASSWORD; printf hunt; sleep 0.3; printf er2secret, "
+        "&& head -c 800000 /dev/zero | tr '\\0' 0 && printf the-end" + as_last
+    )
+    child = Child("prints", log, around, "os:system", command)
+
+    def read() -> str:
+        wait([child])
+        text = log.read_text() if log.exists() else ""
+        assert "hunt" not in text
+        return text
+
+    wait_for(lambda: "the-end" in read())
+    child.close()
+    start = "asked\n${env:PASSWORD}${env:PASSWORD},"
+    assert read() == start + 800_000 * "0" + "the-end"
+
+
+def test_a_log_is_complete_when_the_process_dies(around, log, monkeypatch):
+    monkeypatch.setattr(secrets, "_resolved", {SECRET: "${env:PASSWORD}"})
+    with pytest.raises(NodeError, match="SIGABRT"):
+        call("os:abort", log=log, around=around)
+    assert "Fatal Python error: Aborted" in log.read_text()
 
 
 def _text(path: Path) -> str:

@@ -178,7 +178,11 @@ def test_a_killed_run_is_interrupted_and_nothing_is_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", [None, "", "{", "[]", '{"schema_version": 2}', '{"schema_version": 1}']
+    "text",
+    [
+        *(None, "", "{", "[]", '{"schema_version": 2}', '{"schema_version": 1}'),
+        100_000 * "[",
+    ],
 )
 def test_what_is_no_record_is_refused(tmp_path, text):
     if text is not None:
