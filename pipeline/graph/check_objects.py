@@ -282,10 +282,11 @@ def _check_watched(config: Config, model: Any, problems: Problems) -> None:
         for path, section in sections.items()
         if section
     }
-    for index, own in enumerate(train.callbacks):
-        if "monitor" in own.params:
-            path = ("train", "callbacks", index, "params", "monitor")
-            watched[path] = own.params["monitor"]
+    watched |= {
+        ("train", "callbacks", index, "params", "monitor"): own.params["monitor"]
+        for index, own in enumerate(train.callbacks)
+        if "monitor" in own.params
+    }
     for path, name in watched.items():
         if name not in known:
             problems.unknown(path, f"there is no metric {name!r}", name, known)
