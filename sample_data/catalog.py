@@ -57,6 +57,7 @@ def make(
     source: Path | None = None,
     label: str | None = None,
     seed: int = DEFAULT_SEED,
+    skip_bad: bool = False,
     report: Callable[[str], None] = lambda line: None,
 ) -> shards.Manifest:
     """Writes a data set, unless the directory already contains it.
@@ -68,6 +69,7 @@ def make(
         intact directory is kept; otherwise the files are downloaded.
       label: the label's column of a CSV file.
       seed: of the assignment of records to splits, and of their order.
+      skip_bad: whether files that are no images, or damaged, are left out.
       report: called with lines of progress.
 
     Raises:
@@ -78,6 +80,8 @@ def make(
     data_set, target = get(name), Path(directory).resolve()
     if source and not data_set.files:
         raise UsageError(f"{name} ships with a package and is not made from files")
+    if skip_bad and data_set is not IMAGES:
+        raise UsageError(f"--skip-bad is for images, not for {name}")
     found = None if source else shards.load_intact(target)
     wanted = (name, data_set.version, seed)
     if found and (found.data_set, found.version, found.seed) == wanted:
@@ -87,7 +91,10 @@ def make(
         target.parent.mkdir(parents=True, exist_ok=True)
         if data_set.files and source is None:
             source = _download(data_set, target.parent / ".downloads" / name, report)
-        parts = data_set.read(source or target, label)
+        options = {"skip_bad": True} if skip_bad else {}
+        parts = data_set.read(source or target, label, **options)
+        if left_out := sum(records.left_out for records in parts.values()):
+            report(f"{name}: {left_out:,} bad or other files are left out")
         if data_set.files:
             report(f"{name}: writing the records")
         part = target.with_name(f".{target.name}.part")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 # The part of a source that is not divided into train and test.
 ALL = "all"
@@ -37,10 +36,12 @@ class Records:
 
     Attributes:
       make: returns the record at a position.
+      left_out: number of files in the source that are in no record.
     """
 
     count: int
     make: Callable[[int], bytes]
+    left_out: int = 0
 
 
 # Records by part, such as ``train`` and ``test``, or ``ALL``.
@@ -55,7 +56,8 @@ class DataSet:
       name: of the data set, its config and its schema.
       description: one line, with size and source.
       splits: together they contain every record.
-      read: parses the original files at a path, given the label's column of a CSV file.
+      read: parses the original files at a path, given the label's column of a CSV file;
+        that of images takes ``skip_bad``.
       files: what ``read`` parses; empty if a package contains the data set.
       downloads: the SHA-256 of each file by its address; archives are unpacked.
       version: increased when the same seed gives other records.
@@ -65,7 +67,7 @@ class DataSet:
     description: str
     licence: str
     splits: tuple[Split, ...]
-    read: Callable[[Path, str | None], Parts]
+    read: Callable[..., Parts]
     files: str = ""
     downloads: Mapping[str, str] = field(default_factory=dict)
     class_names: tuple[str, ...] = ()

@@ -21,17 +21,21 @@ _FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
 _FLOWERS_SIDE = 192
 
 
-def read_images(path: Path, label: str | None) -> Parts:
+def read_images(path: Path, label: str | None, skip_bad: bool = False) -> Parts:
     """Finds images in a folder per class, or in these below train, validation and test.
 
     Raises:
       UsageError: the path is no folder with a folder per class.
-      DataError: a file in a class folder is no JPEG or PNG, or is damaged.
+      DataError: files in class folders are no JPEG or PNG, or are damaged, and are not
+        to be left out (``skip_bad``).
     """
     if not (path / "train").is_dir():
-        return {ALL: _records(path, _classes(path))}
+        return {ALL: _records(path, _classes(path), skip_bad=skip_bad)}
     classes = _classes(path / "train")
-    return {part: _records(path / name, classes) for name, part in _PARTS.items()}
+    return {
+        part: _records(path / name, classes, skip_bad=skip_bad)
+        for name, part in _PARTS.items()
+    }
 
 
 def read_flowers(path: Path, label: str | None) -> Parts:
@@ -52,8 +56,10 @@ def read_image(path: Path, side: int | None = None) -> bytes:
     Raises:
       DataError: it cannot be decoded.
     """
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
+    if not path.is_file():
+        raise DataError("this is no file", where=path)
     try:
         data = path.read_bytes()
         with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
@@ -65,15 +71,21 @@ def read_image(path: Path, side: int | None = None) -> bytes:
             scaled = ImageOps.fit(image.convert("RGB"), (side, side))
     # Pillow raises all of these for damaged files.
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise DataError(
-            f"this is no JPEG or PNG that can be decoded: {error}", where=path
-        ) from error
+        what = "this is no JPEG or PNG"
+        if not isinstance(error, UnidentifiedImageError):
+            what += f" that can be decoded: {error}"
+        raise DataError(what, where=path) from error
     encoded = io.BytesIO()
     scaled.save(encoded, "JPEG", quality=95)
     return encoded.getvalue()
 
 
-def _records(root: Path, classes: tuple[str, ...], side: int | None = None) -> Records:
+def _records(
+    root: Path,
+    classes: tuple[str, ...],
+    side: int | None = None,
+    skip_bad: bool = False,
+) -> Records:
     if _classes(root) != classes:
         raise DataError(f"the folders are not {', '.join(classes)}", where=root)
     found = [
@@ -83,10 +95,25 @@ def _records(root: Path, classes: tuple[str, ...], side: int | None = None) -> R
         if not path.name.startswith(".") and path.name != "Thumbs.db"
     ]
 
+    bad = []
+    for path, _ in () if side else found:
+        try:
+            read_image(path)
+        except DataError as error:
+            bad.append((path, error.what))
+    if bad and not skip_bad:
+        raise DataError(
+            f"{len(bad)} of {len(found)} files are no images that can be decoded",
+            where=root,
+            examples=[f"{path.relative_to(root)}: {why}" for path, why in bad],
+            hint="correct them, or leave them out: --skip-bad",
+        )
+    found = [item for item in found if item[0] not in dict(bad)]
+
     def make(position: int) -> bytes:
         path, label = found[position]
         features: dict[str, Values] = {
-            "image": [read_image(path, side)],
+            "image": [read_image(path, side) if side else path.read_bytes()],
             "label": [classes[label].encode()],
         }
         if side:
@@ -95,7 +122,7 @@ def _records(root: Path, classes: tuple[str, ...], side: int | None = None) -> R
             features["size"] = [side, side]
         return encode(features)
 
-    return Records(len(found), make)
+    return Records(len(found), make, left_out=len(bad))
 
 
 def _classes(root: Path) -> tuple[str, ...]:

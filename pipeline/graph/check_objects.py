@@ -262,15 +262,15 @@ def _check_watched(config: Config, model: Any, problems: Problems) -> None:
     """
     train, base = config.train, tf.keras.Model
     kind = base if model is None else type(model)
-    callbacks = [load_function(own.function) for own in train.callbacks]
-    if kind.train_step is not base.train_step or kind.test_step is not base.test_step:
+    steps_are_own = (kind.train_step, kind.test_step) != (
+        base.train_step,
+        base.test_step,
+    )
+    callbacks = [load_function(own.function).__module__ for own in train.callbacks]
+    if steps_are_own or not all(name.startswith(_KERAS) for name in callbacks):
         return
-    if not all(own.__module__.startswith(_KERAS) for own in callbacks):
-        return
-    made = [
-        *make_metrics(train.metrics, config.label),
-        *(model.metrics if model else ()),
-    ]
+    made = make_metrics(train.metrics, config.label)
+    made += [] if model is None else model.metrics
     names = ["loss", *(metric.name for metric in made)]
     known = [*names, "learning_rate", *(f"val_{name}" for name in names)]
     sections = {
@@ -283,10 +283,11 @@ def _check_watched(config: Config, model: Any, problems: Problems) -> None:
         for path, section in sections.items()
         if section
     }
-    for index, own in enumerate(train.callbacks):
-        if "monitor" in own.params:
-            path = ("train", "callbacks", index, "params", "monitor")
-            watched[path] = own.params["monitor"]
+    watched |= {
+        ("train", "callbacks", index, "params", "monitor"): own.params["monitor"]
+        for index, own in enumerate(train.callbacks)
+        if "monitor" in own.params
+    }
     for path, name in watched.items():
         if name not in known:
             problems.unknown(path, f"there is no metric {name!r}", name, known)

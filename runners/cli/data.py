@@ -46,6 +46,7 @@ def list_() -> Result:
     help="Write there instead of data/NAME of the project.",
 )
 @click.option("--label", metavar="COLUMN", help="The label's column of a CSV file.")
+@click.option("--skip-bad", is_flag=True, help="Leave out files that are no images.")
 @click.option(
     "--seed",
     default=catalog.DEFAULT_SEED,
@@ -58,6 +59,7 @@ def make(
     directory: str | None,
     label: str | None,
     seed: int,
+    skip_bad: bool,
 ) -> Result:
     """Write the data set NAME into data/NAME of the project.
 
@@ -73,6 +75,7 @@ def make(
         source=files,
         label=label,
         seed=seed,
+        skip_bad=skip_bad,
         report=lambda line: echo(line, err=True),
     )
     records: Counter[str] = Counter()

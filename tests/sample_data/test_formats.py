@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import struct
 
 import numpy as np
@@ -247,7 +248,12 @@ def cut(path):
         ("mnist", "t10k-labels-idx1-ubyte", cut, "20 images have 15 labels"),
         ("cifar10", "data_batch_3.bin", cut, "this file is damaged"),
         ("pets", "dog/2.jpg", cut, "can be decoded: image file is trunc"),
-        ("pets", "dog/2.jpg", lambda x: x.write_text("a"), "no JPEG or PNG"),
+        (
+            "pets",
+            "dog/2.jpg",
+            lambda x: x.write_text("a"),
+            "dog/2.jpg: this is no JPEG or PNG",
+        ),
     ],
 )
 def test_a_damaged_file_is_named_and_nothing_written(
@@ -256,11 +262,44 @@ def test_a_damaged_file_is_named_and_nothing_written(
     found = request.getfixturevalue(name)
     folder = found[0] if name == "mnist" else found
     damage(folder / file)
-    with pytest.raises(DataError, match=words) as caught:
+    with pytest.raises(DataError) as caught:
         name = "images" if name == "pets" else name
         catalog.make(name, tmp_path / "made", source=folder)
-    assert str(folder) in str(caught.value)
+    assert str(folder) in str(caught.value) and words in str(caught.value)
     assert not (tmp_path / "made").exists()
+
+
+@pytest.fixture
+def bad_pets(pets):
+    cut(pets / "dog" / "2.jpg")
+    for name in "bcdefg":
+        (pets / "cat" / f"{name}.txt").write_text("a note")
+    os.mkfifo(pets / "cat" / "pipe.png")
+    return pets
+
+
+def test_all_bad_files_are_named(bad_pets, tmp_path):
+    with pytest.raises(DataError) as caught:
+        catalog.make("images", tmp_path / "made", source=bad_pets)
+    said = str(caught.value)
+    assert "8 of 19 files are no images that can be decoded" in said
+    assert f"where:    {bad_pets}" in said and "--skip-bad" in said
+    assert "- cat/b.txt: this is no JPEG or PNG\n" in said and "and 3 more" in said
+    assert not (tmp_path / "made").exists()
+
+
+def test_bad_files_are_left_out_and_counted(bad_pets, tmp_path):
+    lines: list[str] = []
+    made = catalog.make(
+        *("images", tmp_path / "made"),
+        source=bad_pets,
+        skip_bad=True,
+        report=lines.append,
+    )
+    assert sum(shard.records for shard in made.shards) == 12 - 1
+    assert "images: 8 bad or other files are left out" in lines
+    with pytest.raises(UsageError, match="--skip-bad is for images"):
+        catalog.make("csv", tmp_path / "csv", source=bad_pets, skip_bad=True)
 
 
 @pytest.mark.parametrize(
