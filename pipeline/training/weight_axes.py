@@ -41,7 +41,7 @@ class Axis(NamedTuple):
     @property
     def name(self) -> str:
         """That of the feature or vocabulary, or ``classes``."""
-        return self.new[0][0]
+        return (*self.new, *self.base)[0][0]
 
     def kept(self) -> tuple[list[int], list[int]]:
         """Returns the places, in the base and in the new model, of what both have."""
