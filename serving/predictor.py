@@ -178,7 +178,7 @@ class Predictor:
     def _column(self, name: str, values: list[Any]) -> Any:
         """Returns one feature's values; TensorFlow refuses those of another type."""
         spec, missing, tf = self.features[name], self._missing[name], self._tf
-        if name in self._required and any(map(_is_missing, values)):
+        if name in self._required and any(value is None for value in values):
             raise ValueError(f"{name!r} is missing")
         if spec.shape.rank == 1:
             values = [missing if _is_missing(value) else value for value in values]
