@@ -104,7 +104,7 @@ def _cancel_job(run_dir: Path) -> dict[str, Any]:
     """Asks the service to cancel the job of a run."""
     # The client takes a second to import.
     from runners.cloud.refresh import refresh
-    from runners.vertex.client import service_of
+    from runners.cloud.vertex_client import service_of
 
     config = read_stored_config(run_dir / "config.json")
     service, job, warning = service_of(config), job_of(run_dir), None

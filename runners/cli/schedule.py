@@ -20,8 +20,13 @@ from runners.cloud.check_cloud import check_cloud
 from runners.cloud.compile_spec import compile_checked
 from runners.cloud.image import check_images
 from runners.cloud.job_inputs import explain_storage, upload
+from runners.cloud.vertex_client import (
+    VertexService,
+    message_of,
+    service_of,
+    vertex_job,
+)
 from runners.operations.pipeline_request import validated
-from runners.vertex.client import VertexService, message_of, service_of, vertex_job
 from sluice.errors import UsageError
 
 _PREFIX = "sluice-"

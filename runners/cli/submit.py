@@ -20,11 +20,11 @@ from runners.cloud.refresh import follow, record_uri_of
 from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock, save_job
 from runners.cloud.task_settings import tasks_of
+from runners.cloud.vertex_client import RUN_LABEL, VertexService, service_of, vertex_job
 from runners.engine import Observer
 from runners.operations.notify import notify
 from runners.operations.prepared_run import PreparedRun
 from runners.operations.run import check_run, parse_tags, prepare_run
-from runners.vertex.client import RUN_LABEL, VertexService, service_of, vertex_job
 from sluice.errors import SluiceError
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.storage.storage import storage_for

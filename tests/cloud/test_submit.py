@@ -17,8 +17,8 @@ from runners.cloud.cloud_locations import Upload
 from runners.cloud.compile_spec import CompiledSpec
 from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock
+from runners.cloud.vertex_client import VertexService
 from runners.engine import Observer
-from runners.vertex.client import VertexService
 from sluice.errors import RemoteError, UsageError
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.record.verdict import Check, Verdict
