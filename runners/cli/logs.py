@@ -34,7 +34,7 @@ START = "start"
     is_flag=True,
     help="Follow the log until the run on this machine has ended.",
 )
-def logs(name: str, node: str, run_id: str | None, follow: bool) -> Result:
+def command(name: str, node: str, run_id: str | None, follow: bool) -> Result:
     """Print the log of NODE in a run of NAME; without NODE, that of the run's start.
 
     With --json, one object with the log's path and its lines.

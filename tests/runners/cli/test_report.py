@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runners.cli.report import draw, draw_all
+from runners.operations.draw_pages import draw, draw_all
 from sluice.errors import UsageError, WorkspaceError
 from sluice.storage.storage import LocalStorage
 

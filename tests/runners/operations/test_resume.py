@@ -2,7 +2,7 @@
 
 import pytest
 
-from runners.cli.resume import resume
+from runners.operations.resume import resume
 from sluice.errors import UsageError
 from sluice.record.run_record import REHEARSAL, RunRecord
 
