@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from reports import formats
+from reports.log_lines import without_library_lines
 from sluice import progress
 from sluice.errors import WorkspaceError
-from sluice.log_lines import without_library_lines
 from sluice.record.run_record import RunRecord
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote

@@ -21,11 +21,11 @@ from components.tfrecord_gen.report import (
     FileReport,
     Report,
 )
+from components.tfrecord_gen.run_forked import run_forked
 from components.tfrecord_gen.scan import first_types
 from components.tfrecord_gen.settings import Ingestion
 from components.tfrecord_gen.shard_writer import name_shards
 from sluice.errors import MAX_EXAMPLES
-from sluice.run_forked import run_forked
 from sluice.storage import digest
 from sluice.storage.storage import is_remote, storage_for
 

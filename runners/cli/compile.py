@@ -18,7 +18,7 @@ from sluice.errors import UsageError
 from sluice.storage.output_path import resolve_output_path, write_output
 
 
-@verb("compile")
+@verb()
 @config_argument
 @click.option(
     "--output",
@@ -27,7 +27,7 @@ from sluice.storage.output_path import resolve_output_path, write_output
     required=True,
     help="Write the job to FILE: .json, or .yaml for the pipeline alone.",
 )
-def compile_(config: Config, output: str) -> Result:
+def command(config: Config, output: str) -> Result:
     """Compile the pipeline NAME for Vertex AI or Kubeflow, as --profile says.
 
     Nothing is submitted or uploaded; the files that the job needs in the bucket are

@@ -30,7 +30,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     callback=_print_schema,
     help="Print the JSON schema of all configs, for editors; NAME is not needed.",
 )
-def config(config: Config) -> Result:
+def command(config: Config) -> Result:
     """Print the resolved config of NAME as YAML, or with --json as JSON."""
     lines = to_yaml(config).rstrip("\n").split("\n")
     facts = {"pipeline": config.name, "config": plain_config(config)}

@@ -17,11 +17,11 @@ from sluice.project import current_project, find_root
 
 
 @click.group()
-def data() -> None:
+def command() -> None:
     """Sample data sets: real data, written as TFRecords into data/ of the project."""
 
 
-@verb("list", group=data)
+@verb("list", group=command)
 def list_() -> Result:
     """List the data sets: content and source, and the licence of the data."""
     keys = ("name", "description", "licence")
@@ -31,7 +31,7 @@ def list_() -> Result:
     return Result({"data_sets": rows}, partial(echo, *lines))
 
 
-@verb(group=data)
+@verb(group=command)
 @click.argument("name")
 @click.option(
     "source",

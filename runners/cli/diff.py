@@ -8,17 +8,13 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from reports.compare import Comparison, compare, summarize_changes
+from reports.compare import Comparison, summarize_changes
 from reports.diff_page import diff_markdown, diff_tables, render_diff
-from reports.read_run import RunData, last_pushed
 from reports.tables import Table
 from runners.cli.echo import echo, echo_output, echo_warning
 from runners.cli.options import Result, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
-from runners.operations.find_run import LATEST, find_run
-from runners.operations.pipeline_request import next_command
-from sluice.errors import UsageError
-from sluice.record.run_record import RunRecord
+from runners.operations.compare_runs import compare_runs
 from sluice.storage.output_path import resolve_output_path, write_output
 
 _MAX_ROWS = 40
@@ -33,7 +29,7 @@ _STYLES = {"good": "green", "bad": "red", "warn": "yellow", "quiet": "dim"}
 @click.option(
     "--output", "-o", metavar="FILE", help="Write Markdown to FILE, or a page (.html)."
 )
-def diff(
+def command(
     name: str,
     before: str | None,
     after: str | None,
@@ -48,6 +44,8 @@ def diff(
     """
     file = resolve_output_path(output, Path.cwd(), "--output") if output else None
     found = compare_runs(name, before, after)
+    for notice in [notice for run in found.runs for notice in run.notices]:
+        echo_warning(notice)
     show = partial(print_comparison, make_console(), found)
     if file:
         is_page = file.suffix == ".html"
@@ -57,36 +55,6 @@ def diff(
     elif markdown:
         show = partial(echo_output, diff_markdown(found))
     return Result(found.to_dict(), show)
-
-
-def compare_runs(
-    name: str, before: str | None = None, after: str | None = None
-) -> Comparison:
-    """Returns what differs between two runs; as the verb.
-
-    Raises:
-      UsageError: there is no such pipeline or run.
-      WorkspaceError: a record cannot be read.
-    """
-    new = _read(name, after or LATEST)
-    old = _read(name, before) if before else last_pushed(new)
-    if old is None:
-        raise UsageError(
-            f"no run before {new.record.run_id} has pushed a model",
-            hint=next_command("runs", name),
-        )
-    found = compare(old, new)
-    for notice in (*old.notices, *new.notices):
-        echo_warning(notice)
-    return found
-
-
-def _read(name: str, run: str) -> RunData:
-    if "/" in run:
-        run_dir = Path(run).resolve()
-        return RunData(run_dir, RunRecord.load(run_dir))
-    found = find_run(name, run)
-    return RunData(found.run_dir, found.record)
 
 
 def print_comparison(console: Console, found: Comparison) -> None:

@@ -32,7 +32,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
 @verb()
-def doctor() -> Result:
+def command() -> Result:
     """Check this machine: packages, disks, memory, devices.
 
     The exit code is 2 if there is a problem, and 0 if there are only warnings. The

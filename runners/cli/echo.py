@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from runners.engine import Observer
 from sluice.printable import printable, printable_output
 
 
@@ -60,3 +61,13 @@ def echoed_warnings() -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.propagate = propagated
+
+
+class EchoObserver(Observer):
+    """Prints the notes and warnings of an operation on stderr."""
+
+    def on_note(self, text: str) -> None:
+        echo(text, err=True)
+
+    def on_warning(self, text: str) -> None:
+        echo_warning(text)

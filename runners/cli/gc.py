@@ -41,7 +41,7 @@ _KINDS = {
 @click.option(
     "--dry-run", is_flag=True, help="List what would be deleted; delete nothing."
 )
-def gc(name: str, keep: int, keep_versions: int | None, dry_run: bool) -> Result:
+def command(name: str, keep: int, keep_versions: int | None, dry_run: bool) -> Result:
     """Delete artifacts of NAME that no kept run and no served model needs.
 
     Kept are the newest runs, the runs that the served versions came from, and the last

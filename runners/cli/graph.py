@@ -22,7 +22,7 @@ from sluice.storage.output_path import resolve_output_path, write_output
 @verb()
 @config_argument
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE, such as x.svg.")
-def graph(config: Config, output: str | None) -> Result:
+def command(config: Config, output: str | None) -> Result:
     """Draw the graph of the pipeline NAME, or with --json list its nodes."""
     file = resolve_output_path(output, Path.cwd(), "--output") if output else None
     nodes = compile_graph(config)

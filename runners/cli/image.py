@@ -31,7 +31,7 @@ _PLATFORM = "linux/amd64"
 )
 @click.option("--tfx", type=click.Choice(TFX_VERSIONS), help="Default: the installed.")
 @click.option("--gpu", is_flag=True, help="With CUDA.")
-def image(
+def command(
     action: Literal["build", "push"] | None,
     directory: str | None,
     repository: str | None,

@@ -38,7 +38,7 @@ from sluice.storage.output_path import write_output
 )
 @click.option("label", "--label", metavar="FEATURE", help="The feature to predict.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
-def init(name: str, pattern: str, label: str | None, force: bool) -> Result:
+def command(name: str, pattern: str, label: str | None, force: bool) -> Result:
     """Generate configs/NAME.yaml and schemas/NAME/schema.pbtxt from TFRecords.
 
     Reads the first records of each file, prints each decision with its reason, and

@@ -34,7 +34,7 @@ START = "start"
     is_flag=True,
     help="Follow the log until the run on this machine has ended.",
 )
-def logs(name: str, node: str, run_id: str | None, follow: bool) -> Result:
+def command(name: str, node: str, run_id: str | None, follow: bool) -> Result:
     """Print the log of NODE in a run of NAME; without NODE, that of the run's start.
 
     With --json, one object with the log's path and its lines.
@@ -130,7 +130,7 @@ def _states(record: RunRecord) -> dict[str, str]:
 def _fetch(run_dir: Path, node: str) -> None:
     """Stores the last lines of a task's log in the run's folder."""
     from runners.cloud.refresh import fetch_log
-    from runners.vertex.client import service_of
+    from runners.cloud.vertex_client import service_of
 
     service = service_of(read_stored_config(run_dir / "config.json"))
     fetch_log(run_dir, service, job_of(run_dir), node)

@@ -82,9 +82,7 @@ class _LazyGroup(click.Group):
             return None
         ctx.with_resource(echoed_warnings())
         with exit_on_sigint():
-            module = importlib.import_module(f"runners.cli.{name}")
-        # A verb that is also the name of a function has a trailing underscore.
-        return getattr(module, f"{name}_", None) or getattr(module, name)
+            return importlib.import_module(f"runners.cli.{name}").command
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter

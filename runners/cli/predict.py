@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -12,17 +10,10 @@ import click
 from pipeline.config.config import Config
 from runners.cli.echo import echo_json
 from runners.cli.options import config_argument, verb
-from runners.operations.pipeline_request import (
-    config_words,
-    next_command,
-    published_in,
-)
-from serving.model_store import store_at
-from sluice.errors import ServingError, UsageError
-from sluice.storage.local_copy import local_copy
+from runners.operations.predict import predict
 
 if TYPE_CHECKING:
-    from serving.predictor import Prediction
+    pass
 
 
 @verb()
@@ -37,7 +28,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Load a version that differs from what was pushed; models can run any code.",
 )
-def predict_(
+def command(
     config: Config,
     files: tuple[str, ...],
     limit: int | None,
@@ -54,58 +45,3 @@ def predict_(
         # A regression has no label, other models no `prediction`.
         answer = asdict(prediction).items()
         echo_json({name: value for name, value in answer if value is not None})
-
-
-def predict(
-    config: Config,
-    files: Sequence[str],
-    *,
-    limit: int | None = None,
-    version: int | None = None,
-    trust: bool = False,
-) -> Iterator[Prediction]:
-    """Loads the model and yields its predictions.
-
-    Args:
-      config: of the pipeline.
-      files: TFRecords of tf.Example, images, or JSON lines of raw features; ``-`` for
-        JSON lines on standard input.
-      limit: stop after this many predictions.
-      version: of the model; None for the newest.
-      trust: load a version that differs from what was pushed; a model can run any code.
-
-    Raises:
-      UsageError: there is no such version.
-      ServingError: the version differs from what was pushed, or cannot be loaded.
-    """
-    store = store_at(published_in(config))
-    versions = {item.version: item for item in store.versions()}
-    if not versions:
-        raise UsageError(
-            f"no version of {config.name} has been pushed yet",
-            where=store.uri,
-            hint=next_command("run", *config_words(config)),
-        )
-    chosen = versions.get(max(versions) if version is None else version)
-    if chosen is None:
-        raise UsageError(
-            f"there is no version {version}, but {', '.join(map(str, versions))}",
-            where=store.uri,
-        )
-    with local_copy(chosen.uri) as local_dir:
-        difference = replace(chosen, uri=str(local_dir)).difference()
-        if difference and not trust:
-            raise ServingError(
-                f"version {chosen.version} is not what was pushed, and was not "
-                f"loaded: {difference}",
-                where=chosen.uri,
-                hint="choose another with --version, or push again; --trust loads it "
-                "all the same, and runs the code in it",
-            )
-        # At import, native libraries print errors about GPUs; failures still raise.
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        from serving.predictor import Predictor
-
-        yield from Predictor(local_dir).predict_files(
-            list(files), limit=limit, max_row_bytes=config.examples.max_record_bytes
-        )

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from functools import partial
-from pathlib import Path
-
 import click
 
-from pipeline.config.config import Config
-from pipeline.config.load import load_config
-from pipeline.graph.choose_spans import choose_spans
-from reports.compare import compare
-from reports.read_run import read_run
 from runners.cli.diff import print_comparison
 from runners.cli.options import (
     Result,
@@ -25,37 +15,14 @@ from runners.cli.options import (
 from runners.cli.render_run import print_outcome
 from runners.cli.rich_console import make_console, say
 from runners.cli.run_view import RunView
-from runners.cloud.check_cloud import cloud_of
-from runners.cloud.cloud_locations import cloud_locations
-from runners.cloud.compile_spec import compile_checked
-from runners.cloud.job_inputs import job_parameters
-from runners.cloud.spec import read_spec
-from runners.engine import Observer
-from runners.local.write_report import write_report
-from runners.operations.pipeline_request import validated, workspace_of
-from runners.operations.prepared_run import PreparedRun, lock_workspace
-from runners.operations.run import run
-from runners.rehearsal.replace_services import replace_services, trained_here
-from runners.rehearsal.run_job import Rehearsal, run_job
-from sluice.errors import ExitCode, UsageError
-from sluice.machine_resources import usable_cores
-from sluice.record.run_record import REHEARSAL, RunOptions, RunRecord
-from sluice.storage.storage import is_remote
-from sluice.workspace import Workspace, private_umask, workspaces_in
-
-# For keys of the section ``cloud`` that nobody has filled in yet.
-_PLACES = {
-    "root": "gs://rehearsal/sluice",
-    "image": "rehearsal.invalid/sluice",
-    "project": "rehearsal",
-    "region": "us-central1",
-}
+from runners.operations.rehearse import rehearse
+from sluice.errors import ExitCode
 
 
 @verb()
 @config_options
 @click.option("--no-compare", is_flag=True, help="Do not run the pipeline locally too.")
-def rehearse(
+def command(
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],
@@ -67,109 +34,25 @@ def rehearse(
     folder in place of buckets. Then the same config runs locally, and both are
     compared. A further call finds the model of the first one as its baseline.
     """
-    load = partial(load_config, name, profile=profile)
-    config = load(overrides=overrides)
-    cloud = cloud_of(config)
-    if is_remote(config.data.dir):
-        raise UsageError(
-            "a rehearsal reaches no bucket, so it needs a local copy of the data",
-            where=config.data.dir,
-            hint="--set data.dir=DIR",
+    console = make_console(to_stderr=wants_json())
+    with RunView(console) as view:
+        rehearsed = rehearse(
+            name,
+            profile=profile,
+            overrides=overrides,
+            is_compared=not no_compare,
+            command=typed_command(),
+            observer=view,
         )
-    given = {key: getattr(cloud, key) or value for key, value in _PLACES.items()}
-    places = [f"cloud.{key}={value}" for key, value in given.items()]
-    places.append(f"data.dir={given['root']}/{config.name}/data")
-    in_cloud = validated(load(overrides=(*overrides, *places)))
-    workspace = workspace_of(config)
-    workspace.prepare(private=config.private)
-    console, local = make_console(to_stderr=wants_json()), None
-    view = RunView(console)
-    locking = lock_workspace(workspace, typed_command(), False, view)
-    with view, private_umask(config.private), locking:
-        record = _rehearse(config, in_cloud, workspace, view)
-        skipped = any(node.state == "skipped" for node in record.nodes)
-        if not (no_compare or record.exit_code or skipped):
-            view.on_note("the same locally, to compare with")
-            local = _run_locally(config, workspace, view)
+    record, local = rehearsed.record, rehearsed.local
     print_outcome(console, record)
     facts = {"record": record.to_dict(), "local": None, "comparison": None}
-    if local is None:
+    if local is None or rehearsed.comparison is None:
         return Result(facts, exit_code=record.exit_code or 0)
-    here = Workspace(_home(workspace) / config.name).run_dir(local.run_id)
-    with read_run(here) as before, read_run(workspace.run_dir(record.run_id)) as after:
-        comparison = compare(before, after)
-    print_comparison(console, comparison)
-    facts |= {"local": local.to_dict(), "comparison": comparison.to_dict()}
-    if _verdicts(local) == _verdicts(record):
+    print_comparison(console, rehearsed.comparison)
+    facts |= {"local": local.to_dict(), "comparison": rehearsed.comparison.to_dict()}
+    if rehearsed.is_as_locally:
         say(console, "the gates have decided as in the local run", "green")
         return Result(facts, exit_code=local.exit_code or 0)
     say(console, "a gate has decided otherwise than in the local run", "red")
     return Result(facts, exit_code=local.exit_code or ExitCode.NODE)
-
-
-def _home(workspace: Workspace) -> Path:
-    """Returns where the workspace of the local run is."""
-    return workspace.root / REHEARSAL / "local"
-
-
-def _verdicts(record: RunRecord) -> dict[str, bool]:
-    return {gate["gate"]: gate["passed"] for gate in record.gates}
-
-
-def _run_locally(config: Config, workspace: Workspace, observer: Observer) -> RunRecord:
-    """Runs a config on one machine, where nothing but the comparison sees it."""
-    home = _home(workspace)
-    push = config.push.model_copy(update={"serving_dir": None})
-    instead = trained_here(config.train.model_dump())
-    train = config.train.model_copy(update=instead)
-    options = RunOptions(workers=usable_cores(), use_cache=False)
-    with workspaces_in(str(home)):
-        return run(
-            config.model_copy(update={"push": push, "train": train}),
-            options,
-            command=typed_command(),
-            observer=observer,
-        )
-
-
-def _rehearse(
-    config: Config, in_cloud: Config, workspace: Workspace, observer: Observer
-) -> RunRecord:
-    """Compiles a config, and runs the job with ``gs://`` replaced by a folder."""
-
-    def here(address: str) -> str:
-        return address.replace("gs://", f"{workspace.root / REHEARSAL}/")
-
-    cloud = cloud_of(in_cloud)
-    data = Path(here(in_cloud.data.dir))
-    data.parent.mkdir(parents=True, exist_ok=True)
-    data.unlink(missing_ok=True)
-    data.symlink_to(config.data_dir.resolve())
-    observer.on_note("compiling the pipeline for its service")
-    compiled = compile_checked(in_cloud, scheduled=cloud.selects_spans)
-    for item in compiled.uploads:
-        target = Path(here(item.uri))
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            copy = shutil.copytree if item.path.is_dir() else shutil.copyfile
-            copy(item.path, target)
-    job = json.loads(here(json.dumps(compiled.job)))
-    serving_dir = here(cloud_locations(in_cloud).serving_dir)
-    read = in_cloud.data.model_copy(update={"dir": str(data)})
-    here_too = in_cloud.model_copy(update={"data": read})
-    prepared = PreparedRun(here_too, choose_spans(here_too), workspace, serving_dir)
-    values = job["runtimeConfig"].setdefault("parameterValues", {})
-    if not cloud.selects_spans:
-        # As `sluice submit` does.
-        inputs_uri = here(cloud_locations(in_cloud).inputs_uri)
-        values |= job_parameters(job, serving_dir, inputs_uri, prepared.choice)
-    job, notes = replace_services(job)
-    record = prepared.begin(RunOptions(), typed_command(), {REHEARSAL: ""})
-    record.notes += notes
-    prepared.save(record)
-    prepared.record_inputs(record)
-    run_dir, is_kubeflow = workspace.run_dir(record.run_id), cloud.engine == "kubeflow"
-    rehearsal = Rehearsal(read_spec(job), record, run_dir, config.root, is_kubeflow)
-    run_job(rehearsal, observer)
-    write_report(record, run_dir)
-    return record

@@ -15,36 +15,8 @@ from runners.cli.options import (
     workers_option,
 )
 from runners.cli.run_view import run_with_view
-from runners.cloud.submitted_job import is_service_run
-from runners.engine import Engine, Observer
-from runners.local.engine import LocalEngine
-from runners.metadata.metadata_file import check_metadata
-from runners.operations.find_run import (
-    find_run,
-    find_workspace,
-    last_real_run,
-    newest_resumable,
-    not_run_yet,
-)
-from runners.operations.pipeline_request import next_command
-from runners.operations.prepared_run import (
-    load_prepared_run,
-    lock_workspace,
-    require_unchanged_inputs,
-)
-from runners.operations.run import execute
-from sluice.errors import UsageError
-from sluice.machine_resources import usable_cores
-from sluice.record.run_record import REHEARSAL, RunRecord
-from sluice.workspace import Workspace, private_umask
-
-# Why a run that has ended cannot be resumed, by its status.
-_ENDED = {
-    "succeeded": "it has succeeded",
-    "up_to_date": "it had nothing to do",
-    "skipped": "there was no reason to train",
-    "blocked": "a gate has stopped it, and would stop the same data and code again",
-}
+from runners.engine import Engine
+from runners.operations.resume import resume
 
 
 @verb()
@@ -53,7 +25,7 @@ _ENDED = {
 @workers_option
 @wait_option
 @click.pass_obj
-def resume_(
+def command(
     engine: Engine | None,
     name: str | None,
     run_id: str | None,
@@ -75,94 +47,3 @@ def resume_(
         engine=engine,
     )
     return run_with_view(operate)
-
-
-def resume(
-    name: str | None = None,
-    *,
-    run_id: str | None = None,
-    command: str = "runners.cli.resume",
-    workers: int | None = None,
-    wait: bool = False,
-    observer: Observer | None = None,
-    engine: Engine | None = None,
-) -> RunRecord:
-    """Resumes the last failed, killed or interrupted run.
-
-    Nodes that have finished are not run again. The run keeps its id and its config.
-
-    Args:
-      name: a config's name or path; None for the pipeline with the newest unfinished
-        run.
-      run_id: the run; None for the last.
-      command: the command line or the caller, for the record.
-      workers: number of nodes to run in parallel; None for one per core.
-      wait: whether to wait for another run to end.
-      observer: of the run.
-      engine: None for processes of this machine.
-
-    Returns:
-      The record, also of a run that has failed again.
-
-    Raises:
-      UsageError: there is no such run, or code, schema, data or packages have changed
-        since it began.
-      LockedError: another run of the pipeline is in progress.
-      WorkspaceError: the workspace is damaged, or its disk is full.
-    """
-    observer, engine = observer or Observer(), engine or LocalEngine()
-    if name is None:
-        workspace, name = newest_resumable()
-    else:
-        workspace = find_workspace(name)
-    with lock_workspace(workspace, command, wait, observer):
-        record = _find_resumable(name, workspace, run_id)
-        run_dir = workspace.run_dir(record.run_id)
-        run_again = next_command("run", name)
-        prepared = load_prepared_run(workspace, record)
-        with private_umask(prepared.config.private):
-            inputs = prepared.read_inputs()
-            require_unchanged_inputs(run_dir, inputs, run_again)
-            prepared.prepare_store(record.options.to_nodes)
-            check_metadata(workspace, (prepared.serving_dir, workspace.serving))
-            record.resume(command, workers or usable_cores())
-            record.save(run_dir)
-            observer.on_begin(record)
-            execute(prepared, record, engine, observer, inputs, resumed=True)
-    return record
-
-
-def _find_resumable(name: str, workspace: Workspace, run_id: str | None) -> RunRecord:
-    """Returns the run to resume: the last one that was not an up-to-date check.
-
-    An older one cannot be resumed: its gates would compare with an outdated baseline.
-    """
-    record = last_real_run(workspace)
-    run_again = next_command("run", name)
-    if record is None:
-        raise not_run_yet(name, workspace)
-    if run_id is not None:
-        named = find_run(name, workspace=workspace, run_id=run_id).record
-        if named.options.dry_run:
-            record = named
-        elif named.run_id != record.run_id:
-            raise UsageError(
-                f"run {named.run_id} cannot be resumed: {record.run_id} has run since, "
-                "and its gates would compare with an outdated baseline",
-                where=workspace.run_dir(named.run_id),
-                hint=run_again,
-            )
-    verb, reason = "run", _ENDED.get(record.status)
-    if is_service_run(workspace.run_dir(record.run_id)):
-        verb, reason = "submit", "a service has its finished tasks in its cache"
-    elif REHEARSAL in record.tags:
-        verb, reason = "rehearse", "it is a rehearsal"
-    elif record.options.dry_run:
-        verb, reason = "retrain", "it is a dry run"
-    if reason:
-        raise UsageError(
-            f"run {record.run_id} cannot be resumed: {reason}",
-            where=workspace.run_dir(record.run_id),
-            hint=next_command(verb, name),
-        )
-    return record

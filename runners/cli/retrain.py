@@ -36,7 +36,7 @@ from sluice.record.run_record import RunOptions
 @accept_data_option
 @tags_option
 @click.pass_obj
-def retrain(
+def command(
     engine: Engine | None,
     name: str,
     profile: str | None,

@@ -77,7 +77,7 @@ to_option = click.option(
 )
 @tags_option
 @click.pass_obj
-def run(
+def command(
     engine: Engine | None,
     name: str,
     profile: str | None,

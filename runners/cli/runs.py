@@ -49,7 +49,7 @@ _COUNTS = ("example_count", "effective_example_count", "weighted_example_count")
     type=click.IntRange(min=1),
     help=f"Number of runs; default: {_SHOWN_RUNS}, or all with --json.",
 )
-def runs(
+def command(
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],

@@ -26,11 +26,11 @@ from sluice.storage.output_path import write_output
 
 
 @click.group()
-def schema() -> None:
+def command() -> None:
     """The reviewed schema of a pipeline, compared with data."""
 
 
-@verb(group=schema, short_help="Show the reviewed schema as a table.")
+@verb(group=command, short_help="Show the reviewed schema as a table.")
 @config_argument
 def show(config: Config) -> Result:
     """Show the reviewed schema of the pipeline NAME as a table."""
@@ -52,7 +52,7 @@ def _print_schema(path: Path, rows: list[dict[str, str]]) -> None:
     console.print(table)
 
 
-@verb(group=schema, short_help="Print a schema inferred from the current data.")
+@verb(group=command, short_help="Print a schema inferred from the current data.")
 @config_argument
 def infer(config: Config) -> Result:
     """Print a schema that TFDV infers from the first records of each file of NAME.
@@ -67,7 +67,7 @@ def infer(config: Config) -> Result:
     return Result(facts, partial(echo, f"# {sample.text}", *text.splitlines()))
 
 
-@verb(group=schema, short_help="Show where data differs from the reviewed schema.")
+@verb(group=command, short_help="Show where data differs from the reviewed schema.")
 @config_argument
 def diff(config: Config) -> Result:
     """Show where data differs from the reviewed schema of the pipeline NAME.
@@ -101,7 +101,7 @@ def _print_diff(config: Config, compared: Compared) -> None:
         say(console, f"if the data is right: {command}", "dim")
 
 
-@verb(group=schema, short_help="Apply differences to the reviewed schema.")
+@verb(group=command, short_help="Apply differences to the reviewed schema.")
 @config_argument
 @click.argument("ids", nargs=-1, metavar="[CHANGE]...")
 @click.option(

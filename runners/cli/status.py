@@ -19,7 +19,7 @@ from sluice.record.states import RUN_STYLES
 @verb()
 @click.argument("name", required=False)
 @run_option
-def status(name: str | None, run_id: str | None) -> Result:
+def command(name: str | None, run_id: str | None) -> Result:
     """Show a run of NAME; without NAME, the last run of every pipeline."""
     if name is not None:
         record = find_run(name, run_id).record

@@ -29,7 +29,7 @@ from sluice.record.run_record import RunOptions, RunRecord
 @config_argument
 @click.option("--apply", is_flag=True, help="Write the best values into the config.")
 @click.pass_obj
-def tune(engine: Engine | None, config: Config, apply: bool) -> Result:
+def command(engine: Engine | None, config: Config, apply: bool) -> Result:
     """Search for the values in 'tune' of the pipeline NAME, without training a model.
 
     Runs the nodes up to the Tuner, and prints the values of the best trial.

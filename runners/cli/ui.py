@@ -20,7 +20,7 @@ _PORT = 8265
     help="The port of 127.0.0.1; 0 for any free one.",
 )
 @click.option("--read-only", is_flag=True, help="Show only: there are no buttons.")
-def ui(port: int, read_only: bool) -> None:
+def command(port: int, read_only: bool) -> None:
     """Show all pipelines, runs and models in the browser, on this machine only.
 
     The address that is printed contains a token: whoever has it may do what the buttons

@@ -22,6 +22,7 @@ from pipeline.config.config import Config
 from pipeline.graph.create_pipeline import create_pipeline
 from pipeline.graph.node_registry import INGESTION, PUSHER, SERVING_INGESTION
 from runners.cloud.cloud_locations import Upload, cloud_locations
+from runners.cloud.exit_handler import make_exit_handler
 from runners.cloud.image import image_of_node
 from runners.cloud.job_inputs import ACCEPT_DATA, BASELINE, SPANS_OF, TRAINER_CONFIG
 from runners.cloud.task_settings import (
@@ -36,7 +37,6 @@ from runners.cloud.trainer_job import (
     job_arguments,
     needs_custom_job,
 )
-from runners.vertex.exit_handler import make_exit_handler
 from sluice.errors import ConfigError
 from sluice.node_kinds import NEW_DATA, NEWEST_INGESTION, NodeKind, kind_of
 from sluice.storage import digest

@@ -25,8 +25,8 @@ from pipeline.config.serialize import (
 from runners.cloud.cloud_locations import cloud_locations
 from runners.cloud.service_run import Json, ReadLog, record_of, time_of
 from runners.cloud.submitted_job import is_service_run, job_lock, job_of, save_job
+from runners.cloud.vertex_client import RUN_LABEL, VertexService, service_of
 from runners.engine import Observer
-from runners.vertex.client import RUN_LABEL, VertexService, service_of
 from sluice.clock import utc_now
 from sluice.errors import ExitCode, RemoteError, SluiceError, WorkspaceError
 from sluice.record.parts import DocumentRecord, PushRecord

@@ -15,7 +15,7 @@ from pipeline.training.strategy.choice import LOCAL_TPU
 
 TRAINER = "Trainer"
 # The executor that starts the job, and the one that TFX runs in it.
-EXECUTOR = "runners.vertex.custom_job.TrainerJob"
+EXECUTOR = "runners.cloud.custom_job.TrainerJob"
 IN_WORKER = "tfx.components.trainer.executor.GenericExecutor"
 
 

@@ -7,7 +7,6 @@ it. Its JSON form is what ``--json`` prints; ``docs/run_record.md`` describes it
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.clock import utc_now
 from sluice.errors import ExitCode, WorkspaceError
 from sluice.node_kinds import PUSHERS
+from sluice.record.json_number import json_number
 from sluice.record.parts import (
     FINISHED,
     ArtifactRecord,
@@ -385,9 +385,9 @@ def _uris(artifacts: Artifacts) -> dict[str, list[str]]:
 
 
 def _jsonable(value: Any) -> Any:
-    """Returns JSON values; NaN and infinities are protobuf's strings, as JSON's."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
+    """Returns JSON values; see ``json_number``."""
+    if isinstance(value, float):
+        return json_number(value)
     if isinstance(value, dict):
         return {key: _jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -12,6 +12,7 @@ import errno
 import os
 import shutil
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,12 +54,10 @@ class Entry:
     changed_s: float = 0.0
 
 
-class Storage:
-    """Files of this machine, by path; ``GcsStorage`` overrides each access.
+class Storage(ABC):
+    """Files by path or address; each implementation has its own file system."""
 
-    A generation is the inode and its time of modification.
-    """
-
+    @abstractmethod
     def list(self, folder: str, *, recursive: bool = False) -> Sequence[Entry]:
         """Returns the entries of a folder, by name; none if there is no folder.
 
@@ -67,19 +66,12 @@ class Storage:
         Raises:
           OSError: it cannot be listed; also where the bucket does not exist.
         """
-        try:
-            names = os.listdir(folder)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        if recursive:
-            names = list(_names_below(folder))
-        entries = (_entry(os.path.join(folder, name), name) for name in sorted(names))
-        return [e for e in entries if not recursive or e.kind == "file"]
 
     def names(self, folder: str) -> Sequence[str]:
         """Returns the names in a folder, sorted; see ``list``."""
         return [entry.name for entry in self.list(folder)]
 
+    @abstractmethod
     def stat(self, uri: str) -> Entry:
         """Returns the entry of a file or folder.
 
@@ -87,8 +79,6 @@ class Storage:
           FileNotFoundError: there is none.
           OSError: it cannot be accessed.
         """
-        os.stat(uri)
-        return _entry(uri, os.path.basename(uri))
 
     def exists(self, uri: str) -> bool:
         """Whether there is a file or folder."""
@@ -111,6 +101,7 @@ class Storage:
         with self.open(uri, "rb") as file:
             return file.read()
 
+    @abstractmethod
     def open(
         self, uri: str, mode: Literal["rb", "wb"], *, generation: str | None = None
     ) -> IO[bytes]:
@@ -123,8 +114,8 @@ class Storage:
         Raises:
           PreconditionFailedError: the object has another generation.
         """
-        return cast(IO[bytes], open(uri, mode))
 
+    @abstractmethod
     def write_atomically(
         self, uri: str, data: bytes, *, if_generation: str | None = None
     ) -> None:
@@ -135,31 +126,27 @@ class Storage:
             a disk two writers in the same moment both win.
           OSError: it cannot be written; the old file is then untouched.
         """
-        if if_generation is not None:
-            now = self.stat(uri).generation if self.exists(uri) else ""
-            if now != if_generation:
-                raise PreconditionFailedError(uri)
-        atomic.write_bytes(uri, data)
 
+    @abstractmethod
     def write_if_absent(self, uri: str, data: bytes) -> bool:
         """Creates a file atomically if there is none; returns whether it did.
 
         Of several concurrent writers exactly one gets True.
         """
-        return atomic.create(uri, data)
 
+    @abstractmethod
     def rename(self, source: str, target: str) -> None:
         """Renames a file, within one file system or bucket; replaces the target."""
-        os.replace(source, target)
 
+    @abstractmethod
     def delete(self, uri: str) -> None:
         """Deletes a file.
 
         Raises:
           FileNotFoundError: there is no such file.
         """
-        os.unlink(uri)
 
+    @abstractmethod
     def delete_tree(self, uri: str) -> None:
         """Deletes a file or a folder recursively, if it exists.
 
@@ -168,13 +155,59 @@ class Storage:
         Raises:
           OSError: something in it cannot be deleted.
         """
+
+    @abstractmethod
+    def make_folder(self, uri: str) -> None:
+        """Creates a folder and its parents, in a storage that has folders."""
+
+
+class LocalStorage(Storage):
+    """Files of this machine; a generation is the inode and its time of modification."""
+
+    def list(self, folder: str, *, recursive: bool = False) -> Sequence[Entry]:
+        try:
+            names = os.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        if recursive:
+            names = [*_names_below(folder)]
+        entries = (_entry(os.path.join(folder, name), name) for name in sorted(names))
+        return [e for e in entries if not recursive or e.kind == "file"]
+
+    def stat(self, uri: str) -> Entry:
+        os.stat(uri)
+        return _entry(uri, os.path.basename(uri))
+
+    def open(
+        self, uri: str, mode: Literal["rb", "wb"], *, generation: str | None = None
+    ) -> IO[bytes]:
+        return cast(IO[bytes], open(uri, mode))
+
+    def write_atomically(
+        self, uri: str, data: bytes, *, if_generation: str | None = None
+    ) -> None:
+        if if_generation is not None:
+            now = self.stat(uri).generation if self.exists(uri) else ""
+            if now != if_generation:
+                raise PreconditionFailedError(uri)
+        atomic.write_bytes(uri, data)
+
+    def write_if_absent(self, uri: str, data: bytes) -> bool:
+        return atomic.create(uri, data)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def delete(self, uri: str) -> None:
+        os.unlink(uri)
+
+    def delete_tree(self, uri: str) -> None:
         if os.path.isdir(uri) and not os.path.islink(uri):
             shutil.rmtree(uri)
         else:
             Path(uri).unlink(missing_ok=True)
 
     def make_folder(self, uri: str) -> None:
-        """Creates a folder and its parents, in a storage that has folders."""
         os.makedirs(uri, exist_ok=True)
 
 
@@ -200,7 +233,7 @@ def storage_for(uri: str | Path) -> Storage:
     return GcsStorage()
 
 
-_LOCAL = Storage()
+_LOCAL = LocalStorage()
 
 
 def _names_below(folder: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_vertex import FakeVertex
 
-from runners.vertex.client import VertexService
+from runners.cloud.vertex_client import VertexService
 from tests.cloud.test_vertex_client import JOB
 from tests.pipeline.graph.compiled import cloud_config, config_of
 
@@ -43,8 +43,8 @@ def _train(job: str) -> None:
     """Runs the Trainer's task in a pipeline job, as the service does."""
     from tfx.dsl.components.base.base_executor import BaseExecutor
 
+    from runners.cloud.custom_job import TrainerJob
     from runners.cloud.trainer_job import job_arguments
-    from runners.vertex.custom_job import TrainerJob
     from sluice.project import own_root
 
     config = cloud_config(

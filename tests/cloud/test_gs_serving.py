@@ -12,7 +12,7 @@ from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
-from runners.cli.predict import predict
+from runners.operations.predict import predict
 from serving.model_store import ModelStore, store_at
 from sluice.errors import ServingError, UsageError
 from sluice.record.parts import PushRecord

@@ -7,9 +7,9 @@ import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.serialize import stored_config
-from runners.cli.cancel import cancel
+from runners.cloud.vertex_client import VertexService
+from runners.operations.cancel import cancel
 from runners.operations.find_run import updated_workspace
-from runners.vertex.client import VertexService
 from sluice.errors import UsageError
 from tests.cloud.conftest import on_vertex, run_dir_of, status, succeed
 from tests.runners.cloud.small_job import small_job

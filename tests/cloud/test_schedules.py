@@ -23,7 +23,7 @@ def schedule(digits, bucket, vertex, monkeypatch, capsys):
         uri = f"{config.cloud_dir}/inputs/schema.pbtxt"
         return CompiledSpec(small_job(), (Upload(file, uri),))
 
-    monkeypatch.setattr("runners.cli.schedule.compile_checked", compile_checked)
+    monkeypatch.setattr("runners.operations.schedules.compile_checked", compile_checked)
     given = [word for item in on_vertex(bucket) for word in ("--set", item)]
 
     def call(verb, *options):

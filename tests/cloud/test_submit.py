@@ -8,8 +8,6 @@ from fake_vertex import CUT, LOST
 
 from components.tfrecord_gen.input_files import SpanChoice
 from pipeline.config.load import load_config
-from runners.cli import submit as operations
-from runners.cli.lineage import find_lineage
 from runners.cli.logs import find_log
 from runners.cli.main import main
 from runners.cloud import refresh
@@ -17,8 +15,10 @@ from runners.cloud.cloud_locations import Upload
 from runners.cloud.compile_spec import CompiledSpec
 from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock
+from runners.cloud.vertex_client import VertexService
 from runners.engine import Observer
-from runners.vertex.client import VertexService
+from runners.operations import submit as operations
+from runners.operations.lineage import find_lineage
 from sluice.errors import RemoteError, UsageError
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.record.verdict import Check, Verdict
@@ -324,7 +324,7 @@ def test_kubeflow_is_compiled_for_only(project, bucket):
 
 
 def test_a_missing_bucket_ends_the_run(project, bucket, monkeypatch):
-    monkeypatch.setattr("runners.cli.submit.check_cloud", lambda config: [])
+    monkeypatch.setattr("runners.operations.submit.check_cloud", lambda config: [])
     given = [*on_vertex(bucket), "cloud.root=gs://there-is-none/s"]
     config = load_config("digits", overrides=given)
     record = operations.submit(config, RunOptions(), observer=Observer())

@@ -3,7 +3,7 @@
 import pytest
 from fake_vertex import CUT, FakeVertex
 
-from runners.vertex.client import VertexService
+from runners.cloud.vertex_client import VertexService
 from sluice.errors import ExitCode, RemoteError
 from tests.cloud.conftest import wait_for_vertex
 
@@ -146,7 +146,7 @@ def test_the_newest_jobs_of_a_pipeline(service, submit):
 
 
 def test_the_last_lines_of_a_task_s_logs(service, vertex, submit, monkeypatch):
-    monkeypatch.setattr("runners.vertex.client.LOG_LINES", 4)
+    monkeypatch.setattr("runners.cloud.vertex_client.LOG_LINES", 4)
     name = submit()
     assert service.logs(name, "Trainer") == []
     jobs = {"mainJob": "p/customJobs/9", "failedMainJobs": ["p/customJobs/8"]}

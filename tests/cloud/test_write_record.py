@@ -9,9 +9,9 @@ import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.serialize import stored_config
+from runners.cloud.exit_handler import write_record
 from runners.cloud.refresh import run_id_of
-from runners.vertex.client import VertexService
-from runners.vertex.exit_handler import write_record
+from runners.cloud.vertex_client import VertexService
 from sluice import secrets
 from sluice.errors import RemoteError
 from sluice.project import own_root

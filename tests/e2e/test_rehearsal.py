@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.cli.rehearse import rehearse as verb
+from runners.cli.rehearse import command as verb
 from sluice.record.run_record import RunRecord
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]

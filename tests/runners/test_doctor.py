@@ -135,7 +135,7 @@ def test_a_problem_exits_with_2_and_json_has_every_check(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     done = subprocess.CompletedProcess("", 0, '[["CPU", {}]]', "")
     monkeypatch.setattr(subprocess, "run", lambda *args, **options: done)
-    assert checks.doctor.main(["--json"], standalone_mode=False) == 2
+    assert checks.command.main(["--json"], standalone_mode=False) == 2
     report = json.loads(capsys.readouterr().out)
     assert (report["schema_version"], report["ok"]) == (1, False)
     rows = {row["check"]: row for row in report["checks"]}
@@ -150,7 +150,7 @@ def test_warnings_exit_with_0(tmp_path, monkeypatch, tensorflow_that, capsys):
     tensorflow_that(TWO_GPUS)
     monkeypatch.setattr(checks, "free_memory_bytes", lambda: 1_500_000_000)
     arguments = ["--workspace", str(tmp_path)]
-    assert checks.doctor.main(arguments, standalone_mode=False) == 0
+    assert checks.command.main(arguments, standalone_mode=False) == 0
     out = capsys.readouterr().out
     assert "warning  memory          1.5 GB available of" in out
     assert "1 warning" in out.splitlines()[-1] and "problem" not in out

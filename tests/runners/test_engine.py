@@ -11,9 +11,9 @@ import pytest
 
 from pipeline.config.load import load_config
 from runners.cli.main import main
-from runners.cli.resume import resume
 from runners.engine import Observer
 from runners.operations.find_run import find_run
+from runners.operations.resume import resume
 from runners.operations.run import run
 from sluice.errors import UsageError
 from sluice.record.run_record import RunOptions, RunRecord

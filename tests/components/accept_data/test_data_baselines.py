@@ -22,7 +22,7 @@ from components.data_baselines import (
 )
 from components.tfrecord_gen.report import Report
 from sluice.errors import DataError
-from sluice.storage.storage import Storage
+from sluice.storage.storage import LocalStorage
 from tests.kit.ingestion_reports import a_file, a_report
 
 pytestmark = pytest.mark.unit
@@ -72,7 +72,7 @@ def test_the_baseline_is_the_newest_other_data(tmp_path):
 
 
 def test_an_entry_whose_writer_was_killed_is_none(tmp_path, monkeypatch):
-    write = Storage.write_atomically
+    write = LocalStorage.write_atomically
     _accept(tmp_path, ONE)
 
     def killed(storage, path, data, **options):
@@ -80,7 +80,7 @@ def test_an_entry_whose_writer_was_killed_is_none(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         write(storage, path, data, **options)
 
-    monkeypatch.setattr(Storage, "write_atomically", killed)
+    monkeypatch.setattr(LocalStorage, "write_atomically", killed)
     with pytest.raises(OSError, match="No space left"):
         _accept(tmp_path, TWO)
     assert _baseline(tmp_path, THREE) == "1"
@@ -91,14 +91,14 @@ def test_only_the_folder_of_the_baseline_is_read(tmp_path, monkeypatch):
     for number in range(20):
         _accept(tmp_path, Identity(str(number), f"fingerprint {number}"))
     asked = set()
-    stat = Storage.stat
+    stat = LocalStorage.stat
 
     def count(storage, uri):
         asked.add(uri)
         return stat(storage, uri)
 
-    monkeypatch.setattr(Storage, "stat", count)
-    monkeypatch.setattr(Storage, "read", lambda self, uri: pytest.fail(uri))
+    monkeypatch.setattr(LocalStorage, "stat", count)
+    monkeypatch.setattr(LocalStorage, "read", lambda self, uri: pytest.fail(uri))
     assert _baseline(tmp_path, Identity("20", "new")) == "19"
     assert len(asked) == 1
 

@@ -462,7 +462,7 @@ def test_a_missing_file_of_weights_names_what_downloads_it(check, project, given
 
 
 def test_validate_makes_the_components_of_custom_nodes(project, monkeypatch):
-    from runners.cli.validate import validate
+    from runners.operations.validate import validate
 
     node = {"component": "os:system", "inputs": {"examples": "TFRecordGen.examples"}}
     config = load_config("digits", cwd=project, overrides=[f"nodes.Own={node}"])

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from runners.cli.cancel import cancel
+from runners.operations.cancel import cancel
 from sluice.errors import UsageError
 from sluice.project import own_root
 from sluice.record.run_record import RunRecord

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runners.cli.export import _SETTINGS
+from runners.operations.export_mlflow import _SETTINGS
 from sluice.record.parts import NodeRecord, PushRecord
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
-from runners.cli.init import init
+from runners.cli.init import command as init
 from sample_data.tf_example import encode
 from sluice.errors import ConfigError, DataError, UsageError
 from sluice.tfrecords import tfrecord

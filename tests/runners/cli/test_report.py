@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from runners.cli.report import draw, draw_all
+from runners.operations.draw_pages import draw, draw_all
 from sluice.errors import UsageError, WorkspaceError
-from sluice.storage.storage import Storage
+from sluice.storage.storage import LocalStorage
 
 pytestmark = pytest.mark.unit
 
@@ -38,7 +38,7 @@ def test_a_workspace_that_cannot_be_written(written, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     written.fail(written.FIRST)
-    monkeypatch.setattr(Storage, "write_atomically", refuse)
+    monkeypatch.setattr(LocalStorage, "write_atomically", refuse)
     with pytest.raises(WorkspaceError, match="cannot be written"):
         draw("digits")
 

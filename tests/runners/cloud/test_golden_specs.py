@@ -65,7 +65,7 @@ SPECS = {
 @pytest.mark.parametrize("name", SPECS)
 def test_what_a_profile_compiles_to(project: Path, name: str) -> None:
     from runners.cloud.compile_job import compile_pipeline
-    from runners.vertex.client import message_of, vertex_job
+    from runners.cloud.vertex_client import message_of, vertex_job
 
     profile = name.removesuffix("-scheduled").removesuffix("-workers")
     config = config_of(project, "digits", profile=profile, overrides=SPECS[name])

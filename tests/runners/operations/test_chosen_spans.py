@@ -10,8 +10,8 @@ from components.tfrecord_gen.newest_spans import window_of
 from pipeline.config.load import load_config
 from pipeline.graph.arguments import ingestion_of
 from pipeline.graph.choose_spans import choose_spans
-from runners.cli.resume import resume
 from runners.engine import Observer
+from runners.operations.resume import resume
 from runners.operations.run import run
 from sluice.errors import ExitCode, UsageError
 from sluice.project import own_root

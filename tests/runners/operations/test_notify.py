@@ -15,9 +15,9 @@ import pytest
 from pipeline.config.load import load_config
 from pipeline.config.notify import Notify
 from runners.cache import up_to_date
-from runners.cli.resume import resume
 from runners.operations import notify as module
 from runners.operations.notify import notify
+from runners.operations.resume import resume
 from runners.operations.run import run
 from sluice.record.parts import ErrorRecord
 from sluice.record.run_record import RunOptions, RunRecord

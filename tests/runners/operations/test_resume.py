@@ -2,8 +2,8 @@
 
 import pytest
 
-from runners.cli.resume import resume
 from runners.operations.find_run import last_real_run, resume_command
+from runners.operations.resume import resume
 from sluice.errors import UsageError
 from sluice.record.run_record import REHEARSAL, RunOptions, RunRecord
 

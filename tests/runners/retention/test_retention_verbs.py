@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from runners.cli.gc import gc
-from runners.cli.lineage import lineage
+from runners.cli.gc import command as gc
+from runners.cli.lineage import command as lineage
 from runners.retention.training_checkpoints import MAX_AGE_S
 from sluice.errors import LockedError
 

@@ -34,7 +34,7 @@ IS_AT_THE_TOP = """mark => {
   const below = top(mark) - top(mark.parentElement);
   return 0 <= below && below < 60;
 }"""
-FAILED_LOG = (own_root() / "tests/sluice/failed_node.txt").read_text()
+FAILED_LOG = (own_root() / "tests/reports/failed_node.txt").read_text()
 ICON = "document.querySelector('link[rel=icon]').href"
 
 

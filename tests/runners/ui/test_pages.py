@@ -145,7 +145,7 @@ def test_a_run_and_its_logs(written, call_ui):
 
 def test_the_errors_of_a_failed_node_are_marked_in_its_log(written, call_ui):
     run_dir = written.fail(FIRST)
-    log = (own_root() / "tests/sluice/failed_node.txt").read_text()
+    log = (own_root() / "tests/reports/failed_node.txt").read_text()
     for node in ("Examples", "Trainer"):
         (run_dir / "logs" / f"{node}.log").write_text(log)
     client = call_ui()

@@ -2,7 +2,7 @@
 
 It calls the generated REST client of google-cloud-aiplatform. That library's own
 ``PipelineJob`` would create a missing bucket without asking, log to stdout and import
-for 12 seconds. See ``sluice.vertex_ai`` for credentials and addresses.
+for 12 seconds. See ``runners.cloud.vertex_connection`` for credentials and addresses.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from google.protobuf import json_format
 
 from pipeline.config.config import Config
 from runners.cloud.check_cloud import cloud_of
+from runners.cloud.vertex_connection import VertexConnection, endpoint
 from sluice.errors import ConfigError, UsageError
-from sluice.vertex_ai import VertexConnection, endpoint
 
 # Labels of every job: the pipeline's name, and the run's id in lower case.
 PIPELINE_LABEL, RUN_LABEL = "sluice-pipeline", "sluice-run"

@@ -19,7 +19,7 @@ def test_it_runs_with_the_final_status_and_the_config(tmp_path, monkeypatch):
         seen.append(given)
         return "gs://bucket/runs/1"
 
-    monkeypatch.setattr("runners.vertex.exit_handler.write_record", write)
+    monkeypatch.setattr("runners.cloud.exit_handler.write_record", write)
     status = {"state": "FAILED", "pipelineJobResourceName": "projects/p/job"}
     config = {"config": {"name": "digits"}}
     values = {"final_status": json.dumps(status), "config": json.dumps(config)}
@@ -32,7 +32,7 @@ def test_it_runs_with_the_final_status_and_the_config(tmp_path, monkeypatch):
         [
             "run_executor",
             "--executor_class_path",
-            "runners.vertex.exit_handler.WriteReport_Executor",
+            "runners.cloud.exit_handler.WriteReport_Executor",
             "--json_serialized_invocation_args",
             json.dumps(invocation),
             "--json_serialized_inputs_spec_args",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.log_lines import is_error, without_library_lines
+from reports.log_lines import is_error, without_library_lines
 
 pytestmark = pytest.mark.unit
 

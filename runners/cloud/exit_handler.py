@@ -23,9 +23,9 @@ from runners.cloud.refresh import begin_run, log_reader, record_uri_of, run_id_o
 from runners.cloud.service_run import record_of
 from runners.cloud.spec import Task
 from runners.cloud.submitted_job import save_job
+from runners.cloud.vertex_client import VertexService
 from runners.documents.write import write_documents
 from runners.local.write_report import write_report
-from runners.vertex.client import VertexService
 from sluice.clock import utc_now
 from sluice.errors import RemoteError
 from sluice.record.parts import NodeEnd

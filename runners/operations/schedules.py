@@ -1,0 +1,156 @@
+"""Operations: the schedules by which Vertex AI starts runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.config.config import Config
+from runners.cloud.check_cloud import check_cloud
+from runners.cloud.compile_spec import compile_checked
+from runners.cloud.image import check_images
+from runners.cloud.job_inputs import explain_storage, upload
+from runners.cloud.vertex_client import (
+    VertexService,
+    message_of,
+    service_of,
+    vertex_job,
+)
+from runners.engine import Observer
+from runners.operations.pipeline_request import validated
+from sluice.errors import UsageError
+
+_PREFIX = "sluice-"
+
+# A schedule as a dict, see ``_facts``.
+Facts = dict[str, Any]
+
+
+def set_schedule(config: Config, observer: Observer | None = None) -> Facts:
+    """Creates the schedule of a pipeline, or changes it in place.
+
+    Args:
+      config: with ``cloud.schedule``.
+      observer: of what it does.
+
+    Raises:
+      UsageError: the config is wrong, or an image is not in its registry.
+      RemoteError: the service refuses or does not answer.
+    """
+    observer = observer or Observer()
+    check_cloud(config)
+    wanted = config.cloud and config.cloud.schedule
+    assert wanted
+    service = service_of(config)
+    config = validated(config)
+    check_images(config)
+    observer.on_note("compiling for the service")
+    compiled = compile_checked(config, scheduled=True)
+    for warning in compiled.warnings:
+        observer.on_warning(warning)
+    with explain_storage(config):
+        for file in compiled.uploads:
+            upload(file)
+    fields = {
+        "cron": f"TZ={wanted.timezone} {wanted.cron}",
+        "max_concurrent_run_count": wanted.max_concurrent,
+        "allow_queueing": wanted.catch_up,
+        "create_pipeline_job_request": {
+            "parent": service.parent,
+            "pipeline_job": message_of(vertex_job(config, compiled.job, {})),
+        },
+    }
+    item = {"display_name": f"{_PREFIX}{config.name}", **fields}
+    if before := _find(service, config.name):
+        item["name"] = before.name
+        request = {"schedule": item, "update_mask": {"paths": [*fields]}}
+        return _facts(service.call(_client(service).update_schedule, request))
+    request = {"schedule": item, "parent": service.parent}
+    return _facts(service.call(_client(service).create_schedule, request))
+
+
+def list_schedules(config: Config) -> list[Facts]:
+    """Returns the schedules of all pipelines in the project and region of a config."""
+    return [_facts(item) for item in _all(service_of(config))]
+
+
+def get_schedule(config: Config) -> Facts:
+    """Returns the schedule of a pipeline.
+
+    Raises:
+      UsageError: it has none.
+    """
+    return _facts(_get(service_of(config), config.name))
+
+
+def pause_schedule(config: Config) -> Facts:
+    """Lets a schedule start no more runs; those in progress go on."""
+    service = service_of(config)
+    found = _get(service, config.name)
+    service.call(_client(service).pause_schedule, name=found.name)
+    return _facts(_get(service, config.name))
+
+
+def resume_schedule(config: Config) -> Facts:
+    """Lets a schedule start runs again."""
+    service = service_of(config)
+    found = _get(service, config.name)
+    # Runs that were due meanwhile, too, if the schedule catches up.
+    request = {"name": found.name, "catch_up": found.allow_queueing}
+    service.call(_client(service).resume_schedule, request)
+    return _facts(_get(service, config.name))
+
+
+def delete_schedule(config: Config) -> Facts:
+    """Deletes the schedule of a pipeline; its runs stay."""
+    service = service_of(config)
+    found = _get(service, config.name)
+    service.call(_client(service).delete_schedule, name=found.name)
+    return _facts(found)
+
+
+def _client(service: VertexService) -> Any:
+    from google.cloud.aiplatform_v1 import ScheduleServiceClient
+
+    return service.make_client(ScheduleServiceClient)
+
+
+def _all(service: VertexService) -> list[Any]:
+    """Returns the schedules of all pipelines, oldest first."""
+    listed = _client(service).list_schedules
+    request = {"parent": service.parent, "order_by": "create_time"}
+    found = service.call(lambda timeout: [*listed(request, timeout=timeout)])
+    return [item for item in found if item.display_name.startswith(_PREFIX)]
+
+
+def _find(service: VertexService, pipeline: str) -> Any | None:
+    """Returns the schedule of a pipeline, the newest if there are several."""
+    name = f"{_PREFIX}{pipeline}"
+    found = [item for item in _all(service) if item.display_name == name]
+    return found[-1] if found else None
+
+
+def _get(service: VertexService, pipeline: str) -> Any:
+    """Returns the schedule of a pipeline.
+
+    Raises:
+      UsageError: it has none.
+    """
+    if found := _find(service, pipeline):
+        return found
+    raise UsageError(
+        f"{pipeline} has no schedule on Vertex AI",
+        hint=f"sluice schedule set {pipeline} --cron '0 3 * * *'",
+    )
+
+
+def _facts(item: Any) -> dict[str, Any]:
+    next_run = item.next_run_time
+    return {
+        "name": item.name,
+        "pipeline": item.display_name.removeprefix(_PREFIX),
+        "cron": item.cron,
+        "state": item.state.name.lower(),
+        "max_concurrent": item.max_concurrent_run_count,
+        "catch_up": item.allow_queueing,
+        "next_run": next_run.isoformat(timespec="seconds") if next_run else None,
+    }

@@ -1,0 +1,119 @@
+"""Operation: checks a config with schema and code; runs nothing.
+
+What needs no TensorFlow is checked first; then Keras and TFMA make what the config
+names, and TFX the components of custom nodes, or all of them for a ``cloud`` section.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from pipeline.config.config import Config
+from pipeline.config.validate import ValidConfig, require_secrets
+from pipeline.graph.arguments import local_locations
+from pipeline.graph.choose_spans import choose_data
+from pipeline.graph.custom_nodes import validate_pipeline
+from runners.operations.run import check_strategy
+from sluice.compat import hidden_native_logs
+from sluice.errors import ConfigError, UsageError
+from sluice.project import activate
+from sluice.workspace import locate
+
+if TYPE_CHECKING:
+    from pipeline.training.accelerator_check import AcceleratorCheck
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A config that was found to be valid.
+
+    Attributes:
+      pipeline: its name.
+      file: its path.
+      warnings: what may still make a run fail, such as missing data.
+      accelerator_check: of the training; None if none was requested.
+    """
+
+    pipeline: str
+    file: str
+    warnings: tuple[str, ...]
+    accelerator_check: AcceleratorCheck | None = None
+
+
+def validate(
+    config: Config, accelerator: Literal["tpu", "gpu"] | None = None
+) -> Validated:
+    """Checks a config with its schema and code.
+
+    A config with a ``cloud`` section is also compiled; no service is asked.
+
+    Args:
+      config: as it was loaded.
+      accelerator: checks the training for it; None: does not.
+
+    Raises:
+      UsageError: the config is invalid, or the accelerator refuses the training.
+      NodeError: the user's code failed.
+    """
+    activate(config.root)
+    valid = validate_pipeline(config)
+    require_secrets(valid.config, in_notify=True)
+    warnings = list(valid.warnings)
+    if config.cloud is None:
+        _make(valid.config)
+    else:
+        from runners.cloud.compile_spec import compile_checked
+
+        forms = [False, True] if config.cloud.schedule else [False]
+        for scheduled in forms:
+            compiled = compile_checked(valid.config, scheduled=scheduled)
+        warnings += compiled.warnings
+    # Accelerators are elsewhere, and so is the data of a service.
+    checks: list[Callable[[Config], object]] = []
+    checks += [] if config.cloud else [choose_data]
+    checks += [] if config.cloud or accelerator else [check_strategy]
+    for check_one in checks:
+        try:
+            check_one(config)
+        except UsageError as error:
+            warnings.append(str(error))
+    file, check = str(config.origin.file), None
+    if accelerator is not None:
+        check = _check(valid, accelerator)
+        if check.refused:
+            raise ConfigError(
+                f"the training cannot run on a {accelerator.upper()}",
+                where=file,
+                details=[f"  - {finding}" for finding in check.refused],
+                hint="keep to ops and dtypes of the accelerator in the model; what "
+                "needs the host belongs in 'preprocessing'",
+            )
+        warnings += check.warnings
+    return Validated(config.name, file, tuple(warnings), check)
+
+
+def _make(config: Config) -> None:
+    """Makes what the config names, as a run will; writes nothing."""
+    with hidden_native_logs():
+        from pipeline.graph.check_objects import check_objects
+
+        check_objects(config)
+        if config.nodes:
+            from pipeline.graph.create_pipeline import create_pipeline
+
+            places = local_locations(config, locate(config.root, config.name))
+            create_pipeline(config, replace(places, copies_inputs=False))
+
+
+def _check(valid: ValidConfig, accelerator: Literal["tpu", "gpu"]) -> AcceleratorCheck:
+    # Keras warns that this machine has no GPU.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    with hidden_native_logs():
+        from pipeline.training.accelerator_check import (
+            check_accelerator,
+        )
+
+        return check_accelerator(valid.config, valid.schema, accelerator)
