@@ -192,7 +192,7 @@ def _first(
             raise DataError(f"a record is {error}", where=where) from error
         for name, kind in found.items():
             if types.setdefault(name, kind) != kind:
-                what = f'a record has a {kind} for feature "{name}"'
+                what = f'a value of the wrong type: a {kind} for feature "{name}"'
                 hint = f"those before: {types[name]}; write one type in all records"
                 raise DataError(what, where=where, hint=hint)
         yield record
