@@ -277,7 +277,7 @@ class _Counts(BatchCombineFn):
         counts: Counter[Any],
         labels: np.ndarray,
         values: np.ndarray,
-        weights: Sequence[float],
+        weights: Sequence[Any],
     ) -> None:
         rows, probabilities = labels, values[:, -1]
         if values.shape[1] > 2:

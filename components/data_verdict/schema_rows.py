@@ -228,8 +228,9 @@ def _not_finite(features: _Features) -> dict[str, Check]:
             row = features.row("not_finite", name, f"holds {text}", "finite numbers")
             found[name] = replace(row, actual=text)
             if not any(_forbidden(declared.float_domain, key) for key in seen):
-                allowed = {"passed": True, "kind": None, "limit": "any number"}
-                found[name] = replace(found[name], **allowed)
+                found[name] = replace(
+                    found[name], passed=True, kind=None, limit="any number"
+                )
     return found
 
 

@@ -114,8 +114,9 @@ def _problem(data: bytes, checks: Checks, label: LabelCheck | None) -> _Problem 
         return "not_example", str(error)
     if reason := check_images(example, checks):
         return "image", reason
-    reason = label and check_label(example, label)
-    return ("label", reason) if reason else None
+    if label and (reason := check_label(example, label)):
+        return "label", reason
+    return None
 
 
 @functools.cache

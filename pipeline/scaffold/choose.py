@@ -145,7 +145,7 @@ def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
     if is_identifier(column) or (_is_unique(column) and named & _ID_WORDS):
         return found("identifier", f"{values}, nearly one per record")
     # A float32 does not tell large numbers that are close together apart.
-    is_merged = len({*np.float32([*counts])}) < len(counts)
+    is_merged = len({*map(np.float32, counts)}) < len(counts)
     is_few = len(counts) <= FEW and (is_merged or _is_dense(column, 0.5))
     if named & _CODE_WORDS or is_few:
         return _categorical(column)

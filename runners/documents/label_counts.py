@@ -26,7 +26,7 @@ def label_counts(
     """
     labels, probabilities, weights = map(np.array, zip(*found, strict=True))
     columns = zip(classes, labels.T > 0, probabilities.T, strict=True)
-    return [{"class": name, **_of_class(*column, weights)} for name, *column in columns]
+    return [{"class": x, **_of_class(y, p, weights)} for x, y, p in columns]
 
 
 def _of_class(

@@ -19,8 +19,8 @@ from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
 
 GROUPS = 10
-# Of how many examples with equal weights one with the mean weight is made.
-_PARTS = 50
+# Weighted examples are replaced by that many of equal weight.
+_RESAMPLED = 200_000
 _SHARES = np.linspace(0.0, 1.0, 101)
 _BAND = {"low": 0.1, "median": 0.5, "high": 0.9}
 
@@ -58,8 +58,7 @@ def residuals(
     values = weighted = values[known]
     if privacy.weight and len(known):
         weights = np.array([found[i][0].weight(privacy.weight) for i in known])
-        count = _PARTS * len(known)
-        places = (np.arange(count) + 0.5) / count * weights.sum()
+        places = (np.arange(_RESAMPLED) + 0.5) / _RESAMPLED * weights.sum()
         weighted = values[np.searchsorted(weights.cumsum(), places)]
     is_hidden = privacy.label in privacy.sensitive or not len(known)
     worst = [] if is_hidden or privacy.private else _worst(values)

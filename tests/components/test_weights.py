@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,7 @@ def test_weighted_metrics(
     counts = found.examples_per_class[()].values()
     labels = [x for row in records for x in np.atleast_1d(row["label"])]
     assert [*counts] == [*np.bincount(np.array(labels, int))]
-    document = document_of(uri)
+    document = document_of(Path(uri))
     if document and not several:
         x, y, w = (np.array([r[name] for r in records]) for name in ("x", "label", "w"))
         named = (x > 0) * 1 if classes == 2 else (x > -0.5) * 1 + (x > 0.5)
@@ -172,7 +173,7 @@ def test_averages_of_predicted_classes_have_intervals(evaluations, tmp_path):
     found = read_candidate(str(uri), place.class_names).metrics[()]
     expected = _of_one(records, 3, 1.5)
     assert {x: found[x] for x in expected} == pytest.approx(expected, abs=1e-3)
-    document: Any = document_of(uri)
+    document: Any = document_of(Path(uri))
     bounds = {x.name.partition(" ")[0]: x.bounds for x in read_metrics(document)}
     for name in ("macro_precision", "recall_2"):
         low, high = bounds[name] or (0, 0)

@@ -190,7 +190,7 @@ def test_what_chance_gives_is_no_failure(count, other, expected, check):
 def test_few_examples_that_are_all_different_from_before_are_a_shift():
     pair = _records(10, 1, x=lambda r: [b"new"]), _records(1000, 2, x=AS_BEFORE["text"])
     for current, control in (pair, pair[::-1]):
-        sides = [*map(compute_statistics, (current, control))]
+        sides = compute_statistics(current), compute_statistics(control)
         (found,) = distances_of_all(*sides, ())
         found = with_chance(replace(found, limit=0.1), *sides)
         assert (found.distance, found.is_by_chance) == (1.0, False)
@@ -206,7 +206,7 @@ def test_missing_values_of_few_examples():
     rare = [encode({"y": [1]}), encode({"y": [1]})]
     half = [encode({"y": [1], "x": [1]} if n % 2 else {"y": [1]}) for n in range(1000)]
     for current, is_by_chance in ((rare, True), (rare * 10, False)):
-        sides = [*map(compute_statistics, (current, half))]
+        sides = compute_statistics(current), compute_statistics(half)
         (item,) = [x for x in distances_of_all(*sides, ()) if x.measure == MISSING]
         item = with_chance(replace(item, limit=0.1), *sides)
         assert (item.distance, item.is_by_chance) == (0.5, is_by_chance)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,12 +57,16 @@ def test_types_are_refused_where_tensorflow_refuses_them(room, declared):
     """Another list is refused, even without values; no list is a missing feature."""
     import tensorflow as tf
 
-    dtypes = {
+    dtypes: dict[str, Any] = {
         "bytes_list": tf.string,
         "float_list": tf.float32,
         "int64_list": tf.int64,
     }
-    values = {"bytes_list": [b"a", b"b"], "float_list": [0.5], "int64_list": [7, -1]}
+    values: dict[str, Any] = {
+        "bytes_list": [b"a", b"b"],
+        "float_list": [0.5],
+        "int64_list": [7, -1],
+    }
     records, refused = [], []
     for kind in (*dtypes, None):
         for count in range(3):

@@ -243,8 +243,8 @@ def test_mean_deviation_and_quantiles_are_of_finite_numbers(output):
         got = found[transformed_name(name)][:, : raw.shape[1]]
         np.testing.assert_allclose(got, np.nan_to_num(scores), atol=1e-4, err_msg=name)
     finite = [value for value in VALUES["float32"] if math.isfinite(value)]
-    rows = [{**ROWS[0], "quantile": [value]} for value in sorted(finite)]
-    ids = _transformed(output, rows)["quantile_xf"][:, 0].tolist()
+    examples = [{**ROWS[0], "quantile": [value]} for value in sorted(finite)]
+    ids = _transformed(output, examples)["quantile_xf"][:, 0].tolist()
     assert ids == sorted(ids) and {*ids} == {1, 2, 3}
 
 

@@ -264,7 +264,7 @@ def _predict(model: Any, output: Any, letters: str = "abc?") -> np.ndarray:
     transformed = output.transform_features_layer()(raw)
     return model(
         {f"{name}_xf": transformed[f"{name}_xf"] for name in FEATURES.features}
-    )
+    ).numpy()
 
 
 @pytest.fixture
@@ -344,7 +344,7 @@ def test_classes_keep_their_weights(days, base, notes):
     model, inputs = _build("dense", days[2], _with_classes("z", "new", "x", "y"))
     warm_start(model, "served", path, inputs, _vocabularies(days[2]))
 
-    found = _predict(model, days[2]).numpy()[:, [2, 3, 0]]
+    found = _predict(model, days[2])[:, [2, 3, 0]]
     np.testing.assert_allclose(
         found / found.sum(axis=1, keepdims=True), expected, rtol=1e-5
     )
