@@ -107,7 +107,7 @@ def test_values_that_count_as_missing_are_no_numbers():
         "a": tf.io.FixedLenFeature([1], tf.float32),
         "n": tf.io.VarLenFeature("int64"),
     }
-    found: Any = [_numbers(records, name, specs).tolist() for name in specs]
+    found = np.array([_numbers(records, name, specs) for name in specs])
     np.testing.assert_array_equal(found, [[[1.5], [np.nan]], [[7], [np.nan]]])
 
 
