@@ -108,7 +108,7 @@ def test_values_that_count_as_missing_are_no_numbers():
         "n": tf.io.VarLenFeature("int64"),
     }
     found = np.array([_numbers(records, name, specs) for name in specs])
-    np.testing.assert_array_equal(found, [[[1.5], [np.nan]], [[7], [np.nan]]])
+    np.testing.assert_array_equal(found, [[[1.5], [np.nan]], [[7.0], [np.nan]]])
 
 
 @pytest.mark.parametrize(
