@@ -87,5 +87,8 @@ def custom_nodes(path: Path) -> dict[str, Any]:
 def privacy_of(path: Path) -> Privacy:
     """Returns what of the data a stored config allows to show."""
     config = json.loads(path.read_text(encoding="utf-8"))["config"]
-    label, weight = config["label"]["feature"], config["train"].get("sample_weight")
+    label, weight = (
+        config["label"]["feature"],
+        config.get("train", {}).get("sample_weight"),
+    )
     return Privacy(config["private"], config["sensitive"], label, weight)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from pipeline.training.models.dense import MeanOfWords
+from pipeline.training.models import MeanOfWords
 from pipeline.training.preprocessing import Places
 
 _LAYERS = tf.keras.layers

@@ -156,7 +156,7 @@ def test_without_a_network_nothing_begins(submit, project, vertex, monkeypatch):
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
     monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.RETRY.with_timeout(0.5))
     begun = time.monotonic()
-    with pytest.raises(UsageError):
+    with pytest.raises(RemoteError):
         submit()
     assert time.monotonic() - begun < 10
     assert vertex.jobs() == [] and locate(project, "digits").run_ids() == []

@@ -104,7 +104,12 @@ def test_classes(write, text, feature, classes):
             "",
             "feature 'a' has the domain 'b', which is not declared",
         ),
-        ("feature { struct_domain { " * 400, "", "too many messages inside"),
+        pytest.param(
+            "feature { struct_domain { " * 4000,
+            "",
+            "too many messages inside",
+            id="deep",
+        ),
         (
             'feature { name: "a" shape { dim { size: 4000000000 } } }',
             "",

@@ -85,3 +85,18 @@ class _Chain(tf.keras.layers.Layer):
         for layer in self._chained:
             x = layer(x)
         return x
+
+
+@tf.keras.utils.register_keras_serializable("sluice")
+class MeanOfWords(tf.keras.layers.Layer):
+    """The mean of ``[batch, length, width]`` over the words whose id is not 0.
+
+    It is 0 where there are none, where that of ``GlobalAveragePooling1D`` is NaN.
+    """
+
+    def call(self, inputs: Any) -> Any:
+        """Returns ``[batch, width]`` from vectors and ids ``[batch, length]``."""
+        vectors, ids = inputs
+        there = tf.cast(ids > 0, vectors.dtype)[..., tf.newaxis]
+        count = tf.maximum(tf.reduce_sum(there, axis=1), 1)
+        return tf.reduce_sum(vectors * there, axis=1) / count

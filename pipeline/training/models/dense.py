@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline.config.model_params import DenseParams
-from pipeline.training.models import ModelInputs
+from pipeline.training.models import MeanOfWords, ModelInputs
 
 MAX_EMBEDDING = 16
 SEQUENCE_FILTERS = 64
@@ -57,18 +57,3 @@ def embedded(tensor: Any, ids: int, width: int) -> Any:
     """
     vectors = tf.keras.layers.Embedding(ids, width)(tensor)
     return vectors if tensor.shape[1] == 1 else MeanOfWords()([vectors, tensor])
-
-
-@tf.keras.utils.register_keras_serializable("sluice")
-class MeanOfWords(tf.keras.layers.Layer):
-    """The mean of ``[batch, length, width]`` over the words whose id is not 0.
-
-    It is 0 where there are none, where that of ``GlobalAveragePooling1D`` is NaN.
-    """
-
-    def call(self, inputs: Any) -> Any:
-        """Returns ``[batch, width]`` from vectors and ids ``[batch, length]``."""
-        vectors, ids = inputs
-        there = tf.cast(ids > 0, vectors.dtype)[..., tf.newaxis]
-        count = tf.maximum(tf.reduce_sum(there, axis=1), 1)
-        return tf.reduce_sum(vectors * there, axis=1) / count
