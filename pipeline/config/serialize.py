@@ -87,8 +87,6 @@ def custom_nodes(path: Path) -> dict[str, Any]:
 def privacy_of(path: Path) -> Privacy:
     """Returns what of the data a stored config allows to show."""
     config = json.loads(path.read_text(encoding="utf-8"))["config"]
-    label, weight = (
-        config["label"]["feature"],
-        config.get("train", {}).get("sample_weight"),
-    )
+    label = config["label"]["feature"]
+    weight = config.get("train", {}).get("sample_weight")
     return Privacy(config["private"], config["sensitive"], label, weight)

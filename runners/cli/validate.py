@@ -1,8 +1,4 @@
-"""``sluice validate NAME``: checks a config with schema and code; runs nothing.
-
-What needs no TensorFlow is checked first; then Keras and TFMA make what the config
-names, and TFX the components of custom nodes, or all of them for a ``cloud`` section.
-"""
+"""``sluice validate NAME``: checks a config with schema and code; runs nothing."""
 
 from __future__ import annotations
 
