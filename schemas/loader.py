@@ -90,6 +90,13 @@ def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
                 yield from invalid_entries(item, f"{place} {which}")
 
 
+def is_counted(feature: schema_pb2.Feature) -> bool:
+    """Whether an integer has an ``infinity_norm``, which compares counts of values."""
+    comparators = feature.drift_comparator, feature.skew_comparator
+    has_norm = any(x.HasField("infinity_norm") for x in comparators)
+    return has_norm and feature.int_domain.is_categorical
+
+
 def _unmeasured(feature: schema_pb2.Feature, path: str) -> Iterator[str]:
     """Yields limits that TFDV would not measure, which would look like a pass."""
     domain = feature.WhichOneof("domain_info")
@@ -100,7 +107,8 @@ def _unmeasured(feature: schema_pb2.Feature, path: str) -> Iterator[str]:
         limits = [limit for _, limit in comparator.ListFields()]
         if feature.HasField(key) and not any(x.HasField("threshold") for x in limits):
             yield f"{path}.{key} has no threshold"
-        if feature.type in _NUMBERS and comparator.HasField("infinity_norm"):
+        is_number = feature.type in _NUMBERS and not is_counted(feature)
+        if is_number and comparator.HasField("infinity_norm"):
             what = "is not measured on numbers: write jensen_shannon_divergence"
             yield f"{path}.{key}.infinity_norm {what}"
     for key in ("minimum_supported_image_fraction", "max_image_byte_size"):

@@ -299,6 +299,17 @@ def test_of_two_limits_the_missed_one_is_reported(bench):
     assert (row.measure, row.limit) == ("L-infinity", 0.1)
 
 
+def test_the_norm_of_integers_that_are_categories(bench):
+    """Without the counts of its values TFDV measures no such distance, and passes."""
+    other = [{**r, "label": [1]} for r in bench.records()]
+    limit = "skew_comparator { jensen_shannon_divergence { threshold: 0.1 } }"
+    norm = "drift_comparator { infinity_norm { threshold: 0.1 } }"
+    schema = bench.schema.replace(limit, norm)
+    assert bench.judge(schema=schema).passed
+    row = _only(bench.judge(other, schema=schema))
+    assert (row.feature, row.measure, row.actual) == ("label", "L-infinity", 0.5)
+
+
 def test_a_distance_that_cannot_be_measured_is_an_anomaly(bench):
     policy = _ignoring("not_finite", "missing", "new_value", "invalid_text")
     nothing_finite = [{**record, "fare": [math.nan]} for record in bench.records()]
