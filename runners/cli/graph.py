@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
+from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
 from pipeline.graph.arguments import local_locations
 from reports.graph import GraphNode, as_svg, as_text
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, verb
-from runners.operations.pipeline_request import validated, workspace_of
+from runners.operations.pipeline_request import workspace_of
 from sluice.compat import hidden_native_logs
 from sluice.node_kinds import GATES
 from sluice.storage.output_path import resolve_output_path, write_output
@@ -40,7 +41,7 @@ def compile_graph(config: Config) -> list[GraphNode]:
     Raises:
       UsageError: the config is invalid.
     """
-    config = validated(config)
+    config = check_before_run(config)
     with hidden_native_logs():
         from tfx.dsl.compiler.compiler import Compiler
 

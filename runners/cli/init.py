@@ -10,8 +10,8 @@ from typing import Any
 import click
 from pydantic import TypeAdapter, ValidationError
 
+from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.config.validate import validate_config
 from pipeline.scaffold.choose_label import choose_label, class_counts, task_of
 from pipeline.scaffold.find_examples import find_examples
 from pipeline.scaffold.guess_splits import guess_splits

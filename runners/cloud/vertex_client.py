@@ -14,8 +14,8 @@ from typing import Any
 
 from google.protobuf import json_format
 
+from pipeline.checks.check_service import cloud_of
 from pipeline.config.config import Config
-from runners.cloud.check_cloud import cloud_of
 from runners.cloud.vertex_connection import VertexConnection, endpoint
 from sluice.errors import ConfigError, UsageError
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from components.tfrecord_gen.input_files import SPANS_FILE, SPANS_PATH
+from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
 from pipeline.config.serialize import write_stored_config
 from pipeline.graph.choose_spans import choose_spans
-from pipeline.graph.custom_nodes import check_node_ids
 from runners.local import processes
 from runners.local.graph import Graph
 from runners.metadata.metadata_file import copy_metadata
-from runners.operations.pipeline_request import validated, workspace_of
+from runners.operations.pipeline_request import workspace_of
 from sluice.errors import UsageError
 from sluice.storage import stat_cache
 
@@ -30,8 +30,7 @@ def explain_node(config: Config, node: str) -> list[dict[str, Any]]:
       WorkspaceError: the metadata is damaged.
       NodeError: the process failed otherwise.
     """
-    config = validated(config)
-    check_node_ids(config, [node])
+    config = check_before_run(config, asked=[node])
     if config.cloud is not None:
         raise UsageError(
             "a service decides by itself what it caches", hint="without --profile"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from pipeline.config.find import find_config
 from sluice.errors import UsageError
-from sluice.project import activate
 from sluice.workspace import WORKSPACE_VARIABLE, Workspace, locate
 
 if TYPE_CHECKING:
@@ -63,15 +62,3 @@ def published_in(config: Config) -> str:
     from runners.cloud.cloud_locations import cloud_locations
 
     return str(cloud_locations(config).serving_dir)
-
-
-def validated(config: Config) -> Config:
-    """Returns a config after checks with its schema and code, which is importable then.
-
-    Raises:
-      UsageError: it is wrong.
-    """
-    from pipeline.graph.custom_nodes import validate_pipeline
-
-    activate(config.root)
-    return validate_pipeline(config).config

@@ -8,21 +8,12 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 
 from components.tfrecord_gen.input_files import check_staleness
+from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
-from pipeline.config.problems import Problems
 from pipeline.graph.arguments import ingestion_of
 from pipeline.graph.choose_spans import choose_spans
-from pipeline.graph.custom_nodes import (
-    check_node_ids,
-    selected_nodes,
-    validate_pipeline,
-)
+from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import INGESTION
-from pipeline.training.strategy.choice import (
-    choose,
-    find_tpu,
-    read_cluster,
-)
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer, Plan
@@ -39,7 +30,6 @@ from runners.operations.prepared_run import (
     stored_inputs,
 )
 from sluice.errors import ExitCode, SluiceError, UsageError, WorkspaceError, bounded
-from sluice.project import activate
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.workspace import private_umask
 
@@ -81,10 +71,14 @@ def run(
     """
     observer, engine = observer or Observer(), engine or LocalEngine()
     tag_values = parse_tags(tags)
-    config = check_run(config, options, observer)
+    config = check_before_run(
+        config,
+        asked=options.forced,
+        to_nodes=options.to_nodes,
+        on_this_machine=True,
+        on_warning=observer.on_warning,
+    )
     nodes = selected_nodes(config, options.to_nodes)
-    if "Trainer" in nodes:
-        check_strategy(config)
     prepared = prepare_run(config, serving_dir_of(config))
     locking = lock_workspace(prepared.workspace, command, wait, observer)
     with private_umask(config.private), locking:
@@ -115,37 +109,6 @@ def run(
             observer.on_note(f"data: {', '.join(bounded(names))}")
         execute(prepared, record, engine, observer, inputs)
     return record
-
-
-def check_run(config: Config, options: RunOptions, observer: Observer) -> Config:
-    """Checks config, schema, code and nodes; returns the config with its defaults.
-
-    Raises:
-      UsageError: one of them is wrong.
-    """
-    activate(config.root)
-    valid = validate_pipeline(config)
-    check_node_ids(config, (*options.forced, *options.to_nodes))
-    for warning in valid.warnings:
-        observer.on_warning(warning)
-    return valid.config
-
-
-def check_strategy(config: Config) -> None:
-    """Checks that this machine has what ``train.strategy`` needs, but for GPUs.
-
-    Raises:
-      UsageError: it has not, or ``TF_CONFIG`` is damaged.
-    """
-    cluster = read_cluster()
-    if config.train.processes:  # Each gets a TF_CONFIG of its own.
-        return
-    try:
-        choose(config.train.strategy, gpus=0, tpu=find_tpu(), cluster=cluster)
-    except UsageError as error:
-        problems = Problems(config.origin)
-        problems.add_error(("train", "strategy"), error)
-        problems.raise_if_any()
 
 
 def prepare_run(config: Config, serving_dir: str) -> PreparedRun:

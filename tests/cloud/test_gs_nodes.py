@@ -47,8 +47,8 @@ class Nodes:
     """The components of a pipeline whose locations are in a bucket."""
 
     def __init__(self, project: Path, bucket: Any, name: str, *settings: str) -> None:
+        from pipeline.checks.check_config import validate_config
         from pipeline.config.load import load_config
-        from pipeline.config.validate import validate_config
         from pipeline.graph.arguments import LOCAL_BEAM_ARGS
         from pipeline.graph.create_pipeline import create_pipeline
         from runners.cloud.cloud_locations import cloud_locations

@@ -1,7 +1,7 @@
 """Validates a config against its schema and the project's files.
 
 Finds what would make a run fail later and can be known without data. TensorFlow is not
-imported and user code is not run: ``pipeline.graph.check_objects`` does both.
+imported and user code is not run: ``check_objects`` does both.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from pipeline.checks.metric_tables import ONE_CLASS_ONLY, TWO_CLASSES_ONLY
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.evaluate import Metric
 from pipeline.config.features import (
@@ -44,29 +45,6 @@ from sluice.storage.storage import is_remote
 
 # Height and width that models of ``tf.keras.applications`` need at least; others: 32.
 SMALLEST_IMAGE = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
-# For more than two classes TFMA pools the one-against-the-rest predictions of all
-# classes, most of which are easy negatives: of ten classes, nine answers in ten. Found
-# by running each on two and on seven classes.
-TWO_CLASSES_ONLY = frozenset(
-    """
-    AUC AUCPrecisionRecall BalancedAccuracy BinaryAccuracy Calibration F1Score FNR FPR
-    FalseNegatives FalsePositives MatthewsCorrelationCoefficient MeanLabel
-    MeanPrediction NPV PPV Precision PrecisionAtRecall Prevalence Recall
-    RecallAtFalsePositiveRate RecallAtPrecision SensitivityAtSpecificity Specificity
-    SpecificityAtSensitivity TNR TPR ThresholdAtRecall TrueNegatives TruePositives
-    """.split()
-)
-# Of several labels these take the most probable class for the only one, or TFMA cannot
-# compute them. Found by running each.
-ONE_CLASS_ONLY = frozenset(
-    """
-    BinaryIoU CategoricalAccuracy CategoricalCrossEntropy CategoricalCrossentropy
-    CategoricalHinge FBetaScore IoU KLDivergence MeanIoU
-    MultiClassConfusionMatrixAtThresholds MultiClassConfusionMatrixPlot OneHotIoU
-    OneHotMeanIoU R2Score SparseCategoricalAccuracy SparseCategoricalCrossentropy
-    SparseTopKCategoricalAccuracy TopKCategoricalAccuracy
-    """.split()
-)
 # With these such a metric is of one class, or of the best ones.
 _CHOSEN = {"class_id", "top_k"}
 

@@ -1,4 +1,4 @@
-"""Compiles a pipeline for a service; TFX is imported for it, in this process.
+"""Operation: compiles a pipeline for a service; TFX is imported, in this process.
 
 The result is KFP's pipeline job as a dictionary, always of pipeline spec 2.1: in 2.0 a
 span that TFX's driver resolves never reaches the executor. Nothing remote is read or
@@ -7,11 +7,13 @@ written; who submits the job copies ``uploads`` first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.checks.before_run import check_before_run, check_with_tensorflow
+from pipeline.checks.check_service import cloud_of
 from pipeline.config.config import Config
-from runners.cloud.check_cloud import check_cloud
 from runners.cloud.cloud_locations import Upload
 from runners.cloud.image import check_modules
 from runners.local.explain_failure import as_error, explain_failure
@@ -19,42 +21,52 @@ from sluice.compat import hidden_native_logs
 
 
 @dataclass(frozen=True)
-class CompiledSpec:
+class CompiledPipeline:
     """A compiled pipeline.
 
     Attributes:
       job: KFP's ``PipelineJob`` with its ``pipelineSpec``, as JSON values.
       uploads: what to copy into the bucket before the job runs.
-      warnings: about the config.
     """
 
     job: dict[str, Any]
     uploads: tuple[Upload, ...]
-    warnings: tuple[str, ...] = ()
 
 
-def compile_checked(config: Config, *, scheduled: bool = False) -> CompiledSpec:
+def compile_pipeline(
+    config: Config, on_warning: Callable[[str], None]
+) -> CompiledPipeline:
+    """Checks a config, and compiles its pipeline for the service that it names.
+
+    Raises:
+      UsageError: the config is wrong, or the pipeline cannot be compiled.
+      NodeError: the user's code failed otherwise.
+    """
+    scheduled = cloud_of(config).selects_spans
+    config = check_before_run(config, in_service=True, on_warning=on_warning)
+    return compile_checked(config, scheduled=scheduled)
+
+
+def compile_checked(config: Config, *, scheduled: bool = False) -> CompiledPipeline:
     """Compiles a pipeline for the engine of its ``cloud`` section.
 
     Args:
-      config: a validated config, whose code is importable.
+      config: see ``check_before_run``.
       scheduled: for a schedule: the first task selects the spans when it runs, and the
         others are skipped if there is nothing new. Otherwise the spans are a parameter.
 
     Raises:
-      ConfigError: the config is wrong for the service, or its image would lack code.
+      ConfigError: the image would lack code.
       UsageError: the pipeline cannot be created, or not be compiled.
       NodeError: the user's code failed otherwise.
     """
-    warnings = check_cloud(config)
     check_modules(config)
     try:
         with hidden_native_logs():
-            from pipeline.graph.check_objects import check_objects
-            from runners.cloud.compile_job import compile_pipeline
+            check_with_tensorflow(config)
+            from runners.cloud import compile_job
 
-            check_objects(config)
-            job, uploads = compile_pipeline(config, scheduled=scheduled)
+            job, uploads = compile_job.compile_pipeline(config, scheduled=scheduled)
     except Exception as error:
         raise as_error(explain_failure("the pipeline", error)) from error
-    return CompiledSpec(job, tuple(uploads), tuple(warnings))
+    return CompiledPipeline(job, tuple(uploads))
