@@ -17,8 +17,8 @@ from tfx.dsl.compiler import compiler, constants
 from tfx.orchestration.portable import runtime_parameter_utils
 
 from runners.cache.node_cache import NodeCache, WouldRun
+from runners.engine import Graph
 from runners.local.explain_failure import as_error, explain_failure
-from runners.local.graph import Graph
 from runners.local.node_job import (
     connection_of,
     describe_outputs,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from runners.cloud.submitted_job import is_service_run
 from runners.engine import Engine, Observer
-from runners.local.engine import LocalEngine
 from runners.metadata.metadata_file import check_metadata
 from runners.operations.find_run import (
     find_run,
@@ -67,7 +66,7 @@ def resume(
       LockedError: another run of the pipeline is in progress.
       WorkspaceError: the workspace is damaged, or its disk is full.
     """
-    observer, engine = observer or Observer(), engine or LocalEngine()
+    observer = observer or Observer()
     if name is None:
         workspace, name = newest_resumable()
     else:

@@ -69,7 +69,7 @@ def run(
       LockedError: another run of the pipeline is in progress.
       WorkspaceError: the metadata is lost, or the disk is full.
     """
-    observer, engine = observer or Observer(), engine or LocalEngine()
+    observer = observer or Observer()
     tag_values = parse_tags(tags)
     config = check_before_run(
         config,
@@ -79,12 +79,11 @@ def run(
         on_warning=observer.on_warning,
     )
     nodes = selected_nodes(config, options.to_nodes)
-    prepared = prepare_run(config, serving_dir_of(config))
-    locking = lock_workspace(prepared.workspace, command, wait, observer)
+    workspace = workspace_of(config)
+    workspace.prepare(private=config.private)
+    locking = lock_workspace(workspace, command, wait, observer)
     with private_umask(config.private), locking:
-        if wait:
-            prepared = prepare_run(config, prepared.serving_dir)
-        workspace = prepared.workspace
+        prepared = prepare_run(config, serving_dir_of(config))
         inputs, last = None, None
         if options.is_whole and workspace.complete_file.exists():
             inputs = prepared.read_inputs()
@@ -142,7 +141,7 @@ def _has_new_data(prepared: PreparedRun, record: RunRecord) -> bool:
 def execute(
     prepared: PreparedRun,
     record: RunRecord,
-    engine: Engine,
+    engine: Engine | None,
     observer: Observer,
     inputs: RunInputs | None = None,
     *,
@@ -158,8 +157,8 @@ def execute(
     workspace, config = prepared.workspace, prepared.config
     run_dir = workspace.run_dir(record.run_id)
     try:
-        engine.prewarm()
-        # While TFX is imported in another process.
+        # It imports TFX in another process, while the inputs are read.
+        engine = engine or LocalEngine()
         if stored_inputs(run_dir) is None:
             prepared.record_inputs(record, inputs)
         is_new = not resumed and _has_new_data(prepared, record)

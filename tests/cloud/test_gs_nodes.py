@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from runners.documents.write import write_documents
-from sluice.interrupt import CHECKPOINT_DIR, Interrupted
+from sluice.interrupt import Interrupted
 from sluice.mlmd_items import Artifact
 from sluice.record.parts import NodeEnd
 from sluice.record.verdict import Verdict
@@ -168,7 +168,7 @@ def _until_training(nodes: Nodes) -> None:
 
 
 def test_digits(project, bucket, signals, tmp_path, monkeypatch, capfd):
-    monkeypatch.delenv(CHECKPOINT_DIR, raising=False)
+    monkeypatch.delenv("SLUICE_CHECKPOINT_DIR", raising=False)
     nodes = Nodes(
         project,
         bucket,
