@@ -6,8 +6,9 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 
-from components.tfrecord_gen.input_files import check_staleness
+from components.tfrecord_gen.input_files import SpanChoice, check_staleness
 from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
 from pipeline.graph.arguments import ingestion_of
@@ -79,11 +80,12 @@ def run(
         on_warning=observer.on_warning,
     )
     nodes = selected_nodes(config, options.to_nodes)
-    workspace = workspace_of(config)
-    workspace.prepare(private=config.private)
+    prepared = prepare_run(config, serving_dir_of(config))
+    workspace = prepared.workspace
     locking = lock_workspace(workspace, command, wait, observer)
     with private_umask(config.private), locking:
-        prepared = prepare_run(config, serving_dir_of(config))
+        if wait:  # Newer spans may have come meanwhile.
+            prepared = replace(prepared, choice=_choose(config))
         inputs, last = None, None
         if options.is_whole and workspace.complete_file.exists():
             inputs = prepared.read_inputs()
@@ -117,10 +119,15 @@ def prepare_run(config: Config, serving_dir: str) -> PreparedRun:
       UsageError, DataError: there are none, or they are too old.
       WorkspaceError: the workspace cannot be written.
     """
-    choice, workspace = choose_spans(config), workspace_of(config)
-    check_staleness(choice.data, config.validate_data.stale_after_h, time.time())
+    choice, workspace = _choose(config), workspace_of(config)
     workspace.prepare(private=config.private)
     return PreparedRun(config, choice, workspace, serving_dir)
+
+
+def _choose(config: Config) -> SpanChoice:
+    choice = choose_spans(config)
+    check_staleness(choice.data, config.validate_data.stale_after_h, time.time())
+    return choice
 
 
 def _has_new_data(prepared: PreparedRun, record: RunRecord) -> bool:
