@@ -25,7 +25,6 @@ from pipeline.config.features import (
     Task,
     transformed_name,
 )
-from pipeline.config.model_params import ApplicationParams, CnnParams, DenseParams
 from pipeline.config.notify import check_urls
 from pipeline.config.problems import KeyPath, Problems, shown
 from pipeline.config.resolve_features import (
@@ -34,8 +33,13 @@ from pipeline.config.resolve_features import (
     resolve_features,
 )
 from pipeline.config.resolve_label import resolve_label
-from pipeline.config.train import TRAINED_BEFORE
-from pipeline.config.tuned_values import candidates, with_values
+from pipeline.config.train import (
+    TRAINED_BEFORE,
+    ApplicationParams,
+    CnnParams,
+    DenseParams,
+)
+from pipeline.config.tune import candidates, with_values
 from schemas import loader
 from sluice.config_section import Classes, Section
 from sluice.errors import ConfigError, did_you_mean

@@ -19,7 +19,7 @@ import tensorflow_transform as tft
 
 from pipeline.config.features import FeatureSet
 from pipeline.config.train import Train
-from pipeline.config.tuned_values import with_values
+from pipeline.config.tune import with_values
 from pipeline.training.build import (
     build_model,
     copy_weights,

@@ -23,8 +23,7 @@ from pydantic import ValidationError
 from tensorboard.plugins.hparams import api as hparams
 
 from pipeline.config.train import Train
-from pipeline.config.tune import Range, Tune
-from pipeline.config.tuned_values import with_values
+from pipeline.config.tune import Range, Tune, with_values
 from pipeline.training.run_fn import own_checkpoints, report_strategy, train_model
 from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.strategy.workers import distribute

@@ -21,10 +21,16 @@ from pipeline.config.cloud import Cloud
 from pipeline.config.config import Config
 from pipeline.graph.create_pipeline import create_pipeline
 from pipeline.graph.node_registry import INGESTION, PUSHER, SERVING_INGESTION, TRAINER
-from runners.cloud.cloud_locations import Upload, cloud_locations
 from runners.cloud.exit_handler import make_exit_handler
 from runners.cloud.image import image_of_node
-from runners.cloud.job_inputs import ACCEPT_DATA, BASELINE, SPANS_OF, TRAINER_CONFIG
+from runners.cloud.job_inputs import (
+    ACCEPT_DATA,
+    BASELINE,
+    SPANS_OF,
+    TRAINER_CONFIG,
+    Upload,
+    cloud_locations,
+)
 from runners.cloud.task_settings import (
     apply_settings,
     beam_args,

@@ -24,8 +24,7 @@ from runners.local.node_end import add_results, read_end
 from runners.local.node_launcher import NodeLauncher
 from runners.local.processes import picklable
 from runners.metadata.read_metadata import read_upstream
-from runners.metadata.served_models import served_models
-from runners.metadata.trace_lineage import trace_lineage
+from runners.metadata.trace_lineage import served_models, trace_lineage
 from runners.retention.training_checkpoints import begin_training
 from sluice import interrupt, progress
 from sluice.compat import (

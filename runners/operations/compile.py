@@ -1,8 +1,8 @@
-"""Operation: compiles a pipeline for a service; TFX is imported, in this process.
+"""Operation: compiles a pipeline; TFX is imported, in this process.
 
-The result is KFP's pipeline job as a dictionary, always of pipeline spec 2.1: in 2.0 a
-span that TFX's driver resolves never reaches the executor. Nothing remote is read or
-written; who submits the job copies ``uploads`` first.
+For a service the result is KFP's pipeline job as a dictionary, always of pipeline spec
+2.1: in 2.0 a span that TFX's driver resolves never reaches the executor. Nothing remote
+is read or written; who submits the job copies ``uploads`` first.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from typing import Any
 from pipeline.checks.before_run import check_before_run, check_with_tensorflow
 from pipeline.checks.check_service import cloud_of
 from pipeline.config.config import Config
-from runners.cloud.cloud_locations import Upload
+from pipeline.graph.arguments import local_locations
+from reports.graph import GraphNode
 from runners.cloud.image import check_modules
+from runners.cloud.job_inputs import Upload
 from runners.local.explain_failure import as_error, explain_failure
+from runners.operations.pipeline_request import workspace_of
 from sluice.compat import hidden_native_logs
+from sluice.node_kinds import GATES
 
 
 @dataclass(frozen=True)
@@ -70,3 +74,21 @@ def compile_checked(config: Config, *, scheduled: bool = False) -> CompiledPipel
     except Exception as error:
         raise as_error(explain_failure("the pipeline", error)) from error
     return CompiledPipeline(job, tuple(uploads))
+
+
+def compile_graph(config: Config) -> list[GraphNode]:
+    """Compiles a pipeline, which imports TFX, and returns its nodes.
+
+    Raises:
+      UsageError: the config is invalid.
+    """
+    config = check_before_run(config)
+    with hidden_native_logs():
+        from tfx.dsl.compiler.compiler import Compiler
+
+        from pipeline.graph.create_pipeline import create_pipeline
+        from runners.local.prepare import nodes_of
+
+        places = local_locations(config, workspace_of(config))
+        nodes = nodes_of(Compiler().compile(create_pipeline(config, places)))
+    return [GraphNode(x.id, x.kind, tuple(x.upstream), x.kind in GATES) for x in nodes]

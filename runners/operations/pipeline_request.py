@@ -59,6 +59,6 @@ def published_in(config: Config) -> str:
     """
     if config.cloud is None or config.cloud.root is None:
         return serving_dir_of(config)
-    from runners.cloud.cloud_locations import cloud_locations
+    from runners.cloud.job_inputs import cloud_locations
 
     return str(cloud_locations(config).serving_dir)

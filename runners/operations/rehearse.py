@@ -16,8 +16,7 @@ from pipeline.config.load import load_config
 from pipeline.graph.choose_spans import choose_spans
 from reports.compare import Comparison, compare
 from reports.read_run import read_run
-from runners.cloud.cloud_locations import cloud_locations
-from runners.cloud.job_inputs import job_parameters
+from runners.cloud.job_inputs import cloud_locations, job_parameters
 from runners.cloud.spec import read_spec
 from runners.engine import Observer
 from runners.local.write_report import write_report

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 
 from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
-from runners.cloud.cloud_locations import cloud_locations
 from runners.cloud.image import check_images
-from runners.cloud.job_inputs import explain_storage, job_parameters, upload
+from runners.cloud.job_inputs import (
+    cloud_locations,
+    explain_storage,
+    job_parameters,
+    upload,
+)
 from runners.cloud.refresh import follow, record_uri_of
 from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock, save_job

@@ -51,8 +51,7 @@ class Nodes:
         from pipeline.config.load import load_config
         from pipeline.graph.arguments import LOCAL_BEAM_ARGS
         from pipeline.graph.create_pipeline import create_pipeline
-        from runners.cloud.cloud_locations import cloud_locations
-        from runners.cloud.job_inputs import upload
+        from runners.cloud.job_inputs import cloud_locations, upload
 
         for path in (project / "data" / name).iterdir():
             bucket.put(f"data/{path.name}", path.read_bytes())

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from runners.cli.main import main
-from runners.cloud.cloud_locations import Upload
+from runners.cloud.job_inputs import Upload
 from runners.operations.compile import CompiledPipeline
 from tests.cloud.conftest import on_vertex
 from tests.runners.cloud.small_job import small_job

@@ -11,7 +11,7 @@ from pipeline.config.load import load_config
 from runners.cli.logs import find_log
 from runners.cli.main import main
 from runners.cloud import refresh
-from runners.cloud.cloud_locations import Upload
+from runners.cloud.job_inputs import Upload
 from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock
 from runners.cloud.vertex_client import VertexService
