@@ -19,7 +19,7 @@ from reports.graph import GraphNode
 from runners.cloud.image import check_modules
 from runners.cloud.job_inputs import Upload
 from runners.local.explain_failure import as_error, explain_failure
-from runners.operations.pipeline_request import workspace_of
+from runners.operations.find_run import workspace_of
 from sluice.compat import hidden_native_logs
 from sluice.node_kinds import GATES
 

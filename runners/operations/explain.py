@@ -13,7 +13,7 @@ from pipeline.graph.choose_spans import choose_spans
 from runners.engine import Graph
 from runners.local import processes
 from runners.metadata.metadata_file import copy_metadata
-from runners.operations.pipeline_request import workspace_of
+from runners.operations.find_run import workspace_of
 from sluice.errors import UsageError
 from sluice.node_environment import NodeEnvironment
 

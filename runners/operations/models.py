@@ -17,7 +17,7 @@ from components.baseline_model.blessed_models import (
 from pipeline.config.config import Config
 from runners.metadata.read_metadata import MetadataGraph, open_store, read_metadata
 from runners.metadata.trace_lineage import find_artifact, served_models
-from runners.operations.pipeline_request import (
+from runners.operations.find_run import (
     published_in,
     serving_dir_of,
     workspace_of,

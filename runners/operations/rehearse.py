@@ -21,7 +21,7 @@ from runners.cloud.spec import read_spec
 from runners.engine import Observer
 from runners.local.write_report import write_report
 from runners.operations.compile import compile_checked
-from runners.operations.pipeline_request import workspace_of
+from runners.operations.find_run import workspace_of
 from runners.operations.prepared_run import PreparedRun, lock_workspace
 from runners.operations.run import run
 from runners.rehearsal.replace_services import replace_services, trained_here

@@ -12,7 +12,6 @@ from runners.operations.find_run import (
     newest_resumable,
     not_run_yet,
 )
-from runners.operations.pipeline_request import next_command
 from runners.operations.prepared_run import (
     load_prepared_run,
     lock_workspace,
@@ -22,7 +21,7 @@ from runners.operations.run import execute
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
 from sluice.record.run_record import REHEARSAL, RunRecord
-from sluice.workspace import Workspace, private_umask
+from sluice.workspace import Workspace, next_command, private_umask
 
 # Why a run that has ended cannot be resumed, by its status.
 _ENDED = {

@@ -21,10 +21,9 @@ from runners.engine import Engine, Observer, Plan
 from runners.local.engine import LocalEngine
 from runners.local.write_report import write_report
 from runners.metadata.metadata_file import check_metadata
-from runners.operations.find_run import resume_command
+from runners.operations.find_run import resume_command, serving_dir_of, workspace_of
 from runners.operations.models import note_retired
 from runners.operations.notify import notify
-from runners.operations.pipeline_request import serving_dir_of, workspace_of
 from runners.operations.prepared_run import (
     PreparedRun,
     lock_workspace,

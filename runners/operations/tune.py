@@ -11,7 +11,7 @@ from pipeline.config.tune import write_values
 from pipeline.graph.node_registry import TUNER
 from reports.read_run import RunData
 from runners.engine import Engine, Observer
-from runners.operations.pipeline_request import workspace_of
+from runners.operations.find_run import workspace_of
 from runners.operations.run import run
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
