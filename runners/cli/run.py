@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,13 +136,14 @@ def start_run(
         engine = LocalEngine()
     with exit_on_sigint():
         from pipeline.config.load import load_config
-        from runners.cli.run_view import run_with_view
-        from runners.operations import run as operations
+        from runners.cli.run_view import RunView
+        from runners.operations.run import run
 
         config = load_config(str(file), profile=profile, overrides=overrides)
     if always:
         config = config.model_copy(update={"retrain": None})
-    operate = partial(
-        operations.run, config, options, command=command, engine=engine, **others
-    )
-    return run_with_view(operate)
+    with RunView() as view:
+        record = run(
+            config, options, command=command, observer=view, engine=engine, **others
+        )
+    return view.result(record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -27,9 +27,13 @@ _PLAIN_PROGRESS_S = 10.0
 
 
 class RunView(Observer):
-    """Draws a run in progress; a context manager around the operation."""
+    """Draws a run in progress; a context manager around the operation.
 
-    def __init__(self, console: Console) -> None:
+    On stderr where stdout has the record.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        console = console or make_console(to_stderr=wants_json())
         self._console = console
         self._record: RunRecord | None = None
         self._notes: dict[str, str] = {}
@@ -48,6 +52,11 @@ class RunView(Observer):
     def __exit__(self, *exc_info: Any) -> None:
         if self._live:
             self._live.stop()
+
+    def result(self, record: RunRecord) -> Result:
+        """Prints the outcome of the run; returns its record for ``--json``."""
+        print_outcome(self._console, record)
+        return Result(record.to_dict(), exit_code=record.exit_code or 0)
 
     def on_begin(self, record: RunRecord) -> None:
         if self._record is None:
@@ -102,18 +111,6 @@ class RunView(Observer):
         if not nodes:
             table.add_row(plain("starting: importing TFX", "dim"))
         return table
-
-
-def run_with_view(operate: Callable[..., RunRecord]) -> Result:
-    """Runs an operation with a live view, on stderr where stdout has the record.
-
-    ``operate`` runs the pipeline, and takes the view as its ``observer``.
-    """
-    console = make_console(to_stderr=wants_json())
-    with RunView(console) as view:
-        record = operate(observer=view)
-    print_outcome(console, record)
-    return Result(record.to_dict(), exit_code=record.exit_code or 0)
 
 
 _NO_NOTES: Mapping[str, str] = {}

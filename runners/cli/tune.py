@@ -10,9 +10,9 @@ import click
 
 from pipeline.config.config import Config
 from reports import formats
-from runners.cli.options import Result, config_argument, typed_command, verb, wants_json
+from runners.cli.options import Result, config_argument, typed_command, verb
 from runners.cli.rich_console import make_console, say
-from runners.cli.run_view import RunView, print_outcome
+from runners.cli.run_view import RunView
 from runners.engine import Engine
 from runners.operations.tune import tune
 
@@ -26,8 +26,7 @@ def command(engine: Engine | None, config: Config, apply: bool) -> Result:
 
     Runs the nodes up to the Tuner, and prints the values of the best trial.
     """
-    console = make_console(to_stderr=wants_json())
-    with RunView(console) as view:
+    with RunView() as view:
         tuned = tune(
             config,
             is_applied=apply,
@@ -35,13 +34,12 @@ def command(engine: Engine | None, config: Config, apply: bool) -> Result:
             observer=view,
             engine=engine,
         )
-    print_outcome(console, tuned.record)
-    facts = tuned.record.to_dict()
+    result = view.result(tuned.record)
     if tuned.trials is None:
-        return Result(facts, exit_code=tuned.record.exit_code or 0)
-    facts |= {"trials": tuned.trials["trials"], "applied": tuned.applied}
+        return result
+    more = {"trials": tuned.trials["trials"], "applied": tuned.applied}
     show = partial(_print_best, tuned.trials, config.origin.file, apply)
-    return Result(facts, show)
+    return Result({**tuned.record.to_dict(), **more}, show)
 
 
 def _print_best(found: Mapping[str, Any], file: str, is_applied: bool) -> None:
