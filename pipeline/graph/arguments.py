@@ -23,7 +23,7 @@ from components.tfrecord_gen.settings import (
 from pipeline.config.config import Config
 from pipeline.config.features import Image, RawPixels
 from pipeline.config.resolve_label import is_per_class
-from pipeline.config.tuned_values import first_values, with_values
+from pipeline.config.tune import first_values, with_values
 from pipeline.graph.eval_config import eval_config
 from schemas.loader import (
     LISTS_OF_TYPES,

@@ -11,12 +11,9 @@ from pipeline.config.load import load_config
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, typed_command, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
-from runners.operations.models import ListedModel, list_models
-from runners.operations.pipeline_request import (
-    config_words,
-    next_command,
-)
-from runners.operations.retire import retire
+from runners.operations.find_run import config_words
+from runners.operations.models import ListedModel, list_models, retire
+from sluice.workspace import next_command
 
 
 @click.group()

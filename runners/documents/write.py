@@ -13,8 +13,7 @@ from typing import Any
 from runners.documents import protos
 from runners.documents.examples import split_names
 from runners.documents.images import samples
-from runners.documents.mistakes import mistakes
-from runners.documents.residuals import residuals
+from runners.documents.mistakes import mistakes, residuals
 from sluice.mlmd_items import Artifact
 from sluice.node_kinds import BASELINE, CANDIDATE, DOCUMENTS, NOT_DESCRIBED
 from sluice.privacy import Privacy

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
@@ -34,6 +34,7 @@ from typing import Any, TextIO
 from sluice import interrupt, secrets
 from sluice.compat import tensorflow_has_started
 from sluice.errors import NodeError
+from sluice.node_environment import NodeEnvironment
 from sluice.process_tree import describe_end, die_with, kill_group, name_process
 
 POLL_S = 0.2
@@ -103,12 +104,12 @@ class Surroundings:
     Attributes:
       cwd: the working directory; modules are found there.
       temporary: the folder of temporary files.
-      environment: variables, in addition to this process' own.
+      told: variables, in addition to this process' own.
     """
 
     cwd: Path
     temporary: Path
-    environment: Mapping[str, str] = field(default_factory=dict)
+    told: NodeEnvironment = field(default_factory=NodeEnvironment)
 
 
 class Child:
@@ -129,7 +130,6 @@ class Child:
         around: Surroundings,
         function: str,
         *arguments: Any,
-        **environment: str,
     ) -> None:
         """Starts the process, which imports the function ``module:name``."""
         self.log = log
@@ -144,7 +144,7 @@ class Child:
         self._redactor = secrets.Redactor()
         umask = os.umask(0o077)
         os.umask(umask)
-        variables = {**os.environ, **around.environment, **environment}
+        variables = {**os.environ, **around.told.variables()}
         variables["TMPDIR"] = str(around.temporary)
         called = variables, function, arguments
         self._process = context.Process(

@@ -14,10 +14,10 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from components.data_verdict.schema_rows import schema_rows
 from pipeline.config.config import Config
 from pipeline.graph.node_registry import STATISTICS
-from runners.operations.find_run import readable_runs, update_records
-from runners.operations.pipeline_request import (
+from runners.operations.find_run import (
     config_words,
-    next_command,
+    readable_runs,
+    update_records,
     workspace_of,
 )
 from schemas.data_statistics import read_statistics, validate_in
@@ -26,6 +26,7 @@ from schemas.loader import TRAINING
 from sluice.errors import UsageError
 from sluice.record.verdict import Check
 from sluice.splits import number_of_examples
+from sluice.workspace import next_command
 
 _Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
 

@@ -13,8 +13,13 @@ from typing import Any
 from pipeline.graph.arguments import LOCAL_BEAM_ARGS
 from pipeline.graph.node_registry import PUSHER
 from runners.cloud.job_inputs import TRAINER_CONFIG
-from runners.cloud.task_settings import DATAFLOW, containers_of, tasks_of
-from runners.cloud.trainer_job import EXECUTOR, IN_WORKER
+from runners.cloud.task_settings import (
+    DATAFLOW,
+    EXECUTOR,
+    IN_WORKER,
+    containers_of,
+    tasks_of,
+)
 
 _OF_OTHER_MACHINES = ("tpu", "multi_worker", "parameter_server")
 

@@ -1,7 +1,7 @@
 """Validates a config against its schema and the project's files.
 
 Finds what would make a run fail later and can be known without data. TensorFlow is not
-imported and user code is not run: ``pipeline.graph.check_objects`` does both.
+imported and user code is not run: ``check_objects`` does both.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from pipeline.checks.metric_tables import ONE_CLASS_ONLY, TWO_CLASSES_ONLY
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.evaluate import Metric
 from pipeline.config.features import (
@@ -24,7 +25,6 @@ from pipeline.config.features import (
     Task,
     transformed_name,
 )
-from pipeline.config.model_params import ApplicationParams, CnnParams, DenseParams
 from pipeline.config.notify import check_urls
 from pipeline.config.problems import KeyPath, Problems, shown
 from pipeline.config.resolve_features import (
@@ -33,8 +33,13 @@ from pipeline.config.resolve_features import (
     resolve_features,
 )
 from pipeline.config.resolve_label import resolve_label
-from pipeline.config.train import TRAINED_BEFORE
-from pipeline.config.tuned_values import candidates, with_values
+from pipeline.config.train import (
+    TRAINED_BEFORE,
+    ApplicationParams,
+    CnnParams,
+    DenseParams,
+)
+from pipeline.config.tune import candidates, with_values
 from schemas import loader
 from sluice.config_section import Classes, Section
 from sluice.errors import ConfigError, did_you_mean
@@ -44,29 +49,6 @@ from sluice.storage.storage import is_remote
 
 # Height and width that models of ``tf.keras.applications`` need at least; others: 32.
 SMALLEST_IMAGE = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
-# For more than two classes TFMA pools the one-against-the-rest predictions of all
-# classes, most of which are easy negatives: of ten classes, nine answers in ten. Found
-# by running each on two and on seven classes.
-TWO_CLASSES_ONLY = frozenset(
-    """
-    AUC AUCPrecisionRecall BalancedAccuracy BinaryAccuracy Calibration F1Score FNR FPR
-    FalseNegatives FalsePositives MatthewsCorrelationCoefficient MeanLabel
-    MeanPrediction NPV PPV Precision PrecisionAtRecall Prevalence Recall
-    RecallAtFalsePositiveRate RecallAtPrecision SensitivityAtSpecificity Specificity
-    SpecificityAtSensitivity TNR TPR ThresholdAtRecall TrueNegatives TruePositives
-    """.split()
-)
-# Of several labels these take the most probable class for the only one, or TFMA cannot
-# compute them. Found by running each.
-ONE_CLASS_ONLY = frozenset(
-    """
-    BinaryIoU CategoricalAccuracy CategoricalCrossEntropy CategoricalCrossentropy
-    CategoricalHinge FBetaScore IoU KLDivergence MeanIoU
-    MultiClassConfusionMatrixAtThresholds MultiClassConfusionMatrixPlot OneHotIoU
-    OneHotMeanIoU R2Score SparseCategoricalAccuracy SparseCategoricalCrossentropy
-    SparseTopKCategoricalAccuracy TopKCategoricalAccuracy
-    """.split()
-)
 # With these such a metric is of one class, or of the best ones.
 _CHOSEN = {"class_id", "top_k"}
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import tensorflow as tf
-from tensorflow_metadata.proto.v0 import schema_pb2
 
+from pipeline.checks.traced_preprocessing import TracedPreprocessing
 from pipeline.config.config import Config
 from pipeline.config.train import TPU_MULTIPLE, Train
 from pipeline.training.build import build_model, model_inputs
@@ -25,7 +25,7 @@ from pipeline.training.strategy.distribution import (
     TPU_STEPS_PER_EXECUTION,
     Distribution,
 )
-from pipeline.training.traced_preprocessing import TracedPreprocessing
+from schemas.loader import load
 from sluice.errors import SluiceError, bounded
 from sluice.secrets import resolve
 
@@ -65,7 +65,7 @@ class AcceleratorCheck:
 
 
 def check_accelerator(
-    config: Config, schema: schema_pb2.Schema, accelerator: Literal["tpu", "gpu"]
+    config: Config, accelerator: Literal["tpu", "gpu"]
 ) -> AcceleratorCheck:
     """Traces the steps of a config's training, and compiles them for a TPU.
 
@@ -75,7 +75,7 @@ def check_accelerator(
     check = AcceleratorCheck(accelerator)
     doing = ""
     try:
-        for step in _steps(config, schema, check):
+        for step in _steps(config, check):
             doing = step
     except Exception as error:  # The user's code may raise anything.
         kind = "" if isinstance(error, SluiceError) else f"{type(error).__name__}: "
@@ -83,16 +83,14 @@ def check_accelerator(
     return check
 
 
-def _steps(
-    config: Config, schema: schema_pb2.Schema, check: AcceleratorCheck
-) -> Iterator[str]:
+def _steps(config: Config, check: AcceleratorCheck) -> Iterator[str]:
     """Checks step by step, and yields before each what its exception would mean."""
     train, features = config.train, config.feature_set
     yield "the batch cannot be divided"
     distribution = _one_replica(train, check)
     function = config.preprocessing_path
     yield f"{function} does not give the model's inputs"
-    transformed = TracedPreprocessing(function, schema, features)
+    transformed = TracedPreprocessing(function, load(config.schema_path), features)
     inputs = model_inputs(features, transformed)
     check.assumptions += transformed.assumptions
     yield f"{config.model_path} cannot build the model"
