@@ -253,7 +253,7 @@ def why(record: RunRecord) -> str:
     """Returns why a run has trained, or has not, in a line."""
     if record.status == "up_to_date":
         return "nothing has changed"
-    reasons = [row for row in record.gate_rows("retrain") if row.answer]
+    reasons = [row for row in record.gate_rows("retrain") if row.result == "yes"]
     said = [
         f"{row.check} {cell(row.actual)}, limit {row.limit}: {row.why}"
         if row.comparison

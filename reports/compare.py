@@ -27,7 +27,6 @@ from sluice.record.json_number import json_number
 from sluice.record.outcome import run_facts
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
-from sluice.record.verdict import Verdict
 
 _MAX_NAMED = 3
 _MAX_CHARS = 90
@@ -247,9 +246,9 @@ def _code(before: RunData, after: RunData) -> list[Change]:
 def _checks(record: RunRecord) -> dict[str, str]:
     """Returns the results of the gates' checks."""
     found: dict[str, str] = {}
-    for gate in record.gates:
-        for row in Verdict.from_dict(gate).rows:
-            name = f"{row.check} of the {gate['gate']} gate, {row.slice}"
+    for verdict in record.gates:
+        for row in verdict.rows:
+            name = f"{row.check} of the {verdict.gate} gate, {row.slice}"
             value = row.baseline if row.actual is None else row.actual
             limit = formats.limit_text(row.limit_text or "")
             text = f"{row.result}: {formats.number(value)}{limit and ', limit '}{limit}"

@@ -108,7 +108,6 @@ def compare(
             limit="as in the schema",
             baseline=pair.against,
             actual=f"features compared: {len(features)}",
-            passed=True,
             why=sizes(pair.current, pair.control, judged[0]) if judged else "",
         )
         rows = [passed]
@@ -146,7 +145,6 @@ def _rows(
             feature=name,
             limit="measured",
             baseline=pair.against,
-            actual=None,
         )
         if not by_feature[name]:
             yield row
@@ -158,7 +156,7 @@ def _rows(
                 yield replace(
                     row,
                     kind=None if by_chance else pair.kind,
-                    passed=by_chance,
+                    result="pass" if by_chance else "FAIL",
                     why=f"not judged: {said}" if by_chance else f"{said}: {why}",
                     limit=item.limit,
                     comparison="<=",

@@ -229,7 +229,7 @@ def _not_finite(features: _Features) -> dict[str, Check]:
             found[name] = replace(row, actual=text)
             if not any(_forbidden(declared.float_domain, key) for key in seen):
                 found[name] = replace(
-                    found[name], passed=True, kind=None, limit="any number"
+                    found[name], result="pass", kind=None, limit="any number"
                 )
     return found
 

@@ -54,7 +54,7 @@ def add_examples(
     checks = {
         index: check
         for index, row in enumerate(rows)
-        if row.severity in ("fail", "warn") and row.feature and row.kind
+        if row.result in ("FAIL", "warn") and row.feature and row.kind
         if (check := _record_check(row.kind, declared.get(row.feature), schema))
     }
     found: dict[int, list[str]] = defaultdict(list)

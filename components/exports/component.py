@@ -49,7 +49,7 @@ class Executor(base_executor.BaseExecutor):
             verdict = _export(given, blessing, exec_properties)
         else:
             why = "the model was not blessed"
-            row = Check("exports", "overall", None, None, "none", True, why)
+            row = Check(check="exports", actual="none", why=why)
             verdict = Verdict(GATE, (row,))
         publish_verdict(verdict, exported)
         blessing.set_int_custom_property("blessed", int(verdict.passed))

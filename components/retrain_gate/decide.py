@@ -14,7 +14,7 @@ from components.retrain_gate.policy import Retrain
 from components.tfrecord_gen.report import FileReport, Report
 from schemas.data_statistics import Statistics
 from schemas.distances import Distance, distances_of_all, sizes, with_chance
-from sluice.record.verdict import Check, Verdict
+from sluice.record.verdict import Check, Comparator, Result, Verdict
 
 _DAY_S, _HOUR_S = 86_400, 3_600
 
@@ -58,18 +58,20 @@ def decide(
     """
     if served is None:
         why = "no model is served yet"
-        row = Check("served model", "overall", "none", None, "none", True, why)
-        return Verdict("retrain", (replace(row, answer=True),))
+        row = Check(
+            check="served model", limit="none", actual="none", result="yes", why=why
+        )
+        return Verdict("retrain", (row,))
     known = served.data.contents if served.data else ()
     new = [file for file in report.files if file.sha256 not in known]
     rows = [*_rows(policy, new, statistics, served, now)]
     if not sum(file.records for file in new):
         why = f"{served.name} was trained on the same data"
-        rows = [replace(row, answer=False, why=why) for row in rows]
+        rows = [replace(row, result="no", why=why) for row in rows]
     hours = (now - served.pushed_at).total_seconds() / _HOUR_S
     if policy.min_interval_h is not None and hours < policy.min_interval_h:
         why = f"{hours:.1f} hours after the push, less than retrain.min_interval_h"
-        rows = [replace(row, answer=False, why=why) for row in rows]
+        rows = [replace(row, result="no", why=why) for row in rows]
     return Verdict("retrain", tuple(rows))
 
 
@@ -136,8 +138,8 @@ def _drift(
     limit, name = known[worst.feature], f"drift of {worst.feature!r}"
     why = f"{worst.measure}; {sizes(statistics, before, worst)}"
     row = _reason(name, limit, worst.distance, served.name, why)
-    answer = row.answer and not worst.is_by_chance
-    return replace(row, feature=worst.feature, answer=answer)
+    row = replace(row, feature=worst.feature)
+    return replace(row, result="no") if worst.is_by_chance else row
 
 
 def _metrics(thresholds: tuple[Threshold, ...], served: Served) -> Iterator[Check]:
@@ -148,9 +150,7 @@ def _metrics(thresholds: tuple[Threshold, ...], served: Served) -> Iterator[Chec
     """
     if served.newest is None or not served.newest.metrics:
         why = f"{served.name} could not be evaluated on the newest span"
-        yield Check(
-            "metrics", "overall", None, served.name, None, True, why, answer=True
-        )
+        yield Check(check="metrics", baseline=served.name, result="yes", why=why)
         return
     settings = Settings(thresholds=thresholds, classes=(), split="test")
     newest = served.newest.metrics.get((), {})
@@ -158,14 +158,22 @@ def _metrics(thresholds: tuple[Threshold, ...], served: Served) -> Iterator[Chec
     differs = (EFFECTIVE_EXAMPLES in newest) != (EFFECTIVE_EXAMPLES in served.metrics)
     before = Evaluation({(): {} if differs else served.metrics})
     about = BaselineSummary(name=served.name)
-    reverse = {">=": "<=", "<=": ">="}
+    reverse: dict[str | None, Comparator] = {">=": "<=", "<=": ">="}
     # The last row is about the baseline.
     for row in judge(settings, served.newest, before, about).rows[:-1]:
-        comparison = reverse.get(row.comparison or "")
+        comparison = reverse.get(row.comparison)
         is_missed = comparison is not None and not row.passed
-        yield replace(row, comparison=comparison, passed=True, answer=is_missed)
+        result: Result = "yes" if is_missed else "no"
+        yield replace(row, comparison=comparison, result=result)
 
 
 def _reason(check: str, limit: float, actual: float, against: str, why: str) -> Check:
-    row = Check(check, "overall", limit, against, actual, True, why, comparison=">=")
-    return replace(row, answer=(row.margin or 0.0) >= 0)
+    return Check(
+        check=check,
+        limit=limit,
+        comparison=">=",
+        baseline=against,
+        actual=actual,
+        result="yes" if actual >= limit else "no",
+        why=why,
+    )

@@ -45,9 +45,9 @@ _CATEGORIES = ("vocabulary", "hashed", "multi_hot")
 # Each has a colour of its own.
 _DATA_SETS = ("train", "eval", "test", BASELINE, "serving")
 _RESULTS = {
-    "fail": Mark("bad", "fail"),
+    "FAIL": Mark("bad", "fail"),
     "warn": Mark("warn", "warn"),
-    "ignore": Mark("quiet", "ignored"),
+    "ignored": Mark("quiet", "ignored"),
 }
 
 
@@ -125,13 +125,13 @@ class Feature:
     @property
     def mark(self) -> Mark | None:
         """The worst result of the data gate."""
-        found = [row.severity for row in self.misses]
+        found = [row.result for row in self.misses]
         return next((mark for name, mark in _RESULTS.items() if name in found), None)
 
     @property
     def interest(self) -> tuple[float, float]:
         """Sorts what a reader should see first to the front."""
-        ranks = [[*_RESULTS].index(row.severity or "ignore") for row in self.misses]
+        ranks = [[*_RESULTS].index(row.result) for row in self.misses]
         largest = self.largest()
         return min(ranks, default=len(_RESULTS)), -(largest.value if largest else 0.0)
 
@@ -187,7 +187,7 @@ def read_features(run: RunData) -> list[Feature]:
                 if known := features.get(moved["feature"]):
                     known.distances.append(_distance(comparison, moved))
     for row in run.record.gate_rows("data"):
-        if row.severity and (known := features.get(row.feature or "")):
+        if row.policy and (known := features.get(row.feature or "")):
             known.misses.append(row)
     categories = _categories(run)
     labels = {x["privacy"].get("label") for x in run.documents("statistics")}

@@ -36,7 +36,7 @@ def build(run: RunData) -> dict[str, Any] | None:
     ]
     if not evaluations:
         return None
-    passed = [x["passed"] for x in run.record.gates if x["gate"] == "model"]
+    passed = [x.passed for x in run.record.gates if x.gate == "model"]
     mistakes = run.documents("mistakes")
     return {
         "evaluations": evaluations,

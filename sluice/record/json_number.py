@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 
 def json_number(value: float) -> float | str:
@@ -17,4 +18,15 @@ def json_number(value: float) -> float | str:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def jsonable(value: Any) -> Any:
+    """Returns a value with lists for tuples, and its numbers as JSON can hold them."""
+    if isinstance(value, float):
+        return json_number(value)
+    if isinstance(value, dict):
+        return {key: jsonable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(part) for part in value]
     return value

@@ -185,12 +185,12 @@ class Trips:
         assert record.pushes[0].state == "blocked"
         assert not list(self.workspace.artifacts.glob("Tra*/*"))
         (gate,) = record.gates
-        assert gate["gate"] == "data" and not gate["passed"]
+        assert gate.gate == "data" and not gate.passed
         assert "Traceback" not in self.shown(record)
         return {
-            (row["slice"], row["feature"], row["kind"]): row
-            for row in gate["rows"]
-            if not row["passed"]
+            (row.slice, row.feature, row.kind): row
+            for row in gate.rows
+            if not row.passed
         }
 
     def shown(self, record: RunRecord) -> str:

@@ -164,7 +164,7 @@ def test_what_is_not_finite_is_counted_also_where_it_passes(bench):
         for row in bench.judge(records, policy=_ignoring("not_finite")).rows
         if row.kind == "not_finite"
     )
-    assert (row.severity, row.actual) == ("ignore", counted)
+    assert (row.result, row.actual) == ("ignored", counted)
     assert len(row.examples) == 0 and "not_finite, action: warn" in str(row.remedy)
 
     allowed = "float_domain { disallow_nan: false disallow_inf: false }"
