@@ -33,7 +33,7 @@ sys.path[:0] = [str(ROOT)]
 from benchmarks import taxi_days  # noqa: E402
 from benchmarks.policy_picture import draw  # noqa: E402
 from benchmarks.taxi_days import DAYS, Days, deliveries, window  # noqa: E402
-from components.tfrecord_gen.report import Report  # noqa: E402
+from components.tfrecord_gen.ingestion_report import Report  # noqa: E402
 from serving.model_store import store_at  # noqa: E402
 from sluice.compat import prepare_environment  # noqa: E402
 from sluice.errors import DataError  # noqa: E402

@@ -10,10 +10,9 @@ from tfx.types import artifact_utils, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from components import artifacts
-from components.artifacts import Artifacts
+from components.artifacts import Artifacts, run_id_of
 from components.data_baselines import Entry, holds, identify, write_entry
-from components.run_id import run_id_of
-from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.ingestion_report import Report
 from sluice.clock import utc_now
 from sluice.record.verdict import Verdict
 from sluice.splits import split_statistics_path

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.ingestion_report import Report
 from schemas.data_statistics import Statistics
 from sluice.config_section import Section
 from sluice.errors import DataError

@@ -28,7 +28,7 @@ from tfx.dsl.components.base import executor_spec
 
 from components.artifacts import Artifacts, without_absent
 from components.evaluate_batches import BatchCombineFn, evaluate_batches
-from components.model_verdict.threshold import EFFECTIVE_EXAMPLES, EXAMPLES_PER_CLASS
+from components.model_verdict.settings import EFFECTIVE_EXAMPLES, EXAMPLES_PER_CLASS
 
 PREDICTION_HISTOGRAM = "prediction_histogram"
 CONFUSION_MATRIX = "multi_class_confusion_matrix_plot"  # As TFMA's.

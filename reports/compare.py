@@ -22,8 +22,7 @@ from reports.read_run import RunData
 from reports.run_table import Better, better, examples, metrics
 from reports.tables import Delta, Outcome
 from sluice.errors import bounded
-from sluice.json_paths import flatten
-from sluice.record.json_number import json_number
+from sluice.json_values import flatten, jsonable
 from sluice.record.outcome import run_facts
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
@@ -159,7 +158,7 @@ class Comparison:
         del found["runs"]
         for item, metric in zip(found["metrics"], self.metrics, strict=True):
             item |= {"delta": metric.delta, "outcome": metric.outcome}
-        return _json(found)
+        return jsonable(found)
 
 
 def compare(before: RunData, after: RunData) -> Comparison:
@@ -308,14 +307,6 @@ def _metrics(before: RunData, after: RunData) -> list[MetricChange]:
         MetricChange(*key, old.get(key), new.get(key), directions[key[1]])
         for key in {**new, **old}
     ]
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json(item) for item in value]
-    return json_number(value) if isinstance(value, float) else value
 
 
 def summarize_changes(found: Comparison) -> list[str]:

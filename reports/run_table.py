@@ -17,9 +17,8 @@ from reports.evaluation import OVERALL, PER_CLASS, Metric, read_metrics
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from sluice.errors import UsageError, did_you_mean
-from sluice.json_paths import flatten
-from sluice.metric_names import direction_of, result_name
-from sluice.record.json_number import json_number
+from sluice.json_values import flatten, jsonable
+from sluice.metrics import direction_of, result_name
 from sluice.record.outcome import run_facts
 
 # Metrics that have no meaning where all examples are of one class.
@@ -146,9 +145,8 @@ class RunRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form; NaN and infinities are strings."""
-        values = {name: json_number(value) for name, value in self.metrics.items()}
         more = {"examples": self.examples, "parameters": self.parameters}
-        return {**self.facts, **more, "metrics": values}
+        return {**self.facts, **more, "metrics": jsonable(self.metrics)}
 
     def parameter(self, name: str) -> str:
         """Returns a value of the config, or the keys below it as one text."""

@@ -18,8 +18,8 @@ from typing import Any
 
 from serving.prediction_rows import Row, read_rows
 from sluice.compat import prepare_environment
-from sluice.decision_threshold import THRESHOLD
 from sluice.errors import DataError, ServingError, SluiceError
+from sluice.metrics import THRESHOLD
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
 BATCH_SIZE = 256

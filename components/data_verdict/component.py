@@ -33,9 +33,9 @@ from components.artifacts import Artifacts, publish_verdict
 from components.data_baselines import find_data_baseline, identify, read_entry
 from components.data_verdict.drift import Comparison
 from components.data_verdict.judge import Evidence, compare_all, judge
-from components.data_verdict.policy import Settings
 from components.data_verdict.search_records import add_examples
-from components.tfrecord_gen.report import Report
+from components.data_verdict.settings import Settings
+from components.tfrecord_gen.ingestion_report import Report
 from schemas.data_statistics import Statistics, validate_in
 from schemas.loader import SERVING as SERVING_ENVIRONMENT
 from schemas.loader import TRAINING as TRAINING_ENVIRONMENT

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
-from components.data_verdict.policy import COMPARISON_NAMES, anomaly
 from components.data_verdict.schema_rows import WITHHELD, feature_name, one_line
+from components.data_verdict.settings import COMPARISON_NAMES, anomaly
 from schemas.data_statistics import Statistics, features_of, validate
 from schemas.distances import (
     MISSING,

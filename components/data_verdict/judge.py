@@ -16,9 +16,9 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
 from components.data_baselines import Entry
 from components.data_verdict.drift import Comparison, Pair, compare
-from components.data_verdict.policy import Policy, Settings, anomaly
 from components.data_verdict.schema_rows import schema_rows
-from components.tfrecord_gen.report import Report
+from components.data_verdict.settings import Policy, Settings, anomaly
+from components.tfrecord_gen.ingestion_report import Report
 from schemas.data_statistics import Statistics, features_of
 from sluice.errors import MAX_EXAMPLES, bounded
 from sluice.record.verdict import Check, Comparator

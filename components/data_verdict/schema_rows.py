@@ -1,7 +1,7 @@
 """Rows on a split against the schema: TFDV's anomalies, one per feature and kind.
 
 TFDV has nearly ninety anomaly types, many of them the same for different value types.
-Each is mapped to one of ``policy.KINDS``; a type that a newer TFDV adds is ``other``
+Each is mapped to one of ``settings.KINDS``; a type that a newer TFDV adds is ``other``
 until it is listed here.
 
 TFDV's descriptions contain values of the data. Descriptions of sensitive features are
@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
-from components.data_verdict.policy import KINDS, anomaly
+from components.data_verdict.settings import KINDS, anomaly
 from schemas.data_statistics import Statistics, features_of, not_finite
 from schemas.loader import live_features, number_bounds, string_domain
-from sluice.printable import printable
+from sluice.errors import printable
 from sluice.record.verdict import Check
 
 WITHHELD = "the values are not shown, because the feature is sensitive"

@@ -17,12 +17,11 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.schema_rows import number_of_values
-from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.ingestion_report import Report
 from components.tfrecord_gen.scan import valid_records
 from components.tfrecord_gen.settings import HashSplits
 from schemas.loader import LISTS_OF_TYPES, number_bounds, string_domain
-from sluice.errors import MAX_EXAMPLES
-from sluice.printable import printable
+from sluice.errors import MAX_EXAMPLES, printable
 from sluice.record.verdict import Check
 from sluice.splits import SERVING
 from sluice.tfrecords.parse_tf_example import as_text, parse, show_values, values_of

@@ -31,7 +31,7 @@ from components.baseline_model.blessed_models import (
 )
 from components.model_verdict.judge import BaselineSummary, SkippedModel, judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
-from components.model_verdict.threshold import Settings
+from components.model_verdict.settings import Settings
 from sluice.mlmd_items import Artifact, maker_run
 from sluice.node_kinds import ABOUT_BASELINE, METRICS
 

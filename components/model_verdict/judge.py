@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from components.model_verdict.read_evaluation import Evaluation, SliceKey
-from components.model_verdict.threshold import Settings, Threshold
+from components.model_verdict.settings import Settings, Threshold
 from sluice.config_section import Section
 from sluice.record.verdict import Check, Comparator, Verdict
 

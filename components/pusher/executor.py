@@ -11,8 +11,8 @@ from tfx.proto import pusher_pb2
 from tfx.types import artifact_utils
 from tfx.utils import path_utils, proto_utils
 
+from components.artifacts import run_id_of
 from components.baseline_model.blessed_models import RETIRED
-from components.run_id import run_id_of
 from serving.model_store import Publication, store_at
 from serving.store_owner import Owner
 from sluice.errors import RemoteError, RetiredModelError, UsageError

@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from components.tfrecord_gen.ingestion_report import FileReport, Problem
 from components.tfrecord_gen.input_files import MANIFEST_FILE
-from components.tfrecord_gen.report import FileReport, Problem
 from sluice.errors import MAX_EXAMPLES
 from sluice.storage.storage import storage_for
 

@@ -27,14 +27,14 @@ from components.tfrecord_gen.settings import (
 )
 from schemas.loader import LISTS_OF_TYPES
 from sluice.errors import SluiceError, bounded
-from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
-from sluice.tfrecords.frame_reader import Batch, Record, RecordError, read_frames
-from sluice.tfrecords.images import (
+from sluice.tfrecords.encoded_images import (
     ImageHeader,
     image_format,
     image_header,
     why_undecodable,
 )
+from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
+from sluice.tfrecords.frame_reader import Batch, Record, RecordError, read_frames
 from sluice.tfrecords.input_stream import InputStream
 from sluice.tfrecords.parse_tf_example import (
     parse,

@@ -26,7 +26,7 @@ from sluice.config_section import (
     refuse,
     shorthand,
 )
-from sluice.metric_names import direction_of
+from sluice.metrics import direction_of
 
 # Keys that say what the keys beside them mean.
 SELECTORS = ("kind", "class")

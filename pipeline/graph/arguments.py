@@ -12,8 +12,8 @@ from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.policy import DataPolicy, Policy, Settings
-from components.model_verdict.threshold import Settings as ModelVerdictSettings
+from components.data_verdict.settings import DataPolicy, Policy, Settings
+from components.model_verdict.settings import Settings as ModelVerdictSettings
 from components.tfrecord_gen.settings import (
     ImageCheck,
     Ingestion,

@@ -21,8 +21,8 @@ from pipeline.config.problems import Problems
 from pipeline.graph.node_registry import NODES, Node
 from sluice import code_fingerprint
 from sluice.errors import unknown_node
+from sluice.node_kinds import leading_to
 from sluice.project import own_root
-from sluice.upstream_nodes import leading_to
 
 if TYPE_CHECKING:
     from pipeline.config.validate import ValidConfig

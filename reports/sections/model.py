@@ -6,9 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
 from reports import formats
+from reports.charts.bars import Distribution, histogram_chart
+from reports.charts.lines import Series, line_chart
+from reports.charts.svg import Axis
 from reports.evaluation import (
     EXAMPLES,
     HISTOGRAM,
@@ -20,11 +24,14 @@ from reports.evaluation import (
 from reports.flips import against_baseline, example_table
 from reports.metric_changes import MIN_EXAMPLES, SliceMetric, metrics_by_slice
 from reports.read_run import RunData
-from reports.sections import classification, curves, regression
+from reports.sections import classification, curves
 from reports.tables import Column, Header, Table, numbers
 from sluice.record.verdict import Check
 
 _MAX_METRICS = 12
+_BAND = {"high": ("90 %", 1), "median": ("median", 0), "low": ("10 %", 1)}
+_LARGEST = "The largest errors"
+_BARS = 24
 # Of a slice, by name.
 _Metrics = Mapping[str, SliceMetric]
 
@@ -44,7 +51,7 @@ def build(run: RunData) -> dict[str, Any] | None:
         "flips": against_baseline(run),
         "labels": [*map(classification.by_label, mistakes)],
         "regressions": [
-            regression.build(*item) for item in enumerate(run.documents("residuals"))
+            _regression(*item) for item in enumerate(run.documents("residuals"))
         ],
         "mistakes": [(item, _mistakes(i, item)) for i, item in enumerate(mistakes)],
     }
@@ -190,3 +197,55 @@ def _mistakes(index: int, document: dict[str, Any]) -> Table | None:
 def _listed(item: Mapping[str, Any]) -> str:
     found = item["probabilities"].items()
     return ", ".join(f"{name} {formats.percent(value)}" for name, value in found)
+
+
+def _regression(index: int, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the charts of each target, and the largest errors."""
+    label, targets = document["privacy"]["label"], document["targets"]
+    largest = [_with_error(item) for item in document["largest"]]
+    columns = {key: numbers(key.capitalize()) for key in ("true", "predicted", "error")}
+    return {
+        "document": document,
+        "targets": [
+            {
+                "name": f"{label}[{i}]" if len(targets) > 1 else label,
+                "charts": _charts(target),
+            }
+            for i, target in enumerate(targets)
+        ],
+        "largest": largest,
+        "table": example_table(f"errors-{index}", _LARGEST, largest, columns),
+    }
+
+
+def _with_error(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an example with a number for each column, or text of several targets."""
+    pairs = zip(item["predicted"], item["true"], strict=True)
+    error = [predicted - true for predicted, true in pairs]
+    found = {**item, "error": error, "probability": None}
+    for key in ("true", "predicted", "error"):
+        several = ", ".join(map(formats.number, found[key]))
+        found[key] = found[key][0] if len(error) == 1 else several
+    return found
+
+
+def _charts(target: Mapping[str, Any]) -> curves.Charts:
+    found, title = target["by_value"], "Predictions by true value"
+    lines = [
+        Series(name, found["true"], found[key], style)
+        for key, (name, style) in _BAND.items()
+    ]
+    every = [value for values in found.values() for value in values]
+    true, predicted = (
+        Axis(label, min(every), max(every)) for label in ("true value", "prediction")
+    )
+    band = line_chart(title, lines, true, predicted, diagonal=True, square=True)
+    quantiles = target["quantiles"]
+    shares = np.linspace(0.0, 1.0, len(quantiles)).tolist()
+    residuals = Distribution("candidate", quantiles, shares)
+    # A few large ones are counted in the outermost bars.
+    edges = np.unique(np.linspace(quantiles[1], quantiles[-2], _BARS + 1)).tolist()
+    edges, label = edges if len(edges) > 1 else [], "prediction minus true value"
+    histogram = histogram_chart("Residuals", [residuals], edges=edges, label=label)
+    mean = f"Residuals: mean {formats.number(target['mean'])}"
+    return [(title, band), (mean, histogram)]

@@ -10,7 +10,7 @@ import click
 
 from pipeline.config.config import Config
 from pipeline.graph.arguments import local_locations
-from reports.graph import GraphNode, as_svg, as_text
+from reports.draw_graph import GraphNode, as_svg, as_text
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, verb
 from runners.operations.pipeline_request import validated, workspace_of

@@ -6,7 +6,7 @@ several labels is right if all of them are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -24,12 +24,11 @@ from runners.documents.examples import (
     values_of,
 )
 from runners.documents.images import describe_image, open_image
-from runners.documents.label_counts import label_counts
 from runners.documents.predict import load_model, predict, predicted_class, task_of
-from sluice.decision_threshold import THRESHOLD
+from sluice.json_values import jsonable
+from sluice.metrics import THRESHOLD
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
-from sluice.record.json_number import json_number
 
 MAX_EXAMPLES = 20_000
 MAX_MISTAKES = 24
@@ -168,7 +167,7 @@ def _shown(
         named = [", ".join(classes[i] for i in x) or "none" for x in indices]
         about: dict[str, Any] = dict(zip(_SHOWN, (*named, None), strict=False))
         wrong = sorted({*item.true, *item.named[0]})
-        sure = {classes[i]: json_number(item.probabilities[i]) for i in wrong}
+        sure = {classes[i]: jsonable(item.probabilities[i]) for i in wrong}
         if task == "multi_label":
             about |= {"probability": None, "probabilities": sure}
         else:
@@ -189,9 +188,55 @@ def shown_record(record: ExampleRecord, privacy: Privacy) -> dict[str, Any]:
             images.append({"feature": name, **describe_image(image)})
         elif len(values) < MAX_FEATURES:
             values[name] = [
-                as_text(value) if isinstance(value, bytes) else json_number(value)
+                as_text(value) if isinstance(value, bytes) else jsonable(value)
                 for value in found[:MAX_VALUES]
             ]
     digest = None if privacy.sensitive else record.digest
     place = {**record.place, "digest": digest}
     return {**place, "images": images, "values": values}
+
+
+def label_counts(
+    classes: Sequence[str], found: Iterable[tuple[Any, Any, float]]
+) -> list[dict[str, Any]]:
+    """Returns of each class its examples, true and false positives, and AUC, weighted.
+
+    They are counted at 0.5, and at the ``best`` threshold: that of the largest F1 on
+    the same examples. ``auc`` and ``best`` are None where they are not defined.
+
+    Args:
+      classes: their names.
+      found: the label of each example, 0 or 1 per class, the probabilities, and the
+        weight.
+    """
+    labels, probabilities, weights = map(np.array, zip(*found, strict=True))
+    columns = zip(classes, labels.T > 0, probabilities.T, strict=True)
+    return [{"class": x, **_of_class(y, p, weights)} for x, y, p in columns]
+
+
+def _of_class(
+    labels: np.ndarray, probabilities: np.ndarray, weights: np.ndarray
+) -> dict[str, Any]:
+    order = np.argsort(-probabilities)
+    labels, probabilities = labels[order], probabilities[order]
+    weights = weights[order]
+    # At each threshold, all of the same probability are positive.
+    last = np.flatnonzero(np.diff(probabilities, append=-1.0))
+    counts = (labels * weights, ~labels * weights)
+    tp, fp = (np.append(0, x.cumsum()[last]) for x in counts)
+    positives, negatives = tp[-1].item(), fp[-1].item()
+    served, best = (probabilities[last] >= THRESHOLD).sum(), None
+    if positives:
+        i = np.argmax(2 * tp / (tp + fp + positives))
+        threshold = jsonable(probabilities[last[i - 1]].item())
+        best = {"threshold": threshold, "tp": tp[i].item(), "fp": fp[i].item()}
+    area = np.dot(np.diff(fp), tp[1:] + tp[:-1]) / 2
+    return {
+        "positives": positives,
+        "negatives": negatives,
+        "served": {"tp": tp[served].item(), "fp": fp[served].item()},
+        "best": best,
+        "auc": area.item() / (positives * negatives)
+        if positives and negatives
+        else None,
+    }

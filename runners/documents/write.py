@@ -127,7 +127,7 @@ def _content(
             case "epochs":
                 return _epochs(folder)
             case "ingestion":
-                from components.tfrecord_gen.report import document_ingestion
+                from components.tfrecord_gen.ingestion_report import document_ingestion
 
                 return document_ingestion(folder)
             case "metrics":

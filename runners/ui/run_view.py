@@ -15,7 +15,7 @@ from reports import formats
 from reports.log_lines import is_error, without_library_lines
 from reports.read_run import RunData, last_pushed
 from reports.run_page import render_section
-from reports.sections.run import build
+from reports.sections.execution import build
 from reports.sections.training import curves
 from runners.operations.find_run import FoundRun
 from sluice.record.outcome import duration_s

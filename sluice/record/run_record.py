@@ -19,8 +19,8 @@ from pydantic import TypeAdapter
 
 from sluice.clock import utc_now
 from sluice.errors import ExitCode, WorkspaceError
+from sluice.json_values import jsonable
 from sluice.node_kinds import PUSHERS
-from sluice.record.json_number import jsonable
 from sluice.record.parts import (
     FINISHED,
     ArtifactRecord,

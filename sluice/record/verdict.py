@@ -53,7 +53,7 @@ class Check:
       result: ``FAIL`` stops the run.
       why: one sentence that explains the outcome.
       kind: of an anomaly, such as ``new_value``; see
-        ``components.data_verdict.policy``.
+        ``components.data_verdict.settings``.
       feature: the feature that it is about.
       policy: the line of the config that decided on an anomaly, such as
         ``validate.rules[2]: warn``; None where the check holds.

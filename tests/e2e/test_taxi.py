@@ -267,7 +267,7 @@ def test_tfx_components_run_beside_ours(record, tmp_path):
     from tfx.types import standard_artifacts
 
     from components.model_verdict.component import ModelVerdict
-    from components.model_verdict.threshold import Settings, Threshold
+    from components.model_verdict.settings import Settings, Threshold
     from components.pusher.component import Pusher
     from runners.local import LocalRunner
 

@@ -12,7 +12,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict import search_records
 from components.data_verdict.search_records import add_examples
-from components.tfrecord_gen.report import FileReport
+from components.tfrecord_gen.ingestion_report import FileReport
 from components.tfrecord_gen.settings import HashSplits
 from sample_data.tf_example import encode
 from sluice.record.verdict import Check

@@ -9,8 +9,8 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_p
 
 from components.data_baselines import Entry
 from components.data_verdict.judge import Evidence, judge
-from components.data_verdict.policy import Policy, Rule, Settings
-from components.tfrecord_gen.report import Problem, Report
+from components.data_verdict.settings import Policy, Rule, Settings
+from components.tfrecord_gen.ingestion_report import Problem, Report
 from sluice.record.verdict import Verdict
 from sluice.tfrecords.frame_reader import RecordError
 from tests.kit.ingestion_reports import a_file, a_report

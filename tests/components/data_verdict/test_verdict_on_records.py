@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from components.data_baselines import RECORD_FILE, read_entry
-from components.data_verdict.policy import Policy, Rule
+from components.data_verdict.settings import Policy, Rule
 from runners.documents.protos import baseline_statistics
 from sluice.errors import DataError, ExitCode
 from sluice.record.verdict import Check, Verdict

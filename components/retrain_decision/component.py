@@ -29,9 +29,9 @@ from components import artifacts
 from components.artifacts import Artifacts, publish_verdict
 from components.data_baselines import entry_before, read_entry
 from components.model_verdict.read_evaluation import read_evaluation
-from components.retrain_gate.decide import Served, decide
-from components.retrain_gate.policy import Retrain
-from components.tfrecord_gen.report import Report
+from components.retrain_decision.decide import Served, decide
+from components.retrain_decision.settings import Retrain
+from components.tfrecord_gen.ingestion_report import Report
 from schemas.data_statistics import Statistics
 from serving.model_store import store_at
 from sluice.clock import utc_now

@@ -9,9 +9,9 @@ from datetime import datetime
 from components.data_baselines import Entry
 from components.model_verdict.judge import BaselineSummary, judge
 from components.model_verdict.read_evaluation import Evaluation
-from components.model_verdict.threshold import EFFECTIVE_EXAMPLES, Settings, Threshold
-from components.retrain_gate.policy import Retrain
-from components.tfrecord_gen.report import FileReport, Report
+from components.model_verdict.settings import EFFECTIVE_EXAMPLES, Settings, Threshold
+from components.retrain_decision.settings import Retrain
+from components.tfrecord_gen.ingestion_report import FileReport, Report
 from schemas.data_statistics import Statistics
 from schemas.distances import Distance, distances_of_all, sizes, with_chance
 from sluice.record.verdict import Check, Comparator, Result, Verdict

@@ -15,10 +15,10 @@ from markupsafe import Markup
 
 from reports import formats
 from reports.charts.svg import CHAR_WIDTH, Axis, image, is_finite, make_scale, tag
-from reports.graph import GraphNode, as_svg
+from reports.draw_graph import GraphNode, as_svg
 from reports.read_run import RunData
 from reports.tables import Mark, Table, numbers
-from sluice.json_paths import flatten
+from sluice.json_values import flatten
 from sluice.node_kinds import GATES
 from sluice.record.outcome import duration_s
 from sluice.record.parts import NodeRecord
