@@ -25,7 +25,7 @@ from sluice.splits import split_statistics_path
 from sluice.storage.digest import files_below
 from sluice.storage.storage import is_remote, storage_for
 
-# Of the files of all splits, compressed; all records of a split are in memory at once.
+# The files of all splits, compressed; all records of a split are in memory at once.
 _MAX_BYTES = 100_000_000
 _BATCH = dataset_options.RecordBatchesOptions(
     batch_size=10_000, num_epochs=1, shuffle=False

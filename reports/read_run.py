@@ -22,7 +22,7 @@ from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote
 
 REPORT_FILE = "report.html"
-# Of a remote run: the record, its job, documents, journal, progress and logs.
+# Copied of a remote run: the record, its job, documents, journal, progress and logs.
 _FILES = ("run.json", "job.json", "*.*.json", "*.jsonl", "*.log")
 _SPEED = ("duration_s", "examples_per_second")
 _TAIL_LINES = 30
@@ -87,11 +87,11 @@ class RunData:
 
     def epochs(self) -> list[dict[str, Any]]:
         """Returns the documents ``epochs``, also of unfinished trainings."""
-        found = self.documents("epochs")
-        documented = {artifact["node"] for artifact in found}
+        documents = self.documents("epochs")
+        documented = {artifact["node"] for artifact in documents}
         others = [node.id for node in self.record.nodes if node.id not in documented]
         reported = (_reported(self.run_dir, node) for node in others)
-        return [*found, *(artifact for artifact in reported if artifact)]
+        return [*documents, *(artifact for artifact in reported if artifact)]
 
     @cached_property
     def job(self) -> dict[str, Any]:
@@ -108,10 +108,10 @@ class RunData:
     def _read_json(self, path: str, keys: set[str]) -> dict[str, Any] | None:
         """Returns an object with at least these keys, or adds a notice."""
         try:
-            found = json.loads((self.run_dir / path).read_text("utf-8"))
-            if keys <= found.keys():
-                return found
-            missing = " and ".join(sorted(keys - found.keys()))
+            content = json.loads((self.run_dir / path).read_text("utf-8"))
+            if keys <= content.keys():
+                return content
+            missing = " and ".join(sorted(keys - content.keys()))
             self.notices.append(f"{path} is damaged: it has no {missing}")
         except (OSError, ValueError, AttributeError, RecursionError) as error:
             self.notices.append(f"{path} cannot be read: {error}")

@@ -37,14 +37,14 @@ def examples(run: RunData) -> dict[str, int]:
     Splits of further statistics, such as of serving requests, are named after the node
     too.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for artifact in run.documents("ingestion"):
         for name, records in artifact["splits"].items():
-            found.setdefault(name, records)
-    if not found:
+            counts.setdefault(name, records)
+    if not counts:
         for node, name, count, _ in statistics(run):
-            found[f"{node}: {name}" if name in found else name] = count
-    return found
+            counts[f"{node}: {name}" if name in counts else name] = count
+    return counts
 
 
 def metrics(
@@ -55,7 +55,7 @@ def metrics(
     A metric of one class or output is named like ``precision (class_id 3)``. Arrays,
     tables, and metrics that could not be computed or measured are left out.
     """
-    found: dict[tuple[str, str], float] = {}
+    values: dict[tuple[str, str], float] = {}
     for document in run.documents("metrics"):
         items = [
             item
@@ -66,8 +66,8 @@ def metrics(
         for item in items:
             counts = per_class.get(item.slice, ())
             if item.value is not None and is_measured(item.name, counts):
-                found.setdefault((item.slice, item.name), item.value)
-    return found
+                values.setdefault((item.slice, item.name), item.value)
+    return values
 
 
 def label_task(config: Mapping[str, Any]) -> str | None:
@@ -115,8 +115,8 @@ def better(metric: str, config: Mapping[str, Any]) -> Better | None:
             bounds = [threshold.get(f"{side}_bound") for side in ("lower", "upper")]
             if bounds.count(None) == 1:
                 return "lower" if bounds[0] is None else "higher"
-    found = {direction_of(kind) for kind in kinds_of(name, config)}
-    return "higher" if "max" in found else "lower" if "min" in found else None
+    directions = {direction_of(kind) for kind in kinds_of(name, config)}
+    return "higher" if "max" in directions else "lower" if "min" in directions else None
 
 
 def kinds_of(metric: str, config: Mapping[str, Any]) -> list[str]:
@@ -234,8 +234,8 @@ def _row(run: RunData) -> RunRow:
     row = RunRow(run_facts(run.record), parameters=flatten(run.record.config))
     try:
         row.examples = examples(run)
-        found = metrics(run).items()
-        row.metrics = {name: value for (part, name), value in found if part == OVERALL}
+        values = metrics(run).items()
+        row.metrics = {name: value for (part, name), value in values if part == OVERALL}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         run_id = run.record.run_id
         run.notices.append(f"run {run_id}: a document is damaged: {error!r}")

@@ -201,9 +201,9 @@ class Predictor:
             raise ValueError(
                 f"{name!r}, {spec.dtype.name}: {_reason(error)}"
             ) from error
-        given = tf.constant(values, tf.float64) if spec.dtype == tf.float32 else column
+        tensor = tf.constant(values, tf.float64) if spec.dtype == tf.float32 else column
         if spec.dtype == tf.float32 and tf.reduce_any(
-            tf.math.is_inf(column) & tf.math.is_finite(given)
+            tf.math.is_inf(column) & tf.math.is_finite(tensor)
         ):
             raise ValueError(f"{name!r} has a number beyond 32 bits")
         return column

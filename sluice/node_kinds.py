@@ -141,11 +141,11 @@ def leading_to(
       wanted: ids of nodes.
       upstream: the ids that each node waits for; those of no node are ignored.
     """
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = list(wanted)
     while waiting:
         name = waiting.pop()
-        if name in upstream and name not in found:
-            found.add(name)
+        if name in upstream and name not in reached:
+            reached.add(name)
             waiting += upstream[name]
-    return found
+    return reached

@@ -122,7 +122,7 @@ def _publish_comparisons(
     evidence: Evidence, comparisons: Sequence[Comparison], uri: str
 ) -> None:
     """Writes ``distances.json``, and the data that was compared with."""
-    found = [
+    documents = [
         {
             "check": item.pair.kind,
             "split": item.pair.split,
@@ -131,7 +131,7 @@ def _publish_comparisons(
         }
         for item in comparisons
     ]
-    contents = {DISTANCES_FILE: json.dumps({"comparisons": found}).encode()}
+    contents = {DISTANCES_FILE: json.dumps({"comparisons": documents}).encode()}
     if evidence.baseline:
         contents[BASELINE_ENTRY] = evidence.baseline.model_dump_json().encode()
         for split, statistics in evidence.baseline_statistics.items():
@@ -151,9 +151,9 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         quarantine = execution_info.input_dict["quarantine"]
         report = Report.load(artifact_utils.get_single_uri(quarantine))
         store = execution_info.exec_properties["baseline_store"]
-        found = find_data_baseline(store, identify(report))
+        baseline = find_data_baseline(store, identify(report))
         result = driver_output_pb2.DriverOutput()
-        result.exec_properties["baseline"].string_value = found
+        result.exec_properties["baseline"].string_value = baseline
         return result
 
 

@@ -82,7 +82,7 @@ def compare(
     is_skew = pair.kind == "skew"
     absent = SERVING if is_skew else TRAINING
     left_out = {x.name for x in schema.feature if absent in x.not_in_environment}
-    found = distances_of_all(pair.current, pair.control, left_out)
+    distances = distances_of_all(pair.current, pair.control, left_out)
     key = "skew_comparator" if is_skew else "drift_comparator"
     features = [
         feature
@@ -90,7 +90,7 @@ def compare(
         if feature.HasField(key) and feature.name not in left_out
     ]
     if not features:
-        return Comparison(pair, (), tuple(found))
+        return Comparison(pair, (), tuple(distances))
     only = schema_pb2.Schema(
         feature=features,
         string_domain=schema.string_domain,
@@ -112,7 +112,7 @@ def compare(
         )
         rows = [passed]
     limited = {item.feature for item in judged}
-    others = (x for x in found if x.feature not in limited or x.measure == MISSING)
+    others = (x for x in distances if x.feature not in limited or x.measure == MISSING)
     return Comparison(pair, tuple(rows), (*judged, *others))
 
 

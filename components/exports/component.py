@@ -38,15 +38,15 @@ class Executor(base_executor.BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
-        given = {
+        inputs = {
             key: artifact_utils.get_single_instance(items)
             for key, items in input_dict.items()
             if items
         }
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
         exported = artifact_utils.get_single_instance(output_dict["exports"])
-        if model_utils.is_model_blessed(given["model_blessing"]):
-            verdict = _export(given, blessing, exec_properties)
+        if model_utils.is_model_blessed(inputs["model_blessing"]):
+            verdict = _export(inputs, blessing, exec_properties)
         else:
             why = "the model was not blessed"
             row = Check(check="exports", actual="none", why=why)
@@ -55,18 +55,18 @@ class Executor(base_executor.BaseExecutor):
         blessing.set_int_custom_property("blessed", int(verdict.passed))
 
 
-def _export(given: Mapping[str, Any], blessing: Any, properties: Mapping) -> Verdict:
+def _export(inputs: Mapping[str, Any], blessing: Any, properties: Mapping) -> Verdict:
     """Writes the model with its exports, and compares what they predict."""
     exports = [Export.model_validate(x) for x in json.loads(properties["formats"])]
     built_from = json.loads(properties["built_from"])
-    if tuned := given.get("hyperparameters"):
+    if tuned := inputs.get("hyperparameters"):
         file = io_utils.get_only_uri_in_dir(tuned.uri)
         built_from["tuned"] = json.loads(storage_for(file).read(file))["values"]
     export_fn = pkgutil.resolve_name(properties["export_fn"])
     with (
-        local_copy(path_utils.serving_model_path(given["model"].uri)) as saved_model,
-        local_copy(given["model_run"].uri) as model_run,
-        local_copy(given["transform_graph"].uri) as transform_graph,
+        local_copy(path_utils.serving_model_path(inputs["model"].uri)) as saved_model,
+        local_copy(inputs["model_run"].uri) as model_run,
+        local_copy(inputs["transform_graph"].uri) as transform_graph,
         local_output(path_utils.stamped_model_path(blessing.uri)) as folder,
     ):
         shutil.copytree(saved_model, folder, dirs_exist_ok=True)
@@ -76,7 +76,7 @@ def _export(given: Mapping[str, Any], blessing: Any, properties: Mapping) -> Ver
             saved_model=saved_model,
             model_run=model_run,
             transform_graph=transform_graph,
-            examples=given["examples"].uri,
+            examples=inputs["examples"].uri,
             target=folder / EXPORTS_DIR,
         )
     blessing.set_int_custom_property("has_model", 1)

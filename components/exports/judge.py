@@ -53,25 +53,25 @@ def judge(
     """
     served, *others = comparisons
     rows = [Check(check="saved_model", slice=split, actual=served.cost, why=_COST)]
-    for export, found in zip(exports, others, strict=True):
-        name, largest = found.name, export.difference_limit(found.largest)
-        rows.append(Check(check=name, slice=split, actual=found.cost, why=_COST))
+    for export, comparison in zip(exports, others, strict=True):
+        name, largest = comparison.name, export.difference_limit(comparison.largest)
+        rows.append(Check(check=name, slice=split, actual=comparison.cost, why=_COST))
         difference = Check(
             check=f"{name} difference",
             slice=split,
             limit=largest,
             comparison=None if largest is None else "<=",
-            actual=found.max_difference,
+            actual=comparison.max_difference,
             why=_MOST,
         )
         rows.append(_judged(difference))
-        if found.agreement is not None:
+        if comparison.agreement is not None:
             agreement = Check(
                 check=f"{name} agreement",
                 slice=split,
                 limit=export.agreement_limit,
                 comparison=">=",
-                actual=found.agreement,
+                actual=comparison.agreement,
                 why=_SAME,
             )
             rows.append(_judged(agreement))

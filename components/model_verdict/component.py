@@ -49,9 +49,9 @@ class Executor(evaluator_executor.Executor):
     ) -> None:
         uri = artifact_utils.get_single_uri(input_dict["evaluation"])
         model = artifact_utils.get_single_instance(input_dict["model"])
-        given = without_absent(input_dict).get("baseline_model", [])
+        blessed = without_absent(input_dict).get("baseline_model", [])
         # A model that was blessed before is its own baseline on the next run.
-        baselines = [item for item in given if item.uri != model.uri]
+        baselines = [item for item in blessed if item.uri != model.uri]
         settings = Settings.model_validate_json(exec_properties["settings"])
         about = exec_properties.get(ABOUT_BASELINE)
         candidate = read_candidate(uri, settings.classes)
@@ -61,7 +61,7 @@ class Executor(evaluator_executor.Executor):
             read_evaluation(uri, "baseline", settings.classes) if baselines else None,
             BaselineSummary.model_validate_json(about)
             if about
-            else _summarize(input_dict, baselines, is_candidate=given != baselines),
+            else _summarize(input_dict, baselines, is_candidate=blessed != baselines),
         )
         publish_verdict(
             verdict, artifact_utils.get_single_instance(output_dict["verdict"])
@@ -121,9 +121,9 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         candidate = [item.id for item in inputs["model"]]
         used = [item.id for item in inputs.get("baseline_model", ())]
         with self._metadata_handle as handle:
-            found = summarize_baseline(handle.store, pipeline, candidate, used)
+            summary = summarize_baseline(handle.store, pipeline, candidate, used)
         result = driver_output_pb2.DriverOutput()
-        summary = found.model_dump_json()
+        summary = summary.model_dump_json()
         result.exec_properties[ABOUT_BASELINE].string_value = summary
         return result
 
@@ -140,8 +140,8 @@ def summarize_baseline(
       used: id of the resolved baseline; empty if there is none.
     """
     context = store.get_context_by_type_and_name("pipeline", pipeline)
-    found = store.get_artifacts_by_context(context.id) if context else ()
-    artifacts = [Artifact.of(item) for item in found]
+    stored = store.get_artifacts_by_context(context.id) if context else ()
+    artifacts = [Artifact.of(item) for item in stored]
 
     def name(model: BlessedModel) -> str:
         return name_of(model, maker_run(store, model.model.id), artifacts)

@@ -117,16 +117,18 @@ def _drift(
 ) -> Check:
     """Returns a row of the feature that is closest to its limit, or furthest above."""
     before = served.statistics.get("train")
-    found = []
+    distances = []
     if statistics is not None and before is not None:
-        found = [*distances_of_all(statistics, before, ())]
-    known = limits if isinstance(limits, dict) else {x.feature: limits for x in found}
-    found = [
+        distances = [*distances_of_all(statistics, before, ())]
+    known = (
+        limits if isinstance(limits, dict) else {x.feature: limits for x in distances}
+    )
+    distances = [
         with_chance(replace(item, limit=known[item.feature]), statistics, before)
-        for item in found
+        for item in distances
         if item.feature in known
     ]
-    if statistics is None or before is None or not found:
+    if statistics is None or before is None or not distances:
         why = f"the data of {served.name} is not known"
         limit = min(known.values(), default=1.0)
         return _reason("drift", limit, 1.0, served.name, why)
@@ -134,7 +136,7 @@ def _drift(
     def rank(item: Distance) -> tuple[bool, float]:
         return not item.is_by_chance, item.distance / max(known[item.feature], 1e-9)
 
-    worst = max(found, key=rank)
+    worst = max(distances, key=rank)
     limit, name = known[worst.feature], f"drift of {worst.feature!r}"
     why = f"{worst.measure}; {sizes(statistics, before, worst)}"
     row = _reason(name, limit, worst.distance, served.name, why)

@@ -64,12 +64,12 @@ def _missing(
 
 def _shards_by_set(names: Iterable[str]) -> dict[tuple[str, str, str], set[int]]:
     """Returns the shard indices of each set: by prefix, number of files and suffix."""
-    found: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    indices: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for name in names:
         if match := _SHARD_NAME.fullmatch(name):
             prefix, index, total, suffix = match.groups()
-            found[prefix, total, suffix].add(int(index))
-    return found
+            indices[prefix, total, suffix].add(int(index))
+    return indices
 
 
 def _against_manifest(

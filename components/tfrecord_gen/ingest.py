@@ -135,7 +135,7 @@ def _report(
 ) -> Report:
     files = [file for group in groups for file in group.files]
     errors = sum((group.errors for group in groups), Counter[str]())
-    found = [error for group in groups for error in group.first_errors]
+    listed = [error for group in groups for error in group.first_errors]
     digests = {file.path: file.sha256 for file in files}
     records = sum(file.records for file in files)
     quarantined = sum(file.quarantined for file in files)
@@ -158,7 +158,7 @@ def _report(
         first_errors=tuple(
             error
             for kind in errors
-            for error in [item for item in found if item.kind == kind][:MAX_EXAMPLES]
+            for error in [item for item in listed if item.kind == kind][:MAX_EXAMPLES]
         ),
         problems=check_files(files),
         spans=tuple(sorted({f.span for f in window.files if f.span is not None})),

@@ -189,6 +189,6 @@ class _GroupIngestion:
             self.writers[split] = ShardWriter(split, prefix, level)
         return self.writers[split]
 
-    def _path(self, split: str, what: str) -> str:
-        name = f".part-{self.index:06d}-{what}"
+    def _path(self, split: str, state: str) -> str:
+        name = f".part-{self.index:06d}-{state}"
         return os.path.join(self.split_dirs[split], name)

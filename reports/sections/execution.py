@@ -25,7 +25,7 @@ from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_TONES
 
-# Of larger graphs, such as those of a ForEach, the table alone is shown.
+# Larger graphs, such as those of a ForEach, are shown as a table alone.
 _MAX_GRAPH = 200
 _MAX_NAME = 80
 _ENGINES = {"vertex": "Vertex AI", "kubeflow": "Kubeflow Pipelines"}

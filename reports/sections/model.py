@@ -32,7 +32,7 @@ _MAX_METRICS = 12
 _BAND = {"high": ("90 %", 1), "median": ("median", 0), "low": ("10 %", 1)}
 _LARGEST = "The largest errors"
 _BARS = 24
-# Of a slice, by name.
+# The metrics of a slice, by name.
 _Metrics = Mapping[str, SliceMetric]
 
 
@@ -131,18 +131,18 @@ def _overall(
 
 def _undecided(checks: Sequence[Check], slices: Mapping[str, _Metrics]) -> list[str]:
     """Returns a sentence for each limit that the uncertainty of a metric spans."""
-    found = []
+    sentences = []
     for row in checks:
         metric = slices.get(row.slice, {}).get(row.check)
         estimate, limit = metric and metric.estimate, row.limit
         if estimate and isinstance(limit, int | float) and estimate.contains(limit):
             where = "" if row.slice == OVERALL else f" of {row.slice}"
-            found.append(
+            sentences.append(
                 f"{row.check}{where}: the limit {limit:g} lies within the interval, "
                 f"{estimate.interval}: on other data of this size the gate might "
                 "decide otherwise."
             )
-    return found
+    return sentences
 
 
 def _slices(
@@ -184,19 +184,19 @@ def _mistakes(index: int, document: dict[str, Any]) -> Table | None:
         "probability": numbers("Probability", formats.percent),
         "true_probability": numbers("Of the true class", formats.percent),
     }
-    caption, found = "The most confident mistakes", document["mistakes"]
+    caption, mistakes = "The most confident mistakes", document["mistakes"]
     if document.get("labels"):
-        # Of an example with several classes: of those that are true or predicted.
-        found = [{**item, "probabilities": _listed(item)} for item in found]
+        # An example with several classes has those that are true or predicted.
+        mistakes = [{**item, "probabilities": _listed(item)} for item in mistakes]
         columns = {"true": "True classes", "predicted": "Predicted"}
         columns["probabilities"] = "Probabilities"
         caption = "The mistakes with the most wrong classes"
-    return example_table(f"mistakes-{index}", caption, found, columns)
+    return example_table(f"mistakes-{index}", caption, mistakes, columns)
 
 
 def _listed(item: Mapping[str, Any]) -> str:
-    found = item["probabilities"].items()
-    return ", ".join(f"{name} {formats.percent(value)}" for name, value in found)
+    shares = item["probabilities"].items()
+    return ", ".join(f"{name} {formats.percent(value)}" for name, value in shares)
 
 
 def _regression(index: int, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,20 +222,20 @@ def _with_error(item: Mapping[str, Any]) -> dict[str, Any]:
     """Returns an example with a number for each column, or text of several targets."""
     pairs = zip(item["predicted"], item["true"], strict=True)
     error = [predicted - true for predicted, true in pairs]
-    found = {**item, "error": error, "probability": None}
+    shown = {**item, "error": error, "probability": None}
     for key in ("true", "predicted", "error"):
-        several = ", ".join(map(formats.number, found[key]))
-        found[key] = found[key][0] if len(error) == 1 else several
-    return found
+        several = ", ".join(map(formats.number, shown[key]))
+        shown[key] = shown[key][0] if len(error) == 1 else several
+    return shown
 
 
 def _charts(target: Mapping[str, Any]) -> curves.Charts:
-    found, title = target["by_value"], "Predictions by true value"
+    by_value, title = target["by_value"], "Predictions by true value"
     lines = [
-        Series(name, found["true"], found[key], style)
+        Series(name, by_value["true"], by_value[key], style)
         for key, (name, style) in _BAND.items()
     ]
-    every = [value for values in found.values() for value in values]
+    every = [value for values in by_value.values() for value in values]
     true, predicted = (
         Axis(label, min(every), max(every)) for label in ("true value", "prediction")
     )

@@ -162,34 +162,34 @@ def _searches(run: RunData) -> list[dict[str, Any]]:
     ]
 
 
-def _trials_chart(found: Mapping[str, Any]) -> Markup:
+def _trials_chart(search: Mapping[str, Any]) -> Markup:
     axes, lines = [], []
-    for key, given in found["space"].items():
+    for key, given in search["space"].items():
         name, is_range = key.partition(".")[2], isinstance(given, dict)
         texts = [] if is_range else [*map(formats.setting, given)]
         axes.append(Axis(name, log=is_range and given["log"], texts=texts))
-    for trial in found["trials"]:
+    for trial in search["trials"]:
         places, texts = [], []
-        for key, given in found["space"].items():
+        for key, given in search["space"].items():
             value = trial["values"][key]
             is_range = isinstance(given, dict)
             places.append(value if is_range else float(given.index(value)))
             texts.append(f"{key} {formats.setting(value)}")
-        reached = f"{found['objective']} {formats.number(trial['objective'])}"
+        reached = f"{search['objective']} {formats.number(trial['objective'])}"
         label = f"trial {trial['number']}: {', '.join([*texts, reached])}"
         lines.append((label, [*places, trial["objective"]]))
-    return parallel_chart("Trials", [*axes, Axis(found["objective"])], lines)
+    return parallel_chart("Trials", [*axes, Axis(search["objective"])], lines)
 
 
-def _trials_table(found: Mapping[str, Any], id: str) -> Table:
-    header: Header = [numbers("Trial"), numbers(found["objective"])]
-    header += [key.partition(".")[2] for key in found["space"]]
+def _trials_table(search: Mapping[str, Any], id: str) -> Table:
+    header: Header = [numbers("Trial"), numbers(search["objective"])]
+    header += [key.partition(".")[2] for key in search["space"]]
     header += [numbers("Epochs"), numbers("Time", formats.seconds), "Result"]
     rows, result = [], Mark("good", "best")
-    for trial in found["trials"]:
+    for trial in search["trials"]:
         if trial["objective"] is None:
             result = Mark("bad", trial["error"] or trial["status"])
-        values = [formats.setting(trial["values"][key]) for key in found["space"]]
+        values = [formats.setting(trial["values"][key]) for key in search["space"]]
         row = [trial["number"], trial["objective"], *values]
         rows.append([*row, trial["epochs"], trial["duration_s"], result])
         result = Mark("quiet", "")

@@ -21,7 +21,7 @@ _MAX_WORSE = 2
 _DECIDED = {"succeeded": "would train", "skipped": "no reason to train"}
 # What is to be done, and the command for it if there is one.
 Step = tuple[str, str | None]
-# Of the line of an error's place; see ``SluiceError``.
+# How the line of an error's place begins; see ``SluiceError``.
 _WHERE = "  where:"
 
 
@@ -44,8 +44,8 @@ def outcome(record: RunRecord) -> str:
 
 def version(record: RunRecord) -> int | None:
     """Returns the version under which the run's model is served."""
-    found = (push.version for push in record.pushes if push.version is not None)
-    return next(found, None)
+    versions = (push.version for push in record.pushes if push.version is not None)
+    return next(versions, None)
 
 
 def duration_s(record: RunRecord, now: datetime | None = None) -> float | None:

@@ -28,10 +28,10 @@ from sluice.storage.storage import storage_for
 
 VERDICT_FILE = "verdict.json"
 Comparator = Literal[">=", "<="]
-# Of a check: whether it holds, or what the data policy does about an anomaly; ``yes``
-# and ``no`` say whether there is a reason to train.
+# Whether a check holds, or what the data policy does about an anomaly; ``yes`` and
+# ``no`` say whether there is a reason to train.
 Result = Literal["FAIL", "warn", "ignored", "pass", "yes", "no"]
-# By the action of a policy.
+# The result of an anomaly by the action of the policy.
 RESULTS: dict[str, Result] = {"fail": "FAIL", "warn": "warn", "ignore": "ignored"}
 _ACTIONS = {result: action for action, result in RESULTS.items()}
 _ANSWERS = {"yes": True, "no": False}
@@ -211,7 +211,7 @@ class Verdict:
         There is one for a metric on a slice, however many limits it misses; for a
         feature, however many splits; and for all that is wrong with the same files.
         """
-        found: dict[tuple[str | None, ...], Check] = {}
+        rows: dict[tuple[str | None, ...], Check] = {}
         files: set[str] = set()
         for row in self.failures:
             named = set() if row.feature else {file_of(x) for x in row.examples}
@@ -221,10 +221,10 @@ class Verdict:
             key = row.kind, row.feature
             if not row.feature:
                 key = row.check.removesuffix(" change"), row.slice
-            first = found.setdefault(key, row)
+            first = rows.setdefault(key, row)
             if row.feature and first is not row:
-                found[key] = replace(first, slice=f"{first.slice}, {row.slice}")
-        return [row.sentence for row in found.values()]
+                rows[key] = replace(first, slice=f"{first.slice}, {row.slice}")
+        return [row.sentence for row in rows.values()]
 
     @property
     def remedies(self) -> list[tuple[str, str | None]]:

@@ -221,7 +221,7 @@ def _below(uri: str, **options: Any) -> Any:
 
 def _entry(blob: Any, base: str) -> Entry:
     uri = f"{SCHEME}{blob.bucket.name}/{blob.name}"
-    # Of this generation; "updated" changes with labels and the storage class, too.
+    # When this generation was written; labels and storage classes change "updated".
     written_s = blob.time_created.timestamp()
     generation = str(blob.generation)
     name = uri[len(base) :]

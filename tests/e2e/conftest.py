@@ -172,7 +172,7 @@ class Trips:
         """Runs the nodes up to the data gate, for data that passes it."""
         return self.run(*overrides, to_nodes=("DataGate",), **options)
 
-    def stopped(self, record: RunRecord) -> dict[tuple[str, str | None, str], Any]:
+    def stopped(self, record: RunRecord) -> dict[tuple, Any]:
         """Returns the failed rows of a blocked run, by split, feature and kind.
 
         Asserts that the data gate blocked it, that no node after the gate ran, and that
