@@ -15,9 +15,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2
-from tfx import types
 from tfx.dsl.components.base import (
-    base_component,
     base_driver,
     base_executor,
     executor_spec,
@@ -30,6 +28,7 @@ from tfx.utils import io_utils
 
 from components import artifacts
 from components.artifacts import Artifacts, publish_verdict
+from components.component import Component
 from components.data_baselines import find_data_baseline, identify, read_entry
 from components.data_verdict.drift import Comparison
 from components.data_verdict.judge import Evidence, compare_all, judge
@@ -165,7 +164,9 @@ class DataVerdictSpec(ComponentSpec):
 
     PARAMETERS = {
         "settings": ExecutionParameter(type=str),
+        # Statistics of accepted data, a directory or an address.
         "baseline_store": ExecutionParameter(type=str),
+        # A person's reason to accept the data anyway.
         "override": _OPTIONAL_TEXT,
         # Set by the driver; see there.
         "baseline": _OPTIONAL_TEXT,
@@ -187,7 +188,7 @@ class DataVerdictSpec(ComponentSpec):
     }
 
 
-class DataVerdict(base_component.BaseComponent):
+class DataVerdict(Component):
     """Decides whether the data may be trained on, and publishes the verdict.
 
     TFX deletes the outputs of a failed node, so the node that fails cannot be the one
@@ -211,30 +212,3 @@ class DataVerdict(base_component.BaseComponent):
     SPEC_CLASS = DataVerdictSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
     DRIVER_CLASS = Driver
-
-    def __init__(
-        self,
-        *,
-        settings: Settings,
-        baseline_store: str,
-        override: str | None = None,
-        **inputs: types.BaseChannel,
-    ) -> None:
-        """Declares the node.
-
-        Args:
-          settings: splits, policy and sensitive features.
-          baseline_store: statistics of accepted data, a directory or an address.
-          override: a person's reason to accept the data anyway.
-          **inputs: the artifacts, as the spec names them; those of serving requests are
-            optional.
-        """
-        super().__init__(
-            DataVerdictSpec(
-                settings=settings.model_dump_json(),
-                baseline_store=baseline_store,
-                override=override,
-                verdict=types.Channel(type=artifacts.DataVerdict),
-                **inputs,
-            )
-        )

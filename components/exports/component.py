@@ -10,18 +10,18 @@ from __future__ import annotations
 import json
 import pkgutil
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from tfx import types
 from tfx.components.util import model_utils
-from tfx.dsl.components.base import base_component, base_executor, executor_spec
+from tfx.dsl.components.base import base_executor, executor_spec
 from tfx.types import artifact_utils, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 from tfx.utils import io_utils, path_utils
 
 from components import artifacts
 from components.artifacts import Artifacts, publish_verdict
+from components.component import Component
 from components.exports.judge import GATE, judge
 from components.exports.settings import Export
 from sluice.record.verdict import Check, Verdict
@@ -87,8 +87,11 @@ class ExportsSpec(ComponentSpec):
     """A model, and what it was made from, in; its exports and a blessing out."""
 
     PARAMETERS = {
+        # Import path of the function that writes and compares exports.
         "export_fn": ExecutionParameter(type=str),
+        # Lists of ``Export``.
         "formats": ExecutionParameter(type=str),
+        # What the model is built from.
         "built_from": ExecutionParameter(type=str),
     }
     INPUTS = {
@@ -107,7 +110,7 @@ class ExportsSpec(ComponentSpec):
     }
 
 
-class Exports(base_component.BaseComponent):
+class Exports(Component):
     """Exports a blessed model to other formats; a disagreement holds it back.
 
     Example::
@@ -131,32 +134,3 @@ class Exports(base_component.BaseComponent):
 
     SPEC_CLASS = ExportsSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-    def __init__(
-        self,
-        *,
-        export_fn: str,
-        formats: Sequence[Export],
-        built_from: Mapping[str, Any],
-        **inputs: types.BaseChannel,
-    ) -> None:
-        """Declares the node.
-
-        Args:
-          export_fn: import path of the function that writes and compares exports.
-          formats: what to export, with limits.
-          built_from: what the model is built from.
-          **inputs: the artifacts, as the spec names them; hyperparameters of a Tuner
-            are optional.
-        """
-        super().__init__(
-            ExportsSpec(
-                export_fn=export_fn,
-                formats=json.dumps([item.model_dump() for item in formats]),
-                # Sorted, as TFX writes the Trainer's: layers follow the features.
-                built_from=json.dumps(built_from, sort_keys=True),
-                exports=types.Channel(type=artifacts.Exports),
-                blessing=types.Channel(type=standard_artifacts.InfraBlessing),
-                **inputs,
-            )
-        )

@@ -11,10 +11,9 @@ import json
 import os
 from typing import Any
 
-from tfx import types
 from tfx.components.evaluator import constants
 from tfx.components.evaluator import executor as evaluator_executor
-from tfx.dsl.components.base import base_component, base_driver, executor_spec
+from tfx.dsl.components.base import base_driver, executor_spec
 from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.proto.orchestration import driver_output_pb2
 from tfx.types import artifact_utils, standard_artifacts
@@ -29,6 +28,7 @@ from components.baseline_model.blessed_models import (
     name_of,
     search_baseline,
 )
+from components.component import Component
 from components.model_verdict.judge import BaselineSummary, SkippedModel, judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.settings import Settings
@@ -188,7 +188,7 @@ class ModelVerdictSpec(ComponentSpec):
     }
 
 
-class ModelVerdict(base_component.BaseComponent):
+class ModelVerdict(Component):
     """Compares an evaluation with the thresholds of the config, and blesses the model.
 
     The Evaluator only measures. So a changed threshold does not evaluate again, small
@@ -213,19 +213,3 @@ class ModelVerdict(base_component.BaseComponent):
     # It uses no Beam, but its base class wants the context of one that does.
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
     DRIVER_CLASS = Driver
-
-    def __init__(self, *, settings: Settings, **inputs: types.BaseChannel) -> None:
-        """Declares the node.
-
-        Args:
-          settings: thresholds, classes and the split that was evaluated.
-          **inputs: the artifacts, as the spec names them; the baseline is optional.
-        """
-        super().__init__(
-            ModelVerdictSpec(
-                settings=settings.model_dump_json(),
-                verdict=types.Channel(type=artifacts.ModelVerdict),
-                blessing=types.Channel(type=standard_artifacts.ModelBlessing),
-                **inputs,
-            )
-        )

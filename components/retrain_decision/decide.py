@@ -41,7 +41,7 @@ class Served:
 
 
 def decide(
-    policy: Retrain,
+    settings: Retrain,
     report: Report,
     statistics: Statistics | None,
     served: Served | None,
@@ -50,7 +50,7 @@ def decide(
     """Returns the verdict: a row for each reason.
 
     Args:
-      policy: the section ``retrain``.
+      settings: the section ``retrain``.
       report: of the ingestion.
       statistics: of the train split.
       served: None if no model is served.
@@ -64,41 +64,43 @@ def decide(
         return Verdict("retrain", (row,))
     known = served.data.contents if served.data else ()
     new = [file for file in report.files if file.sha256 not in known]
-    rows = [*_rows(policy, new, statistics, served, now)]
+    rows = [*_rows(settings, new, statistics, served, now)]
     if not sum(file.records for file in new):
         why = f"{served.name} was trained on the same data"
         rows = [replace(row, result="no", why=why) for row in rows]
     hours = (now - served.pushed_at).total_seconds() / _HOUR_S
-    if policy.min_interval_h is not None and hours < policy.min_interval_h:
+    if settings.min_interval_h is not None and hours < settings.min_interval_h:
         why = f"{hours:.1f} hours after the push, less than retrain.min_interval_h"
         rows = [replace(row, result="no", why=why) for row in rows]
     return Verdict("retrain", tuple(rows))
 
 
 def _rows(
-    policy: Retrain,
+    settings: Retrain,
     new: Sequence[FileReport],
     statistics: Statistics | None,
     served: Served,
     now: datetime,
 ) -> Iterator[Check]:
-    if policy.min_new_examples is not None:
+    if settings.min_new_examples is not None:
         count = sum(file.records for file in new)
         yield _reason(
             "new examples",
-            policy.min_new_examples,
+            settings.min_new_examples,
             count,
             served.name,
             _spans(new, served),
         )
-    if policy.drift_above is not None:
-        yield _drift(policy.drift_above, statistics, served)
-    if policy.metric_drop is not None:
-        yield from _metrics(policy.metric_drop, served)
-    if policy.max_age_days is not None:
+    if settings.drift_above is not None:
+        yield _drift(settings.drift_above, statistics, served)
+    if settings.metric_drop is not None:
+        yield from _metrics(settings.metric_drop, served)
+    if settings.max_age_days is not None:
         days = (now - served.pushed_at).total_seconds() / _DAY_S
         at = f"pushed on {served.pushed_at:%Y-%m-%d %H:%M} UTC"
-        yield _reason("days since the push", policy.max_age_days, days, served.name, at)
+        yield _reason(
+            "days since the push", settings.max_age_days, days, served.name, at
+        )
 
 
 def _spans(files: Sequence[FileReport], served: Served) -> str:

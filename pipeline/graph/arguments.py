@@ -236,7 +236,7 @@ def of_data_verdict(context: GraphContext) -> Arguments:
 def of_retrain_gate(context: GraphContext) -> Arguments:
     """The reasons to train, and where the served model and its data are."""
     return {
-        "policy": context.config.retrain,
+        "settings": context.config.retrain,
         "classes": tuple(context.config.feature_set.label.class_names),
         "serving_dir": context.locations.serving_dir,
         "baseline_store": context.locations.baseline_store,
