@@ -6,6 +6,7 @@ Nothing else is read, so that a run in a bucket is drawn as a local one is.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from reports import formats
-from reports.log_lines import without_library_lines
 from sluice import progress
 from sluice.errors import WorkspaceError
 from sluice.record.run_record import RunRecord
@@ -28,6 +28,30 @@ _SPEED = ("duration_s", "examples_per_second")
 _TAIL_LINES = 30
 _TAIL_BYTES = 16_384
 _MAX_EARLIER_RUNS = 100
+# The lines of one message, with the line break of its last.
+_OF_LIBRARIES = re.compile(
+    r"""
+    ^(?:
+      # Python's logging, with the lines that follow a deprecation of TensorFlow.
+      (?:WARNING|INFO|DEBUG):(?:absl|apache_beam|google|h5py|jax|tensorflow|tfx)
+        [\w.]*:.*(?:\nInstructions\ for\ updating:\n.*(?:\n`.*)*)?
+      # Its warnings in installed packages, with the line of source that is shown.
+    | (?:/.*/lib/python3|<frozen\ ).*:\d+:\ \w*Warning:\ .*
+        (?:\n\ \ (?!File\ ").*)?
+      # The C++ libraries: below errors, or about a second copy of a CUDA library.
+    | (?:\d{4}-\d\d-\d\d\ [\d:.]+:\ [IW]\ |[IW]\d{4}\ \d\d:\d\d:).*
+    | (?:\d{4}-\d\d-\d\d\ [\d:.]+:\ E\ |E\d{4}\ ).*Unable\ to\ register\ cu.*
+    | WARNING:\ All\ log\ messages\ before\ absl::InitializeLog.*
+    | To\ enable\ the\ following\ instructions:.*
+    )(?:\n|\Z)
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+_ERROR = re.compile(
+    r"(?:ERROR|CRITICAL|FATAL)\b|Traceback \(most recent call last\)|Fatal Python error"
+    r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [EF] |[EF]\d{4} \d\d:\d\d:"
+    r"|(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?::|$)"
+)
 
 
 def _reported(run_dir: Path, node: str) -> dict[str, Any] | None:
@@ -172,3 +196,13 @@ def last_pushed(run: RunData) -> RunData | None:
         if record.has_pushed:
             return RunData(run_dir, record)
     return None
+
+
+def without_library_lines(text: str) -> str:
+    """Returns the lines of a log without warnings and notices of libraries."""
+    return _OF_LIBRARIES.sub("", text)
+
+
+def is_error(line: str) -> bool:
+    """Whether a line says that something has failed, or begins a traceback."""
+    return _ERROR.match(line) is not None

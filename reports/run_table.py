@@ -47,21 +47,15 @@ def examples(run: RunData) -> dict[str, int]:
     return counts
 
 
-def metrics(
-    run: RunData, model: Literal["candidate", "baseline"] = "candidate"
-) -> dict[tuple[str, str], float]:
-    """Returns the metrics of a model by slice and name, all examples first.
+def metrics(run: RunData) -> dict[tuple[str, str], float]:
+    """Returns the metrics of the candidate by slice and name, all examples first.
 
     A metric of one class or output is named like ``precision (class_id 3)``. Arrays,
     tables, and metrics that could not be computed or measured are left out.
     """
     values: dict[tuple[str, str], float] = {}
     for document in run.documents("metrics"):
-        items = [
-            item
-            for item in read_metrics(document)
-            if (item.model == "baseline") == (model == "baseline")
-        ]
+        items = [x for x in read_metrics(document) if x.model != "baseline"]
         per_class = examples_per_class(items, run.record.config)
         for item in items:
             counts = per_class.get(item.slice, ())

@@ -123,8 +123,8 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         with self._metadata_handle as handle:
             summary = summarize_baseline(handle.store, pipeline, candidate, used)
         result = driver_output_pb2.DriverOutput()
-        summary = summary.model_dump_json()
-        result.exec_properties[ABOUT_BASELINE].string_value = summary
+        about = result.exec_properties[ABOUT_BASELINE]
+        about.string_value = summary.model_dump_json()
         return result
 
 

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from reports import formats
-from reports.log_lines import is_error, without_library_lines
-from reports.read_run import RunData, last_pushed
+from reports.read_run import RunData, is_error, last_pushed, without_library_lines
 from reports.run_page import render_section
 from reports.sections.execution import build
 from reports.sections.training import curves
