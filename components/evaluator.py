@@ -245,9 +245,9 @@ class _Counts(BatchCombineFn):
         self, accumulator: Counter[Any], batch: Any, size: int
     ) -> Counter[Any]:
         weights = np.ones(size, np.int64)
-        given = batch.get_example_weights(self._key.model_name)
-        if given is not None:
-            weights = _checked_weights(given, size)
+        example_weights = batch.get_example_weights(self._key.model_name)
+        if example_weights is not None:
+            weights = _checked_weights(example_weights, size)
             for power in (1, 2):
                 accumulator[_WEIGHTS, power] += (weights**power).sum()
         if not self._classes:

@@ -96,10 +96,10 @@ def _read(
             anomalies[split] = validate_in(TRAINING_ENVIRONMENT, found, schema)
     quarantine = artifact_utils.get_single_uri(inputs["quarantine"])
     reports = {"overall": Report.load(quarantine)}
-    if given := inputs.get("serving_quarantine"):
-        reports[SERVING] = Report.load(artifact_utils.get_single_uri(given))
-    if given := inputs.get("serving_statistics"):
-        uri = artifact_utils.get_single_uri(given)
+    if optional := inputs.get("serving_quarantine"):
+        reports[SERVING] = Report.load(artifact_utils.get_single_uri(optional))
+    if optional := inputs.get("serving_statistics"):
+        uri = artifact_utils.get_single_uri(optional)
         if found := _parse(Statistics, split_statistics_path(uri, SERVING)):
             statistics[SERVING] = found
             anomalies[SERVING] = validate_in(SERVING_ENVIRONMENT, found, schema)

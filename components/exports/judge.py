@@ -54,29 +54,27 @@ def judge(
     served, *others = comparisons
     rows = [Check(check="saved_model", slice=split, actual=served.cost, why=_COST)]
     for export, comparison in zip(exports, others, strict=True):
-        name, largest = comparison.name, export.difference_limit(comparison.largest)
+        name = comparison.name
         rows.append(Check(check=name, slice=split, actual=comparison.cost, why=_COST))
+        limit = export.difference_limit(comparison.largest)
         difference = Check(
             check=f"{name} difference",
             slice=split,
-            limit=largest,
-            comparison=None if largest is None else "<=",
+            limit=limit,
+            comparison=None if limit is None else "<=",
             actual=comparison.max_difference,
             why=_MOST,
         )
-        rows.append(_judged(difference))
-        if comparison.agreement is not None:
-            agreement = Check(
-                check=f"{name} agreement",
-                slice=split,
-                limit=export.agreement_limit,
-                comparison=">=",
-                actual=comparison.agreement,
-                why=_SAME,
-            )
-            rows.append(_judged(agreement))
+        agreement = Check(
+            check=f"{name} agreement",
+            slice=split,
+            limit=export.agreement_limit,
+            comparison=">=",
+            actual=comparison.agreement,
+            why=_SAME,
+        )
+        judged = (
+            [difference] if comparison.agreement is None else [difference, agreement]
+        )
+        rows += [x if x.is_within else replace(x, result="FAIL") for x in judged]
     return Verdict(GATE, tuple(rows))
-
-
-def _judged(row: Check) -> Check:
-    return row if row.is_within else replace(row, result="FAIL")

@@ -167,8 +167,8 @@ def _slices(
     named = (threshold.slice or {}).items()
     wanted_key = tuple(sorted((name, str(value)) for name, value in named))
     by_sorted_key = {tuple(sorted(key)): key for key in candidate.metrics}
-    found = by_sorted_key.get(wanted_key)
-    yield slice_name(wanted_key if found is None else found), found
+    known = by_sorted_key.get(wanted_key)
+    yield slice_name(wanted_key if known is None else known), known
 
 
 def slice_name(key: SliceKey) -> str:
