@@ -19,7 +19,7 @@ from tensorflow_model_analysis.metrics import (
     metric_types,
 )
 
-from sluice.metric_names import LOG_ODDS, OF_EVERY_THRESHOLD
+from sluice.metrics import LOG_ODDS, OF_EVERY_THRESHOLD
 
 
 class LogOddsHistogram(calibration_histogram._CalibrationHistogramCombiner):

@@ -19,7 +19,7 @@ from schemas.data_statistics import import_tfdv
 from schemas.loader import string_domain
 from sluice.errors import ConfigError
 
-# By kind of anomaly (``components.data_verdict.policy``), the fields of a feature
+# By kind of anomaly (``components.data_verdict.settings``), the fields of a feature
 # that accepting it may change.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "missing": ("presence", "shape", "value_count", "lifecycle_stage"),

@@ -53,19 +53,19 @@ def modules_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, Path]
     Raises:
       ConfigError: a module's source is not valid Python.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     waiting = list(entries)
     while waiting:
         name = waiting.pop()
         path = source_file(name, roots)
-        if name in found or path is None:
+        if name in files or path is None:
             continue
-        found[name] = path
+        files[name] = path
         parent = name.rpartition(".")[0]
         if parent:
             waiting.append(parent)
         waiting.extend(_imports(name, path))
-    return dict(sorted(found.items()))
+    return dict(sorted(files.items()))
 
 
 def digests_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PrivateAttr, StrictStr, model_validator
 
 from components.exports.settings import ExportSpec
-from components.retrain_gate.policy import Retrain
+from components.retrain_decision.settings import Retrain
 from pipeline.config.cloud import Cloud
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate

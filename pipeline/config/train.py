@@ -29,7 +29,7 @@ from sluice.config_section import (
     shorthand,
 )
 from sluice.errors import NodeError
-from sluice.metric_names import direction_of
+from sluice.metrics import direction_of
 
 DEFAULT_BATCH_SIZE = 128
 # A TPU pads the batch of each core to a multiple of 8

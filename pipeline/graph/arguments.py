@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.policy import DataPolicy, Policy, Settings
-from components.model_verdict.threshold import Settings as ModelVerdictSettings
+from components.data_verdict.settings import DataPolicy, Policy, Settings
+from components.model_verdict.settings import Settings as ModelVerdictSettings
 from components.tfrecord_gen.settings import (
     ImageCheck,
     Ingestion,
@@ -252,7 +252,7 @@ def of_data_verdict(context: GraphContext) -> Arguments:
 def of_retrain_gate(context: GraphContext) -> Arguments:
     """The reasons to train, and where the served model and its data are."""
     return {
-        "policy": context.config.retrain,
+        "settings": context.config.retrain,
         "classes": tuple(context.config.feature_set.label.class_names),
         "serving_dir": context.locations.serving_dir,
         "baseline_store": context.locations.baseline_store,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from runners.documents.examples import ExampleRecord
-from sluice.decision_threshold import THRESHOLD
+from sluice.metrics import THRESHOLD
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import storage_for
 

@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from reports import formats
-from reports.log_lines import is_error, without_library_lines
 from reports.metric_changes import metric_changes, worse_metrics
-from reports.read_run import RunData, last_pushed
+from reports.read_run import RunData, is_error, last_pushed, without_library_lines
 from reports.run_page import render_section
-from reports.sections.run import build
+from reports.sections.execution import build
 from reports.sections.training import curves
 from reports.tables import Mark
 from runners.operations.find_run import FoundRun, read_record

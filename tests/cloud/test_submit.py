@@ -107,8 +107,8 @@ def test_a_run_is_submitted_and_followed(submit, project, bucket, vertex):
 def test_the_verb_waits_and_has_the_exit_code_of_the_run(
     project, bucket, vertex, monkeypatch, capsys
 ):
-    row = Check("drift", "all", "<= 0.1", None, 0.2, False, "why")
-    verdict = json.dumps(Verdict("data", (row,), None).to_dict()).encode()
+    row = Check(check="drift", result="FAIL", why="why")
+    verdict = Verdict("data", (row,)).to_json().encode()
     uri = bucket.put("v/verdict.json", verdict).removesuffix("/verdict.json")
 
     def sleep(seconds, observer):

@@ -11,7 +11,7 @@ import pytest
 from sklearn import metrics
 
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
-from components.model_verdict.threshold import Settings
+from components.model_verdict.settings import Settings
 from sluice.record.verdict import Verdict
 from tests.components.conftest import artifact
 

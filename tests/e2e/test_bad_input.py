@@ -125,8 +125,8 @@ def test_a_type_that_changes_within_the_data_is_named(small_project, run_small, 
     tfrecord.write(folder / name, [*before, wrong])
     record = run_small()
     assert (record.status, record.exit_code) == ("blocked", 3)
-    (row,) = [row for row in record.gates[-1]["rows"] if row["kind"] == "corrupt"]
-    (example,) = row["examples"]
+    (row,) = [row for row in record.gates[-1].rows if row.kind == "corrupt"]
+    (example,) = row.examples
     assert example.startswith(f"{folder / name}, record {len(before) + 1}, byte ")
     assert "type: feature 'label' is a bytes_list" in example
 
@@ -171,6 +171,6 @@ def test_custom_preprocessing_without_a_test_split(run_small):
     )
     assert record.status == "succeeded", record.error
     assert record.pushes[0].state == "pushed"
-    rows = record.gates[-1]["rows"]
-    assert rows[0]["actual"] == "eval"
-    assert "no test split" in rows[0]["why"]
+    rows = record.gates[-1].rows
+    assert rows[0].actual == "eval"
+    assert "no test split" in rows[0].why

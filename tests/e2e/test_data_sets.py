@@ -110,9 +110,9 @@ def label_of(record: bytes) -> bytes:
 def accuracy(record: Any) -> float:
     """Returns the accuracy on the test split of a model that was pushed."""
     assert record.status == "succeeded", record.error
-    assert [gate["passed"] for gate in record.gates] == [True, True]
+    assert [gate.passed for gate in record.gates] == [True, True]
     assert record.pushes[0].state == "pushed"
-    return record.gates[-1]["rows"][0]["actual"]
+    return record.gates[-1].rows[0].actual
 
 
 def test_mnist_reaches_its_floor(make, run):

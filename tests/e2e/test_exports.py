@@ -127,9 +127,9 @@ def test_an_app_gets_the_answers_of_the_served_model(project, exported, name):
 
 def test_a_run_compares_each_export_and_shows_it(exported):
     names = ["tflite", *(f"tflite-{name}" for name in VARIANTS[1:]), "keras"]
-    gate = next(x for x in exported.gates if x["gate"] == "export")
-    assert gate["passed"]
-    rows = {row["check"]: row["actual"] for row in gate["rows"]}
+    gate = next(x for x in exported.gates if x.gate == "export")
+    assert gate.passed
+    rows = {row.check: row.actual for row in gate.rows}
     parts = ("", " difference", " agreement")
     assert [*rows] == ["saved_model", *(f"{x}{part}" for x in names for part in parts)]
     # They are different files: only float32 is almost exact.

@@ -217,8 +217,8 @@ def test_bad_records_are_named_by_the_data_gate(films, run_config, tmp_path):
     config = load_config("films", cwd=films, overrides=[f"data.dir={tmp_path}"])
     record = run_config(config, locate(films, "films"), to_nodes=("DataGate",))
     assert (record.status, record.exit_code) == ("blocked", 3)
-    rows = [row for row in record.gates[-1]["rows"] if not row["passed"]]
-    found = {(row["feature"], row["kind"]): str(row["examples"]) for row in rows}
+    rows = [row for row in record.gates[-1].rows if not row.passed]
+    found = {(row.feature, row.kind): str(row.examples) for row in rows}
     assert set(found) > {
         ("embedding", "wrong_shape"),
         ("genres", "new_value"),

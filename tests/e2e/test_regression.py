@@ -104,8 +104,8 @@ def plant(tmp_path_factory, run_config):
 
 def test_the_error_is_that_of_the_noise(plant):
     _, record = plant
-    (gate,) = [gate for gate in record.gates if gate["gate"] == "model"]
-    checks = {(c["check"], c["slice"]): c["actual"] for c in gate["rows"]}
+    (gate,) = [gate for gate in record.gates if gate.gate == "model"]
+    checks = {(c.check, c.slice): c.actual for c in gate.rows}
     # Pooled: the second target's squared error is nothing beside the first's.
     floor = NOISE[0] / np.sqrt(2)
     assert floor * 0.93 < checks["rmse", "overall"] < 1.15 * floor

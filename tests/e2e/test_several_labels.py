@@ -210,11 +210,11 @@ def test_the_answer_is_each_genre_that_is_likely(answers):
 
 
 def test_the_gate_judges_averages_single_classes_and_large_slices(record):
-    rows = {(row["check"], row["slice"]): row for row in record.gates[-1]["rows"]}
-    assert all(row["passed"] for row in rows.values())
-    assert rows["recall_of_war", "overall"]["actual"] < 1
-    assert rows["auc", "country: US"]["why"] == ""
-    assert "of class war; 20 of each needed" in rows["auc", "country: FR"]["why"]
+    rows = {(row.check, row.slice): row for row in record.gates[-1].rows}
+    assert all(row.passed for row in rows.values())
+    assert rows["recall_of_war", "overall"].actual < 1
+    assert rows["auc", "country: US"].why == ""
+    assert "of class war; 20 of each needed" in rows["auc", "country: FR"].why
 
 
 def test_the_page_has_the_numbers_of_the_answers(films, record, answers, report_pages):
@@ -280,10 +280,10 @@ def test_an_unseen_genre_is_named_by_the_data_gate(films, run_config, tmp_path):
     config = load_config("films", cwd=films, overrides=[f"data.dir={tmp_path}"])
     found = run_config(config, locate(films, "films"), to_nodes=("DataGate",))
     assert (found.status, found.exit_code) == ("blocked", 3)
-    failed = [row for row in found.gates[-1]["rows"] if not row["passed"]]
-    (row,) = [row for row in failed if row["kind"] == "new_value"]
-    assert row["feature"] == "genres"
-    assert "record 21: genres 'western'" in str(row["examples"])
+    failed = [row for row in found.gates[-1].rows if not row.passed]
+    (row,) = [row for row in failed if row.kind == "new_value"]
+    assert row.feature == "genres"
+    assert "record 21: genres 'western'" in str(row.examples)
 
 
 @pytest.mark.acceptance
@@ -298,7 +298,7 @@ def test_one_hot_labels_that_are_not(films, run_config, tmp_path):
     config = load_config("kinds", cwd=films, overrides=[f"data.dir={tmp_path}"])
     found = run_config(config, locate(films, "kinds"))
     assert (found.status, found.exit_code) == ("blocked", 3)
-    (row,) = [row for row in found.gates[-1]["rows"] if row["kind"] == "corrupt"]
-    assert row["why"].startswith("6 of 12 records are damaged")
-    assert "record 3, byte" in row["examples"][0]
-    assert "the label 'kind' has 2 ones, where one class has a 1" in row["examples"][0]
+    (row,) = [row for row in found.gates[-1].rows if row.kind == "corrupt"]
+    assert row.why.startswith("6 of 12 records are damaged")
+    assert "record 3, byte" in row.examples[0]
+    assert "the label 'kind' has 2 ones, where one class has a 1" in row.examples[0]

@@ -28,12 +28,12 @@ def record(project: Path, run_config):
 
 def test_metrics_reach_their_targets(record):
     assert (record.status, record.pushes[0].state) == ("succeeded", "pushed")
-    rows = {(row["check"], row["slice"]): row for row in record.gates[-1]["rows"]}
+    rows = {(row.check, row.slice): row for row in record.gates[-1].rows}
     overall = rows["auc", "overall"]
     card = rows["auc", "payment_type: Credit Card"]
-    assert (overall["limit"], card["limit"]) == (0.935, 0.58)
-    assert overall["actual"] >= 0.935
-    assert card["actual"] >= 0.58
+    assert (overall.limit, card.limit) == (0.935, 0.58)
+    assert overall.actual >= 0.935
+    assert card.actual >= 0.58
 
 
 class _Tables(HTMLParser):
@@ -267,7 +267,7 @@ def test_tfx_components_run_beside_ours(record, tmp_path):
     from tfx.types import standard_artifacts
 
     from components.model_verdict.component import ModelVerdict
-    from components.model_verdict.threshold import Settings, Threshold
+    from components.model_verdict.settings import Settings, Threshold
     from components.pusher.component import Pusher
     from runners.local import LocalRunner
 

@@ -64,12 +64,14 @@ def _record(taxi):
         limit="in the domain",
         comparison=None,
         actual="other",
-        passed=False,
-        severity="fail",
+        result="FAIL",
+        policy="validate.default: fail",
         kind="new_value",
         feature="feature 1",
         examples=("data-0, record 3",),
     )
+    data = a_gate("data", miss, override="a good reason")
+    model = a_gate("model", a_check("auc", baseline=0.75, actual=0.8, why="fine"))
     nodes = deepcopy(taxi["nodes"])
     nodes[-1] |= {"state": "failed", "reason": "a reason"}
     return {
@@ -84,10 +86,7 @@ def _record(taxi):
             "log_tail": ["last line"],
         },
         "nodes": nodes,
-        "gates": [
-            a_gate("data", miss, override="a good reason"),
-            a_gate("model", a_check("auc", baseline=0.75, actual=0.8, why="fine")),
-        ],
+        "gates": [json.loads(gate.to_json()) for gate in (data, model)],
         "pushes": [{"destination": "/serving", "state": "failed"}],
         "resume_command": "sluice resume generated",
         "tags": {"who": "me"},

@@ -17,7 +17,7 @@ from reports.charts.bars import (
 )
 from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis, clamp, is_finite, make_scale
-from reports.sections.run import Bar, timeline
+from reports.sections.execution import Bar, timeline
 
 pytestmark = pytest.mark.unit
 

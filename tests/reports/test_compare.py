@@ -143,7 +143,7 @@ def test_features_are_sorted_by_how_far_they_have_moved():
 
 
 def test_rows_of_verdicts_that_differ():
-    good, bad = a_check(), a_check(actual=0.85, passed=False)
+    good, bad = a_check(), a_check(actual=0.85, result="FAIL")
     change = a_check("accuracy", limit=0.0, measure="absolute", baseline=0.9)
     before = _run(gates=[a_gate("model", good, change)])
     after = _run(gates=[a_gate("model", bad, change), a_gate("data", good)])
@@ -302,7 +302,7 @@ def test_long_lists_are_cut_and_values_shown_so_that_they_differ(run_with):
     ],
 )
 def test_outcome_of_a_run(status, push, expected):
-    gates = [{"gate": "data", "passed": False}, {"gate": "model", "passed": False}]
+    gates = [a_gate(name, a_check(result="FAIL")) for name in ("data", "model")]
     run = _run(status=status, pushes=[PushRecord("", push)], gates=gates)
     assert outcome(run.record) == expected
 

@@ -373,9 +373,9 @@ RESUME = "sluice resume digits --run 1"
 WHERE = "  where:    model.py:10 in call\n  try:      the log"
 ACCEPT = "sluice run digits --accept-data 'REASON'"
 GEN = NodeRecord("TFRecordGen", "TFRecordGen", "ran", 1.0)
-MISS = a_check("accuracy", actual=0.5, passed=False)
-MANY = [a_check(f"m{i}", actual=0.5, passed=False) for i in range(7)]
-DAMAGED = a_check("damaged records", limit=0, actual=3, passed=False)
+MISS = a_check("accuracy", actual=0.5, result="FAIL")
+MANY = [a_check(f"m{i}", actual=0.5, result="FAIL") for i in range(7)]
+DAMAGED = a_check("damaged records", limit=0, actual=3, result="FAIL")
 REPAIR = {"remedy": "write the files again", "command": None}
 SCHEMA = {"remedy": "correct the schema", "command": "schema diff"}
 
@@ -391,7 +391,7 @@ SCHEMA = {"remedy": "correct the schema", "command": "schema diff"}
         (
             {
                 **BLOCKED,
-                "gates": [a_gate("data", a_check("x", passed=False, **SCHEMA))],
+                "gates": [a_gate("data", a_check("x", result="FAIL", **SCHEMA))],
             },
             "Not pushed: the data gate stopped the run.",
             ["sluice schema diff digits", "sluice run digits", ACCEPT],
@@ -399,7 +399,7 @@ SCHEMA = {"remedy": "correct the schema", "command": "schema diff"}
         (
             {
                 **BLOCKED,
-                "gates": [a_gate("data", a_check("x", passed=False, **REPAIR))],
+                "gates": [a_gate("data", a_check("x", result="FAIL", **REPAIR))],
             },
             "Write the files again. Then run it again; nodes that have not changed "
             "come from the cache: sluice run digits Copy Or accept it by hand Let the "

@@ -29,8 +29,8 @@ from pipeline.training.exports.tflite import Rows, load_tflite, one_by_one, writ
 from pipeline.training.input.images import decode_images
 from sluice import progress
 from sluice.compat import exclude_keras_from_autograph
-from sluice.decision_threshold import THRESHOLD
 from sluice.errors import NodeError
+from sluice.metrics import THRESHOLD
 from sluice.splits import SPLIT_PREFIX
 from sluice.storage import atomic, digest
 

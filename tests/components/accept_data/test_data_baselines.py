@@ -20,7 +20,7 @@ from components.data_baselines import (
     read_entry,
     write_entry,
 )
-from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.ingestion_report import Report
 from sluice.errors import DataError
 from sluice.storage.storage import LocalStorage
 from tests.kit.ingestion_reports import a_file, a_report

@@ -15,7 +15,7 @@ from components.baseline_model.blessed_models import (
     find_baseline,
     pin_baseline,
 )
-from components.model_verdict.threshold import Change, Settings, Threshold
+from components.model_verdict.settings import Change, Settings, Threshold
 from serving.model_store import store_at
 
 

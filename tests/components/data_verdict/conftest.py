@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
-from components.data_verdict.policy import Policy, Settings
+from components.data_verdict.settings import Policy, Settings
 from pipeline.graph.arguments import statistics_options
 from sample_data.tf_example import encode
 from sluice.record.verdict import Verdict

@@ -12,7 +12,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict import search_records
 from components.data_verdict.search_records import add_examples
-from components.tfrecord_gen.report import FileReport
+from components.tfrecord_gen.ingestion_report import FileReport
 from components.tfrecord_gen.settings import HashSplits
 from sample_data.tf_example import encode
 from sluice.record.verdict import Check
@@ -45,11 +45,7 @@ def _row(kind: str = "out_of_range", feature: str = "fare", **changes: Any) -> C
     fields: dict[str, Any] = {
         "check": f"feature {feature!r}",
         "slice": "train",
-        "limit": None,
-        "baseline": None,
-        "actual": None,
-        "passed": False,
-        "severity": "fail",
+        "result": "FAIL",
         "kind": kind,
         "feature": feature,
     }
@@ -108,10 +104,10 @@ def test_values_of_a_sensitive_feature_are_withheld(tmp_path):
 
 def test_passing_rows_and_kinds_without_records_are_not_searched(tmp_path):
     rows = [
-        _row(severity="ignore", passed=True),
-        _row(severity=None, passed=True),
+        _row(result="ignored"),
+        _row(result="pass"),
         _row("drift"),
-        _row(severity="warn", passed=True),
+        _row(result="warn"),
     ]
     found = _find([a_file(tmp_path / "a", [BAD])], *rows)
     assert [len(examples) for examples in found] == [0, 0, 0, 1]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from components.data_baselines import RECORD_FILE, read_entry
-from components.data_verdict.policy import Policy, Rule
+from components.data_verdict.settings import Policy, Rule
 from runners.documents.protos import baseline_statistics
 from sluice.errors import DataError, ExitCode
 from sluice.record.verdict import Check, Verdict
@@ -23,6 +23,10 @@ LARGEST = 2**63 - 1
 
 def _ignoring(*kinds: str) -> Policy:
     return Policy(rules=tuple(Rule(action="ignore", anomaly=kind) for kind in kinds))
+
+
+def _warnings(verdict: Verdict) -> list[Check]:
+    return [row for row in verdict.rows if row.result == "warn"]
 
 
 def _only(verdict: Verdict) -> Check:
@@ -42,7 +46,7 @@ def _entry(bench: Any) -> Path:
 
 def test_good_data_passes_and_the_splits_are_compared(bench):
     verdict = bench.judge()
-    assert verdict.passed and not verdict.warnings
+    assert verdict.passed and not _warnings(verdict)
     row = _row(verdict, "train against eval")
     assert (row.slice, row.baseline) == ("train", "split eval")
     assert row.actual == "features compared: 2"
@@ -164,7 +168,7 @@ def test_what_is_not_finite_is_counted_also_where_it_passes(bench):
         for row in bench.judge(records, policy=_ignoring("not_finite")).rows
         if row.kind == "not_finite"
     )
-    assert (row.severity, row.actual) == ("ignore", counted)
+    assert (row.result, row.actual) == ("ignored", counted)
     assert len(row.examples) == 0 and "not_finite, action: warn" in str(row.remedy)
 
     allowed = "float_domain { disallow_nan: false disallow_inf: false }"
@@ -238,7 +242,7 @@ def test_drift_against_the_data_that_was_accepted_last(bench):
     assert train.actual == pytest.approx(0.4)
     assert train.why.endswith("maximum difference is: Cash")
     warn = Policy(rules=(Rule(action="warn", feature="pay", anomaly="drift"),))
-    assert len(bench.judge(drifted, drifted, spans=(2,), policy=warn).warnings) == 2
+    assert len(_warnings(bench.judge(drifted, drifted, spans=(2,), policy=warn))) == 2
 
 
 def test_the_data_itself_is_not_its_baseline(bench):
@@ -270,7 +274,7 @@ def test_what_the_schema_does_not_limit_is_measured_and_not_judged(bench):
     bench.accept()
     drifted = bench.records(cash=0.9)
     verdict = bench.judge(drifted, spans=(2,), schema=schema, sensitive=("pay",))
-    assert verdict.passed and not verdict.warnings
+    assert verdict.passed and not _warnings(verdict)
     kinds = {row.check for row in verdict.rows}
     assert not kinds & {"drift since the data accepted last", "train against eval"}
     found = json.loads((bench.folder / "verdict" / "distances.json").read_text())

@@ -13,7 +13,7 @@ from components.model_verdict.judge import (
     slice_name,
 )
 from components.model_verdict.read_evaluation import Evaluation
-from components.model_verdict.threshold import Change, Settings, Threshold
+from components.model_verdict.settings import Change, Settings, Threshold
 from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit

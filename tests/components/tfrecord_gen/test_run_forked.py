@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from components.tfrecord_gen.run_forked import run_forked
+from components.tfrecord_gen.ingest import run_forked
 from sluice import interrupt
 from sluice.errors import DataError, NodeError
 
@@ -61,7 +61,7 @@ def test_a_worker_is_killed_though_its_parent_handles_signals():
 
 _ORPHANS = """
 import os, sys, time
-from components.tfrecord_gen.run_forked import run_forked
+from components.tfrecord_gen.ingest import run_forked
 
 def work(value):
     with open(sys.argv[1], "a") as file:

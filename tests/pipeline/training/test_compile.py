@@ -14,7 +14,7 @@ from pipeline.config.train import KerasObject
 from pipeline.training.compile import compile_model, make_loss, make_metrics
 from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
-from sluice.metric_names import OF_EVERY_THRESHOLD, result_name
+from sluice.metrics import OF_EVERY_THRESHOLD, result_name
 from tests.kit.trainings import settings
 
 pytestmark = pytest.mark.tf

@@ -9,6 +9,7 @@ import pytest
 
 from reports.formats import MISSING
 from sluice.record.parts import PushRecord
+from tests.kit.runs import a_check, a_gate
 
 pytestmark = pytest.mark.unit
 
@@ -22,7 +23,7 @@ def three(write_run):
         {"train": {"epochs": epochs, "seed": 7}} for epochs in (9, 10, 10)
     ]
     pushed = [PushRecord("s", "pushed", 4)]
-    gates = [{"gate": "model", "passed": False}]
+    gates = [a_gate("model", a_check(result="FAIL"))]
     write_run(IDS[0], {"auc": 0.9, "loss": 0.5}, config=values[0], pushes=pushed)
     write_run(
         IDS[1],

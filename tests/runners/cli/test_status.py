@@ -11,6 +11,7 @@ import pytest
 from runners.operations.find_run import find_run
 from sluice.errors import DataError, UsageError, WorkspaceError
 from sluice.record.run_record import RunRecord
+from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
 
@@ -130,9 +131,9 @@ def test_control_characters_in_a_record_are_escaped(written, sluice):
     run_dir = written.fail(written.FIRST)
     record = RunRecord.load(run_dir)
     evil = "x[red]\nerror: forged\x1b[2J\x9b2J"
-    row: dict[str, Any] = dict.fromkeys(("check", "slice", "limit", "baseline"), evil)
-    row |= {"actual": evil, "passed": False, "why": evil, "examples": [evil]}
-    record.gates = [{"gate": "model", "passed": False, "override": None, "rows": [row]}]
+    texts: Any = dict.fromkeys(("slice", "limit", "baseline", "actual", "why"), evil)
+    row = Check(check=evil, result="FAIL", examples=(evil,), **texts)
+    record.gates = [Verdict("model", (row,))]
     record.pipeline = record.command = record.started_at = evil
     record.resume_command, record.tags = evil, {evil: evil}
     record.notes, record.nodes[0].reason, record.nodes[0].id = [evil], evil, evil

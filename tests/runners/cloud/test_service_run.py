@@ -1,7 +1,5 @@
 """The record of a run in a service, from the state of its job."""
 
-import json
-
 import pytest
 
 from runners.cloud.service_run import failure_in_log, make_artifact, record_of
@@ -58,9 +56,8 @@ def verdict(tmp_path):
     """Returns a function that makes the outputs of DataVerdict."""
 
     def make(passed):
-        row = Check("drift", "all", "<= 0.1", None, 0.2, passed, "why")
-        text = json.dumps(Verdict("data", (row,), None).to_dict())
-        (tmp_path / "verdict.json").write_text(text)
+        row = Check(check="drift", result="pass" if passed else "FAIL", why="why")
+        Verdict("data", (row,)).save(str(tmp_path))
         return artifact("components.DataVerdict", tmp_path)
 
     return make
@@ -100,7 +97,7 @@ def test_a_run_that_succeeds_whenever_it_is_asked_for(verdict):
         assert (one.status, one.exit_code) == ("succeeded", 0)
         assert one.ended_at == "2026-01-01T00:00:40+00:00"
         assert states(one) == ["ran", "ran", "cached", "ran"]
-        assert [gate["gate"] for gate in one.gates] == ["data"]
+        assert [verdict.gate for verdict in one.gates] == ["data"]
         assert (one.pushes[0].version, one.pushes[0].destination) == (
             7,
             "gs://b/serving",

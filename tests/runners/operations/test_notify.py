@@ -109,7 +109,7 @@ class Blocking(MemoryEngine):
 
     def run(self, plan, record, observer) -> None:
         super().run(plan, record, observer)
-        record.gates = [a_gate("model", a_check(actual=self._actual, passed=False))]
+        record.gates = [a_gate("model", a_check(actual=self._actual, result="FAIL"))]
         record.end()
 
 

@@ -75,7 +75,7 @@ def test_the_first_page_says_what_is_served_and_why_the_last_run_is_not(
     report = Page(client.get(f"{RUN}page.html").text).text
     says = "Version 1 was pushed: model gate passed, and worse in: accuracy (0.99"
     assert says in text and says in report
-    missed = a_check(actual=0.12, passed=False, why="misses the limit by 0.85")
+    missed = a_check(actual=0.12, result="FAIL", why="misses the limit by 0.85")
     written.write(
         SECOND,
         status="blocked",
@@ -230,7 +230,7 @@ def test_which_runs_have_which_buttons(written):
 
 
 def test_blocked_data_can_be_accepted_with_the_options_of_the_run(written):
-    gate = a_gate("data", a_check("image", passed=False, kind="new_value"))
+    gate = a_gate("data", a_check("image", result="FAIL", kind="new_value"))
     nodes = [NodeRecord("DataGate", "DataGate", "failed", attempts=1)]
     record = written.write(status="blocked", exit_code=3, nodes=nodes, gates=[gate])
     stored = {"profile": "configs/profiles/gpu.yaml", "overrides": ["train.epochs=3"]}

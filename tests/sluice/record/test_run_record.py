@@ -15,11 +15,12 @@ from sluice.record.parts import (
     PushRecord,
 )
 from sluice.record.run_record import NOT_ASKED_FOR, RECORD_FILE, RunOptions, RunRecord
+from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
 
 MODEL, BLESSING = Artifact(1, "Model", "/m"), Artifact(2, "ModelBlessing", "/b")
-REFUSED = {"gate": "model", "passed": False, "rows": []}
+REFUSED = Verdict("model", (Check(check="auc", result="FAIL"),))
 
 
 def a_record(**changes):

@@ -11,9 +11,9 @@ import pytest
 
 from components.data_baselines import Entry
 from components.model_verdict.read_evaluation import Evaluation
-from components.retrain_gate.decide import Served, decide
-from components.retrain_gate.policy import Retrain
-from components.tfrecord_gen.report import FileReport
+from components.retrain_decision.decide import Served, decide
+from components.retrain_decision.settings import Retrain
+from components.tfrecord_gen.ingestion_report import FileReport
 from tests.kit.ingestion_reports import a_report
 
 pytestmark = pytest.mark.tf

@@ -15,17 +15,17 @@ from markupsafe import Markup
 
 from reports import formats
 from reports.charts.svg import CHAR_WIDTH, Axis, image, is_finite, make_scale, tag
-from reports.graph import GraphNode, as_svg
+from reports.draw_graph import GraphNode, as_svg
 from reports.read_run import RunData
 from reports.tables import Mark, Table, numbers
-from sluice.json_paths import flatten
+from sluice.json_values import flatten
 from sluice.node_kinds import GATES
 from sluice.record.outcome import duration_s
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.states import NODE_TONES
 
-# Of larger graphs, such as those of a ForEach, the table alone is shown.
+# Larger graphs, such as those of a ForEach, are shown as a table alone.
 _MAX_GRAPH = 200
 _MAX_NAME = 80
 _ENGINES = {"vertex": "Vertex AI", "kubeflow": "Kubeflow Pipelines"}

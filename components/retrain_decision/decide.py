@@ -9,12 +9,12 @@ from datetime import datetime
 from components.data_baselines import Entry
 from components.model_verdict.judge import BaselineSummary, judge
 from components.model_verdict.read_evaluation import Evaluation
-from components.model_verdict.threshold import EFFECTIVE_EXAMPLES, Settings, Threshold
-from components.retrain_gate.policy import Retrain
-from components.tfrecord_gen.report import FileReport, Report
+from components.model_verdict.settings import EFFECTIVE_EXAMPLES, Settings, Threshold
+from components.retrain_decision.settings import Retrain
+from components.tfrecord_gen.ingestion_report import FileReport, Report
 from schemas.data_statistics import Statistics
 from schemas.distances import Distance, distances_of_all, sizes, with_chance
-from sluice.record.verdict import Check, Verdict
+from sluice.record.verdict import Check, Comparator, Result, Verdict
 
 _DAY_S, _HOUR_S = 86_400, 3_600
 
@@ -41,7 +41,7 @@ class Served:
 
 
 def decide(
-    policy: Retrain,
+    settings: Retrain,
     report: Report,
     statistics: Statistics | None,
     served: Served | None,
@@ -50,7 +50,7 @@ def decide(
     """Returns the verdict: a row for each reason.
 
     Args:
-      policy: the section ``retrain``.
+      settings: the section ``retrain``.
       report: of the ingestion.
       statistics: of the train split.
       served: None if no model is served.
@@ -58,45 +58,49 @@ def decide(
     """
     if served is None:
         why = "no model is served yet"
-        row = Check("served model", "overall", "none", None, "none", True, why)
-        return Verdict("retrain", (replace(row, answer=True),))
+        row = Check(
+            check="served model", limit="none", actual="none", result="yes", why=why
+        )
+        return Verdict("retrain", (row,))
     known = served.data.contents if served.data else ()
     new = [file for file in report.files if file.sha256 not in known]
-    rows = [*_rows(policy, new, statistics, served, now)]
+    rows = [*_rows(settings, new, statistics, served, now)]
     if not sum(file.records for file in new):
         why = f"{served.name} was trained on the same data"
-        rows = [replace(row, answer=False, why=why) for row in rows]
+        rows = [replace(row, result="no", why=why) for row in rows]
     hours = (now - served.pushed_at).total_seconds() / _HOUR_S
-    if policy.min_interval_h is not None and hours < policy.min_interval_h:
+    if settings.min_interval_h is not None and hours < settings.min_interval_h:
         why = f"{hours:.1f} hours after the push, less than retrain.min_interval_h"
-        rows = [replace(row, answer=False, why=why) for row in rows]
+        rows = [replace(row, result="no", why=why) for row in rows]
     return Verdict("retrain", tuple(rows))
 
 
 def _rows(
-    policy: Retrain,
+    settings: Retrain,
     new: Sequence[FileReport],
     statistics: Statistics | None,
     served: Served,
     now: datetime,
 ) -> Iterator[Check]:
-    if policy.min_new_examples is not None:
+    if settings.min_new_examples is not None:
         count = sum(file.records for file in new)
         yield _reason(
             "new examples",
-            policy.min_new_examples,
+            settings.min_new_examples,
             count,
             served.name,
             _spans(new, served),
         )
-    if policy.drift_above is not None:
-        yield _drift(policy.drift_above, statistics, served)
-    if policy.metric_drop is not None:
-        yield from _metrics(policy.metric_drop, served)
-    if policy.max_age_days is not None:
+    if settings.drift_above is not None:
+        yield _drift(settings.drift_above, statistics, served)
+    if settings.metric_drop is not None:
+        yield from _metrics(settings.metric_drop, served)
+    if settings.max_age_days is not None:
         days = (now - served.pushed_at).total_seconds() / _DAY_S
         at = f"pushed on {served.pushed_at:%Y-%m-%d %H:%M} UTC"
-        yield _reason("days since the push", policy.max_age_days, days, served.name, at)
+        yield _reason(
+            "days since the push", settings.max_age_days, days, served.name, at
+        )
 
 
 def _spans(files: Sequence[FileReport], served: Served) -> str:
@@ -115,16 +119,18 @@ def _drift(
 ) -> Check:
     """Returns a row of the feature that is closest to its limit, or furthest above."""
     before = served.statistics.get("train")
-    found = []
+    distances = []
     if statistics is not None and before is not None:
-        found = [*distances_of_all(statistics, before, ())]
-    known = limits if isinstance(limits, dict) else {x.feature: limits for x in found}
-    found = [
+        distances = [*distances_of_all(statistics, before, ())]
+    known = (
+        limits if isinstance(limits, dict) else {x.feature: limits for x in distances}
+    )
+    distances = [
         with_chance(replace(item, limit=known[item.feature]), statistics, before)
-        for item in found
+        for item in distances
         if item.feature in known
     ]
-    if statistics is None or before is None or not found:
+    if statistics is None or before is None or not distances:
         why = f"the data of {served.name} is not known"
         limit = min(known.values(), default=1.0)
         return _reason("drift", limit, 1.0, served.name, why)
@@ -132,12 +138,12 @@ def _drift(
     def rank(item: Distance) -> tuple[bool, float]:
         return not item.is_by_chance, item.distance / max(known[item.feature], 1e-9)
 
-    worst = max(found, key=rank)
+    worst = max(distances, key=rank)
     limit, name = known[worst.feature], f"drift of {worst.feature!r}"
     why = f"{worst.measure}; {sizes(statistics, before, worst)}"
     row = _reason(name, limit, worst.distance, served.name, why)
-    answer = row.answer and not worst.is_by_chance
-    return replace(row, feature=worst.feature, answer=answer)
+    row = replace(row, feature=worst.feature)
+    return replace(row, result="no") if worst.is_by_chance else row
 
 
 def _metrics(thresholds: tuple[Threshold, ...], served: Served) -> Iterator[Check]:
@@ -148,9 +154,7 @@ def _metrics(thresholds: tuple[Threshold, ...], served: Served) -> Iterator[Chec
     """
     if served.newest is None or not served.newest.metrics:
         why = f"{served.name} could not be evaluated on the newest span"
-        yield Check(
-            "metrics", "overall", None, served.name, None, True, why, answer=True
-        )
+        yield Check(check="metrics", baseline=served.name, result="yes", why=why)
         return
     settings = Settings(thresholds=thresholds, classes=(), split="test")
     newest = served.newest.metrics.get((), {})
@@ -158,14 +162,22 @@ def _metrics(thresholds: tuple[Threshold, ...], served: Served) -> Iterator[Chec
     differs = (EFFECTIVE_EXAMPLES in newest) != (EFFECTIVE_EXAMPLES in served.metrics)
     before = Evaluation({(): {} if differs else served.metrics})
     about = BaselineSummary(name=served.name)
-    reverse = {">=": "<=", "<=": ">="}
+    reverse: dict[str | None, Comparator] = {">=": "<=", "<=": ">="}
     # The last row is about the baseline.
     for row in judge(settings, served.newest, before, about).rows[:-1]:
-        comparison = reverse.get(row.comparison or "")
+        comparison = reverse.get(row.comparison)
         is_missed = comparison is not None and not row.passed
-        yield replace(row, comparison=comparison, passed=True, answer=is_missed)
+        result: Result = "yes" if is_missed else "no"
+        yield replace(row, comparison=comparison, result=result)
 
 
 def _reason(check: str, limit: float, actual: float, against: str, why: str) -> Check:
-    row = Check(check, "overall", limit, against, actual, True, why, comparison=">=")
-    return replace(row, answer=(row.margin or 0.0) >= 0)
+    return Check(
+        check=check,
+        limit=limit,
+        comparison=">=",
+        baseline=against,
+        actual=actual,
+        result="yes" if actual >= limit else "no",
+        why=why,
+    )

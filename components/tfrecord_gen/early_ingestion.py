@@ -19,8 +19,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from components.tfrecord_gen.ingest import ingest
+from components.tfrecord_gen.ingestion_report import Report
 from components.tfrecord_gen.input_files import Window
-from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.settings import Ingestion
 from sluice.machine_resources import usable_cores
 from sluice.node_environment import node_environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from components.model_verdict.threshold import Threshold
+from components.model_verdict.settings import Threshold
 from sluice.config_section import (
     Count,
     Fraction,

@@ -1,4 +1,4 @@
-"""Names of metrics in Keras and TFMA: which of them improve upwards, and their range.
+"""Metrics of Keras and TFMA: which of them improve upwards, their range, thresholds.
 
 Neither library tells. A metric that is not listed has to be given its direction.
 """
@@ -38,6 +38,10 @@ SensitivityAtSpecificity SpecificityAtSensitivity
 """.split()
 # The log-odds up to which they tell predictions apart, on both sides: 1e-13.
 LOG_ODDS = 30.0
+
+# The probability from which on a class is predicted, of two classes or several labels:
+# signatures, tables and comparisons of exports must decide alike.
+THRESHOLD = 0.5
 
 # What no better model can leave.
 SHARES = frozenset(_SHARES_TO_RAISE + _SHARES_TO_LOWER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.metric_names import direction_of, result_name
+from sluice.metrics import direction_of, result_name
 
 pytestmark = pytest.mark.unit
 

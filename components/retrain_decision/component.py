@@ -8,14 +8,11 @@ run no custom drivers: there the node must not be cached.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from tfx import types
 from tfx.dsl.components.base import (
-    base_component,
     base_driver,
     base_executor,
     executor_spec,
@@ -27,11 +24,12 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from components import artifacts
 from components.artifacts import Artifacts, publish_verdict
+from components.component import Component
 from components.data_baselines import entry_before, read_entry
 from components.model_verdict.read_evaluation import read_evaluation
-from components.retrain_gate.decide import Served, decide
-from components.retrain_gate.policy import Retrain
-from components.tfrecord_gen.report import Report
+from components.retrain_decision.decide import Served, decide
+from components.retrain_decision.settings import Retrain
+from components.tfrecord_gen.ingestion_report import Report
 from schemas.data_statistics import Statistics
 from serving.model_store import store_at
 from sluice.clock import utc_now
@@ -46,7 +44,7 @@ class Executor(base_executor.BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
-        policy = Retrain.model_validate_json(exec_properties["policy"])
+        settings = Retrain.model_validate_json(exec_properties["settings"])
         report = Report.load(artifact_utils.get_single_uri(input_dict["quarantine"]))
         uri = artifact_utils.get_single_uri(input_dict["statistics"])
         path = split_statistics_path(uri, "train")
@@ -60,7 +58,7 @@ class Executor(base_executor.BaseExecutor):
             served = replace(served, newest=read_evaluation(uri, "", classes))
         # Cloud engines run no custom drivers.
         now = datetime.fromisoformat(exec_properties.get("at") or utc_now())
-        verdict = decide(policy, report, statistics, served, now)
+        verdict = decide(settings, report, statistics, served, now)
         published = artifact_utils.get_single_instance(output_dict["decision"])
         publish_verdict(verdict, published)
         published.set_int_custom_property(RETRAIN, int(not verdict.skips))
@@ -92,9 +90,11 @@ class RetrainGateSpec(ComponentSpec):
     """What is known of the data and of the served model in, a decision out."""
 
     PARAMETERS = {
-        "policy": ExecutionParameter(type=str),
+        "settings": ExecutionParameter(type=str),
+        # In the order of their ids.
         "classes": ExecutionParameter(type=str),
         "serving_dir": ExecutionParameter(type=str),
+        # Statistics of accepted data, a directory or an address.
         "baseline_store": ExecutionParameter(type=str),
         # Set by the driver; see there.
         "at": ExecutionParameter(type=str, optional=True),
@@ -109,7 +109,7 @@ class RetrainGateSpec(ComponentSpec):
     OUTPUTS = {"decision": ChannelParameter(type=artifacts.RetrainVerdict)}
 
 
-class RetrainGate(base_component.BaseComponent):
+class RetrainGate(Component):
     """Decides whether the data of a run is a reason to train, and says why.
 
     Nodes that are to be skipped without a reason are made in a ``Cond`` of its
@@ -120,7 +120,8 @@ class RetrainGate(base_component.BaseComponent):
         gate = RetrainGate(
             statistics=statistics_gen.outputs["statistics"],
             quarantine=tfrecord_gen.outputs["quarantine"],
-            policy=Retrain(min_new_examples=10_000, max_age_days=30),
+            settings=Retrain(min_new_examples=10_000, max_age_days=30),
+            classes=("no", "yes"),
             serving_dir="/srv/trips/serving",
             baseline_store="/srv/trips/state/accepted",
         )
@@ -132,33 +133,3 @@ class RetrainGate(base_component.BaseComponent):
     SPEC_CLASS = RetrainGateSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
     DRIVER_CLASS = Driver
-
-    def __init__(
-        self,
-        *,
-        policy: Retrain,
-        classes: Sequence[str] = (),
-        serving_dir: str,
-        baseline_store: str,
-        **inputs: types.BaseChannel,
-    ) -> None:
-        """Declares the node.
-
-        Args:
-          policy: what is a reason.
-          classes: class names in the order of their ids.
-          serving_dir: of the served versions, a directory or an address.
-          baseline_store: statistics of accepted data, likewise.
-          **inputs: the artifacts, as the spec names them; the evaluation of the served
-            model is optional.
-        """
-        super().__init__(
-            RetrainGateSpec(
-                policy=policy.model_dump_json(),
-                classes=json.dumps(list(classes)),
-                serving_dir=serving_dir,
-                baseline_store=baseline_store,
-                decision=types.Channel(type=artifacts.RetrainVerdict),
-                **inputs,
-            )
-        )

@@ -20,7 +20,7 @@ from sluice.config_section import (
     refuse,
 )
 from sluice.errors import did_you_mean
-from sluice.record.verdict import Check
+from sluice.record.verdict import RESULTS, Check
 
 KINDS = {
     "new_value": "a value that the feature's domain does not list",
@@ -141,8 +141,7 @@ class Policy(DataPolicy):
         text, command = remedy(row.kind)
         return replace(
             row,
-            passed=action != "fail",
-            severity=action,
+            result=RESULTS[action],
             policy=line,
             remedy=row.remedy or text,
             command=None if row.remedy else command,
@@ -159,8 +158,7 @@ def anomaly(kind: str, split: str, check: str, why: str, **fields: Any) -> Check
       why: one sentence, without values of sensitive features.
       **fields: further fields of the row.
     """
-    known: dict[str, Any] = {"limit": None, "baseline": None, "actual": None}
-    return Check(check, split, passed=False, why=why, kind=kind, **known | fields)
+    return Check(check=check, slice=split, result="FAIL", why=why, kind=kind, **fields)
 
 
 def remedy(kind: str) -> tuple[str, str | None]:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from components.tfrecord_gen.ahead import ingesting, take_ingested
+from components.tfrecord_gen.early_ingestion import ingesting, take_ingested
 from components.tfrecord_gen.ingest import ingest
+from components.tfrecord_gen.ingestion_report import Report
 from components.tfrecord_gen.input_files import SourceFile, Window
-from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.settings import Ingestion
 from tests.kit.ingestion import examples, shard
 from tests.kit.wait import wait_for
@@ -111,7 +111,7 @@ def test_a_process_that_is_not_waited_for_is_killed(window, settings, folder):
 
 def process_of(folder: Path) -> int | None:
     """Returns the number of the process that ingests into a folder."""
-    command = ["pgrep", "-f", f"components.tfrecord_gen.ahead {folder}"]
+    command = ["pgrep", "-f", f"components.tfrecord_gen.early_ingestion {folder}"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     return int(found.stdout.split()[0]) if found.stdout else None
 

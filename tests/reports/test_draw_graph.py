@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import pytest
 
-from reports.graph import (
+from reports.draw_graph import (
     GraphNode,
     as_svg,
     as_text,
