@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.metrics import confusion_matrix_metrics, metric_types
 from tensorflow_model_analysis.metrics import (
     multi_class_confusion_matrix_metrics as confusion,
@@ -29,6 +30,8 @@ from tfx.dsl.components.base import executor_spec
 from components.artifacts import Artifacts, without_absent
 from components.evaluate_batches import BatchCombineFn, evaluate_batches
 from components.model_verdict.threshold import EFFECTIVE_EXAMPLES, EXAMPLES_PER_CLASS
+from sluice import progress
+from sluice.patches.tfma import are_thresholds_fine
 
 PREDICTION_HISTOGRAM = "prediction_histogram"
 CONFUSION_MATRIX = "multi_class_confusion_matrix_plot"  # As TFMA's.
@@ -46,6 +49,11 @@ class Executor(executor.Executor):
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
         given = without_absent(input_dict)
+        if not are_thresholds_fine():
+            progress.note(
+                f"TFMA {tfma.__version__} has changed: AUC and the like count in equal "
+                "steps of the probability, too coarse for rare positives"
+            )
         if given.get("model", True):
             # AutoGraph would take 3 s to convert the code of Keras metrics, which run
             # eagerly; a tf.function is still converted.

@@ -33,8 +33,8 @@ from pipeline.training.compile import make_loss, make_metrics, make_optimizer
 from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.traced_preprocessing import TracedPreprocessing
 from schemas.loader import load
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import ConfigError, SluiceError, did_you_mean
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.secrets import are_known, redact_output, resolve
 
 # TFMA's own classes that are right for numbers; found by running each of them. Others

@@ -19,8 +19,8 @@ from pipeline.training.models import TARGET_SCALE, ModelInputs
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.preprocessing import number_of_ids
 from pipeline.training.strategy.distribution import Distribution
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 
 
 def load_function(import_path: str) -> Any:

@@ -38,7 +38,7 @@ from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.strategy.workers import distribute
 from pipeline.training.warm_start import read_vocabularies, warm_start
 from sluice import interrupt, progress
-from sluice.compat import exclude_keras_from_autograph
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.secrets import resolve
 from sluice.storage import digest
 from sluice.storage.storage import storage_for

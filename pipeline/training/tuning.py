@@ -29,8 +29,8 @@ from pipeline.training.run_fn import own_checkpoints, report_strategy, train_mod
 from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.strategy.workers import distribute
 from sluice import interrupt, progress
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError, did_you_mean
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.storage import atomic
 from sluice.storage.local_copy import local_copy, local_output
 

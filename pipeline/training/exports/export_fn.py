@@ -28,9 +28,9 @@ from pipeline.training.exports.tfjs import write_tfjs
 from pipeline.training.exports.tflite import Rows, load_tflite, one_by_one, write_tflite
 from pipeline.training.input.images import decode_images
 from sluice import progress
-from sluice.compat import exclude_keras_from_autograph
 from sluice.decision_threshold import THRESHOLD
 from sluice.errors import NodeError
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.splits import SPLIT_PREFIX
 from sluice.storage import atomic, digest
 

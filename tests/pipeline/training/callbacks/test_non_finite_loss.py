@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 
 pytestmark = pytest.mark.tf
 

@@ -1,0 +1,146 @@
+"""Each change in a library says why it is there, and is still needed there.
+
+A test that fails here with a new version says which function of ``sluice.patches`` to
+delete or to adapt.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import importlib.util
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+from sluice.patches.multiprocessing import RemoteTraceback, picklable
+
+pytestmark = pytest.mark.unit
+ROOM = Path(__file__).parents[3] / "sluice" / "patches"
+SECTIONS = ("Why", "Upstream", "Checked with", "Without it")
+_METRICS = "tensorflow_model_analysis/metrics"
+# By entry: a file of the library, and what it must still have.
+NEEDED = [
+    (
+        "beam.skip_sizes_in_cache",
+        "apache_beam/runners/worker/statecache.py",
+        "get_deep_size(",
+    ),
+    (
+        "keras.take_any_strategy",
+        "tf_keras/src/callbacks.py",
+        "self._supported_strategies",
+    ),
+    ("keras.save_checkpoint", "tf_keras/src/callbacks.py", "def _backup(self, epoch,"),
+    (
+        "tensorflow.has_started",
+        "tensorflow/python/eager/context.py",
+        "\n_context = None\n",
+    ),
+    (
+        "tensorflow.holds_accelerator",
+        "tensorflow/python/eager/context.py",
+        "self._initialized = False",
+    ),
+    (
+        "tensorflow.make_callable",
+        "tensorflow/python/client/session.py",
+        "def _make_callable_from_options(",
+    ),
+    (
+        "tft.traced",
+        "tensorflow_transform/impl_helper.py",
+        "def get_traced_transform_fn(",
+    ),
+    ("tft.traced", "tensorflow_transform/graph_context.py", "class TFGraphContext"),
+    ("tft.traced", "tensorflow_transform/annotators.py", "def object_tracker_scope("),
+    (
+        "tft.traced",
+        "tensorflow_transform/schema_inference.py",
+        "def infer_feature_schema(",
+    ),
+    (
+        "tfx.replace_cache",
+        "tfx/orchestration/portable/launcher.py",
+        "cache_utils.get_cached_outputs(",
+    ),
+    (
+        "tfx.open_no_port",
+        "tfx/orchestration/portable/launcher.py",
+        "execution_watcher.ExecutionWatcher(",
+    ),
+    (
+        "tfx.open_no_port",
+        "tfx/orchestration/portable/launcher.py",
+        "portpicker.pick_unused_port(",
+    ),
+    (
+        "tfx.outputs_of_execution",
+        "tfx/orchestration/portable/cache_utils.py",
+        "def _get_outputs_of_execution(",
+    ),
+    ("tfma.add_batch", f"{_METRICS}/example_count.py", "class _ExampleCountCombiner("),
+    (
+        "tfma.LogOddsHistogram",
+        f"{_METRICS}/calibration_histogram.py",
+        "DEFAULT_NUM_BUCKETS = 10000",
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "path", "text"), NEEDED)
+def test_a_library_still_has_what_is_changed(entry, path, text):
+    assert text in _source(path), f"{entry}: see whether it is still needed"
+
+
+def test_keras_does_not_list_every_strategy():
+    listed = _source("tf_keras/src/callbacks.py")
+    listed = listed.partition("self._supported_strategies = (")[2].partition(")")[0]
+    assert "MirroredStrategy" in listed and "CentralStorage" not in listed
+
+
+def test_autograph_does_not_exclude_what_we_exclude():
+    rules = _source("tensorflow/python/autograph/core/config.py")
+    version = importlib.metadata.version("tensorflow")
+    assert "DoNotConvert('keras')" in rules
+    assert "tensorflow_transform" not in rules
+    assert ("DoNotConvert('tf_keras')" in rules) == (not version.startswith("2.16."))
+
+
+def test_pickle_loses_where_an_error_was_raised():
+    try:
+        raise ValueError("no")
+    except ValueError as error:
+        raised = error
+    assert pickle.loads(pickle.dumps(raised)).__traceback__ is None
+    crossed = pickle.loads(pickle.dumps(picklable(raised)))
+    assert isinstance(crossed, ValueError)
+    assert isinstance(crossed.__cause__, RemoteTraceback)
+    assert "test_pickle_loses" in str(crossed.__cause__)
+
+
+def test_each_entry_says_why_it_is_there():
+    entries = {}
+    for path in ROOM.glob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                entries[f"{path.stem}.{node.name}"] = ast.get_docstring(node) or ""
+    told = {
+        name
+        for name, text in entries.items()
+        if all(re.search(rf"^{section}: .", text, re.M) for section in SECTIONS)
+    }
+    assert {name for name, _, _ in NEEDED} - told <= {"tfma.LogOddsHistogram"}
+    assert {name for name in entries if "._" not in name} - told == {
+        *("tfma.LogOddsHistogram", "tfma.are_thresholds_fine")
+    }
+
+
+def _source(path: str) -> str:
+    """Returns a file of an installed package, which is not imported."""
+    package, _, rest = path.partition("/")
+    spec = importlib.util.find_spec(package)
+    assert spec and spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0], rest).read_text()
