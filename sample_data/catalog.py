@@ -82,10 +82,10 @@ def make(
         raise UsageError(f"{name} ships with a package and is not made from files")
     if skip_bad and data_set is not IMAGES:
         raise UsageError(f"--skip-bad is for images, not for {name}")
-    found = None if source else shards.load_intact(target)
+    intact = None if source else shards.load_intact(target)
     wanted = (name, data_set.version, seed)
-    if found and (found.data_set, found.version, found.seed) == wanted:
-        return found
+    if intact and (intact.data_set, intact.version, intact.seed) == wanted:
+        return intact
     try:
         _check_replaceable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def make(
         if data_set.files:
             report(f"{name}: writing the records")
         part = target.with_name(f".{target.name}.part")
-        shutil.rmtree(part, ignore_errors=True)  # Of a process that was killed.
+        shutil.rmtree(part, ignore_errors=True)  # A killed process left it.
         part.mkdir()
         made = shards.write(data_set, parts, part, seed)
         shutil.rmtree(target, ignore_errors=True)

@@ -41,12 +41,12 @@ class Manifest(Section):
 
     data_set: str
     version: int
-    """Of its records."""
+    """Version of the data set's records."""
     seed: int
-    """Of the shuffle."""
+    """Seed of the shuffle."""
     shards: tuple[Shard, ...]
     class_names: tuple[str, ...] = ()
-    """Of the labels 0, 1, ..."""
+    """Names of the labels 0, 1, ..."""
 
     def records(self, split: str) -> int:
         """Returns the number of records of a split."""

@@ -158,9 +158,9 @@ def class_ids(value: Any, label: Label) -> tf.Tensor:
     dense = _dense(value, MISSING[value.dtype])
     classes = tf.constant(values, value.dtype)
     matches = tf.cast(tf.equal(dense, classes), tf.int64)
-    found = tf.reduce_max(matches, axis=1, keepdims=True)
+    is_known = tf.reduce_max(matches, axis=1, keepdims=True)
     position = tf.argmax(matches, axis=1)[:, tf.newaxis]
-    return tf.where(found > 0, position, tf.constant(NO_LABEL, tf.int64))
+    return tf.where(is_known > 0, position, tf.constant(NO_LABEL, tf.int64))
 
 
 def _class_indicators(value: Any, label: Label) -> tf.Tensor:
@@ -168,13 +168,13 @@ def _class_indicators(value: Any, label: Label) -> tf.Tensor:
     if _is_per_class(value):
         is_valid = (value == 0) | (value == 1)
         return tf.where(is_valid, _as_float(value), float(NO_LABEL))
-    given = _as_sparse(value)
-    matches = tf.equal(given.values[:, tf.newaxis], tf.constant(values, value.dtype))
+    sparse = _as_sparse(value)
+    matches = tf.equal(sparse.values[:, tf.newaxis], tf.constant(values, value.dtype))
     counts = tf.math.unsorted_segment_sum(
-        tf.cast(matches, tf.float32), given.indices[:, 0], given.dense_shape[0]
+        tf.cast(matches, tf.float32), sparse.indices[:, 0], sparse.dense_shape[0]
     )
-    found = tf.minimum(counts, 1.0)
-    return tf.ensure_shape(found, [None, len(values)])
+    indicators = tf.minimum(counts, 1.0)
+    return tf.ensure_shape(indicators, [None, len(values)])
 
 
 def _is_per_class(value: Any) -> bool:
@@ -233,9 +233,9 @@ def _image(name: str, spec: Any, value: Any) -> tf.Tensor:
 
 
 def _text(name: str, spec: Any, value: Any) -> tf.Tensor:
-    given = _values(value)
+    texts = _values(value)
     rows = tf.RaggedTensor.from_value_rowids(
-        _as_text(given.values), given.indices[:, 0], given.dense_shape[0]
+        _as_text(texts.values), texts.indices[:, 0], texts.dense_shape[0]
     )
     if spec.split and value.dtype == tf.string:
         plain = tf.strings.lower(rows.values, "utf-8")
@@ -265,7 +265,7 @@ def _cross(spec: Cross, parts: list[tf.Tensor]) -> tf.Tensor:
     return _ids(tf.strings.to_hash_bucket_fast(text, spec.buckets))
 
 
-# By kind: from the name of a vocabulary, the spec and the raw feature to the
+# Functions by kind: from the name of a vocabulary, the spec and the raw feature to the
 # transformed one.
 _TRANSFORMS: dict[str, Callable[[str, Any, Any], tf.Tensor]] = {
     "numeric": _numeric,
@@ -345,8 +345,8 @@ def _as_sparse(value: Any) -> tf.sparse.SparseTensor:
 
 def _values(value: Any) -> tf.sparse.SparseTensor:
     """Returns the values of a raw feature, without those that are missing."""
-    given = _as_sparse(value)
-    return tf.sparse.retain(given, is_value(given.values))
+    sparse = _as_sparse(value)
+    return tf.sparse.retain(sparse, is_value(sparse.values))
 
 
 def _map_values(value: Any, function: Any) -> Any:

@@ -26,7 +26,7 @@ from pipeline.training.build import (
     model_inputs,
     set_target_scale,
 )
-from pipeline.training.callbacks.make_callbacks import log_images, make_callbacks
+from pipeline.training.callbacks import log_images, make_callbacks
 from pipeline.training.compile import compile_model
 from pipeline.training.export import export_model, write_model_run
 from pipeline.training.fine_tune import fine_tuning_phases
