@@ -44,7 +44,7 @@ from benchmarks.overhead import SLUICE, make_project  # noqa: E402
 from benchmarks.svg import COLORS, picture, text  # noqa: E402
 from pipeline.config.load import load_config  # noqa: E402
 from pipeline.graph.custom_nodes import validate_pipeline  # noqa: E402
-from sample_data import catalog, shards  # noqa: E402
+from sample_data import catalog  # noqa: E402
 from sample_data.data_set import ALL, Records, Split  # noqa: E402
 from sample_data.tf_example import encode  # noqa: E402
 from schemas.loader import load  # noqa: E402
@@ -134,7 +134,7 @@ def prepare(case: Case, project: Path, data: Path, scale: float) -> dict[str, An
     total, made = sum(split.records for split in splits), records.make
     repeated = Records(total, lambda at: made(at % records.count))
     data.mkdir(parents=True)
-    shards.write(replace(source, splits=splits), {ALL: repeated}, data, seed=17)
+    catalog.write_shards(replace(source, splits=splits), {ALL: repeated}, data, seed=17)
     file = project / "configs" / f"{case.config}.yaml"
     settings = [f"data.dir={data}", *case.settings]
     config = validate_pipeline(load_config(str(file), overrides=settings)).config

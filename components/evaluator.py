@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.metrics import confusion_matrix_metrics, metric_types
 from tensorflow_model_analysis.metrics import (
     multi_class_confusion_matrix_metrics as confusion,
@@ -31,7 +30,7 @@ from components.artifacts import Artifacts, without_absent
 from components.evaluate_batches import BatchCombineFn, evaluate_batches
 from components.model_verdict.threshold import EFFECTIVE_EXAMPLES, EXAMPLES_PER_CLASS
 from sluice import progress
-from sluice.patches.tfma import are_thresholds_fine
+from sluice.patches.tfma import missing_names
 
 PREDICTION_HISTOGRAM = "prediction_histogram"
 CONFUSION_MATRIX = "multi_class_confusion_matrix_plot"  # As TFMA's.
@@ -49,10 +48,10 @@ class Executor(executor.Executor):
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
         given = without_absent(input_dict)
-        if not are_thresholds_fine():
+        if missing := missing_names():
             progress.note(
-                f"TFMA {tfma.__version__} has changed: AUC and the like count in equal "
-                "steps of the probability, too coarse for rare positives"
+                f"this TFMA has no {', '.join(missing)}: AUC and the like count in "
+                "equal steps of the probability, too coarse for rare positives"
             )
         if given.get("model", True):
             # AutoGraph would take 3 s to convert the code of Keras metrics, which run

@@ -6,6 +6,7 @@ upstream, with which versions that was checked, and what happens without it; a t
 private names of libraries out of other modules. Modules import their library when a
 function is called, but for ``tfma``, whose classes Beam pickles by name.
 
-Elsewhere stand only subclasses: TFX's launcher in ``runners.local.node_launcher`` and
-Keras' checkpoints in ``pipeline.training.checkpoint``.
+Classes that override private methods or attributes stand where they are used: TFX's
+launcher in ``runners.local.node_launcher``, callbacks of Keras in
+``pipeline.training.callbacks``.
 """

@@ -7,7 +7,7 @@ missing, TFMA stays as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -31,29 +31,26 @@ from tensorflow_model_analysis.metrics import (
 from sluice.metric_names import LOG_ODDS, OF_EVERY_THRESHOLD
 
 KNOWN_VERSIONS = ("0.47.", "0.52.")
-_FOR_BATCHES = (
+_Histogram: Any = getattr(
+    calibration_histogram, "_CalibrationHistogramCombiner", object
+)
+_NAMES = (
     (model_eval_lib, "default_extractors"),
     (evaluator, "_PreprocessorDoFn"),
     (evaluator, "_ComputationsCombineFn"),
     (example_count, "_ExampleCountCombiner"),
-    (binary_confusion_matrices, "_BinaryConfusionMatrixCombiner"),
-    (calibration_histogram, "_CalibrationHistogramCombiner"),
     (tf_metric_wrapper, "_CompilableMetricsCombiner"),
-)
-_Histogram: Any = getattr(
-    calibration_histogram, "_CalibrationHistogramCombiner", object
-)
-_FOR_THRESHOLDS = (
-    (_Histogram, "_bucket_index"),
-    (calibration_histogram, "CALIBRATION_HISTOGRAM_NAME"),
+    (binary_confusion_matrices, "_BinaryConfusionMatrixCombiner"),
     (binary_confusion_matrices, "BINARY_CONFUSION_MATRICES_NAME"),
+    (calibration_histogram, "CALIBRATION_HISTOGRAM_NAME"),
+    (_Histogram, "_bucket_index"),
 )
 _extract = metric_util.to_label_prediction_example_weight
 
 
-def are_thresholds_fine() -> bool:
-    """Whether AUC and the like have the thresholds of ``LogOddsHistogram``."""
-    return _are_there(_FOR_THRESHOLDS)
+def missing_names() -> list[str]:
+    """Returns the names that this TFMA lacks; if any, it is used as it is."""
+    return [name for owner, name in _NAMES if not hasattr(owner, name)]
 
 
 @contextmanager
@@ -97,8 +94,7 @@ def keep_batches(
             split = beam.FlatMap(split_by_slice, config)
             return [*others, slices._replace(ptransform=split)]
 
-        known = tfma.__version__.startswith(KNOWN_VERSIONS)
-        if known and _are_there(_FOR_BATCHES):
+        if tfma.__version__.startswith(KNOWN_VERSIONS) and not missing_names():
             names = _replaced(model_eval_lib, default_extractors=extractors)
             replaced.enter_context(names)
         yield
@@ -117,7 +113,7 @@ def add_batch(combiner: Any, accumulator: Any, batch: Any, size: int) -> Any:
         return None if combiner._example_weighted else accumulator + size
     if type(combiner) in (
         binary_confusion_matrices._BinaryConfusionMatrixCombiner,
-        calibration_histogram._CalibrationHistogramCombiner,
+        _Histogram,
         LogOddsHistogram,
     ):
         key = combiner._key
@@ -191,7 +187,7 @@ class _OfLogOdds:
     def computations(self, *args: Any, **options: Any) -> Any:
         compute = super().computations  # type: ignore[misc]
         is_fixed = self.kwargs.get("thresholds") or self.kwargs.get("num_thresholds")
-        if is_fixed or not are_thresholds_fine():
+        if is_fixed or missing_names():
             return compute(*args, **options)
         # Other metrics of the same predictions keep TFMA's histogram, by its name.
         histogram = _replaced(
@@ -211,10 +207,6 @@ for _name in OF_EVERY_THRESHOLD:
     _bases = (_OfLogOdds, getattr(confusion_matrix_metrics, _name))
     globals()[_name] = type(_name, _bases, {"__module__": __name__})
     metric_types.register_metric(globals()[_name])
-
-
-def _are_there(names: Sequence[tuple[Any, str]]) -> bool:
-    return all(hasattr(module, name) for module, name in names)
 
 
 @contextmanager

@@ -14,8 +14,7 @@ def _never(*_):
 def test_all_names_are_there():
     from sluice.patches import tfma
 
-    assert tfma._are_there(tfma._FOR_BATCHES)
-    assert tfma.are_thresholds_fine()
+    assert tfma.missing_names() == []
 
 
 @pytest.mark.parametrize("lacks", ["nothing", "a name", "a known version"])
@@ -44,7 +43,7 @@ def test_thresholds_are_tfmas_where_a_name_is_missing(is_there, monkeypatch):
 
     if not is_there:
         missing = (calibration_histogram, "no_such_name")
-        monkeypatch.setattr(tfma, "_FOR_THRESHOLDS", (missing,))
+        monkeypatch.setattr(tfma, "_NAMES", (missing,))
     computations = metric_types.registered_metrics()["AUC"]().computations()
     combiners = [type(getattr(each, "combiner", None)) for each in computations]
     assert (tfma.LogOddsHistogram in combiners) == is_there
