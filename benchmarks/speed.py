@@ -6,7 +6,7 @@ Four sides in turn, each as a user starts it, from its first process to its last
 
 * *ours*: ``sluice run`` with all gates, in an empty workspace;
 * *stock*: the same components as TFX's examples write them, with LocalDagRunner;
-* *rule*: stock with AutoGraph kept off tf_keras, as ``sluice.compat`` does;
+* *rule*: stock with AutoGraph kept off tf_keras, as ``sluice.patches`` does;
 * *bare*: tf.data and Keras on the same records, without checks, with that rule too.
 
 Data, features, model (a perceptron), batch size, epochs, learning rate, metrics, slices

@@ -204,7 +204,8 @@ def _scaled(spec: Any, value: tf.Tensor, scale: str) -> tf.Tensor:
 
 
 def _bucketized(name: str, spec: Any, value: Any) -> tf.Tensor:
-    return _ids(tft.bucketize(_map_values(_values(value), _as_float), spec.buckets))
+    numbers = tf.sparse.map_values(_as_float, _values(value))
+    return _ids(tft.bucketize(numbers, spec.buckets))
 
 
 def _vocabulary(name: str, spec: Any, value: Any) -> tf.Tensor:
@@ -213,9 +214,9 @@ def _vocabulary(name: str, spec: Any, value: Any) -> tf.Tensor:
 
 def _hashed(name: str, spec: Any, value: Any) -> tf.Tensor:
     return _ids(
-        _map_values(
-            _values(value),
+        tf.sparse.map_values(
             lambda x: tf.strings.to_hash_bucket_fast(_as_text(x), spec.buckets),
+            _values(value),
         )
     )
 
@@ -247,22 +248,23 @@ def _text(name: str, spec: Any, value: Any) -> tf.Tensor:
     elif spec.ngrams > 1:
         tokens = tft.ngrams(tokens, (1, spec.ngrams), " ")
     places = _places(name, spec, tokens)
-    ids = _map_values(places, lambda x: x + MISSING_ID + 1)
+    ids = tf.sparse.map_values(tf.add, places, MISSING_ID + 1)
     return tf.RaggedTensor.from_sparse(ids).to_tensor(shape=[None, spec.length])
 
 
 def _passthrough(name: str, spec: Any, value: Any) -> tf.Tensor:
     missing = tf.zeros([], value.dtype)
-    value = _map_values(value, lambda x: tf.where(is_value(x), x, missing))
     if spec.length is None:
-        return _dense(value, missing)
-    rows = tf.RaggedTensor.from_tensor(tf.sparse.to_dense(_as_sparse(value), missing))
+        rows = _dense(value, missing)
+        return tf.where(is_value(rows), rows, missing)
+    rows = tf.sparse.to_dense(_as_sparse(value), missing)
+    rows = tf.RaggedTensor.from_tensor(tf.where(is_value(rows), rows, missing))
     return rows.to_tensor(missing, shape=[None, spec.length])
 
 
 def _cross(spec: Cross, parts: list[tf.Tensor]) -> tf.Tensor:
     text = tf.strings.join([tf.strings.as_string(part) for part in parts], " ")
-    return _ids(tf.strings.to_hash_bucket_fast(text, spec.buckets))
+    return tf.strings.to_hash_bucket_fast(text, spec.buckets) + MISSING_ID + 1
 
 
 # Functions by kind: from the name of a vocabulary, the spec and the raw feature to the
@@ -285,7 +287,7 @@ def _places(name: str, spec: Any, value: Any) -> Any:
     """Returns the place of each value in the vocabulary, from 0."""
     is_words = spec.kind == "text" and spec.split
     if value.dtype == tf.string and not is_words:
-        value = _map_values(value, _on_one_line)
+        value = tf.sparse.map_values(_on_one_line, value)
     return tft.compute_and_apply_vocabulary(
         value,
         top_k=spec.top_k,
@@ -306,7 +308,9 @@ def _on_one_line(text: tf.Tensor) -> tf.Tensor:
 
 def _ids(places: Any) -> tf.Tensor:
     """Returns ids ``[batch, 1]`` from 1, and 0 where a record has no value."""
-    shifted = _map_values(places, lambda x: tf.cast(x, tf.int64) + MISSING_ID + 1)
+    shifted = tf.sparse.map_values(
+        lambda place: tf.cast(place, tf.int64) + MISSING_ID + 1, places
+    )
     return _dense(shifted, tf.constant(MISSING_ID, tf.int64))
 
 
@@ -347,14 +351,6 @@ def _values(value: Any) -> tf.sparse.SparseTensor:
     """Returns the values of a raw feature, without those that are missing."""
     sparse = _as_sparse(value)
     return tf.sparse.retain(sparse, is_value(sparse.values))
-
-
-def _map_values(value: Any, function: Any) -> Any:
-    if isinstance(value, tf.sparse.SparseTensor):
-        return tf.sparse.SparseTensor(
-            value.indices, function(value.values), value.dense_shape
-        )
-    return function(value)
 
 
 def _dense(value: Any, missing: Any) -> tf.Tensor:
