@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 
 @contextmanager
 def traced(
-    preprocessing_fn: Callable[..., Any], feature_spec: Mapping[str, Any]
+    preprocessing_fn: Callable[..., Any], feature_spec: dict[str, Any]
 ) -> Iterator[tuple[Any, Any]]:
     """Traces a preprocessing function as Transform does, without data.
 

@@ -19,6 +19,7 @@ def test_all_names_are_there():
 
 @pytest.mark.parametrize("lacks", ["nothing", "a name", "a known version"])
 def test_batches_are_kept_only_where_all_names_are_there(lacks, monkeypatch):
+    import apache_beam as beam
     from tensorflow_model_analysis.api import model_eval_lib
     from tensorflow_model_analysis.metrics import example_count
 
@@ -29,7 +30,7 @@ def test_batches_are_kept_only_where_all_names_are_there(lacks, monkeypatch):
     elif lacks == "a known version":
         monkeypatch.setattr(tfma, "KNOWN_VERSIONS", ("0.1.",))
     default = model_eval_lib.default_extractors
-    with tfma.keep_batches(_never, _never, object):
+    with tfma.keep_batches(_never, _never, beam.CombineFn):
         is_replaced = model_eval_lib.default_extractors is not default
     assert is_replaced == (lacks == "nothing")
     assert model_eval_lib.default_extractors is default
