@@ -29,6 +29,8 @@ from tfx.dsl.components.base import executor_spec
 from components.artifacts import Artifacts, without_absent
 from components.evaluate_batches import BatchCombineFn, evaluate_batches
 from components.model_verdict.settings import EFFECTIVE_EXAMPLES, EXAMPLES_PER_CLASS
+from sluice import progress
+from sluice.patches.tfma import missing_names
 
 PREDICTION_HISTOGRAM = "prediction_histogram"
 CONFUSION_MATRIX = "multi_class_confusion_matrix_plot"  # As TFMA's.
@@ -46,6 +48,11 @@ class Executor(executor.Executor):
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
         inputs = without_absent(input_dict)
+        if missing := missing_names():
+            progress.note(
+                f"this TFMA has no {', '.join(missing)}: AUC and the like count in "
+                "equal steps of the probability, too coarse for rare positives"
+            )
         if inputs.get("model", True):
             # AutoGraph would take 3 s to convert the code of Keras metrics, which run
             # eagerly; a tf.function is still converted.

@@ -29,7 +29,7 @@ from schemas.loader import load
 from sluice.errors import SluiceError, bounded
 from sluice.secrets import resolve
 
-# Of a TPU; a slice of v2 or v3 has at least 8.
+# A TPU slice of v2 or v3 has at least 8.
 REPLICAS = 8
 _STEPS_PER_EPOCH = 1000
 
@@ -41,7 +41,7 @@ _HOST_CALLS = {
     "StringFormat": "tf.print",
 }
 _WIDE = (tf.float64.as_datatype_enum, tf.complex128.as_datatype_enum)
-# Those with a kernel of XLA whose outputs have a size that depends on values.
+# XLA has kernels for these, but the size of their outputs depends on values.
 _DYNAMIC = ("DynamicPartition", "NonMaxSuppressionV3", "Unique", "UniqueV2", "Where")
 _NODE = re.compile(r"\{\{node ([^}]+)\}\}")
 
@@ -177,14 +177,14 @@ def _check_step(
             dynamic.append(node.name)
     on_host = "the host would be called within the step"
     by_value = "a TPU may refuse outputs whose size depends on values"
-    for what, ops, found in (
+    for problem, ops, listed_in in (
         (on_host, called, check.refused if tpu else check.warnings),
         ("a TPU may refuse 64-bit floats", wide, check.warnings),
         (by_value, dynamic, check.warnings),
     ):
         if ops:
             listed = ", ".join(bounded(list(dict.fromkeys(ops))))
-            found.append(f"{name} step: {what}: {listed}")
+            listed_in.append(f"{name} step: {problem}: {listed}")
     if tpu and not called and (error := _compile_step(model, name, batch)):
         check.refused.append(f"{name} step: XLA cannot compile it: {error}")
 
@@ -225,7 +225,7 @@ def _compile_step(model: tf.keras.Model, name: str, batch: Any) -> str | None:
     except (ValueError, tf.errors.OpError) as error:
         message = str(error).removeprefix("Failed getting HLO text: '")
     if message.startswith("RET_CHECK"):
-        # Of a table, whose op is only named when the step is called.
+        # A table is at fault; its op is only named when the step is called.
         try:
             run_step(*_zeros(specs))
         except tf.errors.OpError as error:

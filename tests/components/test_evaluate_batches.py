@@ -81,6 +81,7 @@ class Counted:
 def of_both(evaluations, tmp_path, monkeypatch):
     """Returns the results with batches, those of TFMA alone, and what was counted."""
     from components import evaluate_batches
+    from sluice.patches import tfma
 
     def evaluate(classes, metrics, *, baseline=False, change=None, **given):
         place = evaluations(tmp_path / "place", classes, metrics, **given)
@@ -112,7 +113,7 @@ def of_both(evaluations, tmp_path, monkeypatch):
             patched.setattr(evaluate_batches, "_element", counted_element)
             patched.setattr(evaluate_batches, "_split", counted_split)
             found = _results(place.evaluate(examples, new, old))
-        monkeypatch.setattr(evaluate_batches, "KNOWN_VERSIONS", ())
+        monkeypatch.setattr(tfma, "KNOWN_VERSIONS", ())
         expected = _results(place.evaluate(examples, new, old))
         return _numbers(found), _numbers(expected), counted
 

@@ -119,10 +119,10 @@ def test_weighted_metrics(
     evaluations, tmp_path, monkeypatch, classes, several, names, in_batches
 ):
     """Of all examples and of a slice, of the candidate and of the baseline."""
-    from components import evaluate_batches
+    from sluice.patches import tfma
 
     if not in_batches:
-        monkeypatch.setattr(evaluate_batches, "KNOWN_VERSIONS", ())
+        monkeypatch.setattr(tfma, "KNOWN_VERSIONS", ())
     given = {"weighted": "INT" if in_batches else "FLOAT", "several": several}
     place = evaluations(tmp_path / "place", classes, [*names, "ExampleCount"], **given)
     records = _records(classes, several)
@@ -193,10 +193,10 @@ def test_a_weight_that_is_none_fails(evaluations, tmp_path, weight):
 @pytest.mark.parametrize("in_batches", [True, False])
 def test_areas_of_rare_positives(evaluations, tmp_path, monkeypatch, scale, in_batches):
     """However small all probabilities are."""
-    from components import evaluate_batches
+    from sluice.patches import tfma
 
     if not in_batches:
-        monkeypatch.setattr(evaluate_batches, "KNOWN_VERSIONS", ())
+        monkeypatch.setattr(tfma, "KNOWN_VERSIONS", ())
     area = {"class": "AUC", "name": "auc_pr", "params": {"curve": "PR"}}
     place = evaluations(tmp_path / "place", 2, ["AUC", area], slices=())
     source = random.Random(5)

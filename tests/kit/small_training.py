@@ -48,7 +48,7 @@ def train(
       given: section ``train`` of the config.
     """
     from pipeline.training.build import build_model, model_inputs
-    from pipeline.training.callbacks.make_callbacks import make_callbacks
+    from pipeline.training.callbacks import make_callbacks
     from pipeline.training.compile import compile_model
     from pipeline.training.fit import fit_model
     from pipeline.training.input.training_input import make_input

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sample_data import catalog
+from sample_data.catalog import MANIFEST_FILE, load_intact
 from sample_data.data_set import ALL, DataSet, Records, Split
-from sample_data.shards import MANIFEST_FILE, load_intact
 from sluice.errors import UsageError
 from sluice.tfrecords import tfrecord
 

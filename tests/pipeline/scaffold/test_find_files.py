@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.scaffold.find_examples import ExampleFiles, find_examples
-from pipeline.scaffold.guess_splits import guess_splits
+from pipeline.scaffold.find_splits import ExampleFiles, find_examples, guess_splits
 from sluice.errors import UsageError
 
 pytestmark = pytest.mark.unit

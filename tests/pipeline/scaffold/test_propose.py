@@ -16,7 +16,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from pipeline.config.config import Config
 from pipeline.config.load import read_file
 from pipeline.scaffold.choose_label import choose_label
-from pipeline.scaffold.guess_splits import SplitGuess
+from pipeline.scaffold.find_splits import SplitGuess
 from pipeline.scaffold.propose import propose
 from pipeline.scaffold.sample import read_sample
 from sample_data.csv_files import read_taxi

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 from tests.kit.trainings import settings
 
 pytestmark = pytest.mark.tf

@@ -12,9 +12,9 @@ import pytest
 from pipeline.config.features import Label
 from pipeline.config.train import KerasObject
 from pipeline.training.compile import compile_model, make_loss, make_metrics
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
 from sluice.metrics import OF_EVERY_THRESHOLD, result_name
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 from tests.kit.trainings import settings
 
 pytestmark = pytest.mark.tf

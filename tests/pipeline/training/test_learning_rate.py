@@ -17,7 +17,7 @@ EPOCHS = 8
 
 
 def rates(schedule: Any, scale: float = 1.0, count: int = EPOCHS * STEPS) -> np.ndarray:
-    from pipeline.training.learning_rate import make_learning_rate
+    from pipeline.training.compile import make_learning_rate
 
     rate = make_learning_rate(
         schedule, epochs=EPOCHS, steps_per_epoch=STEPS, scale=scale
@@ -33,7 +33,7 @@ def expected(after: Any, warmup: int = 0, initial: float = 0.0) -> list[float]:
 
 
 def test_a_number_stays_one_so_that_callbacks_can_set_it():
-    from pipeline.training.learning_rate import make_learning_rate
+    from pipeline.training.compile import make_learning_rate
 
     constant = Constant(initial=0.3)
     for given in (0.3, constant):
@@ -106,7 +106,7 @@ def test_scaling_multiplies_every_learning_rate(schedule):
 
 
 def test_scales():
-    from pipeline.training.learning_rate import scale_of
+    from pipeline.training.compile import scale_of
 
     assert scale_of("none", 8) == 1.0
     assert scale_of("linear", 8) == 8.0

@@ -39,7 +39,7 @@ def _learns(model, inputs, classes: int) -> None:
 
     from pipeline.training.compile import compile_model
     from pipeline.training.strategy.distribution import Distribution
-    from sluice.compat import exclude_keras_from_autograph
+    from sluice.patches.tensorflow import exclude_keras_from_autograph
 
     exclude_keras_from_autograph()
     tf.keras.utils.set_random_seed(1)

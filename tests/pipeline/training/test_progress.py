@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.config.train import Train
 from sluice import progress
-from sluice.compat import exclude_keras_from_autograph
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 
 pytestmark = pytest.mark.tf
 

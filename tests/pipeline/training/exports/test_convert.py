@@ -18,7 +18,7 @@ def inner(call: Any) -> Any:
     """Returns a model of one number, whose output ``call`` makes from the input."""
     import tensorflow as tf
 
-    from pipeline.training.exports.inner_model import with_listed_inputs
+    from pipeline.training.exports.export_fn import with_listed_inputs
 
     given = tf.keras.Input((1,), name="fare_xf")
     model = tf.keras.Model({"fare_xf": given}, call(given))
@@ -30,7 +30,7 @@ def inner(call: Any) -> Any:
 def test_inputs_are_told_apart_whatever_their_names(tmp_path):
     import tensorflow as tf
 
-    from pipeline.training.exports.inner_model import with_listed_inputs
+    from pipeline.training.exports.export_fn import with_listed_inputs
     from pipeline.training.exports.tflite import load_tflite, write_tflite
     from pipeline.training.models import ModelInputs
 
@@ -69,7 +69,7 @@ def test_a_layer_that_tflite_lacks_is_named(tmp_path):
 def test_a_subclass_of_a_keras_model_is_refused_but_may_be_a_layer():
     import tensorflow as tf
 
-    from pipeline.training.exports.inner_model import with_listed_inputs
+    from pipeline.training.exports.export_fn import with_listed_inputs
 
     class Doubling(tf.keras.Model):
         def call(self, features: Any) -> Any:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from sample_data.tf_example import encode
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf

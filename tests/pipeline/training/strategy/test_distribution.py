@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.config.train import Train
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import SluiceError
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 from tests.kit.forked_command import call_as_node
 
 pytestmark = pytest.mark.tf

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sluice.compat import holds_accelerator
+from sluice.patches.tensorflow import holds_accelerator
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 
 pytestmark = pytest.mark.tf
 
@@ -23,7 +23,7 @@ def stopped(
     """Trains on batches of ones, of which the fourth has another value."""
     import tensorflow as tf
 
-    from pipeline.training.callbacks.non_finite_loss import StopOnNonFiniteLoss
+    from pipeline.training.callbacks import StopOnNonFiniteLoss
 
     exclude_keras_from_autograph()
 
@@ -69,7 +69,7 @@ def test_a_learning_rate_that_is_too_high():
 def test_keras_gives_tensors_to_a_step_callback():
     import tensorflow as tf
 
-    from pipeline.training.callbacks.non_finite_loss import StepCallback
+    from pipeline.training.callbacks import StepCallback
 
     class Logs(StepCallback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:

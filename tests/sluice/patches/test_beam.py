@@ -16,7 +16,7 @@ def test_side_inputs_without_their_sizes(monkeypatch):
     from apache_beam.testing.util import assert_that, equal_to
 
     from pipeline.graph.arguments import LOCAL_BEAM_ARGS
-    from sluice.compat import skip_sizes_in_beams_cache
+    from sluice.patches.beam import skip_sizes_in_cache
 
     measured = []
     measure = statecache.objsize.get_deep_size
@@ -48,6 +48,6 @@ def test_side_inputs_without_their_sizes(monkeypatch):
     run()
     assert measured
     measured.clear()
-    skip_sizes_in_beams_cache()
+    skip_sizes_in_cache()
     run()
     assert not measured

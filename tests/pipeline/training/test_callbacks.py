@@ -111,7 +111,7 @@ def test_images_of_the_first_batch(tmp_path):
     import tensorflow as tf
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    from pipeline.training.callbacks.make_callbacks import log_images
+    from pipeline.training.callbacks import log_images
 
     pixels = np.random.default_rng(1).random((4, 8, 8, 3)).astype("float32")
     features = {"photo_xf": pixels, "fare_xf": np.ones((4, 1))}
