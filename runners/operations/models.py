@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from components.baseline_model.blessed_models import (
     RETIRED,
@@ -15,8 +15,6 @@ from components.baseline_model.blessed_models import (
     search_baseline,
 )
 from pipeline.config.config import Config
-from runners.metadata.read_metadata import MetadataGraph, open_store, read_metadata
-from runners.metadata.trace_lineage import find_artifact, served_models
 from runners.operations.find_run import (
     published_in,
     serving_dir_of,
@@ -27,6 +25,9 @@ from serving.store_owner import Owner
 from sluice.errors import ServingError, UsageError
 from sluice.record.run_record import RunRecord
 from sluice.storage.storage import is_remote
+
+if TYPE_CHECKING:
+    from runners.metadata.read_metadata import MetadataGraph
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,10 @@ def retire(
       WorkspaceError: the metadata cannot be written.
       ServingError: the record of a pushed version cannot be written.
     """
+    # ML Metadata's client, for which `sluice status` would wait.
+    from runners.metadata.read_metadata import open_store, read_metadata
+    from runners.metadata.trace_lineage import find_artifact, served_models
+
     workspace = workspace_of(config)
     graph = read_metadata(workspace.metadata_db)
     blessed = {item.model.id: item for item in blessed_models(graph.artifacts.values())}
