@@ -143,13 +143,6 @@ def test_a_run_compares_each_export_and_shows_it(exported):
     assert rows["tflite-int8"] in Path(str(exported.report_uri)).read_text()
 
 
-def test_an_equal_model_is_not_pushed_again(run, exported):
-    """ModelVerdict runs again for another limit, and so do the exports."""
-    record = run(TFLITE, "keras", limit=0.4)
-    assert ran(record) == {"ModelVerdict", "Exports", "Pusher"}
-    assert record.pushes[0].state == "already_served"
-
-
 def test_preprocessing_that_is_not_only_scaling_is_named(trips):
     """The fares of the train split are 1 to 10, twice each."""
     record = trips.run("export=[tflite]")

@@ -16,7 +16,6 @@ import pytest
 
 from pipeline.config.load import load_config
 from sample_data.tf_example import encode
-from sluice.errors import DataError
 from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
 
@@ -107,10 +106,9 @@ def film(chance: random.Random, **changed: Any) -> dict[str, list[Any]]:
     return {**found, **changed}
 
 
-def write(path: Path, count: int, seed: int, **bad: Any) -> None:
+def write(path: Path, count: int, seed: int) -> None:
     chance = random.Random(seed)
     rows = [film(chance) for _ in range(count)]
-    rows += [film(chance, **{name: value}) for name, value in bad.items()]
     records = [{name: value for name, value in row.items() if value} for row in rows]
     tfrecord.write(path, map(encode, records))
 
@@ -178,55 +176,3 @@ def test_rows_of_json_and_records_have_the_same_answers(model, tmp_path):
         for label, row in zip(labels[0][:40], rows[:40], strict=True)
     )
     assert right >= 36
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("embedding", [1.0, 2.0], "'embedding', float32: Shape"),
-        ("genres", "drama", "'genres', string: not a list"),
-        ("poster", {"b64": "AAAA"}, "Input to reshape"),
-        ("poster", {"b64": "A" * 32}, "Input to reshape"),  # 24 bytes, of two images.
-        ("季节", None, "'季节' is missing"),
-        ("embedding", None, "'embedding' is missing"),
-        ("Genres", ["a"], "'Genres', int64"),
-    ],
-)
-def test_rows_that_the_model_cannot_take(model, tmp_path, name, value, words):
-    row = {"embedding": [1, 2, 3], "城市": "1", "季节": 1}
-    row["poster"] = {"b64": base64.b64encode(bytes(12)).decode()}
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps({**row, "genres": ["new"], "评论": ""}))
-    (good,) = model.predict_files([path])
-    assert good.label in ("0", "1")
-    path.write_text(json.dumps({**row, name: value}))
-    with pytest.raises(DataError, match=f"cannot process this row: {words}"):
-        list(model.predict_files([path]))
-
-
-def test_bad_records_are_named_by_the_data_gate(films, run_config, tmp_path):
-    """Lists of another length, NaN, an unseen category, and too few pixels."""
-    bad = {
-        "embedding": [1.0, 2.0],
-        "genres": [b"western"],
-        "poster": [b"short"],
-        "income": [float("nan")],
-    }
-    write(tmp_path / "eval-0", 20, 4, **bad)
-    write(tmp_path / "train-0", 50, 5)
-    config = load_config("films", cwd=films, overrides=[f"data.dir={tmp_path}"])
-    record = run_config(config, locate(films, "films"), to_nodes=("DataGate",))
-    assert (record.status, record.exit_code) == ("blocked", 3)
-    rows = [row for row in record.gates[-1]["rows"] if not row["passed"]]
-    found = {(row["feature"], row["kind"]): str(row["examples"]) for row in rows}
-    assert set(found) > {
-        ("embedding", "wrong_shape"),
-        ("genres", "new_value"),
-        ("income", "not_finite"),
-    }
-    assert "record 21: embedding 2 values" in found["embedding", "wrong_shape"]
-    assert "record 22: genres 'western'" in found["genres", "new_value"]
-    assert "record 24: income nan" in found["income", "not_finite"]
-    (damaged,) = (text for text in found.values() if "poster" in text)
-    assert "record 23" in damaged
-    assert "feature 'poster': 5 bytes, not the 12 of its pixels" in damaged

@@ -28,18 +28,6 @@ def photos(row, chance):
     return {"photo": [file.getvalue()], "label": [b"cat dog ape".split()[which]]}
 
 
-def raw_photos(row, chance):
-    """Returns the bytes of pixels with their shape, as TensorFlow's MNIST example."""
-    bright = row % 3  # Which two of six columns are.
-    pixels = bytes(
-        150 * (column // 2 == bright) + chance.randrange(100)
-        for _ in range(8)
-        for column in range(6)
-    )
-    shape = {"height": [8], "width": [6], "depth": [1]}
-    return {**shape, "image_raw": [pixels], "label": [bright]}
-
-
 def customers(row, chance):
     """Returns a customer with what a table of one's own has: gaps, ids, NaN."""
     churned = chance.random() < 0.4
@@ -70,12 +58,6 @@ def customers(row, chance):
         pytest.param(
             photos,
             {"train": 300, "validation": 90, "test": 90},
-            "cnn",
-            marks=pytest.mark.acceptance,
-        ),
-        pytest.param(
-            raw_photos,
-            {"train": 900, "validation": 90, "test": 90},
             "cnn",
             marks=pytest.mark.acceptance,
         ),

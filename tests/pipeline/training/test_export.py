@@ -149,22 +149,6 @@ def _others(count: int) -> dict[str, Any]:
     return {"feature_self": tf.zeros([count]), "b_1_c": tf.zeros([count], tf.int64)}
 
 
-def test_a_call_with_python_control_flow_is_exported(tmp_path):
-    import tensorflow as tf
-
-    class Sign(tf.keras.layers.Layer):
-        def call(self, x):
-            if tf.reduce_sum(x) > 0:
-                return tf.ones_like(x)
-            return tf.zeros_like(x)
-
-    predict = _export(lambda x: Sign()(x), tmp_path).signatures["predict_values"]
-    for value, label in [(3.0, b"high"), (-3.0, b"low")]:
-        answer = predict(a=tf.constant([value]), **_others(1))
-        assert answer["label"].numpy().tolist() == [[label]]
-        assert answer["probabilities"].shape == (1, 1)
-
-
 def test_a_lookup_table_inside_the_model_is_exported(tmp_path):
     import tensorflow as tf
 

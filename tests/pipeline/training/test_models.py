@@ -88,11 +88,3 @@ def test_dense_and_wide_deep(name, kinds):
     module, _, function = BUNDLED_MODELS[name].partition(":")
     build_model = getattr(importlib.import_module(module), function)
     _learns(build_model(inputs, {"hidden_units": [16]}), inputs, 2)
-
-
-def test_params_shape_the_hidden_layers():
-    from pipeline.training.models.dense import build_model
-
-    model = build_model(_inputs("numeric"), {"hidden_units": [7, 3]})
-    shapes = [tuple(weight.shape) for weight in model.get_weights()]
-    assert shapes == [(1, 7), (7,), (7, 3), (3,), (3, 1), (1,)]

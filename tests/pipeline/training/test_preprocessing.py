@@ -274,23 +274,9 @@ def test_values_pass_as_they_are_padded_or_cut(output):
     assert values["name_xf"] == [b"x", b"", b""]
 
 
-def test_an_image_stays_encoded(output):
-    assert _apply(output, [MISSING])["picture_xf"] == [b"pixels"]
-
-
 def test_labels_become_ids_and_unknown_ones_none(output):
     rows = [{**MISSING, "tip": [tip]} for tip in (b"no", b"yes", b"perhaps")]
     assert _apply(output, rows)["tip_xf"] == [0, 1, -1]
-
-
-def test_whole_number_labels_need_not_start_at_0():
-    import tensorflow as tf
-
-    from pipeline.training.preprocessing import class_ids
-
-    label = Label(feature="stars", classes=(3, 1, 5))
-    ids = class_ids(tf.constant([[1], [5], [3], [2]], tf.int64), label)
-    assert ids.numpy().tolist() == [[1], [2], [0], [-1]]
 
 
 def test_floats_are_classes_where_they_are_equal_to_one():
@@ -361,11 +347,6 @@ def test_other_numbers_than_0_and_1_are_no_labels():
     label = Label(feature="genres", task="multi_label", classes=("war", "crime"))
     found = label_values(tf.constant([[0.2, 1.0], [0.0, float("nan")]]), label)
     assert found.numpy().tolist() == [[-1, 1], [0, -1]]
-
-
-def test_the_sample_weight_is_not_scaled(output):
-    rows = [{**MISSING, "worth": [value]} for value in (0, 7, 3)]
-    assert _apply(output, rows)["sample_weight"] == [0.0, 7.0, 3.0]
 
 
 def test_training_reads_what_transform_would_write(analysis, output):

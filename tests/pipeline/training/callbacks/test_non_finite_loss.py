@@ -61,11 +61,6 @@ def test_where_it_was_found(given, what, where):
     assert "lower train.learning_rate" in str(error.hint)
 
 
-def test_a_learning_rate_that_is_too_high():
-    error = stopped(rate=1e6)
-    assert "learning rate 1e+06" in str(error.where)
-
-
 def test_keras_gives_tensors_to_a_step_callback():
     import tensorflow as tf
 

@@ -95,35 +95,6 @@ def test_hyperband_goes_on_with_the_best(trainings, tmp_path):
     assert any(trial["values"]["train.learning_rate"] == 0.01 for trial in longer)
 
 
-def test_a_bayesian_search_of_replicas_counts_failed_trials(trainings, tmp_path):
-    work = trainings.folder(tmp_path)
-    space = {
-        "train.learning_rate": {"min": 1e-4, "max": 0.1, "log": True},
-        "train.batch_size": [8, 7],  # of which two replicas have no half
-        "train.early_stopping": [None, {"patience": 1}],
-    }
-    objective = {"metric": "val_auc"}
-    tune = {
-        "algorithm": "bayesian",
-        "trials": 5,
-        "space": space,
-        "objective": objective,
-    }
-    assert trainings.run(work.path, {"epochs": 1, "replicas": 2}, tune=tune) == DONE, (
-        work.log
-    )
-    found = document(work)
-    failed = [trial for trial in found["trials"] if trial["status"] == "failed"]
-    assert {trial["values"]["train.batch_size"] for trial in failed} == {7}
-    assert all("is not a multiple of 2" in trial["error"] for trial in failed)
-    done = [trial for trial in found["trials"] if trial["status"] == "completed"]
-    assert {trial["values"]["train.batch_size"] for trial in done} == {8}
-    best = max(done, key=lambda trial: trial["objective"])
-    assert (found["direction"], found["trials"][0]) == ("max", best)
-    stops = [trial["values"]["train.early_stopping"] for trial in found["trials"]]
-    assert all(value in (None, {"patience": 1}) for value in stops)
-
-
 @pytest.mark.parametrize(
     ("tune", "train", "says"),
     [

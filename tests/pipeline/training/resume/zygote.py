@@ -102,7 +102,6 @@ def train(job: dict[str, Any]) -> None:
     training.tft = SimpleNamespace(  # type: ignore[assignment]
         TFTransformOutput=lambda path: Output(dtypes, width=4)
     )
-    tf.config.experimental.enable_op_determinism()
     if JOB.export == "killed":
         training.export_model = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
     elif JOB.export == "none":
@@ -111,7 +110,8 @@ def train(job: dict[str, Any]) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     interrupt.listen()
-    config = {"batch_size": 8, "learning_rate": 0.01, **JOB.train}
+    config = {"batch_size": 8, "learning_rate": 0.01, "deterministic": True}
+    config |= JOB.train
     model, output = f"__main__:{JOB.model}", f"{JOB.work}/out"
     given = fn_args(config, features, model, JOB.data, output)
     if JOB.tune:
@@ -126,6 +126,7 @@ def search(given: Any, output: str) -> None:
     from pipeline.training.strategy.distribution import choose_distribution
     from pipeline.training.tuning import Search
 
+    tf.config.experimental.enable_op_determinism()
     given.working_dir = output
     given.custom_config["tune"] = Tune.model_validate(JOB.tune).model_dump()
     distribution = choose_distribution(
