@@ -149,12 +149,6 @@ def test_metrics_of_batches_are_those_of_examples(
     _assert_equal(found, expected)
 
 
-def test_a_count_alone(of_both):
-    found, expected, counted = of_both(0, ("ExampleCount",))
-    assert max(counted.sizes) > 4 and not counted.splits
-    _assert_equal(found, expected)
-
-
 @pytest.mark.parametrize(
     ("classes", "metrics"), [(2, OF_TWO), (3, OF_THREE), (0, OF_NUMBERS)]
 )

@@ -84,18 +84,6 @@ def test_the_first_run_pushes_a_model_that_reaches_its_target(first):
     assert row["actual"] >= 0.97
 
 
-def test_files_of_the_workspace(project, first):
-    root = project / "workspace" / "digits"
-    run_dir = root / "runs" / first["run_id"]
-    logs = {path.stem for path in (run_dir / "logs").iterdir()}
-    assert {node["id"] for node in first["nodes"]} <= logs
-    assert json.loads((run_dir / "run.json").read_text()) == first
-    names = os.listdir(root / "serving")
-    assert all(name.isdigit() or name.startswith(".") for name in names)
-    schema = list((root / "inputs" / "schema").rglob("schema.pbtxt"))
-    assert len(schema) == 1
-
-
 def _documents(project: Path, run: dict) -> dict[tuple[str, str], Any]:
     """Returns the documents of a run by kind and node."""
     run_dir = project / "workspace" / "digits" / "runs" / run["run_id"]
@@ -320,29 +308,6 @@ def test_exit_code_4_for_a_rejected_model_from_another_directory(project, reject
     assert states == ("blocked", "blocked")
     assert "FAIL" in done.stderr
     assert (project / "workspace/digits/runs" / document["run_id"]).is_dir()
-
-
-@pytest.mark.browser
-def test_the_page_of_a_rejected_model(rejected, report_pages):
-    report = Path(json.loads(rejected.stdout)["report_uri"])
-    # The first run, or that of the test which deletes the served version.
-    earlier = [
-        json.loads(path.read_text())
-        for path in sorted(report.parents[1].glob("*/run.json"))
-        if path.parent < report.parent
-    ]
-    last = [run for run in earlier if run["pushes"][0]["state"] == "pushed"][-1]
-    report_pages.check(report)
-    with report_pages.open(report) as page:
-        banner = page.locator("#verdict .banner").first
-        assert "Not pushed: the model gate stopped the run" in banner.inner_text()
-        assert "below the limit 0.9999" in banner.inner_text()
-        changed = page.locator("#verdict").get_by_role("link", name=last["run_id"])
-        assert changed.get_attribute("href") == f"../{last['run_id']}/report.html"
-        compared = changed.locator("xpath=..").inner_text()
-        assert compared.endswith("which pushed version 1.")
-        facts = page.locator("#verdict dl").last.inner_text()
-        assert "config\nevaluate.thresholds" in facts and "0.9999" in facts
 
 
 @pytest.mark.usefixtures("second")

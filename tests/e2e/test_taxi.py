@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -125,67 +124,6 @@ def test_bars_on_the_page_are_those_of_the_records(project, record):
     count, wrong = wrong_bars(page, project / "data" / "taxi")
     assert count > 400 and wrong == []
     assert len(page) < 1_000_000
-
-
-@pytest.mark.browser
-def test_the_page_in_a_browser(record, report_pages):
-    report = Path(record.report_uri)
-    report_pages.check(report)
-    with report_pages.open(report) as page:
-        assert page.get_by_role("slider").is_visible()
-        slices = page.locator("#model .table").filter(has_text="Credit Card").first
-        assert slices.locator("tbody tr").count() >= 6
-        cards = page.locator("#data figure.card").filter(has_text="payment_type")
-        assert cards.locator("svg[role=img]").count() == 1
-
-
-def test_plain_values_and_tf_examples_get_the_same_prediction(
-    project, record, tmp_path
-):
-    """Also for missing values: absent in one form, null in the other."""
-    import tensorflow as tf
-
-    from serving.predictor import Predictor
-
-    shard = project / "data" / "taxi" / "test-00000-of-00002.tfrecord.gz"
-    predictor = Predictor(record.pushes[0].uri)
-    lines = []
-    for serialized in list(tfrecord.read(shard))[:40]:
-        features = tf.train.Example.FromString(serialized).features.feature
-        row = {}
-        for name in predictor.features:
-            kind = features[name].WhichOneof("kind") if name in features else None
-            values = getattr(features[name], kind).value if kind else []
-            value = values[0] if values else None
-            row[name] = value.decode() if isinstance(value, bytes) else value
-        lines.append(row)
-    assert any(None in row.values() for row in lines)
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text("\n".join(json.dumps(row) for row in lines))
-    from_examples = list(predictor.predict_files([shard], limit=40))
-    from_values = list(predictor.predict_files([rows]))
-    for one, other in zip(from_examples, from_values, strict=True):
-        assert one.label == other.label
-        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-6)
-
-
-def test_the_label_is_optional_when_serving(project, record):
-    import tensorflow as tf
-
-    shard = project / "data" / "taxi" / "test-00000-of-00002.tfrecord.gz"
-    with_label = next(tfrecord.read(shard))
-    example = tf.train.Example.FromString(with_label)
-    label = example.features.feature["big_tip"].int64_list.value[0]
-    del example.features.feature["big_tip"]
-    without = example.SerializeToString()
-    model = tf.saved_model.load(record.pushes[0].uri)
-    served = model.signatures["serving_default"](tf.constant([with_label, without]))
-    one, other = served["probabilities"].numpy()
-    assert one == pytest.approx(other)
-    transformed = model.signatures["transform_features"](
-        tf.constant([with_label, without])
-    )
-    assert transformed["big_tip_xf"].numpy().tolist() == [[label], [-1]]
 
 
 def test_tfx_components_run_beside_ours(record, tmp_path):

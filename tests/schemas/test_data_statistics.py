@@ -6,7 +6,7 @@ import pytest
 
 from sample_data.tf_example import encode
 from schemas import data_statistics
-from schemas.data_statistics import compute_statistics, read_statistics
+from schemas.data_statistics import compute_statistics
 from sluice.errors import DataError
 
 pytestmark = pytest.mark.tf
@@ -28,13 +28,3 @@ def test_batches_are_one_data_set(monkeypatch):
     assert ranks == whole.datasets[0].features[1].string_stats.rank_histogram
     with pytest.raises(DataError, match="type of feature a"):
         compute_statistics([*records, encode({"a": [b"x"]})])
-
-
-def test_files_are_read_by_split(tmp_path):
-    content = compute_statistics([encode({"a": [1]})]).SerializeToString()
-    for split in ("train", "eval"):
-        path = tmp_path / f"Split-{split}" / "FeatureStats.pb"
-        path.parent.mkdir()
-        path.write_bytes(content)
-    assert set(read_statistics(str(tmp_path))) == {"train", "eval"}
-    assert read_statistics(str(tmp_path / "none")) == {}

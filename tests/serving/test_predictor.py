@@ -122,28 +122,14 @@ def test_batches_and_kinds_do_not_change_the_answers(tabular_model, tmp_path):
     assert probabilities[:count] == pytest.approx(expected, abs=1e-6)
 
 
-def test_limit_is_over_all_files_and_reads_no_further(tabular_model, tmp_path):
-    first = write_lines(tmp_path / "a", {"miles": 1})
-    second = write_lines(tmp_path / "b", {"miles": 2}, {"no such feature": 3})
-
-    found = list(tabular_model.predict_files([first, second], limit=2))
-
-    assert [(Path(row.source).name, row.index) for row in found] == [("a", 0), ("b", 0)]
-
-
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"miles": "2"}, "'miles', float32"),
-        ({"miles": True}, "'miles', float32"),
         ({"miles": 1e39}, "beyond 32 bits"),
         ({"miles": [1]}, "'miles', float32"),
         ({"riders": 2.5}, "'riders', int64"),
-        ({"riders": "3"}, "'riders', int64"),
-        ({"riders": False}, "'riders', int64"),
         ({"riders": 2**63}, "'riders', int64"),
         ({"payment": 3}, "'payment', string"),
-        ({"payment": {"text": "x"}}, "'payment', string"),
         ({"payment": "\ud800"}, "'payment', string"),
     ],
 )
@@ -156,17 +142,6 @@ def test_a_value_of_another_type_is_named(tabular_model, tmp_path, row, words):
         next(found)
     assert caught.value.where == f"{path}, line 2"
     assert words in str(caught.value)
-
-
-def test_image_that_does_not_decode_is_named(image_model, tmp_path):
-    (tmp_path / "good.png").write_bytes(encoded(255))
-    (tmp_path / "bad.png").write_bytes(encoded(255)[:30])
-    found = image_model.predict_files([tmp_path / "good.png", tmp_path / "bad.png"])
-
-    assert next(found).label == "bright"
-    with pytest.raises(DataError, match="row: Invalid PNG") as caught:
-        next(found)
-    assert caught.value.where == str(tmp_path / "bad.png")
 
 
 @pytest.mark.parametrize("bad", [b"no proto", {"miles": b"far"}])
@@ -288,7 +263,6 @@ def copy_of(tmp_path, tabular_model_dir):
     ("name", "size"),
     [
         ("saved_model.pb", 100),
-        ("saved_model.pb", 0),
         ("variables/variables.data*", 10),
         ("variables/variables.index", None),
     ],

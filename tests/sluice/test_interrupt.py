@@ -107,22 +107,6 @@ def test_a_stop(what, printed):
     assert done.stdout.splitlines() == [*printed, "the node was asked to stop"]
 
 
-@pytest.mark.unit
-def test_an_exception_in_the_block_is_not_replaced():
-    done = run(
-        """
-        interrupt.listen()
-        try:
-            with interrupt.deferred():
-                term()
-                raise OSError("disk full")
-        except OSError as error:
-            print(error, interrupt.requested())
-        """
-    )
-    assert (done.returncode, done.stdout) == (0, "disk full True\n"), done.stderr
-
-
 @pytest.mark.fault
 def test_beam_can_raise_it_again_with_its_place():
     done = run(

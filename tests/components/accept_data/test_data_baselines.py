@@ -71,21 +71,6 @@ def test_the_baseline_is_the_newest_other_data(tmp_path):
     assert _baseline(tmp_path, Identity("data", "a")) == "3"
 
 
-def test_an_entry_whose_writer_was_killed_is_none(tmp_path, monkeypatch):
-    write = LocalStorage.write_atomically
-    _accept(tmp_path, ONE)
-
-    def killed(storage, path, data, **options):
-        if path.endswith(RECORD_FILE):
-            raise OSError(28, "No space left on device")
-        write(storage, path, data, **options)
-
-    monkeypatch.setattr(LocalStorage, "write_atomically", killed)
-    with pytest.raises(OSError, match="No space left"):
-        _accept(tmp_path, TWO)
-    assert _baseline(tmp_path, THREE) == "1"
-
-
 def test_only_the_folder_of_the_baseline_is_read(tmp_path, monkeypatch):
     """Found: each run read the record of each acceptance, on gs:// one request each."""
     for number in range(20):

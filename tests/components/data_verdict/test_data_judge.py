@@ -155,22 +155,6 @@ def test_files_without_records_are_counted(tmp_path):
     assert row.examples == tuple(str(tmp_path / name) for name in "024")
 
 
-def test_inconsistent_files_fail_by_kind():
-    problems = [
-        Problem("duplicate_shard", f"b-{n}", "has the bytes of a") for n in range(7)
-    ]
-    problems.append(Problem("manifest", "c", "has 8 records"))
-    rows = _judge(reports=_report(problems=tuple(problems)))
-    first, second = [row for row in rows if not row.passed]
-    assert (first.kind, first.actual, first.why) == (
-        "duplicate_shard",
-        7,
-        "b-0 has the bytes of a",
-    )
-    assert first.examples[-1] == "and 2 more"
-    assert second.examples == ("c: has 8 records",)
-
-
 def test_damage_of_a_shard_is_one_cause_that_no_schema_repairs():
     path = "/data/train-00000-of-00004"
     error = RecordError(path, 26, 4850, "checksum", "the data does not match")

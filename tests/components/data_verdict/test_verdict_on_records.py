@@ -63,10 +63,7 @@ def test_good_data_passes_and_the_splits_are_compared(bench):
         ({"label": [7]}, "out_of_range", "0 to 1", "label 7"),
         ({"label": [LARGEST]}, "out_of_range", "0 to 1", f"label {LARGEST}"),
         ({"label": None}, "missing", "in all examples", "label missing"),
-        ({"pay": [b"Zed"]}, "new_value", "the domain's 3 values", "pay 'Zed'"),
         ({"fare": [math.nan]}, "not_finite", "finite numbers", "fare nan"),
-        ({"fare": [math.inf]}, "not_finite", "finite numbers", "fare inf"),
-        ({"fare": [1.0, 2.0]}, "wrong_shape", "1 value", "fare 2 values"),
         ({"new one": [1]}, "new_feature", "a feature of the schema", "new one 1"),
     ],
 )
@@ -94,12 +91,8 @@ LABELS = {
     ("label", "bad", "kind", "limit", "shown"),
     [
         ("one-hot", [0, 1], "wrong_shape", "3 values", "2 values"),
-        ("one-hot", [0, 1, 0, 0], "wrong_shape", "3 values", "4 values"),
         ("one-hot", [0, 2, 0], "out_of_range", "0 to 1", "2"),
-        ("one-hot", [0, -1, 1], "out_of_range", "0 to 1", "-1"),
-        ("one-hot", None, "missing", "in all examples", "missing"),
         ("one number", [math.nan], "not_finite", "finite numbers", "nan"),
-        ("one number", None, "missing", "in all examples", "missing"),
         ("two numbers", [1.5], "wrong_shape", "2 values", "1 value"),
         ("two numbers", [1.5, math.inf], "not_finite", "finite numbers", "inf"),
         ("texts", [b"Cash", b"Zed"], "new_value", "the domain's 3 values", "'Zed'"),
@@ -187,14 +180,6 @@ def test_a_label_of_another_type_is_one_row(bench):
     assert row.examples[4].endswith("record 5: label bytes_list 'one'")
 
 
-def test_a_feature_that_is_missing_everywhere(bench):
-    train = [{"pay": r["pay"], "label": r["label"]} for r in bench.records()]
-    missing, not_compared = bench.judge(train).failures
-    assert (missing.kind, missing.feature) == ("missing", "fare")
-    assert len(missing.examples) == 5
-    assert (not_compared.kind, not_compared.feature) == ("not_compared", "fare")
-
-
 def test_a_wrong_shape_is_reported_even_with_missing_values(bench):
     """All that have the feature have two values: that they are as many says nothing."""
     train = [{**record, "fare": [1.0, 2.0]} for record in bench.records()]
@@ -241,15 +226,6 @@ def test_drift_against_the_data_that_was_accepted_last(bench):
     assert len(bench.judge(drifted, drifted, spans=(2,), policy=warn).warnings) == 2
 
 
-def test_the_data_itself_is_not_its_baseline(bench):
-    bench.judge(spans=(1,))
-    bench.accept()
-    assert bench.judge(spans=(1,)).passed
-    assert bench.properties["baseline"] == ""
-    bench.accept()
-    assert len([*bench.baseline_store.iterdir()]) == 1
-
-
 def test_without_a_driver_the_executor_finds_the_baseline(bench):
     from components import artifacts
     from components.data_verdict.component import Executor
@@ -282,12 +258,6 @@ def test_what_the_schema_does_not_limit_is_measured_and_not_judged(bench):
     assert first["feature"] == "pay" and "Cash" not in bench.text()
 
 
-def test_train_is_compared_with_eval(bench):
-    row = _only(bench.judge(bench.records(cash=0.9)))
-    assert (row.kind, row.check) == ("split_drift", "train against eval: 'pay'")
-    assert row.baseline == "split eval"
-
-
 TWO_LIMITS = (
     "infinity_norm { threshold: 0.1 } jensen_shannon_divergence { threshold: 0.9 }"
 )
@@ -310,12 +280,6 @@ def test_a_distance_that_cannot_be_measured_is_an_anomaly(bench):
     row = _only(bench.judge(None, without, policy=policy))
     assert (row.kind, row.feature) == ("not_compared", "pay")
     assert bench.judge(without, without, policy=policy).passed
-
-
-def test_a_few_nan_and_infinities_can_be_compared(bench):
-    records = bench.changed(17, fare=[math.nan])
-    records[3]["fare"] = [-math.inf]
-    assert bench.judge(records, policy=_ignoring("not_finite")).passed
 
 
 def test_skew_against_serving_requests(bench):

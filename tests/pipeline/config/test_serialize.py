@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 
 import pytest
@@ -111,16 +110,3 @@ def test_any_parameter_survives_the_yaml(tmp_path_factory, config_text, value):
     assert load_config("x", cwd=root).model_params == {"value": value}
     # As `sluice config` prints it, line by line.
     assert text.replace("\n", "").isprintable()
-
-
-def test_sequences_are_written_as_json_without_a_warning(validate):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        config = validate(
-            "evaluate.thresholds=[{metric: auc, lower_bound: 0.5, "
-            "slice: [payment_type]}]",
-            "label.classes=[0, 1]",
-        ).config
-        document = json.loads(config.model_dump_json())
-    assert document["evaluate"]["thresholds"][0]["slice"] == ["payment_type"]
-    assert document["label"]["classes"] == [0, 1]

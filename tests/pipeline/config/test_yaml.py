@@ -29,18 +29,14 @@ def read(tmp_path):
     ("scalar", "value"),
     [
         ("1e-3", 0.001),
-        (".5", 0.5),
-        ("-3", -3),
         ("010", 10),
         ("true", True),
-        ("on", "on"),
         ("no", "no"),
         ("12:30:00", "12:30:00"),
         ("'1'", "1"),
         ('"true"', "true"),
         ("''", ""),
         ("null", None),
-        ("", None),
     ],
 )
 def test_scalars_are_those_of_yaml_1_2(read, scalar, value):
@@ -70,8 +66,6 @@ EXPLODING = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "\n".join(
         ("[a, b]", "empty, or not a mapping", "configs/x.yaml"),
         ("a:\n- [1, 2\n\n", "not valid YAML", "configs/x.yaml:4"),
         ("a: 1\n b: 2\n", "not valid YAML", "configs/x.yaml:2"),
-        ("a:\n\t- 1", "not valid YAML", "configs/x.yaml:2"),
-        ("a: 1\n---\nb: 2\n", "not valid YAML", "configs/x.yaml:2"),
         ("a: 1\nb: {c: 1,\n c: 2}", "not valid YAML", "configs/x.yaml:3"),
         ("a: !env HOME", "not valid YAML", "configs/x.yaml:1"),
         ("a: " + "[" * 5000, "too many brackets", "configs/x.yaml"),

@@ -16,14 +16,6 @@ from sluice.storage import atomic
 pytestmark = pytest.mark.unit
 
 
-def test_a_write_replaces_the_content_and_leaves_nothing_else(tmp_path):
-    path = tmp_path / "a.json"
-    atomic.write_json(path, {"x": 1})
-    atomic.write_json(path, {"x": 2})
-    assert path.read_text() == '{\n  "x": 2\n}\n'
-    assert os.listdir(tmp_path) == ["a.json"]
-
-
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
 def test_files_have_the_mode_of_the_umask(tmp_path, umask):
     before = os.umask(umask)
@@ -42,15 +34,6 @@ def test_a_file_never_gets_a_wider_mode_than_the_one_that_it_replaces(tmp_path):
     path.touch(0o600)
     atomic.write_text(path, "x")
     assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_failed_write_keeps_the_old_file(tmp_path):
-    path = tmp_path / "a"
-    atomic.write_text(path, "old")
-    with pytest.raises(TypeError):
-        atomic.write_bytes(path, "not bytes")  # type: ignore[arg-type]
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["a"]
 
 
 @pytest.mark.fault
