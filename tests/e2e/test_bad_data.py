@@ -10,7 +10,7 @@ import pytest
 
 from sluice.tfrecords.frame_encoding import frame
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 
 def _damaged(trips: Any, byte: int) -> bytes:

@@ -14,7 +14,7 @@ from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 MODELS = '''
 import tensorflow as tf

@@ -23,7 +23,7 @@ from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import Workspace
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 COUNT = 40
 VARIANTS = ("none", "dynamic", "float16", "int8")

@@ -16,7 +16,7 @@ from sample_data.tf_example import encode
 from sluice.project import own_root
 from sluice.tfrecords import tfrecord
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 
 def photos(row, chance):
@@ -55,12 +55,7 @@ def customers(row, chance):
 @pytest.mark.parametrize(
     ("record", "files", "model"),
     [
-        pytest.param(
-            photos,
-            {"train": 300, "validation": 90, "test": 90},
-            "cnn",
-            marks=pytest.mark.acceptance,
-        ),
+        (photos, {"train": 300, "validation": 90, "test": 90}, "cnn"),
         (customers, {"part": 900}, "wide_deep"),
     ],
 )

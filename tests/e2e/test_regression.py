@@ -12,7 +12,7 @@ from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 # Label: OFFSET + SLOPES of the numbers, and noise.
 OFFSETS, SLOPES = np.array([1e6, 1e-3]), np.array([[6e3, 8e3], [4e-4, -3e-4]])

@@ -41,7 +41,7 @@ def rehearse(project, server, tmp_path, capsys):
 
 
 def test_a_schedule_of_vertex(rehearse):
-    """The second run has the model of the first as its baseline; a third, no new data."""
+    """The second run has the first one's model as baseline, the third no new data."""
     options = ["--profile", "vertex", "--set", "cloud.schedule={cron: 0 3 * * *}"]
     first, comparison = rehearse("digits", *options)
     kinds = {item.kind for item in first.documents}

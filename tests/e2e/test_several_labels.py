@@ -17,7 +17,7 @@ from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
 from tests.kit.read_page import Page
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 GENRES = ["drama", "comedy", "crime", "war"]
 # The share of kinds that are right.
@@ -230,7 +230,6 @@ def test_the_page_has_the_numbers_of_the_answers(films, record, answers, report_
     report_pages.check(report)
 
 
-@pytest.mark.acceptance
 def test_one_hot_labels_are_learned_up_to_their_noise(run):
     record, rows, answers = run("kinds")
     names = ["long", "short", "mute"]

@@ -129,19 +129,16 @@ CATEGORIES = {"text", "id", "many_ids", "list"}
         (1000, 10, set()),
         (40, 40, set()),
         (1500, 3000, {*CHANGED}),
-        (3000, 20_000, {*CHANGED}),
     ],
 )
-@pytest.mark.parametrize("check", ["split_drift", "skew"])
-def test_what_chance_gives_is_no_failure(count, other, expected, check):
+def test_what_chance_gives_is_no_failure(count, other, expected):
     """Found: 10 requests of the same distribution as 1,000 examples were skew."""
     schema = schema_pb2.Schema()
     for name in AS_BEFORE:
         kind = {"flag": schema_pb2.INT}.get(name, schema_pb2.FLOAT)
         kind = schema_pb2.BYTES if name in CATEGORIES else kind
         feature = schema.feature.add(name=name, type=kind)
-        key = "skew_comparator" if check == "skew" else "drift_comparator"
-        found = getattr(feature, key)
+        found = feature.skew_comparator
         if name in CATEGORIES:
             found.infinity_norm.threshold = 0.02
         if name != "id":
@@ -150,7 +147,7 @@ def test_what_chance_gives_is_no_failure(count, other, expected, check):
 
     def judge(features, seed):
         current = compute_statistics(_records(count, seed, **features))
-        pair = gate.Pair(check, "train", "before", current, control)
+        pair = gate.Pair("skew", "train", "before", current, control)
         return gate.compare(schema, pair).rows
 
     for seed in (2, 3, 4):

@@ -89,7 +89,7 @@ ODD = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @example("x" * 69 + " words are\nin a line")
 @given(
     st.recursive(

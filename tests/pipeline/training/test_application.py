@@ -87,7 +87,7 @@ def test_images_are_converted_as_each_family_expects():
 
 def test_the_defaults_are_those_of_the_config():
     shapes = [
-        [layer.output_shape for layer in _build("VGG16", **params).layers]
+        [layer.output_shape for layer in _build(SMALL, **params).layers]
         for params in ({}, ApplicationParams().model_dump())
     ]
     assert shapes[0] == shapes[1]

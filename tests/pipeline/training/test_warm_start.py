@@ -18,7 +18,7 @@ from tests.kit.analysis import analyze, serialize
 from tests.kit.trainings import feature_set
 from tests.kit.transform_output import Output
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.acceptance]
 
 FORMS = ["exported", "model.weights.h5", "weights.h5"]
 PAIR = Output({"a": "float32", "y": "int64"}, width=2)

@@ -80,6 +80,7 @@ def test_a_subclass_of_a_keras_model_is_refused_but_may_be_a_layer():
     assert inner(Doubling())([np.array([[3.0]])]).numpy() == [[6.0]]
 
 
+@pytest.mark.acceptance
 def test_a_layer_of_the_users_own_is_no_tfjs_layer(tmp_path, tfjs_environment):
     import tensorflow as tf
 

@@ -59,8 +59,7 @@ def real_numbers(batches: Any) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("cache", ["none", "memory"])
-@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize(("cache", "workers"), [("none", 2), ("memory", 3)])
 def test_workers_read_different_examples_in_as_many_steps(input_of, cache, workers):
     made = [
         input_of(batch_size=6, facts=facts, cache=cache)
@@ -69,7 +68,7 @@ def test_workers_read_different_examples_in_as_many_steps(input_of, cache, worke
     (steps,) = {item.steps_per_epoch for item in made}
     (eval_steps,) = {item.eval_steps for item in made}
     seen = set()
-    for epoch in (0, 1, 2, 3):
+    for epoch in (0, 1, 2):
         epochs = [list(item.train(epoch).take(steps)) for item in made]
         numbers = list(chain(*map(real_numbers, epochs)))
         assert len(set(numbers)) == len(numbers) == steps * 6
@@ -159,11 +158,11 @@ def generated() -> Iterator[list[int]]:
     """Yields numbers of records by file, those of even files first."""
     yield [4] * 6
     draw = random.Random(7)
-    for _ in range(6):
+    for _ in range(3):
         yield [draw.randint(0, 9) for _ in range(draw.randint(1, 12))] + [3]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("workers", [1, 3])
 def test_all_workers_together_read_each_record_once(tmp_path, workers):
     import tensorflow as tf
 

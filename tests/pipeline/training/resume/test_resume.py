@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = [pytest.mark.tf, pytest.mark.fault]
+pytestmark = [pytest.mark.tf, pytest.mark.fault, pytest.mark.acceptance]
 
 DONE, STOPPED, KILLED = 0, 42, -signal.SIGKILL
 KILL = {"signal": int(signal.SIGKILL)}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.tf, pytest.mark.fault]
+pytestmark = [pytest.mark.tf, pytest.mark.fault, pytest.mark.acceptance]
 
 DONE, FAILED, STOPPED, KILLED = 0, 1, 42, -signal.SIGKILL
 STEPS_PER_TRIAL = 20
