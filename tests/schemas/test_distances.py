@@ -124,12 +124,7 @@ CATEGORIES = {"text", "id", "many_ids", "list"}
 
 @pytest.mark.parametrize(
     ("count", "other", "expected"),
-    [
-        (10, 1000, set()),
-        (1000, 10, set()),
-        (40, 40, set()),
-        (1500, 3000, {*CHANGED}),
-    ],
+    [(10, 1000, set()), (1000, 10, set()), (40, 40, set()), (1500, 3000, {*CHANGED})],
 )
 def test_what_chance_gives_is_no_failure(count, other, expected):
     """Found: 10 requests of the same distribution as 1,000 examples were skew."""

@@ -199,61 +199,6 @@ def test_a_row_whose_prediction_is_not_a_number_is_named(tf, tmp_path):
     assert caught.value.where == f"{path}, line 2"
 
 
-def test_vectors_of_fixed_and_of_any_length(tf, tmp_path):
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, 2], tf.float32, name="place"),
-            tf.TensorSpec([None, None], tf.int64, name="tags"),
-        ]
-    )
-    def serve(place, tags):
-        tags = tf.where(tags == tf.int64.min, tf.zeros_like(tags), tags)
-        total = tf.reduce_sum(place, 1) + tf.cast(tf.reduce_sum(tags, 1), "float32")
-        return {"label": tf.as_string(total), "probabilities": total[:, None]}
-
-    signatures = {"serving_default": serve, "predict_values": serve}
-    tf.saved_model.save(tf.Module(), str(tmp_path / "m"), signatures=signatures)
-    model = Predictor(tmp_path / "m")
-    path = write_lines(
-        tmp_path / "in.jsonl",
-        {"place": [1, 2.5], "tags": [1, 2, 3]},
-        {"place": [1, 2], "tags": None},
-        {"place": [1, 2], "tags": [7]},
-    )
-    sums = [row.probabilities for row in model.predict_files([path])]
-    assert sums == [[9.5], [3.0], [10.0]]
-
-    for bad in (
-        {"place": [1]},
-        {"place": None},
-        {"place": [1, float("nan")]},
-        {"place": [1, 2], "tags": ["a"]},
-        {"place": [1, 2], "tags": "ab"},
-    ):
-        write_lines(path, bad)
-        with pytest.raises(DataError, match="cannot process this row"):
-            list(model.predict_files([path]))
-
-
-def test_batches_are_bounded_in_bytes(image_model, tmp_path, monkeypatch):
-    image = encoded(255)
-    sizes = []
-    call = image_model._values
-
-    def record(image):
-        sizes.append(len(image))
-        return call(image=image)
-
-    monkeypatch.setattr(image_model, "_values", record)
-    monkeypatch.setattr("serving.predictor._BATCH_BYTES", 2 * len(image))
-    paths = [tmp_path / f"{i}.png" for i in range(7)]
-    for path in paths:
-        path.write_bytes(image)
-
-    assert len(list(image_model.predict_files(paths))) == 7
-    assert sizes == [3, 3, 1]
-
-
 @pytest.fixture
 def copy_of(tmp_path, tabular_model_dir):
     return Path(shutil.copytree(tabular_model_dir, tmp_path / "copy"))
@@ -291,26 +236,6 @@ def test_class_names_that_do_not_fit(copy_of, tmp_path, content, message):
 
     with pytest.raises(ServingError, match=message):
         list(Predictor(copy_of).predict_files([path]))
-
-
-@pytest.mark.parametrize(
-    ("names", "outputs", "words"),
-    [
-        (["predict"], ["label", "probabilities"], "serving_default"),
-        (["serving_default"], ["label", "probabilities"], "predict_values"),
-        (["serving_default", "predict_values"], ["scores"], "outputs .'scores'"),
-    ],
-)
-def test_model_with_other_signatures(tf, tmp_path, names, outputs, words):
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
-    def serve(value):
-        return dict.fromkeys(outputs, tf.identity(value))
-
-    signatures = dict.fromkeys(names, serve)
-    tf.saved_model.save(tf.Module(), str(tmp_path / "m"), signatures=signatures)
-
-    with pytest.raises(ServingError, match=f"cannot be loaded.*{words}"):
-        Predictor(tmp_path / "m")
 
 
 @pytest.mark.parametrize(

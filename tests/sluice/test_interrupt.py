@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import textwrap
 
 import pytest
 
-from sluice import interrupt
 from sluice.project import own_root
 
 STOPPED = 42
@@ -35,15 +33,6 @@ def run(code, timeout_s=20.0):
         text=True,
         timeout=timeout_s,
     )
-
-
-@pytest.mark.unit
-def test_without_listen_nothing_happens():
-    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with interrupt.deferred():
-        assert not interrupt.requested()
-    after = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    assert after == before
 
 
 CODE = {
@@ -93,11 +82,7 @@ CODE = {
     ("what", "printed"),
     zip(
         CODE,
-        [
-            ["cleaned up"],
-            ["0 False", "1 True"],
-            ["child False", "stopped"],
-        ],
+        [["cleaned up"], ["0 False", "1 True"], ["child False", "stopped"]],
         strict=True,
     ),
 )

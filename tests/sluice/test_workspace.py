@@ -11,15 +11,8 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import LockedError
-from sluice.run_lock import workspace_command
 from sluice.storage import atomic
-from sluice.workspace import (
-    Workspace,
-    locate,
-    new_run_id,
-    private_umask,
-    workspaces_in,
-)
+from sluice.workspace import Workspace, locate, new_run_id, private_umask, workspaces_in
 
 pytestmark = pytest.mark.unit
 
@@ -138,12 +131,3 @@ def test_a_run_that_waits_tells_for_whom(made, tmp_path):
     with made.exclusive("again", wait=True, on_wait=kill_owner):
         assert f"process {owner.pid} on " in told[0]
     owner.join()
-
-
-def test_the_command_that_cancels_names_a_workspace_elsewhere(tmp_path, monkeypatch):
-    root = tmp_path / "workspace" / "digits"
-    monkeypatch.chdir(tmp_path)
-    assert workspace_command("cancel", root) == "sluice cancel digits"
-    monkeypatch.chdir("/")
-    command = workspace_command("cancel", root)
-    assert command == f"sluice cancel digits --workspace {tmp_path}/workspace"

@@ -124,9 +124,7 @@ class Workbench:
         if serving is not None:
             inputs["serving_statistics"] = self._statistics({"serving": serving})
         settings = Settings(
-            splits=SPLITS,
-            policy=policy or Policy(),
-            sensitive=sensitive,
+            splits=SPLITS, policy=policy or Policy(), sensitive=sensitive
         )
         self.properties = {
             "settings": settings.model_dump_json(),

@@ -28,13 +28,7 @@ SCHEMA = text_format.Parse(
     """,
     schema_pb2.Schema(),
 )
-GOOD = {
-    "fare": [1.5],
-    "pay": [b"Cash"],
-    "own": [b"a"],
-    "label": [1],
-    "tags": [1, 2],
-}
+GOOD = {"fare": [1.5], "pay": [b"Cash"], "own": [b"a"], "label": [1], "tags": [1, 2]}
 BAD = {**GOOD, "fare": [-1.0]}
 
 
@@ -101,17 +95,6 @@ def test_values_of_a_sensitive_feature_are_withheld(tmp_path):
     file = a_file(tmp_path / "a", [{**GOOD, "pay": [b"Jane Doe"]}])
     (found,) = _find([file], _row("new_value", "pay"), sensitive=["pay"])
     assert found == [f"{file.path}, record 1"]
-
-
-def test_passing_rows_and_kinds_without_records_are_not_searched(tmp_path):
-    rows = [
-        _row(severity="ignore", passed=True),
-        _row(severity=None, passed=True),
-        _row("drift"),
-        _row(severity="warn", passed=True),
-    ]
-    found = _find([a_file(tmp_path / "a", [BAD])], *rows)
-    assert [len(examples) for examples in found] == [0, 0, 0, 1]
 
 
 def test_serving_examples_are_searched_in_their_own_files(tmp_path):

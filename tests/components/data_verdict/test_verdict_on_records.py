@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from components.data_baselines import RECORD_FILE, read_entry
+from components.data_baselines import read_entry
 from components.data_verdict.policy import Policy, Rule
-from runners.documents.protos import baseline_statistics
 from sluice.errors import DataError, ExitCode
 from sluice.record.verdict import Check, Verdict
 
@@ -171,15 +170,6 @@ def test_what_is_not_finite_is_counted_also_where_it_passes(bench):
     assert _only(bench.judge(records, schema=half)).actual == counted
 
 
-def test_a_label_of_another_type_is_one_row(bench):
-    train = [{**record, "label": [b"one"]} for record in bench.records()]
-    row = _only(bench.judge(train))
-    assert (row.kind, row.check, row.limit) == ("wrong_type", "feature 'label'", "INT")
-    assert "Expected data of type: INT but got STRING" in row.why
-    assert len(row.examples) == 5
-    assert row.examples[4].endswith("record 5: label bytes_list 'one'")
-
-
 def test_a_wrong_shape_is_reported_even_with_missing_values(bench):
     """All that have the feature have two values: that they are as many says nothing."""
     train = [{**record, "fare": [1.0, 2.0]} for record in bench.records()]
@@ -187,16 +177,6 @@ def test_a_wrong_shape_is_reported_even_with_missing_values(bench):
     policy = _ignoring("split_drift", "not_compared", "missing")
     row = _only(bench.judge(train, policy=policy))
     assert (row.kind, row.feature) == ("wrong_shape", "fare")
-
-
-def test_many_new_values_are_cut_and_cannot_disturb_a_terminal(bench):
-    train = [
-        {**record, "pay": [b"value \x1b[2J %d" % number]}
-        for number, record in enumerate(bench.records(2000))
-    ]
-    row = _only(bench.judge(train, policy=_ignoring("split_drift")))
-    assert len(row.why) < 400 and "more characters" in row.why
-    assert "\x1b" not in bench.text()
 
 
 def test_drift_against_the_data_that_was_accepted_last(bench):
@@ -307,19 +287,6 @@ def test_skew_against_serving_requests(bench):
     )
 
 
-def test_environments_need_no_declaration(bench):
-    """A feature that says where it is not in says enough."""
-    schema = bench.schema.replace('default_environment: "TRAINING"', "")
-    schema = schema.replace('default_environment: "SERVING"', "")
-    late = (
-        'feature { name: "sent" type: INT presence { min_count: 1 } '
-        'not_in_environment: "TRAINING" }'
-    )
-    assert bench.judge(schema=schema + late).passed
-    sent = [{"fare": r["fare"], "pay": r["pay"], "sent": [1]} for r in bench.records()]
-    assert bench.judge(schema=schema + late, serving=sent).passed
-
-
 @pytest.mark.parametrize("stage", ["ALPHA", "DEPRECATED", "PLANNED"])
 def test_a_feature_that_is_not_in_production_is_not_judged(bench, stage):
     schema = bench.schema
@@ -357,40 +324,6 @@ def test_values_of_sensitive_features_are_in_no_file(bench):
     row = _only(bench.judge(bad, sensitive=sensitive, policy=policy))
     assert (row.limit, row.actual) == ("the schema's range", None)
     assert "9223372" not in bench.text() and "9.223" not in bench.text()
-
-
-def test_the_statistics_of_the_baseline_are_kept_with_the_verdict(bench):
-    bench.judge(spans=(1,))
-    assert baseline_statistics(bench.folder / "verdict", []) is None
-    bench.accept()
-    bench.judge(bench.records(220), spans=(2,))
-    found = baseline_statistics(bench.folder / "verdict", ["fare"])
-    assert found is not None
-    accepted_at = found["baseline"].pop("accepted_at")
-    assert accepted_at[:2] == "20"
-    assert found["baseline"] == {
-        "name": "span 1",
-        "run_id": "",
-        "spans": [1],
-        "override": None,
-    }
-    counts = {name: x["num_examples"] for name, x in found["splits"].items()}
-    assert counts == {"train": "200", "eval": "200"}
-    features = {x["path"]["step"][0]: x for x in found["splits"]["train"]["features"]}
-    assert features["pay"]["string_stats"]["top_values"][0]["frequency"] == 100
-    assert "max" not in features["fare"]["num_stats"]
-
-
-def test_an_override_is_recorded_and_the_data_accepted(bench):
-    assert bench.judge(spans=(1,), override="not needed").override is None
-    bad = bench.changed(17, label=[7])
-    bench.judge(bad, spans=(1,))
-    verdict = bench.judge(bad, spans=(1,), override="known outage")
-    assert verdict.passed and verdict.override == "known outage"
-    bench.accept()
-    record = json.loads((_entry(bench) / RECORD_FILE).read_text())
-    assert record["override"] == "known outage"
-    assert record["splits"] == {"train": 200, "eval": 200}
 
 
 def test_the_gate_fails_with_check_reason_and_place(bench):

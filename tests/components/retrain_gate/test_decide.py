@@ -181,3 +181,10 @@ def test_soon_after_a_push_nothing_is_a_reason():
     assert skips
     assert "4.8 hours after the push" in rows["new examples"][1]
     assert not _answers(policy, _served(_file(1), days=0.3), _file(2))[0]
+
+
+def test_any_reason_suffices():
+    policy = {"min_new_examples": 1000, "max_age_days": 30.0}
+    skips, rows = _answers(policy, _served(_file(1), days=40), _file(2))
+    assert not skips
+    assert [result for result, _ in rows.values()] == ["no", "yes"]

@@ -43,15 +43,6 @@ def test_sluice_s_configs_are_there_unless_the_project_has_its_own(project, load
     assert load(name="digits").root == project
 
 
-def test_a_symlinked_config_belongs_to_the_project_with_the_link(
-    project, load, tmp_path_factory, config_text
-):
-    target = tmp_path_factory.mktemp("store") / "shared.yaml"
-    target.write_text(config_text.replace("fares", "linked", 1))
-    (project / "configs" / "linked.yaml").symlink_to(target)
-    assert load(name="linked").root == project
-
-
 @pytest.mark.parametrize(
     ("name", "profile", "says"),
     [
@@ -64,13 +55,6 @@ def test_a_symlinked_config_belongs_to_the_project_with_the_link(
 def test_what_is_not_there_is_named_with_the_nearest(load, name, profile, says):
     with pytest.raises(UsageError, match=f"(?s){says}"):
         load(name=name, profile=profile)
-
-
-def test_a_config_outside_a_project_says_how_to_make_one(tmp_path, config_text):
-    (tmp_path / "alone.yaml").write_text(config_text)
-    with pytest.raises(UsageError, match="not inside a project") as caught:
-        load_config("alone.yaml", cwd=tmp_path)
-    assert "mkdir configs" in str(caught.value)
 
 
 def test_a_copied_config_needs_a_name_of_its_own(project, load, config_text):
@@ -102,16 +86,6 @@ def test_profile_and_overrides_are_merged_in_order(load, profile):
     assert [item.class_name for item in config.evaluate.metrics] == ["Recall", "AUC"]
     assert config.origin.profile == "configs/profiles/gpu.yaml"
     assert load(profile="quick").train.epochs == 2, "a profile of Sluice's own"
-
-
-@pytest.mark.parametrize("names", ["[trips]", "fares"])
-def test_a_profile_of_other_pipelines(load, profile, names):
-    profile("pipelines: [trips, fares]\ntrain: {batch_size: 512}\n")
-    assert load(profile="gpu").train.batch_size == 512
-    profile(f"train: {{batch_size: 512}}\npipelines: {names}\n")
-    with pytest.raises(ConfigError, match="profile is not for the pipeline") as caught:
-        load(profile="gpu")
-    assert caught.value.where == "configs/profiles/gpu.yaml:2"
 
 
 def test_a_profile_of_a_data_set_is_for_it_alone():

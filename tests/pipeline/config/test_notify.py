@@ -10,18 +10,6 @@ pytestmark = pytest.mark.unit
 SLACK = "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/"
 
 
-@pytest.mark.parametrize(
-    "url", ["json://localhost:8080/", "ntfy://sluice", "${env:UNSET}"]
-)
-def test_a_url_without_a_secret_and_a_reference_are_accepted(
-    validate, monkeypatch, url
-):
-    monkeypatch.delenv("UNSET", raising=False)
-    config = validate(f"notify.urls=['{url}']").config
-    assert config.notify.urls == (url,)
-    assert config.notify.on == ("blocked", "failed", "recovered")
-
-
 @pytest.mark.parametrize("url", ["slak://a/b/c", "json", "https://example.org/hook"])
 def test_a_url_that_apprise_does_not_know_is_refused(refused, url):
     said = refused(f"notify.urls=['json://localhost/', '{url}']")

@@ -62,12 +62,6 @@ def test_what_is_refused(refused, label, words):
     assert words in refused(f"label={label}", *ANY)
 
 
-def test_an_empty_string_is_no_class(project, refused):
-    path = project / "schemas" / "fares" / "schema.pbtxt"
-    path.write_text(path.read_text().replace('value: "Cash"', 'value: ""'))
-    assert "no class" in refused("label={feature: payment_type}", *ANY)
-
-
 @pytest.mark.parametrize(
     ("label", "values", "is_one_hot"),
     [
@@ -94,17 +88,14 @@ def test_the_ingestion_checks_what_the_schema_cannot(
     assert "nested" not in types
 
 
-def test_class_weights_are_of_one_class(refused):
-    message = refused(
-        "label={feature: genres, task: multi_label}",
-        *ANY,
-        "train.class_weights=balanced",
-    )
-    assert "a multi_label has no class weights: set train.sample_weight" in message
-
-
 def test_as_many_classes_as_no_memory_holds(refused, project):
     schema = project / "schemas" / "fares" / "schema.pbtxt"
     schema.write_text(schema.read_text().replace("size: 3 ", "size: 500000000 "))
     said = refused("label={feature: one_hot, task: multi_label}", *ANY)
     assert "500,000,000 classes are too many: at most 10,000" in said
+
+
+def test_an_empty_string_is_no_class(project, refused):
+    path = project / "schemas" / "fares" / "schema.pbtxt"
+    path.write_text(path.read_text().replace('value: "Cash"', 'value: ""'))
+    assert "no class" in refused("label={feature: payment_type}", *ANY)

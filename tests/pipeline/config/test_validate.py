@@ -84,11 +84,6 @@ def test_what_is_refused(refused, overrides, words):
     assert words in message
 
 
-def test_an_invalid_schema_is_named(refused, project):
-    (project / "schemas" / "fares" / "schema.pbtxt").write_text("not a schema {")
-    assert "schemas/fares/schema.pbtxt" in refused()
-
-
 @pytest.mark.parametrize(
     "overrides",
     [
@@ -212,23 +207,3 @@ def test_every_error_fits_on_one_screen(refused):
     assert "and 35 more" in message
     assert len(message.splitlines()) < 10
     assert max(map(len, re.split(r"\n", message))) < 500
-
-
-@pytest.mark.parametrize(
-    ("given", "marker", "quiet"),
-    [
-        ("always", None, None),
-        ("{marker: _DONE}", "_DONE", None),
-        ("{quiet_for_s: 60}", None, 60.0),
-    ],
-)
-def test_when_a_span_is_complete(validate, given, marker, quiet):
-    valid = validate(f"examples.complete_when={given}")
-    found = valid.config.examples.complete_when
-    assert (found.marker, found.quiet_for_s) == (marker, quiet)
-
-
-def test_a_feature_that_is_not_known_yet_may_have_a_rule(validate):
-    rules = "[{feature: tolls, anomaly: new_feature, action: warn}, "
-    valid = validate(f"validate.rules={rules}{{feature: tolls, action: warn}}]")
-    assert len(valid.config.validate_data.rules) == 2

@@ -18,6 +18,7 @@ def metrics(*items: str) -> str:
     return f"evaluate.metrics=[{', '.join(items)}]"
 
 
+TWICE = "thresholds=[{metric: auc, lower_bound: 0}, {metric: auc, lower_bound: 0.6}]"
 CHANGED = "thresholds=[{metric: auc, slice: {%s}, lower_bound: 1}]"
 DIRECTED = "thresholds=[{metric: auc, change: {direction: %s, absolute: %s}}]"
 
@@ -35,6 +36,7 @@ DIRECTED = "thresholds=[{metric: auc, change: {direction: %s, absolute: %s}}]"
         (DIRECTED % ("lower_is_better", "0.01"), "a higher 'auc' is better"),
         (DIRECTED % ("lower_is_better", "0.01"), "thresholds[0].change.direction"),
         (DIRECTED % ("higher_is_better", "-5"), "cannot change by more than 1"),
+        (TWICE, "there is another limit of the same lower_bound"),
         (CHANGED % "hour: 7", "hour is not in evaluate.slices"),
         (CHANGED % "payment_type: Credit card", "did you mean 'Credit Card'?"),
         (CHANGED % "payment_type: Cash, hour: 24", "24 is not in the domain of 'hour'"),
@@ -44,17 +46,6 @@ DIRECTED = "thresholds=[{metric: auc, change: {direction: %s, absolute: %s}}]"
 )
 def test_what_is_refused(refused, override, words):
     assert words in refused("evaluate.thresholds=[]", f"evaluate.{override}")
-
-
-@pytest.mark.parametrize("params", ["class_id: 3", "top_k: 2"])
-def test_a_metric_of_one_class_fits_many(validate, params):
-    validate(TEN, metrics(f"{{class: Recall, params: {{{params}}}}}"), thresholds())
-
-
-def test_slices_of_a_float_are_warned_of(validate):
-    (warning,) = validate("evaluate.slices=[[fare]]").warnings
-
-    assert "evaluate.slices[0][0]: 'fare' is FLOAT" in warning
 
 
 def test_a_slice_must_not_have_the_name_of_a_transformed_feature(refused, project):
@@ -119,19 +110,6 @@ def test_of_several_labels_all_answers_may_be_pooled(validate, metric):
 )
 def test_slices_that_are_measured_may_have_thresholds(validate, given):
     validate(thresholds(f"{{metric: auc, slice: {given}, lower_bound: 0.5}}"))
-
-
-def test_duplicate_limits_are_rejected(refused):
-    message = refused(
-        thresholds(
-            "{metric: auc, lower_bound: 0.5}",
-            "{metric: auc, upper_bound: 0.9}",
-            "{metric: auc, lower_bound: 0.6}",
-        )
-    )
-
-    assert "there is another limit of the same lower_bound" in message
-    assert "evaluate.thresholds[2]" in message
 
 
 def test_several_limits_per_metric_and_slice(validate):
@@ -200,3 +178,9 @@ def test_the_metrics_of_a_served_model(refused, threshold, words):
     assert words in refused(
         "evaluate.thresholds=[]", f"retrain.metric_drop=[{threshold}]"
     )
+
+
+def test_slices_of_a_float_are_warned_of(validate):
+    (warning,) = validate("evaluate.slices=[[fare]]").warnings
+
+    assert "evaluate.slices[0][0]: 'fare' is FLOAT" in warning

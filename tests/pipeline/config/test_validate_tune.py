@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.train import Train
-from pipeline.config.tuned_values import first_values, with_values, write_values
+from pipeline.config.tuned_values import with_values, write_values
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
@@ -105,12 +105,6 @@ def test_what_is_wrong_in_the_config_is_named_once(refused):
         assert wrong in said and "tune" not in said
 
 
-def test_a_search_runs_in_one_process(refused):
-    seeds = space("train.seed: [1]")
-    assert "one process" in refused(seeds, "train.processes=2")
-    assert "one process" in refused(seeds, "train.strategy=parameter_server")
-
-
 def test_the_values_before_make_no_difference():
     values = {
         "train.optimizer.class": "SGD",
@@ -138,13 +132,6 @@ def test_the_values_before_make_no_difference():
     assert train.early_stopping is not None and train.early_stopping.patience == 9
     assert (train.learning_rate, params) == (0.5, {"dropout": 0.5, "units": [3]})
     assert before[1][1]["units"] == [4, 5], "what was given has changed"
-
-
-def test_first_values_are_of_the_space(validate):
-    tune = validate(
-        space("train.seed: [7, 8], train.learning_rate: {min: 0.1, max: 0.2}")
-    ).config.tune
-    assert first_values(tune) == {"train.seed": 7, "train.learning_rate": 0.1}
 
 
 CONFIG = """\
@@ -241,3 +228,9 @@ def test_what_is_written_is_what_is_loaded(project, name):
     assert (config.train, config.model_params) == (train, model_params)
     changed = {"train": train, "model_params": model_params}
     assert config.model_dump() == before.model_copy(update=changed).model_dump()
+
+
+def test_a_search_runs_in_one_process(refused):
+    seeds = space("train.seed: [1]")
+    assert "one process" in refused(seeds, "train.processes=2")
+    assert "one process" in refused(seeds, "train.strategy=parameter_server")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
 import pytest
@@ -86,12 +85,6 @@ def test_what_is_no_yaml_is_refused_with_its_line(read, content, what, where):
     assert caught.value.where == where
 
 
-def test_a_pipe_is_no_config(tmp_path):
-    os.mkfifo(tmp_path / "x.yaml")
-    with pytest.raises(UsageError, match="is not a file"):
-        read_file(tmp_path / "x.yaml", "configs/x.yaml")
-
-
 _PARTS = [*" \n\t,:-?[]{}&*!|>%@`\"'#~<=\\._+", "%YAML 1.", "---", "\\U", "!!", "bool"]
 
 
@@ -101,12 +94,6 @@ _PARTS = [*" \n\t,:-?[]{}&*!|>%@`\"'#~<=\\._+", "%YAML 1.", "---", "\\U", "!!", 
 def test_any_text_is_read_or_refused(text):
     with suppress(ConfigError):
         read_override(f"a={text}")
-
-
-def test_an_overlay_merges_mappings_and_replaces_the_rest():
-    base = Layer({"a": {"b": 1, "c": [1, 2]}, "d": 3, "e": {"f": 1}}, {})
-    base.overlay(Layer({"a": {"c": [3], "g": 4}, "e": None, "d": {"h": 5}}, {}))
-    assert base.data == {"a": {"b": 1, "c": [3], "g": 4}, "d": {"h": 5}, "e": None}
 
 
 @pytest.mark.parametrize(

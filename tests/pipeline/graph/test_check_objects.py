@@ -164,22 +164,6 @@ def test_what_is_refused(check, override, message):
 
 
 @pytest.mark.parametrize(
-    "override",
-    [
-        # Of one probability these are 0 or 1 whatever it is.
-        "train.loss=CategoricalCrossentropy",
-        "train.loss=SparseCategoricalCrossentropy",
-        "train.loss=KLDivergence",
-        "train.metrics=[CategoricalAccuracy]",
-        "evaluate.metrics=[SparseCategoricalAccuracy]",
-    ],
-)
-def test_what_is_not_for_two_classes(check, override):
-    with pytest.raises(ConfigError, match="not for 2 classes"):
-        check("taxi", "evaluate.thresholds=[]", override)
-
-
-@pytest.mark.parametrize(
     ("key", "names"),
     [
         (
@@ -247,10 +231,7 @@ KEEPS_ROWS = "preprocessing=own_training_code:keeps_rows"
             ["preprocessing=own_training_code:drops_rows"],
             "drops_rows returns 2 rows of 'length_xf' for 3 records",
         ),
-        (
-            [KEEPS_ROWS, OWN_MODEL, "model_params={units: 2}"],
-            "expected: (None, 1)",
-        ),
+        ([KEEPS_ROWS, OWN_MODEL, "model_params={units: 2}"], "expected: (None, 1)"),
         (["model=own_training_code:raises"], "RuntimeError: no such layer"),
     ],
 )
@@ -396,12 +377,6 @@ def test_what_keras_and_tfma_take(check):
 IMAGE = "features={image: {kind: image, height: 32, width: 32, channels: 1}}"
 
 
-def test_a_misspelt_application(check):
-    with pytest.raises(ConfigError, match="has a model 'VGG-16'") as caught:
-        check("digits", "model=VGG-16", IMAGE)
-    assert caught.value.hint == "did you mean 'VGG16'?"
-
-
 @pytest.mark.parametrize("given", ["imagenet", "weights/missing.h5"])
 def test_a_missing_file_of_weights_names_what_downloads_it(check, project, given):
     with pytest.raises(ConfigError) as caught:
@@ -420,3 +395,19 @@ def test_validate_makes_the_components_of_custom_nodes(project, monkeypatch):
         validate(config)
     assert "nodes.Own" in str(error.value.where)
     assert not (project / ".sluice").exists()
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        # Of one probability these are 0 or 1 whatever it is.
+        "train.loss=CategoricalCrossentropy",
+        "train.loss=SparseCategoricalCrossentropy",
+        "train.loss=KLDivergence",
+        "train.metrics=[CategoricalAccuracy]",
+        "evaluate.metrics=[SparseCategoricalAccuracy]",
+    ],
+)
+def test_what_is_not_for_two_classes(check, override):
+    with pytest.raises(ConfigError, match="not for 2 classes"):
+        check("taxi", "evaluate.thresholds=[]", override)

@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.graph.arguments import Locations
-from tests.pipeline.graph.compiled import (
-    compile_locally,
-    config_of,
-    properties_of,
-)
+from tests.pipeline.graph.compiled import compile_locally, config_of, properties_of
 
 pytestmark = pytest.mark.tf
 

@@ -100,10 +100,7 @@ def test_transform_writes_examples_for_a_custom_node_alone(
         ({"parameters": {"examples": "a"}}, "multiple values for .* 'examples'"),
         ({"inputs": {"examples": "Trainer.model"}}, r"Examples.* \(got .*Model"),
         (
-            {
-                **BULK_INFERRER,
-                "parameters": {"data_spec": {"example_split": ["test"]}},
-            },
+            {**BULK_INFERRER, "parameters": {"data_spec": {"example_split": ["test"]}}},
             'no field named "example_split"',
         ),
     ],

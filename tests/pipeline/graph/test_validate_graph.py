@@ -14,7 +14,6 @@ import pytest
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from pipeline.graph.custom_nodes import (
-    check_node_ids,
     files_of,
     modules_of,
     node_ids,
@@ -22,7 +21,7 @@ from pipeline.graph.custom_nodes import (
     sort_nodes,
     validate_pipeline,
 )
-from sluice.errors import ConfigError, UsageError
+from sluice.errors import ConfigError
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
@@ -99,21 +98,10 @@ def test_names_that_no_node_can_have(config_of, name):
         config_of(f"nodes={ {name: COUNT} }")
 
 
-def test_a_name_that_is_taken(refused):
-    assert "already" in str(refused(Trainer={**COUNT}))
-
-
 def test_serving_nodes_are_there_if_the_config_has_serving_data(refused, config_of):
     node = {**COUNT, "inputs": {"examples": "ServingTFRecordGen.examples"}}
     assert "no node 'ServingTFRecordGen'" in str(refused(Count=node))
     validate_pipeline(config_of("data.serving='sent-*'", Count=node))
-
-
-def test_requested_nodes_must_exist(config_of):
-    check_node_ids(config_of(Count=COUNT), ["Count", "Trainer"])
-    with pytest.raises(UsageError) as caught:
-        check_node_ids(config_of(), ["Traner"])
-    assert caught.value.hint == "did you mean 'Trainer'?"
 
 
 def test_modules_and_files_of_custom_nodes(config_of, project):

@@ -151,17 +151,6 @@ def test_the_likeliest_label(table, columns, label, why):
         assert (column.name, why in reason) == (label, True)
 
 
-def test_a_requested_label(table):
-    sample = table(clicked=lambda n: n % 2, x=lambda n: b"%d" % n, fare=lambda n: n / 7)
-    for name in ("clicked", "fare"):
-        assert choose_label(sample, name)[1] == "your choice"
-    with pytest.raises(UsageError, match="did you mean 'clicked'"):
-        choose_label(sample, "clickd")
-    with pytest.raises(UsageError, match="'x' cannot be the label") as caught:
-        choose_label(sample, "x")
-    assert caught.value.examples == ("clicked", "fare")
-
-
 @pytest.mark.parametrize(
     ("label", "task"),
     [
@@ -175,20 +164,6 @@ def test_a_requested_label(table):
 )
 def test_the_task_of_a_label(table, label, task):
     assert task_of(table(200, x=label).columns["x"]) == task
-
-
-def test_features_that_give_a_number_away(table):
-    sample = table(
-        price=lambda n: 17 * n % 211 / 7,
-        cents=lambda n: -(17 * n % 211) * 100,
-        noisy=lambda n: 17 * n % 211 / 7 + n % 3,
-        day=lambda n: n % 7,
-    )
-    label = sample.columns["price"]
-    found = {x: gives_away(sample.columns[x], label) for x in sample.columns}
-    del found["price"]
-    how = "it rises or falls with it in all records"
-    assert found == {"cents": how, "noisy": None, "day": None}
 
 
 def test_features_that_give_the_label_away(table):

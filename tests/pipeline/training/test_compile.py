@@ -164,11 +164,7 @@ def step_of_gradients(model: Any, x: np.ndarray, ids: np.ndarray) -> list[np.nda
 
 @pytest.mark.parametrize(
     ("key", "attribute"),
-    [
-        ("norm", "clipnorm"),
-        ("global_norm", "global_clipnorm"),
-        ("value", "clipvalue"),
-    ],
+    [("norm", "clipnorm"), ("global_norm", "global_clipnorm"), ("value", "clipvalue")],
 )
 def test_gradients_are_clipped(key, attribute):
     """Keras clips; an optimizer that ignores an argument would train on silently."""
@@ -180,10 +176,7 @@ def test_gradients_are_clipped(key, attribute):
 def test_weights_decay_but_not_biases_and_normalization():
     rate, decay = 0.1, 0.3
     model = compiled(
-        normalize=True,
-        optimizer=spec("SGD"),
-        learning_rate=rate,
-        weight_decay=decay,
+        normalize=True, optimizer=spec("SGD"), learning_rate=rate, weight_decay=decay
     )
     x, ids = data()
     for variable in model.trainable_variables:

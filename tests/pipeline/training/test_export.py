@@ -187,17 +187,6 @@ def test_features_are_told_apart_whatever_their_names(tmp_path):
         assert not inputs.keys() & {*NAMES}
 
 
-def test_a_row_without_a_required_number_is_named(tmp_path):
-    _export(lambda x: x, tmp_path / "model")
-    (tmp_path / "rows").write_text('{"self": 1}\n{"a": 1, "self": null}')
-    answers = Predictor(tmp_path / "model").predict_files([tmp_path / "rows"])
-
-    assert next(answers).label == "low"
-    with pytest.raises(DataError, match="'self' is missing") as caught:
-        next(answers)
-    assert caught.value.where == f"{tmp_path / 'rows'}, line 2"
-
-
 def test_vectors_are_predicted_from_json_lines_as_from_records(tmp_path):
     _export(lambda x: x, tmp_path / "model", VectorOutput())
     rows: list[dict[str, Any]] = [

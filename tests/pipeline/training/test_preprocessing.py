@@ -178,21 +178,6 @@ def test_categories_start_at_1_and_missing_is_0(output):
     assert (missing, min(first, second) >= 1) == (0, True)
 
 
-def test_every_id_is_below_the_number_of_ids(output):
-    from pipeline.training.preprocessing import number_of_ids
-
-    rows = [{**MISSING, "pay/kind": [b"p%d" % i], "tract": [i]} for i in range(200)]
-    rows += [{**MISSING, "place": [value]} for value in (-1e9, 1e9)]
-    values = _apply(output, [*TRAINING, *rows])
-    for name in ("place", "pay/kind", "tract"):
-        ids = number_of_ids(name, FEATURES, output)
-        assert max(values[f"{name}_xf"]) < ids
-        assert min(values[f"{name}_xf"]) == 0
-    # Two known, two buckets for the unknown ones, one for missing.
-    assert set(values["pay/kind_xf"]) == {0, 1, 2, 3, 4}
-    assert number_of_ids("pay/kind", FEATURES, output) == 5
-
-
 def test_a_number_is_clipped_then_its_logarithm_taken_and_its_absence_marked(output):
     rows = [{"income": [value]} for value in (50.0, 1e9, 100.0, -50.0)]
     at_mean, above, limit, negative, missing = _apply(output, [*rows, {}])["income_xf"]
@@ -215,11 +200,7 @@ def test_vectors_are_scaled_by_element_or_as_a_whole(output):
 
 
 def test_multi_hot_marks_each_category_once(output):
-    rows = [
-        *LISTS,
-        {"genres": [b"b", b"b", b"new"], "pair": [8, 9]},
-        {"pair": [7, 7]},
-    ]
+    rows = [*LISTS, {"genres": [b"b", b"b", b"new"], "pair": [8, 9]}, {"pair": [7, 7]}]
     values = _apply(output, rows)
     # "a" is the most frequent of two; the third place is that of unknown ones.
     a, b, new, none = [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]
@@ -254,24 +235,6 @@ def test_a_sequence_keeps_the_order_and_the_first_words(output):
     seven, five, unknown = values["tokens_xf"][0]
     assert ({seven, five}, unknown) == ({1, 2}, 3)
     assert values["tokens_xf"][3] == [0, 0, 0]
-
-
-def test_a_cross_is_of_the_combination(output):
-    rows = [
-        {"pay/kind": [kind], "tract": [tract]}
-        for kind, tract in ((b"Cash", 1), (b"Card", 1), (b"Cash", 2), (b"Cash", 1))
-    ]
-    first, second, third, again = _apply(output, rows)["kind x tract_xf"]
-    assert first == again and len({first, second, third}) == 3
-    assert all(1 <= id <= 50 for id in (first, second, third))
-
-
-def test_values_pass_as_they_are_padded_or_cut(output):
-    rows: list[dict[str, Any]]
-    rows = [{"ids": [4, 0, 9, 9], "name": [b"x"]}, {"ids": [2]}, {}]
-    values = _apply(output, rows)
-    assert values["ids_xf"] == [[4, 0, 9], [2, 0, 0], [0, 0, 0]]
-    assert values["name_xf"] == [b"x", b"", b""]
 
 
 def test_labels_become_ids_and_unknown_ones_none(output):
@@ -374,3 +337,13 @@ def test_training_reads_what_transform_would_write(analysis, output):
             np.testing.assert_allclose(ours, theirs, atol=1e-6, err_msg=name)
         else:
             np.testing.assert_array_equal(ours, theirs, name)
+
+
+def test_a_cross_is_of_the_combination(output):
+    rows = [
+        {"pay/kind": [kind], "tract": [tract]}
+        for kind, tract in ((b"Cash", 1), (b"Card", 1), (b"Cash", 2), (b"Cash", 1))
+    ]
+    first, second, third, again = _apply(output, rows)["kind x tract_xf"]
+    assert first == again and len({first, second, third}) == 3
+    assert all(1 <= id <= 50 for id in (first, second, third))

@@ -90,10 +90,7 @@ OTHERS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize(
     "given",
-    [
-        {},
-        *(pytest.param(given, marks=pytest.mark.acceptance) for given in OTHERS),
-    ],
+    [{}, *(pytest.param(given, marks=pytest.mark.acceptance) for given in OTHERS)],
 )
 def test_a_large_label_is_learned(train, tmp_path, given):
     from pipeline.training.build import target_scale

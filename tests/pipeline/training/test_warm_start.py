@@ -103,20 +103,6 @@ def test_another_architecture_names_the_layers(tmp_path, form, what):
     assert caught.value.where == str(path)
 
 
-@pytest.mark.parametrize(
-    ("form", "what"), [("exported", "needs a SavedModel"), ("w.h5", "is damaged")]
-)
-def test_a_damaged_model_is_named(tmp_path, form, what):
-    from pipeline.training.warm_start import warm_start
-
-    model, inputs = _model()
-    path = _save(model, inputs, tmp_path / form)
-    damaged = path / "saved_model.pb" if path.is_dir() else path
-    damaged.write_bytes(damaged.read_bytes()[:100])
-    with pytest.raises(NodeError, match=what):
-        warm_start(model, "latest", str(path), inputs, {})
-
-
 @pytest.fixture
 def notes(tmp_path, monkeypatch):
     """Returns a function of the notes so far."""
@@ -128,17 +114,6 @@ def notes(tmp_path, monkeypatch):
         return [report["line"] for report in found if report["note"]]
 
     return read
-
-
-def test_without_a_model_the_weights_stay(notes):
-    from pipeline.training.warm_start import warm_start
-
-    model, inputs = _model()
-    before = model(NUMBERS)
-    warm_start(model, "served", None, inputs, {})
-    np.testing.assert_array_equal(model(NUMBERS), before)
-    line = "warm start: there is no model for 'served' yet, weights are initial"
-    assert notes() == [line]
 
 
 # The letters of 20 records on each day, by frequency. Day 3 has a new one, and one of

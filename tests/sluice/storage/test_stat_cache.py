@@ -10,13 +10,8 @@ from typing import Any
 
 import pytest
 
-from sluice.errors import ConfigError
 from sluice.storage import digest, stat_cache
-from sluice.storage.stat_cache import (
-    SOURCES_FILE,
-    FileDigests,
-    source_of,
-)
+from sluice.storage.stat_cache import SOURCES_FILE, FileDigests, source_of
 
 pytestmark = pytest.mark.unit
 
@@ -108,11 +103,3 @@ def test_the_cache_file_is_shared_between_processes(tmp_path, parsed, monkeypatc
     _old_file(path, b"import b")
     assert source_of(path).imports == [(0, "b", [])]
     assert source_of(path).digest != first.digest
-
-
-def test_invalid_python_is_reported_each_time(tmp_path):
-    path = _old_file(tmp_path / "x.py", b"def f(:")
-    for _ in range(2):
-        with pytest.raises(ConfigError, match="x.py is not valid Python") as caught:
-            source_of(path)
-        assert caught.value.where == f"{path}:1"

@@ -16,10 +16,7 @@ pytestmark = pytest.mark.tf
         ("random_size", "with op RandomUniform must be a compile-time constant"),
         ("loop", "does not have its maximum_iteration set"),
         ("looks", "No registered 'LookupTableFindV2' OpKernel"),
-        (
-            "many",
-            "be called within the step: tf.py_function in while/model/python/",
-        ),
+        ("many", "be called within the step: tf.py_function in while/model/python/"),
     ],
 )
 def test_the_first_error_of_the_compiler_is_told(check, model, message):

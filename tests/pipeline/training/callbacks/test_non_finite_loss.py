@@ -14,11 +14,7 @@ pytestmark = pytest.mark.tf
 
 
 def stopped(
-    *,
-    train: float = 0.5,
-    evaluation: float = 0.5,
-    rate: float = 0.25,
-    steps: int = 1,
+    *, train: float = 0.5, evaluation: float = 0.5, rate: float = 0.25, steps: int = 1
 ) -> NodeError:
     """Trains on batches of ones, of which the fourth has another value."""
     import tensorflow as tf

@@ -68,8 +68,7 @@ def test_the_facts_of_all_epochs_are_kept(interrupted):
 
 
 @pytest.mark.parametrize(
-    ("model", "replicas"),
-    [("build_model", 2), ("build_subclassed", 1)],
+    ("model", "replicas"), [("build_model", 2), ("build_subclassed", 1)]
 )
 def test_a_killed_regression_resumes(trainings, tmp_path, model, replicas):
     """With its scale: the label's deviation is 50, and its mean 1000."""

@@ -83,9 +83,12 @@ def test_a_killed_search_repeats_no_finished_trial(trainings, searched, tmp_path
 
 def test_hyperband_goes_on_with_the_best(trainings, tmp_path):
     work = trainings.folder(tmp_path)
-    tune = {"algorithm": "hyperband", "epochs": 3, "space": RATES}
+    tune: dict[str, Any] = {"algorithm": "hyperband", "epochs": 3, "space": RATES}
+    tune["objective"] = {"metric": "val_auc"}
     assert trainings.run(work.path, {"epochs": 9}, tune=tune) == DONE, work.log
     trials = document(work)["trials"]
+    assert document(work)["direction"] == "max"
+    assert trials[0] == max(trials, key=lambda trial: trial["objective"])
     trained = {int(name.split()[1]): found for name, found in epochs(work).items()}
     longer = [trial for trial in trials if trained[trial["number"]] == [2, 3]]
     assert longer, "none of the trials goes on with another"

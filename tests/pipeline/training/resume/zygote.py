@@ -94,10 +94,7 @@ def train(job: dict[str, Any]) -> None:
         label = Label(feature="z", task="regression")
         features, dtypes = (
             features.model_copy(update={"label": label}),
-            {
-                "a": "float32",
-                "z": "float32",
-            },
+            {"a": "float32", "z": "float32"},
         )
     training.tft = SimpleNamespace(  # type: ignore[assignment]
         TFTransformOutput=lambda path: Output(dtypes, width=4)

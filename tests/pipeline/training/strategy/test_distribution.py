@@ -30,18 +30,12 @@ def choose(given, result):
     ("given", "says"),
     [
         ({}, "one_device: 1 replica on the CPU, since no accelerator is visible"),
-        (
-            {"replicas": 4},
-            "mirrored: 4 replicas on 4 CPUs, since train.replicas is 4",
-        ),
+        ({"replicas": 4}, "mirrored: 4 replicas on 4 CPUs, since train.replicas is 4"),
         (
             {"strategy": "central_storage", "replicas": 2},
             "central_storage: 2 replicas on 2 CPUs, as train.strategy says",
         ),
-        (
-            {"devices": {"visible": [99]}},
-            "there is no GPU 99: this machine has 0",
-        ),
+        ({"devices": {"visible": [99]}}, "there is no GPU 99: this machine has 0"),
     ],
 )
 def test_replicas_of_the_cpu(server, tmp_path, given, says):
