@@ -53,7 +53,7 @@ def test_exit_codes_are_states_of_tasks(tmp_path: Path) -> None:
         return [found[x] for x in ("data_gate", "retrain_gate", "model_gate", "push")]
 
     subprocess.run(["airflow", "db", "migrate"], env=environment, check=True)
-    test = "airflow", "dags", "test", "digits"
-    assert states(0, *test, "2026-01-01") == ["success"] * 4
-    assert states(99, *test, "2026-01-02") == ["skipped"] * 4
-    assert states(3, *test, "2026-01-03") == ["failed", *["upstream_failed"] * 3]
+    test = "airflow", "dags", "test", "sluice_digits"
+    assert states(0, *test) == ["success"] * 4
+    assert states(99, *test) == ["skipped"] * 4
+    assert states(3, *test) == ["failed", *["upstream_failed"] * 3]

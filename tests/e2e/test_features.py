@@ -18,6 +18,7 @@ from pipeline.config.load import load_config
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
+from tests.kit.project import write_project
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
@@ -115,11 +116,7 @@ def write(path: Path, count: int, seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory):
-    root = tmp_path_factory.mktemp("films")
-    for name in ("configs", "schemas/films", "data"):
-        (root / name).mkdir(parents=True)
-    (root / "configs" / "films.yaml").write_text(CONFIG)
-    (root / "schemas" / "films" / "schema.pbtxt").write_text(SCHEMA)
+    root = write_project(tmp_path_factory.mktemp("films"), "films", CONFIG, SCHEMA)
     (root / "films_model.py").write_text(MODEL)
     write(root / "data" / "train-0", 6000, 1)
     write(root / "data" / "eval-0", 1000, 2)

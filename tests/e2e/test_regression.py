@@ -11,6 +11,7 @@ from pipeline.config.load import load_config
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
+from tests.kit.project import write_project
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
@@ -81,11 +82,7 @@ def write(path: Path, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory, run_config):
     """The project after a run, and its record."""
-    root = tmp_path_factory.mktemp("plant")
-    for name in ("configs", "schemas/plant", "data"):
-        (root / name).mkdir(parents=True)
-    (root / "configs" / "plant.yaml").write_text(CONFIG)
-    (root / "schemas" / "plant" / "schema.pbtxt").write_text(SCHEMA)
+    root = write_project(tmp_path_factory.mktemp("plant"), "plant", CONFIG, SCHEMA)
     for seed, (split, count) in enumerate({"train": 4000, "eval": 500}.items()):
         write(root / "data" / f"{split}-0", count, seed)
     write(root / "data" / "test-0", 2000, 9)

@@ -15,6 +15,7 @@ from reports.formats import number
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
+from tests.kit.project import write_project
 from tests.kit.read_page import Page
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
@@ -28,7 +29,6 @@ name: NAME
 data:
   dir: data
   splits: {train: "train*", eval: "eval*", test: "test*"}
-schema: schemas/films/schema.pbtxt
 label: LABEL
 features: {x: {kind: vector}}
 model: dense
@@ -103,12 +103,9 @@ def write(path: Path, count: int, seed: int) -> None:
 def films(tmp_path_factory):
     """A project with records of three splits."""
     root = tmp_path_factory.mktemp("films")
-    for name in ("configs", "schemas/films", "data"):
-        (root / name).mkdir(parents=True)
     for name, label in LABELS.items():
         text = CONFIG.replace("NAME", name).replace("LABEL", label) + EVALUATE[name]
-        (root / "configs" / f"{name}.yaml").write_text(text)
-    (root / "schemas" / "films" / "schema.pbtxt").write_text(SCHEMA)
+        write_project(root, name, text, SCHEMA)
     for seed, (split, count) in enumerate(
         {"train": 4000, "eval": 600, "test": 600}.items()
     ):

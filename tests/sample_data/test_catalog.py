@@ -51,10 +51,6 @@ def contents(directory):
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def times(directory):
-    return {path.name: path.stat().st_mtime_ns for path in directory.iterdir()}
-
-
 def test_shards_splits_and_manifest(toys):
     manifest = catalog.make("toys", toys)
     assert [(shard.name, shard.records) for shard in manifest.shards] == [
@@ -75,16 +71,6 @@ def test_shards_splits_and_manifest(toys):
     # Files of no split do not matter.
     (toys / "training").touch()
     assert load_intact(toys) == manifest
-
-
-def test_an_intact_directory_is_not_touched(toys):
-    made = catalog.make("toys", toys)
-    before = times(toys)
-    assert catalog.make("toys", toys) == made
-    assert times(toys) == before
-    other = toys.with_name("other")
-    assert catalog.make("toys", other) == made
-    assert contents(other) == contents(toys)
 
 
 def cut(size):

@@ -67,23 +67,6 @@ def test_an_entry_that_cannot_work_is_named(text, fault):
     assert faults(text) == [fault]
 
 
-@pytest.mark.unit
-@pytest.mark.parametrize(
-    "text",
-    [
-        'feature { name: "a" int_domain { min: 5 max: 5 } presence { min_count: 1 } }',
-        'feature { name: "a" float_domain { min: -inf max: inf } }',
-        'feature { name: "a" int_domain { min: 5 } value_count { min: 0 } }',
-        'feature { name: "a" domain: "d" distribution_constraints { } }',
-        'tensor_representation_group { key: "" value { tensor_representation {'
-        ' key: "a" value { dense_tensor { column_name: "a"'
-        " default_value { float_value: nan } } } } } }",
-    ],
-)
-def test_an_entry_that_works_is_not(text):
-    assert faults(text) == []
-
-
 NUMBERS = (-3, -1, 0, 1, 5)
 FRACTIONS = ("nan", "-inf", "inf", "-0.5", "0", "1", "1.5")
 FIELDS = [

@@ -107,20 +107,6 @@ def test_the_reason_is_tensorflow_s_own_and_not_told_of_a_sensitive_feature():
         assert str(check_image(target.getvalue(), check)).startswith(str(found))
 
 
-@pytest.mark.tf
-def test_the_features_of_a_record():
-    checks = (ImageCheck(feature="a"), ImageCheck(feature="b"))
-
-    def problem(**features: list[Any]) -> str | None:
-        return check_images(parse(encode(features)), checks)
-
-    assert problem(a=[PNG, PNG], c=[b"GIF89a"]) is None
-    assert problem(a=[PNG], b=[PNG, b"GIF89a"]) == (
-        "feature 'b': a GIF image, where PNG or JPEG or BMP is allowed"
-    )
-    assert problem(a=[1, 2]) == "feature 'a' contains numbers, not encoded images"
-
-
 @pytest.mark.parametrize(
     ("values", "dtype", "why"),
     [

@@ -65,15 +65,6 @@ def test_the_yaml_of_a_config_loads_as_the_same_config(project):
     assert "optimizer:\n    class: Adam\n" in text
 
 
-@pytest.mark.parametrize("name", ["digits", "flowers", "taxi"])
-def test_the_yaml_of_our_configs_loads_as_the_same_config(project, name):
-    config = load_config(name, profile="quick", cwd=own_root())
-
-    (project / "configs" / "again.yaml").write_text(to_yaml(config))
-
-    assert load_config("again", cwd=project).model_dump() == config.model_dump()
-
-
 PLAIN = (
     st.none()
     | st.booleans()

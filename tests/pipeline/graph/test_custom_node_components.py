@@ -44,7 +44,6 @@ COUNT = {
     "parameters": {"at_least": 2},
     "before": ["Transform"],
 }
-TRANSFORMED = "Transform.transformed_examples"
 BULK_INFERRER = {
     "component": "tfx.components:BulkInferrer",
     "inputs": {"examples": "TFRecordGen.examples", "model": "Trainer.model"},
@@ -77,19 +76,6 @@ def test_custom_nodes_are_in_local_and_cloud_pipelines(project, tmp_path, own_pa
     tasks = tasks_of(cloud_job(config)["pipelineSpec"])
     assert "Count" in tasks["Transform"]["dependentTasks"]
     assert "Pusher" in tasks["Predictions"]["dependentTasks"]
-
-
-@pytest.mark.parametrize("read", ["TFRecordGen.examples", TRANSFORMED])
-def test_transform_writes_examples_for_a_custom_node_alone(
-    project, tmp_path, own_parts, read
-):
-    node = {**COUNT, "inputs": {"examples": read}, "before": []}
-    config = config_of(project, "digits", overrides=[f"nodes.Count={node}"])
-    nodes = compile_locally(config, tmp_path)
-    wanted = read == TRANSFORMED
-    outputs = nodes["Transform"].outputs.outputs
-    assert ("transformed_examples" in outputs) == wanted
-    assert ("Transform" in nodes["Count"].upstream_nodes) == wanted
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import struct
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from PIL import Image
 
 from pipeline.scaffold import sample as sample_module
@@ -227,42 +224,3 @@ def test_records_that_cannot_be_read(tmp_path, records, says):
     (tmp_path / "a").write_bytes(b"no records at all")
     with pytest.raises(DataError, match="not a TFRecord"):
         read_sample([tmp_path / "a"])
-
-
-# Lone surrogates are no UTF-8, so they are in no record either; TFX ends a name at NUL.
-CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-NAMES = st.text(CHARACTERS, min_size=1, max_size=12)
-WORDS = st.sampled_from(
-    ["label", "user_id", "lat", "lon", "date", "x", "image/class/text", "time"]
-)
-INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3)
-VALUES = st.one_of(
-    st.lists(INTEGERS, min_size=1, max_size=2),
-    st.lists(st.floats(width=32), min_size=1, max_size=2),
-    st.lists(st.binary(max_size=40), min_size=1, max_size=2),
-    st.lists(st.sampled_from([b"GIF89a", b"\x89PNG\r\n\x1a\n", b"yes"]), min_size=1),
-)
-RECORDS = st.lists(
-    st.dictionaries(NAMES | WORDS, VALUES, max_size=5), min_size=1, max_size=8
-)
-
-
-@given(RECORDS)
-@settings(
-    max_examples=80,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-def test_any_records_are_described(tmp_path, records):
-    """All features of all records, and a choice for each; or a sentence why not."""
-    tfrecord.write(tmp_path / "records", map(encode, records))
-    try:
-        sample = read_sample([tmp_path / "records"])
-    except DataError as error:
-        assert "wrong type" in str(error)
-        return
-    names = {name for record in records for name in record}
-    assert set(sample.columns) == names
-    choices = choose_features(sample, "label")
-    assert {choice.name for choice in choices} == names - {"label"}
-    json.dumps([vars(choice) for choice in choices])

@@ -97,12 +97,6 @@ def test_placeholders_of_the_pattern_are_kept(pattern, files, patterns):
     assert [*found.splits.values(), *filter(None, [found.files])] == patterns
 
 
-def test_files_without_a_pattern_that_matches_only_them():
-    with pytest.raises(UsageError, match="no single file pattern") as caught:
-        guess("a/1", "b/c/2", others=("a/2.json", "b/c/3.json", "1"))
-    assert "directory of their own" in str(caught.value.hint)
-
-
 def make(directory, *names):
     for name in names:
         path = directory / name

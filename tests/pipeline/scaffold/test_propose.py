@@ -214,26 +214,6 @@ def test_the_config_of_images(proposed, kinds, written):
     assert schema.feature[1].HasField("image_domain")
 
 
-def test_the_config_of_raw_pixels_texts_and_tokens(proposed):
-    pixels = {"image_raw": lambda n: bytes([n % 99] * 64), "label": lambda n: n % 3}
-    config, schema, found = proposed(**pixels)
-    assert (found.model, [*config["features"]]) == ("cnn", ["image_raw"])
-    assert schema.feature[0].WhichOneof("domain_info") is None
-    config, schema, found = proposed(
-        text=lambda n: b"the film %d was good" % n,
-        tokens=lambda n: [n * k % 1999 for k in range(12 if n else 11)],
-        codes=lambda n: [3, 4, n % 3],
-        label=lambda n: n % 3,
-    )
-    kinds = {name: spec["kind"] for name, spec in config["features"].items()}
-    assert kinds == {"text": "text", "tokens": "multi_hot", "codes": "multi_hot"}
-    assert found.model == "wide_deep"
-    (codes,) = (one for one in schema.feature if one.name == "codes")
-    # A record may have another number of them, or none.
-    assert not codes.HasField("shape") and not codes.presence.min_fraction
-    assert loader.class_values(schema, "codes") == [0, 1, 2, 3, 4]
-
-
 def test_names_and_values_cannot_disturb_a_terminal(proposed):
     """A schema with the escape of a terminal in a name was written as it is."""
     config, schema, found = proposed(

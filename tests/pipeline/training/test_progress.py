@@ -120,13 +120,6 @@ def test_steps_and_epochs_are_reported_with_rate_and_time_left(
     assert set(reported[2]["metrics"]) == {"loss", "val_loss"}
 
 
-def test_only_the_chief_reports(model, training_input, lines):
-    callback = _reporter(training_input, epochs=1, is_chief=False)
-    _fit(model, callback, epochs=1)
-    assert lines() == []
-    assert len(callback.epoch_facts) == 1
-
-
 def test_the_facts_of_a_training_are_written(model, training_input, tmp_path):
     import tensorflow as tf
 

@@ -103,15 +103,6 @@ def test_a_push_that_a_gate_has_blocked_stops_no_other_node():
     assert record.pushes == [PushRecord("/serving", "blocked")]
 
 
-def test_a_signal_interrupts_what_runs():
-    record = run(a_record(), RAN[0])
-    record.start_node("Gate")
-    record.end(ExitCode.INTERRUPTED, "interrupted by SIGINT")
-    assert (record.status, record.exit_code) == ("interrupted", 130)
-    assert record.node("Gate").state == "interrupted"
-    assert record.node("Gate").reason == "interrupted by SIGINT"
-
-
 def test_a_resumed_run_keeps_what_has_finished():
     record = run(a_record(), NodeEnd("Gen", "cached"), failed("Gate"))
     record.node("Push").state, record.node("Push").reason = "skipped", NOT_ASKED_FOR

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from sluice.errors import NodeError
-from tests.kit.analysis import serialize
 from tests.kit.trainings import feature_set
 
 pytestmark = pytest.mark.tf
@@ -94,22 +93,6 @@ def test_a_layer_of_the_users_own_is_no_tfjs_layer(tmp_path, tfjs_environment):
     model, given = inner(Own()), {"fare_xf": np.ones((1, 1), np.float32)}
     with pytest.raises(NodeError, match=r"cannot convert the model: .*test>Own"):
         write_tfjs(model, tmp_path / "tfjs", given)
-
-
-def test_values_that_count_as_missing_are_no_numbers():
-    import tensorflow as tf
-
-    from pipeline.training.exports.signature import _numbers
-
-    records = serialize(
-        [{"a": [x], "n": [k]} for x, k in ((1.5, 7), (np.inf, -(2**63)))]
-    )
-    specs = {
-        "a": tf.io.FixedLenFeature([1], tf.float32),
-        "n": tf.io.VarLenFeature("int64"),
-    }
-    found = np.array([_numbers(records, name, specs) for name in specs])
-    np.testing.assert_array_equal(found, [[[1.5], [np.nan]], [[7.0], [np.nan]]])
 
 
 @pytest.mark.parametrize(
