@@ -83,7 +83,7 @@ def test_counts_are_those_of_labels_and_predictions(evaluations, tmp_path, class
 
 @pytest.mark.parametrize("intervals", [False, True])
 def test_the_confusion_matrix_is_tfmas_plot(evaluations, tmp_path, intervals):
-    """Of each slice and of both models, where every example has a label."""
+    """Each slice and both models are compared; every example has a label."""
     import tensorflow_model_analysis as tfma
 
     records = [row for row in _records(5) if row["label"] is not None]

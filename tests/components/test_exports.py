@@ -32,7 +32,7 @@ def judged(
     [
         ({}, {"difference": 2e-4}, ["tflite difference"]),
         ({}, {"difference": math.nan}, ["tflite difference"]),
-        # Of a regression, whose predictions are beyond 1.
+        # The predictions of a regression are beyond 1.
         ({}, {"difference": 0.01, "largest": 500.0, "agreement": None}, []),
         ({"max_difference": 0.0}, {"difference": 1e-9}, ["tflite difference"]),
         ({}, {"agreement": 0.98}, ["tflite agreement"]),

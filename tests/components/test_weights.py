@@ -120,7 +120,7 @@ OF_NUMBERS = [
 def test_weighted_metrics(
     evaluations, tmp_path, monkeypatch, classes, several, names, in_batches
 ):
-    """Of all examples and of a slice, of the candidate and of the baseline."""
+    """All examples and a slice are measured, of candidate and baseline."""
     from components import evaluate_batches
 
     if not in_batches:

@@ -21,7 +21,7 @@ def _damaged(trips: Any, byte: int) -> bytes:
     return b"".join([*frames[:2], bytes(third), *frames[3:]])
 
 
-# Of each file the byte, the kind of the error, and how many records are ingested.
+# The byte in each file, the kind of the error, and how many records are ingested.
 DAMAGES = {"train-length": (0, "length", 2), "train-data": (20, "checksum", 19)}
 
 

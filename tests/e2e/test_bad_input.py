@@ -87,7 +87,7 @@ def run_small(small_project: Path, run_config) -> Callable[..., RunRecord]:
 
     def run(*overrides: str, **options: Any) -> RunRecord:
         activate(small_project)
-        # Of 120 records the labels differ between splits by chance.
+        # The labels of 120 records differ between splits by chance.
         small = ["validate.rules=[{anomaly: split_drift, action: warn}]"]
         config = load_config(
             "digits",

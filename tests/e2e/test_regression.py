@@ -107,6 +107,6 @@ def test_predictions_have_the_unit_of_each_target(plant, tmp_path):
     numbers, expected = write(tmp_path / "new", 500, 77)
     model = Predictor(locate(root, "plant").serving / "1")
     found = [row.prediction for row in model.predict_files([tmp_path / "new"])]
-    # Of the function itself, without noise.
+    # The errors are those of the function itself, without noise.
     errors = np.sqrt(np.mean((np.array(found) - expected) ** 2, axis=0))
     assert np.all(errors < 0.3 * NOISE), errors / NOISE

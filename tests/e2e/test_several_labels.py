@@ -80,7 +80,7 @@ def film(chance: random.Random) -> dict[str, list[Any]]:
     a, b, c, d = x = [chance.gauss(0, 1) for _ in range(4)]
     has = (a > 0, b > 0.5, a + c > 1, d > 1.5)
     genres = [name.encode() for name, one in zip(GENRES, has, strict=True) if one]
-    # Of the second country there are too few films to judge.
+    # The second country has too few films to judge.
     country = b"FR" if chance.random() < 0.02 else b"US"
     kinds = sorted(range(3), key=lambda i: x[i], reverse=True)
     kind = kinds[0 if chance.random() < KIND_IS_RIGHT else chance.choice([1, 2])]

@@ -107,6 +107,6 @@ def test_penguin_with_a_rolling_window(penguin):
 def test_the_page_of_a_foreign_pipeline(penguin, report_pages):
     folder, _ = penguin
     (report,) = (folder / "runs").glob("*/report.html")
-    # Of its training nothing is known: neither epochs nor layers.
+    # Nothing is known of its training: neither epochs nor layers.
     sections = (item for item in report_pages.SECTIONS if item != "Training")
     report_pages.check(report, tuple(sections))

@@ -172,7 +172,7 @@ def test_few_examples_that_are_all_different_from_before_are_a_shift():
 
 
 def test_missing_values_of_few_examples():
-    """Of two examples neither has a value; of 1,000, half have."""
+    """Neither of two examples has a value; half of 1,000 have one."""
     rare = [encode({"y": [1]}), encode({"y": [1]})]
     half = [encode({"y": [1], "x": [1]} if n % 2 else {"y": [1]}) for n in range(1000)]
     for current, is_by_chance in ((rare, True), (rare * 10, False)):

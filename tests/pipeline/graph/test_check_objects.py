@@ -302,7 +302,7 @@ def test_a_metric_that_is_watched_must_exist(check, name, override, watched, say
     [
         ("val_area", ["train.metrics=[{class: AUC, params: {name: area}}]"]),
         ("val_distance", ["train.metrics=['own_training_code:Distance']"]),
-        # Of a model's own, and what only the first epoch shows.
+        # The model's own, and what only the first epoch shows.
         ("val_added", [KEEPS_ROWS, "model=own_training_code:adds_metric"]),
         ("val_any", [KEEPS_ROWS, "model=own_training_code:own_step"]),
         ("val_any", ["train.callbacks=['own_training_code:Good']"]),
@@ -400,7 +400,7 @@ def test_validate_makes_the_components_of_custom_nodes(project, monkeypatch):
 @pytest.mark.parametrize(
     "override",
     [
-        # Of one probability these are 0 or 1 whatever it is.
+        # With one probability these are 0 or 1 whatever it is.
         "train.loss=CategoricalCrossentropy",
         "train.loss=SparseCategoricalCrossentropy",
         "train.loss=KLDivergence",

@@ -116,7 +116,7 @@ class Trainings:
             "export": "none",
             # Section of the config, to search instead of training.
             "tune": None,
-            # Of checkpoints within an epoch.
+            # The steps between checkpoints within an epoch.
             "save_every": 1000,
             **facts,
         }
