@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +70,3 @@ def test_an_image_that_training_cannot_decode_is_a_data_error(trips):
     assert (record.status, record.exit_code) == ("failed", 3)
     assert record.error and record.error.node == "Trainer"
     assert f"Invalid PNG data, size {len(cut)}" in record.error.message
-
-
-def test_a_split_without_examples_fails_one_check(trips):
-    trips.write("eval-0", gzip.compress(b""))
-    record = trips.run("examples.max_corrupt_fraction=0.9", "validate.default=ignore")
-    rows = trips.stopped(record)
-    (row,) = rows.values()
-    assert (row["slice"], row["actual"]) == ("eval", 0)
-    assert row["policy"] == "always: fail"
-    assert "the split 'eval' holds no examples" in record.error.message

@@ -97,24 +97,6 @@ def test_a_damaged_data_set_is_rewritten(toys, name, damage):
     assert contents(toys) == intact
 
 
-def test_what_is_not_of_the_data_set_is_never_replaced(toys, tmp_path):
-    with pytest.raises(UsageError, match="ships with a package"):
-        catalog.make("toys", toys, source=tmp_path)
-    toys.parent.mkdir()
-    toys.write_text("mine")
-    with pytest.raises(UsageError, match="toys cannot be made: Not a directory"):
-        catalog.make("toys", toys)
-    toys.unlink()
-    toys.mkdir()
-    (toys / "notes.txt").write_text("mine")
-    tfrecord.write(toys / "train-of-mine", [b"mine"])
-    before = contents(toys)
-    with pytest.raises(UsageError, match="contains other files too") as caught:
-        catalog.make("toys", toys)
-    assert caught.value.examples == ("notes.txt", "train-of-mine")
-    assert contents(toys) == before
-
-
 CONTENT = b"published" * 1000
 
 
@@ -167,3 +149,21 @@ print({"tensorflow", "tfx", "apache_beam", "sklearn", "numpy"} & sys.modules.key
     command = [sys.executable, "-c", code]
     process = subprocess.run(command, cwd=root, check=True, capture_output=True)
     assert process.stdout == b"set()\n"
+
+
+def test_what_is_not_of_the_data_set_is_never_replaced(toys, tmp_path):
+    with pytest.raises(UsageError, match="ships with a package"):
+        catalog.make("toys", toys, source=tmp_path)
+    toys.parent.mkdir()
+    toys.write_text("mine")
+    with pytest.raises(UsageError, match="toys cannot be made: Not a directory"):
+        catalog.make("toys", toys)
+    toys.unlink()
+    toys.mkdir()
+    (toys / "notes.txt").write_text("mine")
+    tfrecord.write(toys / "train-of-mine", [b"mine"])
+    before = contents(toys)
+    with pytest.raises(UsageError, match="contains other files too") as caught:
+        catalog.make("toys", toys)
+    assert caught.value.examples == ("notes.txt", "train-of-mine")
+    assert contents(toys) == before

@@ -1,9 +1,5 @@
 """Input rows for prediction: detection of formats, errors."""
 
-import io
-import sys
-from types import SimpleNamespace
-
 import pytest
 
 from serving.prediction_rows import Row, read_rows
@@ -90,20 +86,6 @@ def test_a_bad_line_is_named_after_the_rows_before_it(tmp_path, line, words):
         next(found)
     assert caught.value.where == f"{path}, line 3"
     assert words in str(caught.value)
-
-
-def test_stdin_is_json_lines(monkeypatch):
-    def give(content):
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
-
-    give(b'{"miles": 1}\n{"miles": 2}\n')
-    found = rows("-")
-    assert [row.payload for row in found] == [{"miles": 1}, {"miles": 2}]
-    assert (found[1].source, found[1].where) == ("stdin", "stdin, line 2")
-
-    give(b"\n \n")
-    with pytest.raises(DataError, match=r"(?s)no JSON lines.*stdin"):
-        rows("-")
 
 
 @pytest.mark.parametrize(

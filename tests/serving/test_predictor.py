@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.predictor import BATCH_SIZE, Predictor
+from serving.predictor import Predictor
 from sluice.errors import DataError, ServingError
 from sluice.tfrecords import tfrecord
 
@@ -104,22 +104,6 @@ def test_missing_json_values_reach_the_model_as_missing(tabular_model, tmp_path)
     expected = [sigmoid(logit) for logit in (1.5, *[-0.75] * 4, 1.5)]
     actual = [row.probabilities["yes"] for row in found]
     assert actual == pytest.approx(expected, abs=1e-6)
-
-
-def test_batches_and_kinds_do_not_change_the_answers(tabular_model, tmp_path):
-    count = BATCH_SIZE + 44
-    lines = [{"miles": i / 100, "riders": 0, "payment": "x"} for i in range(count)]
-    records = [example(**(row | {"payment": b"x"})) for row in lines]
-    tfrecord.write(tmp_path / "records", records)
-    path = write_lines(tmp_path / "lines", *lines)
-
-    found = list(tabular_model.predict_files([path, tmp_path / "records"]))
-
-    assert [row.index for row in found] == list(range(count)) * 2
-    probabilities = [row.probabilities["yes"] for row in found]
-    assert probabilities[:count] == pytest.approx(probabilities[count:], abs=1e-6)
-    expected = [sigmoid(i / 100) for i in range(count)]
-    assert probabilities[:count] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -219,23 +203,6 @@ def test_truncated_or_missing_file_of_the_model(copy_of, name, size):
         Predictor(copy_of)
     # The first line of a long reason.
     assert "experimental_io_device" not in str(bad.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"classes": ["a", "b", "c"]}', "1 probabilities for the 3 classes"),
-        ('{"classes": 3}', "cannot be loaded"),
-        ("{", "cannot be loaded"),
-        ("[]", "cannot be loaded"),
-    ],
-)
-def test_class_names_that_do_not_fit(copy_of, tmp_path, content, message):
-    (copy_of / "assets.extra" / "classes.json").write_text(content)
-    path = write_lines(tmp_path / "in.jsonl", {"miles": 1})
-
-    with pytest.raises(ServingError, match=message):
-        list(Predictor(copy_of).predict_files([path]))
 
 
 @pytest.mark.parametrize(

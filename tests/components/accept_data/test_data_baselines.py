@@ -15,7 +15,6 @@ from components.data_baselines import (
     Identity,
     entry_before,
     find_data_baseline,
-    holds,
     identify,
     read_entry,
     write_entry,
@@ -109,15 +108,6 @@ def test_the_identity_is_the_content(tmp_path):
     assert identity.fingerprint != identify(_report(tmp_path, "a", "c")).fingerprint
     assert identity.span == "data"
     assert identify(_report(tmp_path, "a", spans=(6, 7))).span == "7"
-
-
-def test_a_store_holds_data_with_the_same_splits(tmp_path):
-    store, report = tmp_path / "accepted", _report(tmp_path, "a")
-    assert not holds(str(store), report)
-    _accept(store, identify(report))
-    assert holds(str(store), report)
-    assert not holds(str(store), _report(tmp_path, "b"))
-    assert not holds(str(store), _report(tmp_path, "a", train=11))
 
 
 def test_the_data_of_a_model_is_what_was_accepted_before_its_push(tmp_path):

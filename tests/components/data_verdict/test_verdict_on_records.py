@@ -206,20 +206,6 @@ def test_drift_against_the_data_that_was_accepted_last(bench):
     assert len(bench.judge(drifted, drifted, spans=(2,), policy=warn).warnings) == 2
 
 
-def test_without_a_driver_the_executor_finds_the_baseline(bench):
-    from components import artifacts
-    from components.data_verdict.component import Executor
-
-    bench.judge(spans=(1,))
-    bench.accept()
-    bench.judge(bench.records(220), spans=(2,))
-    verdict = bench.artifact(artifacts.DataVerdict, bench.folder / "again")
-    properties = {**bench.properties}
-    assert properties.pop("baseline")
-    Executor().Do(bench.inputs, {"verdict": [verdict]}, properties)
-    assert Verdict.load(verdict.uri) == Verdict.load(bench.folder / "verdict")
-
-
 def test_what_the_schema_does_not_limit_is_measured_and_not_judged(bench):
     schema = re.sub(r"  \w+_(comparator|constraints).*\n", "", bench.schema)
     assert bench.judge(spans=(1,), schema=schema).passed
@@ -247,19 +233,6 @@ def test_of_two_limits_the_missed_one_is_reported(bench):
     schema = bench.schema.replace("infinity_norm { threshold: 0.1 }", TWO_LIMITS, 1)
     row = _only(bench.judge(bench.records(cash=0.9), schema=schema))
     assert (row.measure, row.limit) == ("L-infinity", 0.1)
-
-
-def test_a_distance_that_cannot_be_measured_is_an_anomaly(bench):
-    policy = _ignoring("not_finite", "missing", "new_value", "invalid_text")
-    nothing_finite = [{**record, "fare": [math.nan]} for record in bench.records()]
-    row = _only(bench.judge(nothing_finite, policy=policy))
-    assert (row.kind, row.feature) == ("not_compared", "fare")
-    assert row.why.startswith("TFDV has measured no distance")
-
-    without = [{"fare": r["fare"], "label": r["label"]} for r in bench.records()]
-    row = _only(bench.judge(None, without, policy=policy))
-    assert (row.kind, row.feature) == ("not_compared", "pay")
-    assert bench.judge(without, without, policy=policy).passed
 
 
 def test_skew_against_serving_requests(bench):
@@ -355,3 +328,16 @@ def test_a_service_accepts_data_that_the_next_run_can_read(bench, tmp_path):
     bench.judge(spans=(1,))
     Executor(context).Do(bench.inputs, {}, bench.properties)
     assert read_entry(str(_entry(bench)))[0].run_id == "digits-run-1"
+
+
+def test_a_distance_that_cannot_be_measured_is_an_anomaly(bench):
+    policy = _ignoring("not_finite", "missing", "new_value", "invalid_text")
+    nothing_finite = [{**record, "fare": [math.nan]} for record in bench.records()]
+    row = _only(bench.judge(nothing_finite, policy=policy))
+    assert (row.kind, row.feature) == ("not_compared", "fare")
+    assert row.why.startswith("TFDV has measured no distance")
+
+    without = [{"fare": r["fare"], "label": r["label"]} for r in bench.records()]
+    row = _only(bench.judge(None, without, policy=policy))
+    assert (row.kind, row.feature) == ("not_compared", "pay")
+    assert bench.judge(without, without, policy=policy).passed

@@ -100,13 +100,6 @@ def test_hashed_by_a_feature_no_user_is_split(room):
     assert report.records == report.files[0].records == 1000
 
 
-def test_the_quarantine_is_bounded_and_says_so(room, monkeypatch):
-    monkeypatch.setattr(quarantine_module, "MAX_RECORDS", 3)
-    report = room.ingest(room.put("a", framed([b"junk"] * 9)))
-    assert (report.quarantined, report.quarantine_cut) == (9, True)
-    assert len(room.quarantine()) == 3
-
-
 def test_a_killed_ingestion_leaves_files_only_in_its_output(room, monkeypatch):
     def die(*arguments):
         raise KeyboardInterrupt
@@ -179,3 +172,10 @@ def test_types_are_the_schemas_or_else_the_first_records(room):
     assert error.reason == f"{what} int64_list"
     report = room.ingest(*paths, types={"b": "float_list"})
     assert report.errors == {"type": 4} and room.records() == records[4:]
+
+
+def test_the_quarantine_is_bounded_and_says_so(room, monkeypatch):
+    monkeypatch.setattr(quarantine_module, "MAX_RECORDS", 3)
+    report = room.ingest(room.put("a", framed([b"junk"] * 9)))
+    assert (report.quarantined, report.quarantine_cut) == (9, True)
+    assert len(room.quarantine()) == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,8 +13,6 @@ import pytest
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from pipeline.graph.custom_nodes import (
-    files_of,
-    modules_of,
     node_ids,
     selected_nodes,
     sort_nodes,
@@ -102,22 +99,6 @@ def test_serving_nodes_are_there_if_the_config_has_serving_data(refused, config_
     node = {**COUNT, "inputs": {"examples": "ServingTFRecordGen.examples"}}
     assert "no node 'ServingTFRecordGen'" in str(refused(Count=node))
     validate_pipeline(config_of("data.serving='sent-*'", Count=node))
-
-
-def test_modules_and_files_of_custom_nodes(config_of, project):
-    (project / "settings.txt").write_text("a")
-    (project / "mine").mkdir()
-    for name in ("parts", "other"):
-        (project / "mine" / f"{name}.py").write_text("")
-    parameters = {"name": "settings.txt", "functions": ["mine.other.Other", "a.b.c"]}
-    config = config_of(Count={**COUNT, "parameters": parameters})
-    assert {"mine.parts", "mine.other"} <= set(modules_of(config))
-    assert "components.pusher.component" in modules_of(config)
-    assert not [name for name in modules_of(config) if name.startswith("tfx")]
-    assert files_of(config) == [project / "settings.txt"]
-    # Other tests share the project.
-    shutil.rmtree(project / "mine")
-    (project / "settings.txt").unlink()
 
 
 def test_tensorflow_is_not_imported(project):

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config.model_params import ApplicationParams
 from pipeline.config.validate import SMALLEST_IMAGE
 from sluice.errors import NodeError
 from tests.kit.trainings import feature_set
@@ -83,14 +82,6 @@ def test_images_are_converted_as_each_family_expects():
         np.testing.assert_allclose(converted, expected, atol=2e-4, err_msg=name)
         scales.add(round(float(expected.min())))
     assert len(scales) > 2, "the families differ"
-
-
-def test_the_defaults_are_those_of_the_config():
-    shapes = [
-        [layer.output_shape for layer in _build(SMALL, **params).layers]
-        for params in ({}, ApplicationParams().model_dump())
-    ]
-    assert shapes[0] == shapes[1]
 
 
 def test_weights_are_those_of_the_file(weights):

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-import random
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pipeline.config.features import Label
-from sluice.tfrecords import tfrecord
 from tests.kit.analysis import analyze, serialize
 from tests.kit.trainings import feature_set
 
@@ -74,43 +70,9 @@ LISTS: list[dict[str, Any]] = [
 ]
 
 
-def _generated(number: int) -> dict[str, Any]:
-    """Returns a row of random values, some missing and some not of the training."""
-    source = random.Random(number)
-
-    def up_to(most: int, value: Any, least: int = 0) -> list[Any]:
-        return [value() for _ in range(source.randint(least, most))]
-
-    def real() -> float:
-        return source.uniform(-50, 200)
-
-    def whole() -> int:
-        return source.randint(0, 10)
-
-    def text() -> bytes:
-        words = ("so", "good", "Not", "bad", "film,", "\u00dcber")
-        return " ".join(source.choices(words, k=source.randint(0, 6))).encode()
-
-    return {
-        **{"miles": up_to(1, real), "hour": up_to(1, whole), "place": up_to(1, real)},
-        **{"income": up_to(1, real), "tract": up_to(1, whole)},
-        "pay/kind": up_to(1, lambda: source.choice([b"Cash", b"Card", b"New"])),
-        "genres": up_to(3, lambda: source.choice([b"a", b"b", b"c"])),
-        **{"review": up_to(1, text), "line": [text()]},
-        **{"tokens": up_to(5, whole), "ids": up_to(4, whole), "name": [b"%d" % number]},
-        **{"wave": up_to(2, whole, 2), "pair": up_to(2, whole, 2)},
-        **{"embedding": up_to(2, real, 2), "raw": up_to(2, real, 2)},
-        "picture": [source.randbytes(9)],
-        **{"tip": [source.choice([b"no", b"yes", b"perhaps"])], "worth": [whole()]},
-    }
-
-
-GENERATED = [_generated(number) for number in range(300)]
-
-
 @pytest.fixture(scope="module")
-def analysis(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the analysis of TRAINING is, and GENERATED as Transform writes it."""
+def output(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The TFTransformOutput of an analysis of TRAINING."""
     import tensorflow as tf
 
     spec: dict[str, Any] = {
@@ -134,21 +96,11 @@ def analysis(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "tip": tf.io.FixedLenFeature([1], tf.string),
         "worth": tf.io.FixedLenFeature([1], tf.int64),
     }
-    directory = tmp_path_factory.mktemp("tft")
     rows = [
         {"income": [50.0], **KNOWN, **row, **lists}
         for row, lists in zip(TRAINING, LISTS, strict=True)
     ]
-    analyze(rows, spec, FEATURES, directory, transformed=GENERATED)
-    return directory
-
-
-@pytest.fixture(scope="module")
-def output(analysis: Path):
-    """Returns the TFTransformOutput of an analysis of TRAINING."""
-    import tensorflow_transform as tft
-
-    return tft.TFTransformOutput(str(analysis / "out"))
+    return analyze(rows, spec, FEATURES, tmp_path_factory.mktemp("tft"))
 
 
 def _apply(output, rows: list[dict[str, Any]]) -> dict[str, list]:
@@ -310,33 +262,6 @@ def test_other_numbers_than_0_and_1_are_no_labels():
     label = Label(feature="genres", task="multi_label", classes=("war", "crime"))
     found = label_values(tf.constant([[0.2, 1.0], [0.0, float("nan")]]), label)
     assert found.numpy().tolist() == [[-1, 1], [0, -1]]
-
-
-def test_training_reads_what_transform_would_write(analysis, output):
-    import tensorflow as tf
-
-    from pipeline.training.input.examples import ExampleFormat
-
-    spec = output.transformed_feature_spec()
-    read = ExampleFormat(
-        output.raw_feature_spec(), output.transform_features_layer(), spec, FEATURES
-    ).transformed(tf.constant(serialize(GENERATED)))
-    files = list(tfrecord.read(analysis / "transformed.gz"))
-    written = tf.io.parse_example(files, spec)
-    assert set(read) == set(written) == set(spec)
-    # Beam keeps no order; the names of all rows differ.
-    orders = [np.argsort(found["name_xf"][:, 0]) for found in (read, written)]
-    assert len(set(np.ravel(read["name_xf"]))) == len(GENERATED)
-    for name in spec:
-        ours, theirs = (
-            found[name].numpy()[order]
-            for found, order in zip((read, written), orders, strict=True)
-        )
-        if spec[name].dtype == tf.float32:
-            # The last bit of a logarithm depends on its place in the batch.
-            np.testing.assert_allclose(ours, theirs, atol=1e-6, err_msg=name)
-        else:
-            np.testing.assert_array_equal(ours, theirs, name)
 
 
 def test_a_cross_is_of_the_combination(output):

@@ -165,26 +165,3 @@ def test_the_facts_of_a_training_are_written(model, training_input, tmp_path):
         assert 0 < item["examples_per_second"] <= BATCH / WAIT_S
         # Without its validation.
         assert item["duration_s"] >= STEPS * WAIT_S
-
-
-def test_a_layer_is_not_taken_for_a_model_by_its_attributes():
-    import tensorflow as tf
-
-    from pipeline.training.progress import _layers
-
-    class Blocks(tf.keras.layers.Layer):
-        """Has an attribute named as that of models; here it is their number."""
-
-        def __init__(self, layers: int) -> None:
-            super().__init__(name="blocks")
-            self.layers = layers
-            self.blocks = [tf.keras.layers.Dense(4) for _ in range(layers)]
-
-        def call(self, x):
-            for block in self.blocks:
-                x = block(x)
-            return x
-
-    model = tf.keras.Sequential([tf.keras.Input((4,)), Blocks(2)])
-    (layer,) = _layers(model)
-    assert (layer["name"], layer["parameters"]) == ("blocks", 2 * 20)

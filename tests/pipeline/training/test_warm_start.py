@@ -365,6 +365,17 @@ def test_other_features_are_refused(days, base, names, other, what):
         warm_start(model, "served", path, inputs, _vocabularies(days[1]) | other)
 
 
+def test_ids_of_a_file_of_weights_are_taken_as_they_are(days, tmp_path, notes):
+    from pipeline.training.warm_start import warm_start
+
+    (base, inputs), (model, _) = (_build("dense", days[day]) for day in (1, 2))
+    path = _save(base, inputs, tmp_path / "w.weights.h5")
+    warm_start(model, str(path), str(path), inputs, _vocabularies(days[2]))
+    for one, other in zip(base.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert notes()[0].endswith("has no vocabularies, so ids are taken as they are")
+
+
 def test_what_ids_stand_for():
     """Ids of a cross are hashes of other ids, so they change with these."""
     features = feature_set(
@@ -387,14 +398,3 @@ def test_what_ids_stand_for():
     assert len(one["m_xf"]) == 4 and len(one["h_xf"]) == len(one["c_xf"]) == 3
     assert other["h_xf"] == one["h_xf"]
     assert not {*other["c_xf"][1:]} & {*one["c_xf"]}
-
-
-def test_ids_of_a_file_of_weights_are_taken_as_they_are(days, tmp_path, notes):
-    from pipeline.training.warm_start import warm_start
-
-    (base, inputs), (model, _) = (_build("dense", days[day]) for day in (1, 2))
-    path = _save(base, inputs, tmp_path / "w.weights.h5")
-    warm_start(model, str(path), str(path), inputs, _vocabularies(days[2]))
-    for one, other in zip(base.get_weights(), model.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert notes()[0].endswith("has no vocabularies, so ids are taken as they are")

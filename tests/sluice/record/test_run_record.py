@@ -85,24 +85,6 @@ def test_a_failed_node_stops_those_after_it():
         assert record.pushes[0].state == state
 
 
-def test_a_push_that_a_gate_has_blocked_stops_no_other_node():
-    record = a_record()
-    record.nodes.append(NodeRecord("After", "After", upstream=["Push"]))
-    run(record, RAN[0], NodeEnd("Train", "ran", outputs={"blessing": [BLESSING]}))
-    push = NodeEnd(
-        "Push",
-        "ran",
-        inputs={"blessing": [BLESSING]},
-        outputs={"pushed": [Artifact(3, "PushedModel", "/p")]},
-        push=PushRecord("", "blocked"),
-    )
-    run(record, push)
-    node = record.node("Push")
-    assert (node.state, node.reason) == ("blocked", "stopped by Train")
-    assert record.stopped_by_upstream(record.node("After")) is None
-    assert record.pushes == [PushRecord("/serving", "blocked")]
-
-
 def test_a_resumed_run_keeps_what_has_finished():
     record = run(a_record(), NodeEnd("Gen", "cached"), failed("Gate"))
     record.node("Push").state, record.node("Push").reason = "skipped", NOT_ASKED_FOR
@@ -158,3 +140,21 @@ def test_what_is_no_record_is_refused(tmp_path, text):
         (tmp_path / RECORD_FILE).write_text(text)
     with pytest.raises(WorkspaceError, match="cannot be read"):
         RunRecord.load(tmp_path)
+
+
+def test_a_push_that_a_gate_has_blocked_stops_no_other_node():
+    record = a_record()
+    record.nodes.append(NodeRecord("After", "After", upstream=["Push"]))
+    run(record, RAN[0], NodeEnd("Train", "ran", outputs={"blessing": [BLESSING]}))
+    push = NodeEnd(
+        "Push",
+        "ran",
+        inputs={"blessing": [BLESSING]},
+        outputs={"pushed": [Artifact(3, "PushedModel", "/p")]},
+        push=PushRecord("", "blocked"),
+    )
+    run(record, push)
+    node = record.node("Push")
+    assert (node.state, node.reason) == ("blocked", "stopped by Train")
+    assert record.stopped_by_upstream(record.node("After")) is None
+    assert record.pushes == [PushRecord("/serving", "blocked")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import subprocess
@@ -74,10 +73,3 @@ def test_a_lock_is_exclusive_and_dies_with_its_owner(tmp_path):
     assert not atomic.is_locked(path)
     with atomic.lock(path, wait=False):
         pass
-
-
-def test_json_keeps_text_that_is_not_unicode(tmp_path):
-    """Such as an argument of the command line with bytes that are not UTF-8."""
-    value = {"argument\udcff": "ä\ud800", "pair": "😀"}
-    atomic.write_json(tmp_path / "a.json", value)
-    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == value

@@ -58,12 +58,6 @@ def test_whatever_is_raised_is_refused(check, override, message):
     assert message in refused
 
 
-def test_on_a_gpu_calls_of_the_host_are_warnings(check):
-    found = check("gpu", "model=refused_models:many")
-    assert found.refused == []
-    assert "tf.py_function" in found.warnings[0] and "tf.print" in found.warnings[0]
-
-
 def test_what_the_model_cannot_take_is_refused(check):
     own = ("preprocessing=refused_models:sparse", "features=null")
     (refused,) = check("tpu", *own).refused
@@ -83,3 +77,9 @@ def test_bundled_configs_pass_on_a_tpu(check, config):
         "train.batch_per_replica=8",
     )
     assert check("tpu", *overrides, config=config).refused == []
+
+
+def test_on_a_gpu_calls_of_the_host_are_warnings(check):
+    found = check("gpu", "model=refused_models:many")
+    assert found.refused == []
+    assert "tf.py_function" in found.warnings[0] and "tf.print" in found.warnings[0]

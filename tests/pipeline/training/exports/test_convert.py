@@ -53,18 +53,6 @@ def test_inputs_are_told_apart_whatever_their_names(tmp_path):
     assert load_tflite(tmp_path / "model")(rows) == [[43210.0]]
 
 
-def test_a_layer_that_tflite_lacks_is_named(tmp_path):
-    import tensorflow as tf
-
-    from pipeline.training.exports.tflite import write_tflite
-
-    digamma = inner(tf.keras.layers.Lambda(tf.math.digamma))
-    path, given = tmp_path / "model.tflite", {"fare_xf": np.ones((1, 1), np.float32)}
-    with pytest.raises(NodeError, match="TFLite cannot convert the model: it has no D"):
-        write_tflite(digamma, path, "probabilities", "none", given)
-    assert not any(tmp_path.iterdir())
-
-
 def test_a_subclass_of_a_keras_model_is_refused_but_may_be_a_layer():
     import tensorflow as tf
 
