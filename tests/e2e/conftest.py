@@ -18,6 +18,7 @@ from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import Workspace, locate
+from tests.kit.project import write_project
 
 GUARDED = ("AcceptData", "Transform", "Trainer", "Evaluator", "ModelVerdict", "Pusher")
 
@@ -89,10 +90,7 @@ class Trips:
     settings: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        (self.root / "configs").mkdir(parents=True)
-        (self.root / "schemas" / "trips").mkdir(parents=True)
-        (self.root / "configs" / "trips.yaml").write_text(_CONFIG)
-        self.write_schema()
+        write_project(self.root, "trips", _CONFIG, self.schema)
 
     @property
     def data(self) -> Path:

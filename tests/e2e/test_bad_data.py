@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from sluice.tfrecords.frame_encoding import frame
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 
 def _damaged(trips: Any, byte: int) -> bytes:
@@ -21,7 +20,7 @@ def _damaged(trips: Any, byte: int) -> bytes:
     return b"".join([*frames[:2], bytes(third), *frames[3:]])
 
 
-# Of each file the byte, the kind of the error, and how many records are ingested.
+# The byte in each file, the kind of the error, and how many records are ingested.
 DAMAGES = {"train-length": (0, "length", 2), "train-data": (20, "checksum", 19)}
 
 
@@ -71,13 +70,3 @@ def test_an_image_that_training_cannot_decode_is_a_data_error(trips):
     assert (record.status, record.exit_code) == ("failed", 3)
     assert record.error and record.error.node == "Trainer"
     assert f"Invalid PNG data, size {len(cut)}" in record.error.message
-
-
-def test_a_split_without_examples_fails_one_check(trips):
-    trips.write("eval-0", gzip.compress(b""))
-    record = trips.run("examples.max_corrupt_fraction=0.9", "validate.default=ignore")
-    rows = trips.stopped(record)
-    (row,) = rows.values()
-    assert (row.slice, row.actual) == ("eval", 0)
-    assert row.policy == "always: fail"
-    assert "the split 'eval' holds no examples" in record.error.message

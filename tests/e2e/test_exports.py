@@ -23,7 +23,7 @@ from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import Workspace
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 COUNT = 40
 VARIANTS = ("none", "dynamic", "float16", "int8")
@@ -141,13 +141,6 @@ def test_a_run_compares_each_export_and_shows_it(exported):
     assert sizes["tflite-int8"] < sizes["tflite-float16"] < sizes["tflite"]
     assert rows["tflite"].startswith(f"{sizes['tflite'] / 1000:,.0f} kB, ")
     assert rows["tflite-int8"] in Path(str(exported.report_uri)).read_text()
-
-
-def test_an_equal_model_is_not_pushed_again(run, exported):
-    """ModelVerdict runs again for another limit, and so do the exports."""
-    record = run(TFLITE, "keras", limit=0.4)
-    assert ran(record) == {"ModelVerdict", "Exports", "Pusher"}
-    assert record.pushes[0].state == "already_served"
 
 
 def test_preprocessing_that_is_not_only_scaling_is_named(trips):

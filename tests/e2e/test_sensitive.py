@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 SCHEMA = """
 feature {
@@ -98,12 +98,3 @@ def test_anomalies_show_no_value(people):
     features = json.loads(path.read_text())["splits"]["train"]["features"]
     (plan,) = [item for item in features if item["path"]["step"] == ["plan"]]
     assert plan["string_stats"]["common_stats"]["num_non_missing"] == "20"
-
-
-def test_a_type_that_changes_shows_no_value(people):
-    people.write("train-1", [_person(people, 50, visits=[b"Zaphod 424242421"])])
-    record = people.run()
-    rows = people.stopped(record)
-    (example,) = rows["overall", None, "corrupt"].examples
-    assert "record 1, byte 0: type: feature 'visits' is a bytes_list" in example
-    assert _leaks(people, record) == {}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 SPANS = "data.splits={train: 'span-{SPAN}/train*', eval: 'span-{SPAN}/eval*'}"
 REASON = "card payments were switched on"
@@ -118,20 +118,3 @@ def test_drift_against_the_last_accepted_span(spans, sluice):
     }
     assert rows["drift since the data accepted last", "train"].baseline == "span 2"
     assert rows["change in examples", "train"].baseline == 31
-
-
-def test_stale_data_is_rejected_before_any_node_runs(empty_trips, sluice):
-    trips = empty_trips
-    day = "'{YYYY}-{MM}-{DD}"
-    trips.fill("2020-02-29")
-    splits = f"data.splits={{train: {day}/train*', eval: {day}/eval*'}}"
-    done = sluice(trips, "--set", splits, "--set", "validate.stale_after_h=48")
-    assert done.returncode == 3, done.stderr
-    assert "the newest data is too old" in done.stderr
-    assert "expected: at most 48 h (validate.stale_after_h)" in done.stderr
-    assert "span 2020-02-29 is of 2020-03-01 00:00 UTC, " in done.stderr
-    assert "Traceback" not in done.stderr
-    document = json.loads(done.stdout)
-    assert (document["status"], document["exit_code"]) == ("failed", 3)
-    assert "the newest data is too old" in document["error"]["message"]
-    assert not trips.workspace.root.exists()

@@ -68,11 +68,6 @@ def value(example, name):
     return result
 
 
-def test_every_data_set_is_expected():
-    packaged = [name for name in catalog.names() if not catalog.get(name).files]
-    assert list(EXPECTED) == packaged
-
-
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_records_are_the_expected_ones(made, name, tmp_path):
     directory, manifest = made[name]
@@ -167,17 +162,6 @@ def test_the_label_is_exact_on_every_row():
         assert csv_files.big_tip(float(fare), float(tips)) == (5 * tips > fare), row
         assert fare or not tips
     assert on_the_limit == 165
-
-
-@pytest.mark.parametrize(
-    ("split", "counts"),
-    [("train", (8113, 2389)), ("eval", (1729, 521)), ("test", (1786, 464))],
-)
-def test_both_classes_are_in_every_split(made, split, counts):
-    directory, _ = made["taxi"]
-    found = Counter(value(example, "big_tip") for example in examples(directory, split))
-
-    assert (found[0], found[1]) == counts
 
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")

@@ -95,14 +95,6 @@ def _look_up(tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.tf
-def test_the_task_publishes_the_model_under_its_own_address(tmp_path):
-    model = _push(tmp_path, "first")
-    published = _look_up(tmp_path)
-    assert published["uri"] == model
-    assert set(published["metadata"]) == {"tfx_version"}
-
-
-@pytest.mark.tf
 def test_a_change_against_a_lost_baseline_fails_the_gate(evaluations, tmp_path):
     """As locally, and the Evaluator evaluates without it."""
     shutil.rmtree(_push(tmp_path, "lost"))

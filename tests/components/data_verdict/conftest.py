@@ -126,9 +126,7 @@ class Workbench:
             given = self._statistics({"serving": serving}, _schema(schema))
             inputs["serving_statistics"] = given
         settings = Settings(
-            splits=SPLITS,
-            policy=policy or Policy(),
-            sensitive=sensitive,
+            splits=SPLITS, policy=policy or Policy(), sensitive=sensitive
         )
         self.properties = {
             "settings": settings.model_dump_json(),

@@ -83,12 +83,6 @@ def test_what_is_ingested_for_other_settings_is_left(window, settings, folder, t
         assert take(settings) is not None
 
 
-def test_nothing_is_taken_of_an_unreadable_file(window, settings, folder, take):
-    Path(window.files[0].path).unlink()
-    with ingesting(folder, settings, window):
-        assert take(settings) is None
-
-
 def test_nothing_is_taken_of_a_killed_process(window, settings, folder, take):
     path = window.files[0].path
     os.unlink(path)
@@ -114,8 +108,3 @@ def process_of(folder: Path) -> int | None:
     command = ["pgrep", "-f", f"components.tfrecord_gen.early_ingestion {folder}"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     return int(found.stdout.split()[0]) if found.stdout else None
-
-
-def test_without_such_a_process_there_is_nothing_to_take(settings, take, monkeypatch):
-    monkeypatch.delenv("SLUICE_INGESTED", raising=False)
-    assert take(settings) is None

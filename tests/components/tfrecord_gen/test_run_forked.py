@@ -17,16 +17,6 @@ from sluice.errors import DataError, NodeError
 pytestmark = pytest.mark.unit
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_answers_come_in_order(workers):
-    def slow_first(value):
-        time.sleep(0.05 * (value == 0))
-        return value * 2
-
-    assert run_forked(slow_first, range(9), workers) == list(range(0, 18, 2))
-    assert run_forked(slow_first, [], workers) == []
-
-
 @pytest.mark.parametrize(
     "error", [DataError("bad", where="a", hint="do this"), OSError(28, "full", "out")]
 )

@@ -13,28 +13,6 @@ from tests.kit.trainings import settings
 pytestmark = pytest.mark.tf
 
 
-def test_autograph_leaves_keras_alone_and_converts_a_users_call():
-    import tensorflow as tf
-    import tf_keras
-    from tensorflow.python.autograph.impl import conversion
-
-    class Doubling(tf.keras.layers.Layer):
-        def call(self, x):
-            # A Python `if` on a tensor raises unless AutoGraph has converted it.
-            if tf.reduce_sum(x) > 0:
-                return x * 2
-            return x
-
-    exclude_keras_from_autograph()
-    assert conversion.is_allowlisted(tf_keras.Model.fit)
-    assert not conversion.is_allowlisted(Doubling.call)
-    inputs = tf.keras.Input((1,))
-    model = tf.keras.Model(inputs, Doubling()(inputs))
-    model.compile(loss="mse")
-    assert model.predict(tf.constant([[3.0]]), verbose=0).tolist() == [[6.0]]
-    assert model.predict(tf.constant([[-3.0]]), verbose=0).tolist() == [[-3.0]]
-
-
 def lazy(inputs: Any, params: dict[str, Any]) -> Any:
     """A model that Keras would build with its first batch."""
     import tensorflow as tf
@@ -100,9 +78,28 @@ def test_what_is_no_model_of_the_labels_classes(function, what, found):
     inputs = model_inputs(FEATURES, OUTPUT)
     with pytest.raises(NodeError, match=what) as caught:
         build_model(
-            f"{__name__}:{function}",
-            {},
-            inputs,
-            choose_distribution(settings()),
+            f"{__name__}:{function}", {}, inputs, choose_distribution(settings())
         )
     assert found in str(caught.value)
+
+
+def test_autograph_leaves_keras_alone_and_converts_a_users_call():
+    import tensorflow as tf
+    import tf_keras
+    from tensorflow.python.autograph.impl import conversion
+
+    class Doubling(tf.keras.layers.Layer):
+        def call(self, x):
+            # A Python `if` on a tensor raises unless AutoGraph has converted it.
+            if tf.reduce_sum(x) > 0:
+                return x * 2
+            return x
+
+    exclude_keras_from_autograph()
+    assert conversion.is_allowlisted(tf_keras.Model.fit)
+    assert not conversion.is_allowlisted(Doubling.call)
+    inputs = tf.keras.Input((1,))
+    model = tf.keras.Model(inputs, Doubling()(inputs))
+    model.compile(loss="mse")
+    assert model.predict(tf.constant([[3.0]]), verbose=0).tolist() == [[6.0]]
+    assert model.predict(tf.constant([[-3.0]]), verbose=0).tolist() == [[-3.0]]

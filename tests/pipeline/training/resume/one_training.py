@@ -1,7 +1,6 @@
-"""Forks a process per training, as the local runner does.
+"""A training or a search in a process of its own, as in a node's.
 
-Started by ``conftest``; reads jobs from standard input, a JSON object per line, and
-prints the process' id and its exit code.
+``conftest`` forks it from the tests' server, by the name of its function.
 """
 
 from __future__ import annotations
@@ -10,25 +9,20 @@ import json
 import os
 import signal
 import sys
-import traceback
 from types import SimpleNamespace
 from typing import Any
 
-from sluice.compat import prepare_environment
+import tensorflow as tf
 
-prepare_environment()
+from pipeline.config.features import Label
+from pipeline.config.train import Train
+from pipeline.training import checkpoint
+from pipeline.training import run_fn as training
+from sluice import interrupt
+from tests.kit.trainings import fn_args
+from tests.kit.transform_output import FEATURES, Output
 
-import tensorflow as tf  # noqa: E402
-
-from pipeline.config.features import Label  # noqa: E402
-from pipeline.config.train import Train  # noqa: E402
-from pipeline.training import checkpoint  # noqa: E402
-from pipeline.training import run_fn as training  # noqa: E402
-from sluice import interrupt  # noqa: E402
-from tests.kit.trainings import fn_args  # noqa: E402
-from tests.kit.transform_output import FEATURES, Output  # noqa: E402
-
-DONE, STOPPED = 0, 42
+STOPPED = 42
 # The job of this process, and the number of batches so far in train and in eval.
 JOB: Any = None
 COUNTS = {"train": 0, "eval": 0}
@@ -81,7 +75,8 @@ def build_subclassed(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
     return Subclassed(inputs.output_layer())
 
 
-def train(job: dict[str, Any]) -> None:
+def run(job: dict[str, Any]) -> None:
+    """Trains, or searches; ends the process with ``STOPPED`` if it was asked to."""
     global JOB
     JOB = SimpleNamespace(**job)
     os.environ["SLUICE_PROGRESS_FILE"] = f"{JOB.work}/progress.jsonl"
@@ -93,30 +88,27 @@ def train(job: dict[str, Any]) -> None:
         label = Label(feature="z", task="regression")
         features, dtypes = (
             features.model_copy(update={"label": label}),
-            {
-                "a": "float32",
-                "z": "float32",
-            },
+            {"a": "float32", "z": "float32"},
         )
     training.tft = SimpleNamespace(  # type: ignore[assignment]
         TFTransformOutput=lambda path: Output(dtypes, width=4)
     )
-    tf.config.experimental.enable_op_determinism()
     if JOB.export == "killed":
         training.export_model = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
     elif JOB.export == "none":
         training.export_model = lambda *a, **k: None
-    log = os.open(f"{JOB.work}/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
     interrupt.listen()
-    config = {"batch_size": 8, "learning_rate": 0.01, **JOB.train}
-    model, output = f"__main__:{JOB.model}", f"{JOB.work}/out"
+    config = {"batch_size": 8, "learning_rate": 0.01, "deterministic": True}
+    config |= JOB.train
+    model, output = f"{__name__}:{JOB.model}", f"{JOB.work}/out"
     given = fn_args(config, features, model, JOB.data, output)
-    if JOB.tune:
-        search(given, output)
-    else:
-        training.run_fn(given)
+    try:
+        if JOB.tune:
+            search(given, output)
+        else:
+            training.run_fn(given)
+    except interrupt.Interrupted:
+        sys.exit(STOPPED)
 
 
 def search(given: Any, output: str) -> None:
@@ -125,6 +117,7 @@ def search(given: Any, output: str) -> None:
     from pipeline.training.strategy.distribution import choose_distribution
     from pipeline.training.tuning import Search
 
+    tf.config.experimental.enable_op_determinism()
     given.working_dir = output
     given.custom_config["tune"] = Tune.model_validate(JOB.tune).model_dump()
     distribution = choose_distribution(
@@ -134,25 +127,3 @@ def search(given: Any, output: str) -> None:
     found.search(verbose=0)
     with open(f"{output}/best.json", "w") as file:
         json.dump(found.get_best_hyperparameters()[0].get_config(), file)
-
-
-def main() -> None:
-    """Runs one training after another."""
-    for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                train(json.loads(line))
-                code = DONE
-            except interrupt.Interrupted:
-                code = STOPPED
-            except BaseException:
-                traceback.print_exc()
-            os._exit(code)
-        print(pid, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-
-
-if __name__ == "__main__":
-    main()
