@@ -47,8 +47,9 @@ def _other_values(value, key=""):
     return value * 1.25 if isinstance(value, float) else value
 
 
-def test_sections_widths_and_colours(draw, report_pages):
-    report_pages.check(draw(_other_values), SECTIONS)
+def test_sections_and_widths(draw, report_pages):
+    with report_pages.open(draw(_other_values)) as page:
+        report_pages.check_layout(page, SECTIONS)
 
 
 @pytest.mark.parametrize(
@@ -77,5 +78,3 @@ def test_boxes_choose_the_losses_that_are_drawn(write_run, tmp_path, report_page
         assert not line.is_visible()
         assert opened.locator(".overlay .chart .s0").is_visible()
         report_pages.check_widths(opened)
-    with report_pages.open(page) as opened:
-        report_pages.check_accessibility(opened)

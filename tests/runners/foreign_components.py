@@ -11,17 +11,13 @@ machine's own, the same in all processes.
 import json
 import os
 import signal
-import socket
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 from misbehaving_component import FILE, OUTLIVES_S
 from misbehaving_component import Misbehave as Misbehave
 from tfx.dsl.component.experimental.annotations import (
-    BeamComponentParameter,
     InputArtifact,
     OutputArtifact,
     OutputDict,
@@ -167,16 +163,6 @@ def Compare(
 
 
 @component
-def PushIfBlessed(
-    trace: Parameter[str],
-    model: InputArtifact[Model],
-    blessing: InputArtifact[ModelBlessing] = None,
-):
-    """As TFX's Pusher: without a blessing nobody has judged, and it pushes."""
-    note(trace, model=model.id, judged=blessing is not None)
-
-
-@component
 def Meet(
     out: OutputArtifact[Examples],
     place: Parameter[str],
@@ -194,40 +180,6 @@ def Meet(
         time.sleep(0.01)
     Path(out.uri, FILE).write_text(name)
     note(place, name=name, end=True, met=there >= others)
-
-
-def _tcp_servers() -> list[int]:
-    """Returns the TCP ports on which this process listens."""
-    own = set()
-    for path in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # that of this listing
-            own.add(os.readlink(path).removeprefix("socket:").strip("[]"))
-    rows = [
-        line.split()
-        for table in ("tcp", "tcp6")
-        for line in Path("/proc/self/net", table).read_text().splitlines()[1:]
-    ]
-    return [
-        int(address.rpartition(":")[2], 16)
-        for _, address, _, state, *_, inode in (row[:10] for row in rows)
-        if state == "0A" and inode in own
-    ]
-
-
-@component
-def Listen(trace: Parameter[str]):
-    with socket.create_server(("localhost", 0)) as server:
-        note(trace, port=server.getsockname()[1], servers=_tcp_servers())
-    note(trace, servers=_tcp_servers())
-
-
-@component(use_beam=True)
-def ListenInBeam(
-    trace: Parameter[str], pipeline: BeamComponentParameter[beam.Pipeline] = None
-):
-    with pipeline as opened:
-        numbers = opened | beam.Create([1])
-        numbers | beam.Map(lambda _: note(trace, servers=_tcp_servers()))
 
 
 @component
