@@ -75,13 +75,6 @@ def test_ticks_are_round_numbers(axis, values, expected):
     assert make_scale(axis, values, 0.0, 100.0).labels == expected
 
 
-def test_values_map_linearly_or_by_their_logarithm():
-    linear = make_scale(Axis(low=0.0, high=10.0), (), 200.0, 0.0)
-    assert [linear.at(x) for x in (-3.0, 2.5, 70.0)] == [200.0, 150.0, 0.0]
-    log = make_scale(Axis(log=True), [1.0, 100.0], 0.0, 100.0)
-    assert [log.at(value) for value in (1.0, 10.0, 100.0)] == [0.0, 50.0, 100.0]
-
-
 @given(st.lists(st.floats(), max_size=6), st.booleans(), st.booleans())
 def test_any_values_have_a_finite_scale(values, log, whole):
     scale = make_scale(Axis(log=log, whole=whole), values, 0.0, 100.0)
@@ -116,14 +109,6 @@ def test_what_is_no_number_interrupts_a_line():
     assert line.attrib["d"].count("M") == 2
     assert len(list(svg.iter("circle"))) == 5
     assert "2 without a number" in (svg.findtext("desc") or "")
-
-
-def test_names_of_many_series_are_on_several_lines():
-    series = [Series(f"series {i}", [1], [1], i) for i in range(6)]
-    svg = parse(line_chart("Six", series, EPOCHS, Axis()))
-    names = list(by_class(svg, "key")[0].iter("text"))
-    assert len({item.attrib["y"] for item in names}) == 2
-    assert max(float(item.attrib["x"]) for item in names) < 300
 
 
 def test_histograms_are_shares_of_each_data_set_on_the_same_edges():

@@ -141,23 +141,6 @@ def test_features_are_sorted_by_how_far_they_have_moved():
     assert json.loads(document)["features"][0]["shift"] == "Infinity"
 
 
-def test_rows_of_verdicts_that_differ():
-    good, bad = a_check(), a_check(actual=0.85, passed=False)
-    change = a_check("accuracy", limit=0.0, measure="absolute", baseline=0.9)
-    before = _run(gates=[a_gate("model", good, change)])
-    after = _run(gates=[a_gate("model", bad, change), a_gate("data", good)])
-    (table,) = (x for x in diff_tables(compare(before, after)) if x.id == "gates")
-    limits = "pass: 0.9800, limit absolute ≥ 0"
-    assert table.rows == [
-        (
-            "accuracy of the model gate, overall",
-            "pass: 0.9800, limit ≥ 0.97; " + limits,
-            "FAIL: 0.8500, limit ≥ 0.97; " + limits,
-        ),
-        ("accuracy of the data gate, overall", "none", "pass: 0.9800, limit ≥ 0.97"),
-    ]
-
-
 def test_metrics_of_each_slice_improve_in_their_own_direction():
     before = _evaluated(
         slice_metrics({"auc": 0.9, "loss": 0.5, "example_count": 10.0}),

@@ -1,4 +1,4 @@
-"""The trials of a search on the page: parallel coordinates; see also the golden page."""
+"""The trials of a search on the page: parallel coordinates, a line per trial."""
 
 import re
 

@@ -81,18 +81,3 @@ def test_weighted_shares_are_of_the_effective_examples():
     counted = {"example_count": 100.0, "examples_per_class": [60, 40]}
     counted |= {"effective_example_count": 20.0, "right": 0.9, "recall": 0.75}
     assert _found(counted) == {"right": (2, 20)}
-
-
-def test_a_slice_has_its_own_examples():
-    counts = {"example_count": 20.0, "examples_per_class": [15, 5]}
-    found = _found({"right": 0.9, "recall": 0.8, **counts}, where="x")
-    assert found == {"right": (2, 20), "recall": (1, 5)}
-
-
-def test_what_is_no_share_has_the_interval_of_tfma():
-    metrics = {"right": (0.9, 0.7, 0.95), "auc": (0.8, 0.7, 0.9), "example_count": 20.0}
-    document = protos.evaluation(protos.slice_metrics(metrics))
-    found = metrics_by_slice(document, CONFIG)["overall"]
-    assert found["right"].estimate == Estimate(0.9, *wilson(18, 20), 2, 20)
-    assert found["auc"].estimate == Estimate(0.8, 0.7, 0.9)
-    assert found["auc"].estimate.contains(0.75)

@@ -9,9 +9,7 @@ import pytest
 from pipeline.config.load import load_config
 from pipeline.config.validate import validate_config
 from runners.cli.init import command as init
-from sample_data.tf_example import encode
-from sluice.errors import ConfigError, DataError, UsageError
-from sluice.tfrecords import tfrecord
+from sluice.errors import UsageError
 
 pytestmark = pytest.mark.tf
 
@@ -115,22 +113,3 @@ def test_an_invalid_name_is_refused(clicks, propose, name):
     with pytest.raises(UsageError, match="is not a valid pipeline name") as caught:
         propose(name, "data/the clicks/*")
     assert "lower-case letters" in caught.value.what
-
-
-def test_refused_data_leaves_no_file(clicks, here, write_table, propose):
-    file = clicks / "train of today.tfrecord.gz"
-    tfrecord.write(file, [encode({"x": [1.0]}), b"{json: 1}"])
-    with pytest.raises(DataError, match="not a tf.Example") as caught:
-        propose("clicks", "data/the clicks/*")
-    assert caught.value.where == f"{file}, record 2"
-    assert not (here / "configs").exists()
-
-
-def test_records_without_a_usable_feature(here, write_table, propose):
-    """What is known is written, and what is to be filled in is said."""
-    write_table(here / "d" / "part-0", 0, x=lambda n: 0.5, colour=lambda n: b"red")
-    facts = propose("clicks", "d")
-    assert not any(choice["spec"] for choice in facts["features"])
-    assert "fill in 'features'" in facts["warnings"][-1]
-    with pytest.raises(ConfigError, match="at least one"):
-        load_config("clicks")

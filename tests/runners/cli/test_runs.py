@@ -54,14 +54,6 @@ def test_the_screen(sluice):
     ]
 
 
-@pytest.mark.usefixtures("three")
-def test_a_name_that_no_run_has(sluice):
-    code, _, err = sluice("runs", "digits", "--sort", "epohs")
-    assert code == 2
-    assert "no run has 'epohs' to sort by" in err
-    assert "did you mean 'train.epochs'?" in err
-
-
 @pytest.fixture
 def trials(write_run):
     """Three runs that differ in model, optimizer and schedule."""
@@ -102,35 +94,6 @@ def test_a_column_that_no_run_has(sluice):
     assert code == 2
     assert "no run has 'train.lerning_rate' for a column" in err
     assert "did you mean 'train.learning_rate'?" in err
-
-
-@pytest.mark.usefixtures("trials")
-@pytest.mark.parametrize(
-    ("width", "shown", "others"),
-    [
-        (60, "model", "train.learning_rate, train.optimizer.class, model_params"),
-        (90, "model train.learning_rate", "train.optimizer.class, model_params"),
-    ],
-)
-def test_columns_that_fit_are_shown_on_lines_of_their_own(
-    sluice, monkeypatch, width, shown, others
-):
-    monkeypatch.setattr("runners.cli.rich_console._WIDE", width)
-    *table, last = sluice("runs", "digits")[1].splitlines()
-    assert max(map(len, table)) <= width and len(table) == 4
-    assert table[0].split() == f"run verdict auc loss {shown}".split()
-    assert last.startswith(f"not shown: {others}") and "see --columns" in last
-
-
-@pytest.mark.usefixtures("three")
-def test_a_limit_is_named(sluice):
-    for arguments in ([], ["--sort", "started"]):
-        _, out, _ = sluice("runs", "digits", "--limit", "2", *arguments)
-        *table, last = out.splitlines()
-        assert _ids("\n".join(table)) == [IDS[2], IDS[1]]
-        assert last == "at most 2 runs are listed: see --limit"
-        # Both shown runs have as many epochs.
-        assert "epochs" not in table[0]
 
 
 @pytest.mark.usefixtures("three")

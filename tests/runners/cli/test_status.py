@@ -104,27 +104,6 @@ def test_a_killed_run_is_interrupted_and_nothing_is_written(written):
     assert {path: path.stat().st_mtime_ns for path in written.root.rglob("*")} == files
 
 
-def test_no_more_records_are_read_than_shown(written, sluice, monkeypatch):
-    for day in range(1, 6):
-        written.write(f"2026010{day}T000000Z-aaaa")
-    read, load = [], vars(RunRecord)["load"].__func__
-
-    def note(cls, run_dir):
-        read.append(run_dir.name)
-        return load(cls, run_dir)
-
-    monkeypatch.setattr(RunRecord, "load", classmethod(note))
-    for arguments, number in (
-        (["status", "digits"], 1),
-        (["status"], 1),
-        (["status", "digits", "--run", "20260102"], 1),
-        (["runs", "digits", "--limit", "2"], 2),
-    ):
-        assert sluice(*arguments)[0] == 0
-        assert len(read) == number, arguments
-        read.clear()
-
-
 def test_control_characters_in_a_record_are_escaped(written, sluice):
     """Names come from data, files and arguments: of features, of folders, of runs."""
     run_dir = written.fail(written.FIRST)

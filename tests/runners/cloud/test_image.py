@@ -11,7 +11,7 @@ from pipeline.config.load import load_config
 from runners.cloud import image
 from runners.cloud.image import check_images, check_modules, image_of, with_tag
 from sluice.compat import child_environment
-from sluice.errors import ConfigError, UsageError
+from sluice.errors import ConfigError
 from sluice.project import OWN_PACKAGES, own_root
 
 pytestmark = pytest.mark.unit
@@ -44,12 +44,6 @@ def test_an_image_holds_both_projects_packages_and_the_lock(project):
     assert others == {*OWN_PACKAGES, "requirements", "LICENSE", "project"}
     assert "reports/templates/run.html.j2" in files
     assert "requirements/tfx-1.16.txt" in files
-
-
-def test_own_checkout_as_the_project_has_no_second_copy():
-    files = image_of(own_root(), "1.16").files
-    assert not [name for name in files if name.startswith(("project/", "tests/"))]
-    assert "setup.py" not in files
 
 
 def test_the_fingerprint_is_that_of_code_and_lock(project):
@@ -88,11 +82,6 @@ def test_the_image_has_the_environment_of_local_runs(project, monkeypatch):
     text = image_of(project, "1.16").dockerfile
     for name, value in child_environment().items():
         assert re.search(rf"^ENV .*\b{name}={value}\b", text, re.MULTILINE)
-
-
-def test_an_unknown_version_is_refused(project):
-    with pytest.raises(UsageError, match=r"for TFX 1.16, 1.21, but not for '1.15'"):
-        image_of(project, "1.15")
 
 
 def test_a_tag_is_added_where_there_is_none(project):

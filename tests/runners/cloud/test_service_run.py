@@ -66,14 +66,6 @@ def verdict(tmp_path):
     return make
 
 
-def test_the_graph_has_kinds_but_no_exit_handler():
-    record = refreshed(job("PENDING"))
-    assert [node.id for node in record.nodes] == list(EXECUTORS)[:-1]
-    assert [node.kind for node in record.nodes][:2] == ["DataVerdict", "DataGate"]
-    assert record.node("Pusher").upstream == ["Trainer"]
-    assert record.status == "running"
-
-
 def test_a_run_that_succeeds_whenever_it_is_asked_for(verdict):
     first = task("SUCCEEDED", outputs=verdict(True))
     gate = task("RUNNING", 6, endTime=at(6))
@@ -161,12 +153,6 @@ def test_how_a_run_ends(verdict, passed, answer, result, nodes, error):
     assert (record.status, record.exit_code) == result
     assert states(record) == nodes
     assert (record.error and record.error.message) == error
-
-
-def test_attempts_that_the_service_repeats():
-    failed = {"containerDetail": {"failedMainJobs": ["a/customJobs/5", "b"]}}
-    detail = task("SUCCEEDED", executorDetail=failed)
-    assert refreshed(job("RUNNING", DataVerdict=detail)).nodes[0].attempts == 3
 
 
 def test_a_failed_exit_handler_is_a_note():

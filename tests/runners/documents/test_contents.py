@@ -198,11 +198,6 @@ def test_metrics_are_those_of_tfma(tmp_path):
     assert tables["calibration_histogram_buckets"]["buckets"]
 
 
-@pytest.mark.tf
-def test_what_is_no_evaluation_of_tfma_has_no_metrics(tmp_path):
-    assert protos.metrics(tmp_path) is None
-
-
 def _picture(colour, size=(9, 5), kind="png"):
     content = io.BytesIO()
     Image.new("RGB", size, colour).save(content, kind)
@@ -303,16 +298,6 @@ def test_images_that_may_not_be_shown(tmp_path, privacy, expected):
     found: Any = images.samples(item, privacy)
     assert ("data:image" in json.dumps(found)) == (expected == "all")
     assert bool(found["features"]) == (expected != "nothing")
-
-
-@pytest.mark.unit
-def test_examples_without_images_and_reading_within_limits(tmp_path, monkeypatch):
-    item = write_examples(tmp_path / "a", train=[example(text=b"BMW", number=1)] * 200)
-    assert images.samples(item, Privacy()) is None
-    monkeypatch.setattr(images, "MAX_RECORDS", 10)
-    item = write_examples(tmp_path / "b", train=[example(image=RED)] * 50)
-    found: Any = images.samples(item, Privacy())
-    assert (found["records"], found["complete"]) == ({"train": 10}, False)
 
 
 @pytest.mark.unit
@@ -457,30 +442,6 @@ def test_the_baseline_is_the_one_that_the_evaluator_was_given(
 def test_the_predicted_class_is_that_of_the_served_model(probabilities, index):
     """Of two classes the export takes the second from 0.5 on, of more the first."""
     assert predicted_class(probabilities) == index
-
-
-@pytest.mark.tf
-def test_a_model_and_its_training(tmp_path, model):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "history.json").write_text('{"loss": [2.0, null]}')
-    (tmp_path / "run" / "training.json").write_text('{"strategy": "default"}')
-    outputs = {
-        "model": [_artifact("Model", model)],
-        "model_run": [_artifact("ModelRun", tmp_path / "run")],
-    }
-    end = NodeEnd("Node", "ran", outputs=outputs)
-    write_documents(end, tmp_path, tmp_path, {})
-    found = {x.kind: json.loads((tmp_path / x.path).read_text()) for x in end.documents}
-    assert set(found) == {"model", "epochs"}
-    assert found["epochs"]["metrics"] == {"loss": [2.0, None]}
-    assert found["epochs"]["training"] == {"strategy": "default"}
-    described = found["model"]
-    signature, _ = described["signatures"]
-    assert signature["inputs"] == [
-        {"name": "examples", "dtype": "string", "shape": [-1]}
-    ]
-    assert (described["parameters"], described["trainable_parameters"]) == (3, 3)
-    assert "Format-Serving/saved_model.pb" in str(described["files"])
 
 
 def _artifact(kind, uri):

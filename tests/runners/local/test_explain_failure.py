@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runners.local.explain_failure import explain_failure
-from sluice.errors import ConfigError, DataError
+from sluice.errors import ConfigError
 
 pytestmark = pytest.mark.unit
 
@@ -37,18 +37,6 @@ def test_the_users_exception_is_shown_and_not_its_cause():
     assert "Trainer failed: TypeError: model_params.units is no number" in message
     assert f"{Path(__file__).name}:" in message and "in build" in message
     assert code == 7
-
-
-def test_a_wrapped_sluice_error_is_shown_as_it_is():
-    def read() -> None:
-        try:
-            raise DataError("shard 3 is truncated", where="f")
-        except DataError as error:
-            raise RuntimeError("while running [Read]") from error
-
-    message, code = _explain(read)
-    assert message.startswith("shard 3 is truncated")
-    assert code == 3
 
 
 def test_a_service_that_does_not_answer_is_no_fault_of_the_node():
@@ -100,17 +88,6 @@ def test_the_users_line_is_found_in_the_message_of_keras(tmp_path):
     message = explain_failure("Trainer", error).message
     assert f"{code}:14 in call" in message
     assert "in user code:" in message
-
-
-def test_the_users_line_is_found_in_the_traceback_of_another_process(tmp_path):
-    code = tmp_path / "my_models.py"
-    code.write_text("\n")
-    error = KeyError("no such layer")
-    error.__cause__ = Exception(f'  File "{code}", line 14, in build_model\n')
-
-    message = explain_failure("Trainer", error).message
-
-    assert f"{code}:14 in build_model" in message
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,9 @@
 """``LocalRunner`` with foreign TFX pipelines: failures, resumes, the cache."""
 
-import os
-import signal
-import threading
-
 import pytest
 
 from sluice.errors import LockedError, UsageError
 from sluice.storage import atomic
-from tests.kit.wait import wait_for
 
 pytestmark = pytest.mark.tf
 
@@ -133,30 +128,6 @@ def test_unsupported_pipelines_are_refused(foreign, own, tmp_path):
     with pytest.raises(UsageError, match="metadata is in memory"):
         LocalRunner(runs_dir=tmp_path).run(pipeline)
     assert foreign.notes("Make") == []
-
-
-def test_an_interrupted_run_is_resumed(foreign, own):
-    def nodes():
-        sleep = own.SleepAtFirst(trace=foreign.trace("Sleep"))
-        after = own.TakeParameters(trace=foreign.trace("After"))
-        after.add_upstream_node(sleep)
-        return [sleep, after]
-
-    def press_ctrl_c():
-        wait_for(lambda: foreign.notes("Sleep"))
-        os.kill(os.getpid(), signal.SIGINT)
-
-    finger = threading.Thread(target=press_ctrl_c)
-    finger.start()
-    with pytest.raises(KeyboardInterrupt):
-        foreign.run(nodes())
-    finger.join()
-    log = foreign.root / "runs" / "one" / "logs" / "SleepAtFirst.log"
-    assert "Traceback" not in log.read_text()
-
-    continued = foreign.run(nodes())
-    assert continued.states == {"SleepAtFirst": "ran", "TakeParameters": "ran"}
-    assert foreign.execution_states() == {"COMPLETE": 2}
 
 
 def test_a_run_is_resumed_and_another_uses_the_cache(foreign, own):

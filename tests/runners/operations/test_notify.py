@@ -7,14 +7,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.notify import Notify
-from runners.cache import up_to_date
 from runners.operations import notify as module
 from runners.operations.notify import notify
 from runners.operations.resume import resume
@@ -22,7 +20,6 @@ from runners.operations.run import run
 from sluice.record.parts import ErrorRecord
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.record.states import RUN_TONES
-from sluice.workspace import Workspace
 from tests.kit.runs import FIRST, SECOND, a_check, a_gate, a_record
 from tests.runners.memory_engine import MemoryEngine
 
@@ -136,11 +133,6 @@ def test_each_outcome_is_sent(service):
     ]
 
 
-def test_by_default_a_push_is_not_sent(service):
-    run_with(service)
-    assert service.titles == []
-
-
 def test_a_message_says_why_and_what_to_do(service):
     record = run_with(service, MemoryEngine(fails="Train"))
     (message,) = service.posted
@@ -178,25 +170,6 @@ def test_a_cause_is_sent_once(service, written):
     assert service.titles[3:] == ["recovered (pushed)"]
     fail("broken")
     assert service.titles[4:] == ["failed"]
-
-
-def test_an_unchanged_run_recovers_and_calls_the_heartbeat(service, monkeypatch):
-    ping = f"notify.heartbeat=http://{service.place}/ping"
-    done = run_with(service)
-    run_with(service, MemoryEngine(fails="Train"))
-    workspace = Workspace(Path.cwd() / "workspace" / "digits")
-    workspace.complete_file.touch()
-    monkeypatch.setattr(up_to_date, "still_stands", lambda *_: done)
-    assert run_with(service, None, ping).status == "up_to_date"
-    assert service.titles == ["failed", "recovered (up to date)"]
-    assert service.pinged == ["/ping"]
-
-
-def test_only_what_was_sent_can_recover(service):
-    only = "notify.on=[blocked, recovered]"
-    run_with(service, MemoryEngine(fails="Train"), only)
-    run_with(service, None, only)
-    assert service.titles == []
 
 
 def test_a_resumed_run_recovers(service, written):
@@ -263,18 +236,6 @@ def test_what_is_refused_is_a_note_and_sent_by_the_next_run(service, written):
     assert service.titles == ["failed", "failed"]
 
 
-def test_a_server_that_is_down_is_a_note(service):
-    service.close()
-    ping = f"notify.heartbeat=http://{service.place}/ping"
-    record = run_with(service, MemoryEngine(fails="Train"), ping)
-    assert record.exit_code == 7
-    assert [note.split(":")[0] for note in record.notes] == [
-        "notify.urls[0]",
-        "notify.heartbeat",
-    ]
-    assert "Connection refused" in record.notes[1]
-
-
 @pytest.mark.parametrize("way", ["hangs", "drips"])
 def test_a_server_that_does_not_answer_is_a_note_in_time(service, monkeypatch, way):
     monkeypatch.setattr(module, "TIMEOUT_S", 1)
@@ -289,18 +250,6 @@ def test_a_server_that_does_not_answer_is_a_note_in_time(service, monkeypatch, w
         "notify.urls[0]: not sent: no answer within 1 s",
         "notify.heartbeat: not sent: no answer within 1 s",
     ]
-
-
-def test_a_variable_that_is_not_set_is_a_note(service, monkeypatch):
-    monkeypatch.delenv("UNSET", raising=False)
-    urls = f"notify.urls=['${{env:UNSET}}', 'json://{service.place}/']"
-    record = run_with(service, MemoryEngine(fails="Train"), urls)
-    (note,) = record.notes
-    said = "notify.urls[0]: not sent: the environment variable UNSET is not set"
-    assert note == said
-    # The other has been sent: not again.
-    run_with(service, MemoryEngine(fails="Train"), urls)
-    assert service.titles == ["failed"]
 
 
 def test_a_secret_is_sent_and_stored_nowhere(service, written, monkeypatch, caplog):
