@@ -59,39 +59,6 @@ def test_a_run_compared_with_itself_differs_in_nothing(run_with):
     assert "Nothing that has an effect on the model differs." in diff_markdown(same)
 
 
-def test_each_kind_of_value_is_compared_by_its_name():
-    fare = {"name": "fare", "type": "FLOAT", "float_domain": {"max": 9}}
-    words = protos.text("word", {"a": 6.0, "b": 4.0}, present=10)
-    schema = {"schema": {"feature": [fare]}}
-    code = {"executions": [{"node": "Trainer", "code": {"old": "1", "edited": "1"}}]}
-    before = _run(
-        {"schema": schema, "lineage": code, **_statistics(words)},
-        config={"train": {"epochs": 3, "seed": 1}},
-        packages={"tfx": "1.16.0"},
-        spans={"data": [SPAN]},
-    )
-    fare = {**fare, "float_domain": {"max": 5}}
-    code = {"executions": [{"node": "Trainer", "code": {"new": "1", "edited": "2"}}]}
-    changed = {"schema": {"schema": {"feature": [fare]}}, "lineage": code}
-    after = _run(
-        {**changed, **_statistics(words, examples=30)},
-        config={"train": {"epochs": 5, "seed": 1}},
-        packages={"tfx": "1.21.0"},
-        spans={"data": [SPAN, {**SPAN, "span": 4, "date": "2026-01-02"}]},
-    )
-    assert _lines(before, after) == [
-        "config: train.epochs 3 → 5",
-        "code: edited, new, old",
-        "schema: fare.float_domain.max 9 → 5",
-        "packages: tfx 1.16.0 → 1.21.0",
-        "spans: data span 3 version 1 → "
-        "span 3 version 1, span 4 version 1 (2026-01-02)",
-        "examples: train 10 → 30",
-    ]
-    tables = {x.id: x.rows for x in diff_tables(compare(before, after))}
-    assert tables["code"][1:] == [("new", "none", "1"), ("old", "1", "none")]
-
-
 def test_what_one_record_does_not_have_is_no_change():
     """As that of a run that failed before it read anything."""
     documents = {

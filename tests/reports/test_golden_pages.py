@@ -61,6 +61,14 @@ def moved(documents):
     losses[:] = [0.75 * value for value in losses]
     top = documents["statistics"]["splits"]["train"]["features"][0]
     top["string_stats"]["top_values"][0]["frequency"] = 2068.5
+    features = {x["name"]: x for x in documents["schema"]["schema"]["feature"]}
+    features["fare"]["float_domain"] = {"max": 5}
+    code = documents["lineage"]["executions"][-1]["code"]
+    code |= {"new": "1", sorted(code)[0]: "edited"}
+    del code[sorted(code)[1]]
+    train = documents["statistics"]["splits"]["train"]
+    train["features"][1]["num_stats"]["mean"] = 30.0
+    train["num_examples"] = "9000"
     comparisons = documents["distances"]["comparisons"]
     comparisons[0]["features"] += [
         _distance("fare", 0.11),
@@ -98,6 +106,10 @@ def test_two_runs_compared(taxi):
     before, after = taxi(run_id="a"), taxi(moved, run_id="b")
     after.record.config["train"]["epochs"] = 7
     after.record.packages["tfx"] = "1.21.0"
+    after.record.gates = [a_gate("model", a_check("auc", limit=0.935, actual=0.8572))]
+    span = {"span": 3, "version": 1, "date": None}
+    before.record.spans = {"data": [span]}
+    after.record.spans = {"data": [span, {**span, "span": 4, "date": "2026-01-02"}]}
     found = compare(before, after)
     text = page_text(render_diff(found)) + diff_markdown(found)
     check_golden(GOLDEN / "compared.txt", text)
@@ -105,8 +117,11 @@ def test_two_runs_compared(taxi):
 
 
 def test_all_runs(taxi, run_with):
-    runs = [taxi(moved, run_id=SECOND, tags={"<b>": ""}), taxi()]
-    (runs[0].run_dir / "report.html").touch()
+    old = taxi()
+    runs = [taxi(moved, run_id=SECOND, tags={"<b>": ""}), old]
+    (old.run_dir / "report.html").touch()
+    # Its documents are those of the run before.
+    runs.insert(0, taxi(run_id="20260103T000000Z-cccc"))
     runs.append(run_with(run_id="20260101T000000Z-cccc", status="blocked", pushes=[]))
     check_golden(GOLDEN / "all_runs.txt", page_text(render_index("taxi", runs)))
 
@@ -277,6 +292,17 @@ EVALUATIONS = {
     "several labels have no counts of one class": (
         protos.evaluation(POOLED),
         {"config": {"label": {"feature": "label", "task": "multi_label"}}},
+    ),
+    "weighted": (
+        protos.evaluation(
+            protos.slice_metrics(
+                {
+                    **{"auc": 0.9, "accuracy": 0.9, "example_count": 100.0},
+                    **{"effective_example_count": 20.0, "examples_per_class": [60, 40]},
+                }
+            )
+        ),
+        {"config": {"train": {"sample_weight": "price"}}},
     ),
     "few classes": (_matrix(3, candidate=1.0, baseline=3.0), {}),
     "many classes": (_matrix(30, candidate=4.0), {}),

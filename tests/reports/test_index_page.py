@@ -19,45 +19,6 @@ def metrics(value):
     return {"metrics": protos.evaluation(protos.slice_metrics(found))}
 
 
-def distances(train):
-    """Train against eval is no drift; a limit of 0, or none, has no ratio."""
-    comparisons = [
-        {
-            "check": check,
-            "split": "train",
-            "features": [
-                {"feature": "fare", "distance": distance, "limit": 0.05},
-                {"feature": "tips", "distance": 0.0, "limit": 0.0},
-                {"feature": "miles", "distance": 9.0, "limit": None},
-            ],
-        }
-        for check, distance in (("drift", train), ("split_drift", 9.0))
-    ]
-    return {"distances": {"comparisons": comparisons}}
-
-
-def test_trends_and_links(run_with):
-    old, tags = run_with(metrics(0.8)), {"<b>": ""}
-    new = run_with(metrics(0.9), run_id="20260102T000000Z-bbbb", tags=tags)
-    (new.run_dir / "report.html").touch()
-    page = render_index("digits", [new, old])
-    assert 'href="runs/20260102T000000Z-bbbb/report.html"' in page
-    assert f'href="runs/{old.record.run_id}' not in page
-    assert "auc, over the runs" in page and "example_count" not in page
-    assert "Drift" not in page and "Examples, over the runs" not in page
-    assert "&lt;b&gt;" in page and "<b>" not in page
-    page = render_index("digits", [old])
-    assert "Trends" not in page and "1 run<" in page
-
-
-def test_the_drift_of_a_run_is_its_largest_also_of_one_that_a_gate_stopped(run_with):
-    old = run_with(distances(0.01), run_id="a")
-    new = run_with(distances(0.06), run_id="b")
-    page = render_index("digits", [run_with(run_id="c"), new, old])
-    assert "Drift: distance relative to its limit" in page
-    assert "a, pushed: 0.2000<" in page and "b, pushed: 1.200<" in page
-
-
 def test_a_run_is_at_the_same_place_in_each_chart(run_with):
     first, second = (run_with(metrics(x), run_id=str(x)) for x in (0.8, 0.9))
     index = make_index([run_with(run_id="blocked"), second, first], lambda run: None)

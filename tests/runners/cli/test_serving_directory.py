@@ -59,24 +59,3 @@ def test_an_unusable_serving_directory_is_refused_before_a_run(
     for verb in ("gc digits", "runs digits", "models list digits"):
         code, _, err = sluice(*verb.split())
         assert code in (0, 2), err
-
-
-def test_a_partial_run_without_the_push_needs_no_serving_directory(
-    root, sluice, monkeypatch
-):
-    """It goes on to compile the graph, which is far enough here."""
-    from runners.operations import run as operations
-
-    class Began(Exception):
-        pass
-
-    def begin(*_: object) -> None:
-        raise Began
-
-    monkeypatch.setattr(operations, "execute", begin)
-    bad = ["--set", "push.serving_dir=/dev/null/x"]
-
-    _, _, err = sluice("run", "digits", "--to", "Trainer", *bad)
-    assert "Began" in err
-    code, _, err = sluice("run", "digits", "--to", "Pusher", *bad)
-    assert code == 2 and "Not a directory" in err

@@ -9,12 +9,16 @@ from tests.runners.cloud.small_job import small_job
 pytestmark = pytest.mark.unit
 
 
+def tasks_of(job):
+    return job["pipelineSpec"]["components"]["tfx-dag"]["dag"]["tasks"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda job: job.pop("pipelineSpec"), "pipelineSpec"),
         (lambda job: job["pipelineSpec"].update(invented=1), "invented"),
-        (lambda job: job["pipelineSpec"]["components"].pop("DataGate"), "DataGate"),
+        (lambda job: tasks_of(job).pop("DataVerdict"), "DataVerdict"),
     ],
     ids=["no pipeline", "an unknown field", "a missing task"],
 )

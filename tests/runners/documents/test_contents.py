@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import json_format
+from google.protobuf import json_format, text_format
 from PIL import Image
 
 from reports.charts.bars import Distribution, common_edges
@@ -38,7 +38,6 @@ def analyzed(tmp_path_factory):
     """Statistics, a schema and anomalies, as TFX's nodes write them."""
     import pandas
     import tensorflow_data_validation as tfdv
-    from google.protobuf import text_format
 
     folder = tmp_path_factory.mktemp("artifacts")
     found = tfdv.generate_statistics_from_dataframe(pandas.DataFrame(ROWS))
@@ -154,6 +153,18 @@ def test_values_of_sensitive_features_are_nowhere(analyzed, monkeypatch):
     assert "Flash" in texts and "40" in texts
 
 
+EVALUATION = """
+model_specs { label_key: "label" prediction_key: "prediction" }
+slicing_specs {}
+slicing_specs { feature_keys: "company" }
+metrics_specs {
+  metrics { class_name: "AUC" }
+  metrics { class_name: "ExampleCount" }
+  metrics { class_name: "CalibrationPlot" }
+}
+"""
+
+
 @pytest.mark.tf
 def test_metrics_are_those_of_tfma(tmp_path):
     import pandas
@@ -167,23 +178,7 @@ def test_metrics_are_those_of_tfma(tmp_path):
             "company": ["Flash", "Blue"] * 10,
         }
     )
-    config = config_pb2.EvalConfig(
-        model_specs=[
-            config_pb2.ModelSpec(label_key="label", prediction_key="prediction")
-        ],
-        slicing_specs=[
-            config_pb2.SlicingSpec(),
-            config_pb2.SlicingSpec(feature_keys=["company"]),
-        ],
-        metrics_specs=[
-            config_pb2.MetricsSpec(
-                metrics=[
-                    config_pb2.MetricConfig(class_name=name)
-                    for name in ("AUC", "ExampleCount", "CalibrationPlot")
-                ]
-            )
-        ],
-    )
+    config = text_format.Parse(EVALUATION, config_pb2.EvalConfig())
     result = tfma.analyze_raw_data(data, config, output_path=str(tmp_path))
     document = json.loads(json.dumps(protos.metrics(tmp_path)))
     found = {(x.slice, x.name): x.value for x in read_metrics(document)}

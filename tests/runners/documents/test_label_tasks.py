@@ -111,40 +111,11 @@ def test_residuals_are_weighted(tmp_path, single):
     assert abs(unweighted["targets"][0]["mean"] - errors.mean()) > 0.01 * spread
 
 
-def test_the_page_says_what_is_weighted(tmp_path):
-    counts = {"example_count": 100.0, "examples_per_class": [60, 40]}
-    for effective in ({}, {"effective_example_count": 20.0}):
-        metrics = {"auc": 0.9, **counts, **effective}
-        found = protos.evaluation(protos.slice_metrics(metrics))
-        record = a_record(FIRST, config={"train": {"sample_weight": "price"}})
-        folder = tmp_path / str(len(effective))
-        page = render_run(
-            RunData(write_run(folder, record, {"metrics": found}), record)
-        )
-        assert ("are weighted by" in page) == bool(effective)
-
-
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
     """A regression of one target."""
     folder = tmp_path_factory.mktemp("single")
     return [str(export_model(folder, [1.0], [], "regression"))]
-
-
-def test_the_page_of_a_regression(tmp_path, single):
-    item = _examples(tmp_path, TRUE[:, :1], SCORES[:, :1], town=b"Ulm")
-    found: Any = residuals(single, item, ["eval"], LABEL)
-    page = Page(render_run(_run(tmp_path / "runs", residuals=found)))
-    true, predicted = (x[:, 0].astype(float) for x in (TRUE, SCORES))
-    errors = predicted - true
-    rows = page.tables["errors-0"]
-    worst = np.argsort(-np.abs(errors))[:MAX_MISTAKES]
-    assert [row["Error"] for row in rows] == [number(errors[i]) for i in worst]
-    assert [row["True"] for row in rows] == [number(true[i]) for i in worst]
-    assert {row["town"] for row in rows} == {"Ulm"}
-    assert f"Residuals: mean {number(errors.mean())}" in page.text
-    charts = [x.get("aria-label") for tag, x in page.elements if tag == "svg"]
-    assert {"Residuals", "Predictions by true value"} <= {*charts}
 
 
 @pytest.mark.parametrize(
