@@ -84,16 +84,6 @@ def test_damaged_newest_version_is_pushed_anew(store, make_saved_model, damage):
     assert store.newest().is_intact()
 
 
-def test_number_of_a_deleted_version_is_not_used_again(store, make_saved_model):
-    store.publish(make_saved_model("a", b"a"), facts={})
-    store.publish(make_saved_model("b", b"b"), facts={})
-    for number in (1, 2):
-        storage_for(store.uri).delete_tree(f"{store.uri}/{number}")
-
-    assert store.publish(make_saved_model("c", b"c"), facts={}).version == 3
-    assert [version.version for version in store.versions()] == [3]
-
-
 def test_versions_are_ordered_by_number_not_by_name(store, make_saved_model):
     for i in range(11):
         store.publish(make_saved_model(f"m{i}", bytes([i])), facts={"i": i})

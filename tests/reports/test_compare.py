@@ -1,6 +1,5 @@
 """Comparison of two runs: their values, the tables, Markdown and a page."""
 
-import json
 import math
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from reports.diff_page import diff_markdown, diff_tables, render_diff
 from reports.read_run import RunData
 from reports.run_table import better, examples, metrics
 from sluice.record.outcome import duration_s, outcome, summarize
-from sluice.record.parts import DocumentRecord, PushRecord
+from sluice.record.parts import DocumentRecord
 from sluice.record.run_record import RunOptions, RunRecord
 from tests.kit import protos
 from tests.kit.protos import slice_metrics
@@ -38,11 +37,6 @@ def _statistics(*features, examples=10):
     splits = {"train": protos.split(*features, examples=examples)}
     privacy = {"sensitive": ["secret"]}
     return {"statistics": {"node": "S", "privacy": privacy, "splits": splits}}
-
-
-def _numeric(name, mean):
-    stats = {"mean": mean, "std_dev": 2.0, "median": 1.0, "max": 9.0}
-    return protos.numeric(name, present=10, **stats)
 
 
 def _lines(before, after):
@@ -75,37 +69,6 @@ def test_digests_tell_what_differs_also_where_the_record_does_not_say_how():
     digests = ({"config": x, "data": x, "code": "1", "schema": None} for x in "12")
     before, after = (_run(digests=x) for x in digests)
     assert _lines(before, after) == ["digests: data"]
-
-
-def test_features_are_sorted_by_how_far_they_have_moved():
-    words = protos.text("word", {"a": 6.0, "b": 4.0}, present=10)
-    other = protos.text("word", {"b": 4.0}, present=10)
-    other["string_stats"]["unique"] = "2"
-    secret, more = (
-        protos.feature("secret", "string_stats", "STRING", unique=x, present=10)
-        for x in ("9", "8")
-    )
-    same, nothing = (
-        _numeric("same", 1.0),
-        protos.numeric("empty", present=0, missing=10),
-    )
-    before = _run(_statistics(words, _numeric("fare", 1.0), same, secret, nothing))
-    changed = (other, _numeric("fare", 4.0), same, more, _numeric("empty", 1.0))
-    after = _run(_statistics(*changed, _numeric("new", 1.0)))
-    found = {x.feature: x for x in compare(before, after).features}
-    shifts = {name: item.shift for name, item in found.items()}
-    assert list(shifts.items()) == [
-        *(("new", math.inf), ("fare", 1.5), ("empty", 1.0), ("word", 0.6)),
-        ("secret", 0.0),
-    ]
-    assert found["fare"].statistics == [Change("mean", 1.0, 4.0)]
-    assert found["word"].statistics == [
-        Change("top value", "a", "b"),
-        Change("top share", 0.6, 0.4),
-    ]
-    assert found["secret"].statistics == [Change("unique", 9, 8)]
-    document = json.dumps(compare(before, after).to_dict(), allow_nan=False)
-    assert json.loads(document)["features"][0]["shift"] == "Infinity"
 
 
 def test_metrics_of_each_slice_improve_in_their_own_direction():
@@ -192,22 +155,6 @@ def test_long_lists_are_cut_and_values_shown_so_that_they_differ(run_with):
     assert "\nand 10 more\n" in markdown
     assert Change("a", 0.1234561, 0.1234562).texts == ("0.1234561", "0.1234562")
     assert str(Change("a", "x" * 91, None)) == f"a {'x' * 89}… → none"
-
-
-@pytest.mark.parametrize(
-    ("status", "push", "expected"),
-    [
-        ("succeeded", "pushed", "pushed"),
-        ("succeeded", "not_reached", "not pushed"),
-        ("up_to_date", "already_served", "up to date"),
-        ("failed", "not_reached", "failed"),
-        ("blocked", "blocked", "blocked (data gate)"),
-    ],
-)
-def test_outcome_of_a_run(status, push, expected):
-    gates = [{"gate": "data", "passed": False}, {"gate": "model", "passed": False}]
-    run = _run(status=status, pushes=[PushRecord("", push)], gates=gates)
-    assert outcome(run.record) == expected
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from reports.graph import (
     layers,
     topological_order,
 )
-from sluice.record.states import NODE_STATES
 
 pytestmark = pytest.mark.unit
 
@@ -132,25 +131,6 @@ def test_a_drawing_has_no_overlaps_and_every_direct_edge(nodes):
         for above in map(placed.get, upstream):
             start = ((above.left + above.right) / 2, above.bottom)
             assert (start, ((box.left + box.right) / 2, box.top - 7)) in drawn
-
-
-def test_nodes_have_a_title_and_the_colour_of_their_state():
-    svg = ET.fromstring(as_svg(PIPELINE, {"Gen": "ran", "my.gate": "not_reached"}))
-    assert svg.attrib["aria-label"] == "Graph of 5 nodes"
-    groups = {x.findtext(f"{SVG}title"): x for x in svg.findall(f"{SVG}g")}
-    gen = groups["Gen: CsvExampleGen, done; waits for nothing"]
-    gate = groups["my.gate: gate, not reached; waits for Gen"]
-    assert "Trainer; waits for Gen, my.gate" in groups
-    assert gen.attrib["class"] == "node ran"
-    assert gen.findall(f"{SVG}text")[1].text == "CsvExampleGen, done"
-    shapes = [next(x.iter(f"{SVG}rect")) for x in (gen, gate)]
-    assert [x.attrib["rx"] for x in shapes] == ["6", "22"]
-    light, dark = (svg.findtext(f"{SVG}style") or "").split(
-        "@media (prefers-color-scheme: dark)"
-    )
-    assert all(
-        f".{state} rect" in light and f".{state} rect" in dark for state in NODE_STATES
-    )
 
 
 def test_a_drawing_is_safe_and_does_not_depend_on_chance():

@@ -12,10 +12,9 @@ from reports.read_run import read_run
 from reports.run_page import render_run
 from reports.sections import features
 from sluice.errors import WorkspaceError
-from sluice.record.parts import ErrorRecord, NodeRecord, PushRecord
+from sluice.record.parts import ErrorRecord, PushRecord
 from tests.kit import protos
 from tests.kit.read_page import Page
-from tests.kit.runs import a_check, a_gate
 
 pytestmark = pytest.mark.unit
 
@@ -79,35 +78,6 @@ def test_a_service_run_and_a_resume(run_with, page_of):
     page = page_of(run)
     assert "Engine Vertex AI Job 7-8 Started" in page.text
     assert ("a", {"href": job["page"], "target": "_top"}) in page.elements
-
-
-def test_a_large_graph_is_only_a_table(run_with, page_of):
-    nodes = [NodeRecord(f"n{i}", "Kind", "ran") for i in range(201)]
-    page = page_of(run_with(nodes=nodes))
-    assert len(page.tables["nodes"]) == 201
-    assert not [x for _, x in page.elements if x.get("class") == "sluice-graph"]
-
-
-MISS = a_check("accuracy", actual=0.5, passed=False)
-
-
-@pytest.mark.parametrize(
-    ("changes", "failed"),
-    [
-        ({}, []),
-        ({"status": "blocked", "gates": [a_gate("model", MISS)]}, ["model"]),
-        ({"status": "failed", "gates": [a_gate("model", MISS)]}, ["model", "run"]),
-    ],
-)
-def test_what_has_failed_is_marked_beside_the_names_of_sections(taxi, changes, failed):
-    html = render_run(taxi(**changes))
-    links = re.findall(r'<a href="#(\w+)">\w+(.*?)</a></li>', html)
-    assert [name for name, _ in links] == [
-        *("verdict", "model", "data", "training", "run", "serving", "provenance")
-    ]
-    marked = [name for name, mark in links if '<span class="mark bad"><svg' in mark]
-    assert marked == failed
-    assert sum("failed</span>" in mark for _, mark in links) == len(failed)
 
 
 def test_what_has_changed_since_the_last_run_that_pushed(run_with):

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from runners.cli.logs import find_log, follow_log
-from sluice.errors import UsageError
 
 pytestmark = pytest.mark.unit
 
@@ -26,16 +25,6 @@ def test_the_log_of_the_newest_run_that_has_one(written, sluice):
         "node": "Examples",
         "log": str(log),
     }
-
-
-def test_an_unknown_node_or_log_lists_the_known_ones(written):
-    written.fail(written.FIRST)
-    with pytest.raises(UsageError, match="no node 'Examplez'") as unknown:
-        find_log("digits", "Examplez")
-    assert "one of start, Examples, Trainer" in str(unknown.value)
-    assert "did you mean 'Examples'?" in str(unknown.value)
-    with pytest.raises(UsageError, match="Trainer has no log .*: not reached"):
-        find_log("digits", "Trainer")
 
 
 def test_following_yields_whole_lines_until_the_run_ends(written):

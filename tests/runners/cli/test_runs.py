@@ -96,18 +96,6 @@ def test_a_column_that_no_run_has(sluice):
     assert "did you mean 'train.learning_rate'?" in err
 
 
-@pytest.mark.usefixtures("three")
-def test_json_has_a_row_per_run(sluice):
-    third, second, first = json.loads(sluice("runs", "digits", "--json")[1])
-    assert (first["outcome"], first["version"]) == ("pushed", 4)
-    assert first["parameters"] == {"train.epochs": 9}
-    assert second["metrics"] == {"auc": 0.8, "loss": "NaN", "example_count": 30.0}
-    assert second["tags"] == {"night": "", "team": "a"}
-    assert (third["exit_code"], third["metrics"]) == (7, {})
-    (row,) = json.loads(sluice("runs", "digits", "--tag", "team=a", "--json")[1])
-    assert row["run_id"] == IDS[1]
-
-
 def test_damaged_records_and_documents_are_named(write_run, sluice):
     write_run(IDS[0], {"auc": 0.9})
     run_dir = write_run(IDS[1], {"auc": 0.8})

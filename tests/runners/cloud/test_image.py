@@ -9,7 +9,7 @@ import requests
 
 from pipeline.config.load import load_config
 from runners.cloud import image
-from runners.cloud.image import check_images, check_modules, image_of, with_tag
+from runners.cloud.image import check_images, check_modules, image_of
 from sluice.compat import child_environment
 from sluice.errors import ConfigError
 from sluice.project import OWN_PACKAGES, own_root
@@ -59,16 +59,6 @@ def test_the_fingerprint_is_that_of_code_and_lock(project):
     assert re.fullmatch(r"eu/me:[0-9a-f]{16}", after.name("eu/me"))
 
 
-def test_the_dockerfile_has_the_arguments_of_its_version(project):
-    found = image_of(project, "1.21", gpu=True)
-    assert "\nARG BASE=python:3.12-slim-trixie\n" in found.dockerfile
-    assert "\nARG TFX=1.21\nARG GPU=yes\n" in found.dockerfile
-    assert "requirements/gpu-1.21.txt" in found.files
-    lock = (own_root() / "requirements" / "tfx-1.21.txt").read_text()
-    beam = re.search(r"\nARG BEAM=apache/beam_python3.12_sdk:(.*)\n", found.dockerfile)
-    assert beam and f"\napache-beam=={beam[1]} " in lock
-
-
 def test_the_dockerfile_by_hand_is_that_of_tfx_1_16(project):
     assert (
         image_of(project, "1.16").dockerfile == (own_root() / "Dockerfile").read_text()
@@ -82,13 +72,6 @@ def test_the_image_has_the_environment_of_local_runs(project, monkeypatch):
     text = image_of(project, "1.16").dockerfile
     for name, value in child_environment().items():
         assert re.search(rf"^ENV .*\b{name}={value}\b", text, re.MULTILINE)
-
-
-def test_a_tag_is_added_where_there_is_none(project):
-    tagged = image_of(project).name("localhost:5000/me")
-    assert with_tag("localhost:5000/me", project) == tagged
-    for whole in ("eu/me:latest", "eu/me@sha256:12"):
-        assert with_tag(whole, project) == whole
 
 
 def test_code_that_is_in_no_image(project):

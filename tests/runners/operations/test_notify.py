@@ -15,7 +15,6 @@ from pipeline.config.load import load_config
 from pipeline.config.notify import Notify
 from runners.operations import notify as module
 from runners.operations.notify import notify
-from runners.operations.resume import resume
 from runners.operations.run import run
 from sluice.record.parts import ErrorRecord
 from sluice.record.run_record import RunOptions, RunRecord
@@ -172,20 +171,6 @@ def test_a_cause_is_sent_once(service, written):
     assert service.titles[4:] == ["failed"]
 
 
-def test_a_resumed_run_recovers(service, written):
-    failed = run_with(service, MemoryEngine(fails="Train"))
-    again = resume("digits", engine=MemoryEngine(fails="Train"))
-    assert (again.run_id, service.titles) == (failed.run_id, ["failed"])
-    resume("digits", engine=MemoryEngine())
-    assert service.titles == ["failed", "recovered (not pushed)"]
-
-
-def test_a_part_of_a_run_is_not_sent(service):
-    ping = f"notify.heartbeat=http://{service.place}/ping"
-    run_with(service, MemoryEngine(fails="Read"), ping, to_nodes=["Transform"])
-    assert (service.posted, service.pinged) == ([], [])
-
-
 def test_a_skipped_run_is_sent_once_and_is_no_recovery(service, written, monkeypatch):
     monkeypatch.setitem(RUN_TONES, "skipped", "quiet")
     config = load_config("digits", overrides=[ALL]).notify
@@ -208,16 +193,6 @@ def test_the_heartbeat_is_called_however_a_run_ends(service):
         run(config, RunOptions(), engine=engine)
     assert service.pinged == ["/ok", "/failed", "/blocked"]
     assert service.posted == []
-
-
-def test_an_interrupted_run_sends_nothing(service):
-    def interrupt(name):
-        raise KeyboardInterrupt
-
-    ping = f"notify.heartbeat=http://{service.place}/ping"
-    record = run_with(service, MemoryEngine(act=interrupt), ping)
-    assert record.status == "interrupted"
-    assert (service.posted, service.pinged) == ([], [])
 
 
 def test_what_is_refused_is_a_note_and_sent_by_the_next_run(service, written):
@@ -274,3 +249,19 @@ def test_a_secret_is_sent_and_stored_nowhere(service, written, monkeypatch, capl
     assert [name for name, text in stored.items() if SECRET.encode() in text] == []
     assert b"${env:HOOK}" in stored[f"runs/{record.run_id}/run.json"]
     assert SECRET not in caplog.text
+
+
+def test_a_part_of_a_run_is_not_sent(service):
+    ping = f"notify.heartbeat=http://{service.place}/ping"
+    run_with(service, MemoryEngine(fails="Read"), ping, to_nodes=["Transform"])
+    assert (service.posted, service.pinged) == ([], [])
+
+
+def test_an_interrupted_run_sends_nothing(service):
+    def interrupt(name):
+        raise KeyboardInterrupt
+
+    ping = f"notify.heartbeat=http://{service.place}/ping"
+    record = run_with(service, MemoryEngine(act=interrupt), ping)
+    assert record.status == "interrupted"
+    assert (service.posted, service.pinged) == ([], [])

@@ -29,20 +29,6 @@ def call(capsys):
     return call
 
 
-def test_gc_prints_what_it_deletes(past, call):
-    past.run(blessed=False)
-    kept = past.run(blessed=False)
-    would = call(gc, "digits", "--keep", "1", "--dry-run")[0]
-    assert "would be deleted" in would and "would be freed" in would
-    uri = past.workspace.artifacts / "Trainer" / "model" / "2"
-    assert f"  {uri}  " in would and uri.is_dir()
-    done = call(gc, "digits", "--keep", "1")[0]
-    assert f"kept runs: {kept}" in done
-    (line,) = [line for line in done.splitlines() if "outputs of nodes" in line]
-    assert "deleted: 4, " in line
-    assert not uri.exists()
-
-
 def test_gc_keeps_so_many_versions_and_the_baseline(past, call, sluice):
     runs = [past.run(push=True) for _ in range(4)]
     for version in ("3", "4"):

@@ -118,12 +118,6 @@ def test_the_path_of_an_artifact_is_that_artifact(past, monkeypatch):
         assert _find(past, reference)[0] == expected, reference
 
 
-def test_a_path_in_the_serving_directory_is_a_version(past):
-    model = past.made_by(past.run(push=True), "Trainer.model")
-    found = _find(past, f"{past.workspace.serving}/1")
-    assert found == (_id_of(past, model), "version 1")
-
-
 def test_an_output_name_is_the_newest_artifact_even_if_reused(past):
     first = past.made_by(past.run(), "Trainer.model")
     second = past.made_by(past.run(), "Trainer.model")
