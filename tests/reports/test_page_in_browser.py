@@ -120,22 +120,6 @@ def test_the_threshold_explorer(report, report_pages):
         assert shown()["tp"] == "0" and shown()["recall"] == "0.000"
 
 
-def test_the_colours_are_switched_and_stay(report, report_pages):
-    def background(page: Page) -> str:
-        return page.evaluate("getComputedStyle(document.body).backgroundColor")
-
-    with report_pages.open(report, color_scheme="light") as page:
-        light = background(page)
-        page.get_by_role("button", name="Light / dark").press("Enter")
-        dark = background(page)
-        assert dark != light
-        page.reload()
-        assert background(page) == dark
-        page.emulate_media(color_scheme="dark")
-        page.get_by_role("button", name="Light / dark").click()
-        assert background(page) == light
-
-
 def test_the_keyboard_reaches_the_content_and_the_sections(report, report_pages):
     with report_pages.open(report, reduced_motion="reduce") as page:
         page.keyboard.press("Tab")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runners.operations.find_run import find_run
-from sluice.errors import DataError, UsageError, WorkspaceError
+from sluice.errors import DataError, WorkspaceError
 from sluice.record.run_record import RunRecord
 
 pytestmark = pytest.mark.unit
@@ -61,18 +61,6 @@ def test_a_running_node_shows_its_progress(written, sluice):
         shown = sluice("status", "digits")[1]
     said = r"Examples +running +\S.* +epoch 3/8  val_accuracy 0\.5000"
     assert re.search(said, shown), shown
-
-
-def test_runs_are_found_by_the_beginning_of_their_id(written):
-    written.fail(written.FIRST)
-    written.fail(written.SECOND)
-    assert find_run("digits").record.run_id == written.SECOND
-    assert find_run("digits", "20260101").record.run_id == written.FIRST
-    with pytest.raises(UsageError, match="several runs") as several:
-        find_run("digits", "2026")
-    assert several.value.examples == (written.SECOND, written.FIRST)
-    with pytest.raises(UsageError, match="there is no run '2027'"):
-        find_run("digits", "2027")
 
 
 @pytest.mark.parametrize(
