@@ -221,3 +221,11 @@ def test_a_deleted_version_is_gone_and_its_number_stays_used(store, make_saved_m
     assert store.versions() == []
     source = make_saved_model("c", b"c")
     assert store.publish(source, facts={}, owner=owner).version == 3
+
+
+def test_a_workspace_id_is_added_to_the_owner(store, make_saved_model):
+    store.publish(make_saved_model("a"), facts={}, owner=Owner("digits"))
+    store.publish(make_saved_model("b"), facts={}, owner=Owner("digits", "aa11"))
+
+    with pytest.raises(UsageError, match="belongs to another pipeline"):
+        store.prepare(Owner("digits", "bb22"))

@@ -96,3 +96,14 @@ def test_a_profile_adds_the_runs_of_its_service(digits, elsewhere, vertex, caplo
     vertex.fail("list_pipeline_jobs", Forbidden("Permission 'x' denied"), 99)
     assert updated_workspace("digits", profile="mine").run_ids() == []
     assert "are missing: Google Cloud refuses a request" in caplog.text
+
+
+def test_a_run_that_cannot_be_read_does_not_hide_others(
+    elsewhere, bucket, vertex, caplog
+):
+    other = "20260202T000000Z-cd34"
+    elsewhere_id(vertex, "digits-2", **{"sluice-run": other.lower()})
+    bucket.put(f"sluice/digits/runs/{other}/config.json", b'{"damaged')
+    assert status().run_id == RUN
+    (warning,) = caplog.messages
+    assert other in warning

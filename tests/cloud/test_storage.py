@@ -320,3 +320,20 @@ def test_a_bucket_that_is_not_there_is_named(server, gs):
         with pytest.raises(FileNotFoundError, match="no such bucket") as caught:
             call(uri)
         assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, uri)
+
+
+def test_links_and_pipes_of_a_disk(tmp_path):
+    storage, tree, other = storage_for(tmp_path), tmp_path / "tree", tmp_path / "other"
+    for folder in (tree, other):
+        folder.mkdir()
+    (other / "kept").touch()
+    (tree / "link").symlink_to(other)
+    os.mkfifo(tree / "pipe")
+    (tree / "nowhere").symlink_to(tmp_path / "gone")
+
+    kinds = {entry.name: entry.kind for entry in storage.list(str(tree))}
+    assert kinds == {"link": "folder", "pipe": "other", "nowhere": "file"}
+    below = [entry.name for entry in storage.list(str(tree), recursive=True)]
+    assert below == ["nowhere"]
+    storage.delete_tree(str(tree))
+    assert list(tmp_path.rglob("*")) == [other, other / "kept"]

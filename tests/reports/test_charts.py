@@ -198,3 +198,8 @@ def test_any_numbers_are_drawn_at_finite_coordinates(pairs, values, log):
     for chart in charts:
         assert not re.search(r'="[^"]*(nan|inf)', str(chart))
         ET.fromstring(str(chart))
+
+
+def test_a_constant_is_one_bar():
+    constant = Distribution("a", [5, 5], [0.0, 1.0])
+    assert hints(parse(histogram_chart("Five", [constant]))) == ["5\na: 100 %"]

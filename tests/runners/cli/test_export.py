@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -100,3 +101,18 @@ def test_a_run_is_written_once_until_it_is_resumed(write_run, sluice, stored):
     runs = stored()
     assert len(runs) == 3
     assert runs[SECOND][0].info.status == "FINISHED"
+
+
+def test_errors(write_run, sluice, root, monkeypatch):
+    code, _, err = sluice("export", "mlflow", "digits")
+    assert code == 2 and "digits has not run yet" in err
+    write_run(FIRST, ended_at=MINUTE_LATER)
+    (root / "file").write_text("")
+    code, _, err = sluice("export", "mlflow", "digits", "--to", "file")
+    assert (
+        code == 2 and "MLflow cannot write the runs" in err and "Traceback" not in err
+    )
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    code, _, err = sluice("export", "mlflow", "digits")
+    assert code == 2 and "MLflow's client is not installed" in err
+    assert f"{sys.executable} -m pip install mlflow-skinny" in err

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from runners.operations.draw_pages import draw
+from runners.operations.draw_pages import draw, draw_all
+from sluice.errors import UsageError
 
 pytestmark = pytest.mark.unit
 
@@ -34,3 +35,13 @@ def test_the_verb(written, sluice):
     for arguments in (["--all"], ["--run", "2026"]):
         code, _, err = sluice("report", *arguments)
         assert code == 2 and "need a NAME" in err
+
+
+def test_all_runs(written):
+    with pytest.raises(UsageError, match="no pipeline has run yet"):
+        draw()
+    run_dir = written.fail(written.FIRST)
+    draw("digits")
+    _, page = draw_all("digits")
+    assert page == run_dir.parents[1] / "index.html"
+    assert f'href="runs/{written.FIRST}/report.html"' in page.read_text("utf-8")

@@ -119,3 +119,34 @@ def test_runs_are_sorted_by_a_metric_or_a_parameter(sluice):
     assert _ids(out) == [IDS[0], IDS[1], IDS[2]]
     _, out, _ = sluice("runs", "digits", "--sort", "train.epochs")
     assert _ids(out) == [IDS[2], IDS[1], IDS[0]]
+
+
+@pytest.mark.usefixtures("three")
+def test_a_name_that_no_run_has(sluice):
+    code, _, err = sluice("runs", "digits", "--sort", "epohs")
+    assert code == 2
+    assert "no run has 'epohs' to sort by" in err
+    assert "did you mean 'train.epochs'?" in err
+
+
+@pytest.mark.usefixtures("three")
+def test_a_limit_is_named(sluice):
+    for arguments in ([], ["--sort", "started"]):
+        _, out, _ = sluice("runs", "digits", "--limit", "2", *arguments)
+        *table, last = out.splitlines()
+        assert _ids("\n".join(table)) == [IDS[2], IDS[1]]
+        assert last == "at most 2 runs are listed: see --limit"
+        # Both shown runs have as many epochs.
+        assert "epochs" not in table[0]
+
+
+@pytest.mark.usefixtures("three")
+def test_json_has_a_row_per_run(sluice):
+    third, second, first = json.loads(sluice("runs", "digits", "--json")[1])
+    assert (first["outcome"], first["version"]) == ("pushed", 4)
+    assert first["parameters"] == {"train.epochs": 9}
+    assert second["metrics"] == {"auc": 0.8, "loss": "NaN", "example_count": 30.0}
+    assert second["tags"] == {"night": "", "team": "a"}
+    assert (third["exit_code"], third["metrics"]) == (7, {})
+    (row,) = json.loads(sluice("runs", "digits", "--tag", "team=a", "--json")[1])
+    assert row["run_id"] == IDS[1]

@@ -9,7 +9,7 @@ from sluice.errors import ExitCode
 from sluice.record.parts import PushRecord
 from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Check, Verdict
-from tests.runners.cloud.small_job import small_job
+from tests.runners.cloud.small_job import EXECUTORS, small_job
 
 pytestmark = pytest.mark.unit
 
@@ -204,3 +204,11 @@ def test_the_error_in_a_log(lines, message, code, gate):
     failure = failure_in_log("Task", lines)
     assert (failure.message, failure.exit_code, failure.gate) == (message, code, gate)
     assert failure.log_tail == (lines if code == ExitCode.NODE else [])
+
+
+def test_a_failed_exit_handler_is_a_note():
+    tasks = {name: task("SUCCEEDED") for name in EXECUTORS}
+    tasks["Report"] = task("FAILED", 20, error={"message": "exited with 1"})
+    record = refreshed(job("FAILED", "some tasks failed", **tasks))
+    assert record.status == "succeeded"
+    assert record.notes == ["Report, which writes the report, failed"]

@@ -441,3 +441,13 @@ def test_the_predicted_class_is_that_of_the_served_model(probabilities, index):
 
 def _artifact(kind, uri):
     return Artifact(7, kind, str(uri))
+
+
+@pytest.mark.unit
+def test_examples_without_images_and_reading_within_limits(tmp_path, monkeypatch):
+    item = write_examples(tmp_path / "a", train=[example(text=b"BMW", number=1)] * 200)
+    assert images.samples(item, Privacy()) is None
+    monkeypatch.setattr(images, "MAX_RECORDS", 10)
+    item = write_examples(tmp_path / "b", train=[example(image=RED)] * 50)
+    found: Any = images.samples(item, Privacy())
+    assert (found["records"], found["complete"]) == ({"train": 10}, False)

@@ -7,18 +7,21 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.notify import Notify
+from runners.cache import up_to_date
 from runners.operations import notify as module
 from runners.operations.notify import notify
 from runners.operations.run import run
 from sluice.record.parts import ErrorRecord
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.record.states import RUN_TONES
+from sluice.workspace import Workspace
 from tests.kit.runs import FIRST, SECOND, a_check, a_gate, a_record
 from tests.runners.memory_engine import MemoryEngine
 
@@ -265,3 +268,15 @@ def test_an_interrupted_run_sends_nothing(service):
     record = run_with(service, MemoryEngine(act=interrupt), ping)
     assert record.status == "interrupted"
     assert (service.posted, service.pinged) == ([], [])
+
+
+def test_an_unchanged_run_recovers_and_calls_the_heartbeat(service, monkeypatch):
+    ping = f"notify.heartbeat=http://{service.place}/ping"
+    done = run_with(service)
+    run_with(service, MemoryEngine(fails="Train"))
+    workspace = Workspace(Path.cwd() / "workspace" / "digits")
+    workspace.complete_file.touch()
+    monkeypatch.setattr(up_to_date, "still_stands", lambda *_: done)
+    assert run_with(service, None, ping).status == "up_to_date"
+    assert service.titles == ["failed", "recovered (up to date)"]
+    assert service.pinged == ["/ping"]

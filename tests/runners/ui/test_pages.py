@@ -293,3 +293,24 @@ def test_a_killed_run_is_not_live_and_can_be_resumed(written, call_ui):
     text = call_ui().get(RUN).text
     assert "interrupted" in text and "data-live" not in text
     assert "/do/resume" in text and "/do/cancel" not in text
+
+
+def test_models(past, call_ui):
+    run_id = past.run(push=True)
+    past.run(push=True)
+    version = past.workspace.serving / "2"
+    next(path for path in version.rglob("*") if path.is_file()).write_text("damaged")
+    text = call_ui().get("/pipelines/digits/models").text
+    assert f"/pipelines/digits/runs/{run_id}" in text
+    assert "version 2 is damaged" in text
+
+
+def test_spans(written, call_ui):
+    for run_id, numbers in ((FIRST, (1, 2)), (SECOND, (2, 3))):
+        spans = [{"span": n, "version": None, "date": f"2026-01-0{n}"} for n in numbers]
+        written.write(run_id, spans={"data": spans})
+    text = call_ui().get("/pipelines/digits/data").text
+    rows = text.split("<tr>")[2:]
+    assert [row.count(FIRST) > 0 for row in rows] == [False, True, True]
+    assert "2026-01-03" in rows[0] and "2026-01-01" in rows[2]
+    assert "it would read all files" in text
