@@ -39,16 +39,6 @@ def test_the_users_exception_is_shown_and_not_its_cause():
     assert code == 7
 
 
-def test_a_service_that_does_not_answer_is_no_fault_of_the_node():
-    def read() -> None:
-        text = "no connection to the storage service"
-        raise OSError(errno.EHOSTUNREACH, text, "gs://bucket/train-0")
-
-    message, code = _explain(read)
-    assert "no connection to the storage service: 'gs://bucket/train-0'" in message
-    assert code == 8
-
-
 def test_a_config_error_names_the_line_of_the_component(tmp_path):
     module = tmp_path / "own_parts.py"
     module.write_text("def make():\n    return {}['limit']\n")
@@ -90,40 +80,42 @@ def test_the_users_line_is_found_in_the_message_of_keras(tmp_path):
     assert "in user code:" in message
 
 
+UNREACHABLE = "no connection to the storage service"
+UNDECODED = (
+    "Graph execution error:\n\nDetected at node map/DecodeImage defined at\n"
+    "Invalid PNG data, size 124\n\t [[{{node map/while/DecodeImage}}]]\n"
+    "\t [[IteratorGetNext]] [Op:__inference_train_function_532]"
+)
+
+
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "words", "exit_code"),
     [
-        (MemoryError(), "lower train.batch_size"),
-        (OSError(errno.ENOSPC, "No space left"), "free some disk space"),
-        (ValueError(), "no message"),
+        (MemoryError(), "lower train.batch_size", 7),
+        (OSError(errno.ENOSPC, "No space left"), "free some disk space", 7),
+        (ValueError(), "no message", 7),
+        # No fault of the node.
+        (
+            OSError(errno.EHOSTUNREACH, UNREACHABLE, "gs://b/x"),
+            f"{UNREACHABLE}: 'gs",
+            8,
+        ),
+        (RuntimeError('Feature "label" had wrong type'), "different types", 3),
+        (
+            RuntimeError("Unable to merge incompatible type"),
+            "different types",
+            3,
+        ),
+        (
+            RuntimeError(UNDECODED),
+            "image does not decode\n  found:    Invalid PNG data, size 124\n",
+            3,
+        ),
     ],
 )
-def test_common_failures_have_a_hint(error, words):
+def test_failures_with_a_hint_or_an_exit_code_of_their_own(error, words, exit_code):
     def fail() -> None:
         raise error
 
     message, code = _explain(fail)
-    assert words in message
-    assert code == 7
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('Feature "label" had wrong type, expected int64', "different types"),
-        ("Unable to merge incompatible type: int64 vs large_binary", "different types"),
-        (
-            "Graph execution error:\n\nDetected at node map/DecodeImage defined at\n"
-            "Invalid PNG data, size 124\n\t [[{{node map/while/DecodeImage}}]]\n"
-            "\t [[IteratorGetNext]] [Op:__inference_train_function_532]",
-            "image does not decode\n  found:    Invalid PNG data, size 124\n",
-        ),
-    ],
-)
-def test_bad_records_are_a_data_error(text, words):
-    def decode() -> None:
-        raise RuntimeError(text)
-
-    message, code = _explain(decode)
-    assert words in message
-    assert code == 3
+    assert words in message and code == exit_code
