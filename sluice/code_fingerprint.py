@@ -54,11 +54,14 @@ def modules_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, Path]
       ConfigError: a module's source is not valid Python.
     """
     files: dict[str, Path] = {}
-    waiting = list(entries)
+    waiting, seen = list(entries), set[str]()
     while waiting:
         name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
         path = source_file(name, roots)
-        if name in files or path is None:
+        if path is None:
             continue
         files[name] = path
         parent = name.rpartition(".")[0]

@@ -125,6 +125,7 @@ def _documents(taxi, features, slices):
         "metrics": protos.evaluation(*_metrics(slices)),
         "mistakes": {**mistakes, "classes": list(CLASSES)},
         "residuals": _residuals(mistakes["mistakes"]),
+        "trials": SEARCH,
     }
 
 
@@ -144,6 +145,35 @@ def _residuals(examples):
         "targets": [target] * 2,
         "largest": [{**item, **found} for item in examples],
     }
+
+
+def _trial(number, rate, units, objective):
+    is_done = objective is not None
+    return {
+        "number": number,
+        "status": "completed" if is_done else "failed",
+        "objective": objective,
+        "epochs": 3 if is_done else None,
+        "duration_s": 2.5 if is_done else None,
+        "error": None if is_done else "the loss is <NaN>",
+        "values": {"train.learning_rate": rate, "model_params.units": units},
+    }
+
+
+SEARCH = {
+    "algorithm": "random",
+    "objective": "val_auc",
+    "direction": "max",
+    "space": {
+        "train.learning_rate": {"min": 0.001, "max": 0.1, "log": True},
+        "model_params.units": [[4], [8, 4], [16]],
+    },
+    "trials": [
+        _trial(2, 0.01, [8, 4], 0.75),
+        _trial(1, 0.001, [4], 0.5),
+        _trial(3, 0.1, [16], None),
+    ],
+}
 
 
 def _ingestion(taxi):

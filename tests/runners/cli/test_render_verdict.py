@@ -43,16 +43,6 @@ def _shown(rows: tuple[Check, ...], width: int) -> list[str]:
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
-def test_reasons_are_in_the_table_of_a_wide_terminal():
-    lines = _shown((_failed(1), HOLDS), 250)
-    assert lines[1].split()[-1] == "why"
-    assert lines[2].endswith(WHY)
-    assert lines[-2:] == [
-        "FAIL: feature 'pickup_community_area_1', train   (validate.default: fail)",
-        f"  - {PLACE}",
-    ]
-
-
 @pytest.mark.parametrize("gate", ["data", "model"])
 def test_a_run_that_a_gate_stopped_says_what_its_page_says(gate):
     fields = {"policy": None, "examples": ()} if gate == "model" else {}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runners.operations.find_run import find_run
-from sluice.errors import DataError, UsageError, WorkspaceError
+from sluice.errors import DataError, WorkspaceError
 from sluice.record.run_record import RunRecord
 from sluice.record.verdict import Check, Verdict
 
@@ -64,18 +64,6 @@ def test_a_running_node_shows_its_progress(written, sluice):
     assert re.search(said, shown), shown
 
 
-def test_runs_are_found_by_the_beginning_of_their_id(written):
-    written.fail(written.FIRST)
-    written.fail(written.SECOND)
-    assert find_run("digits").record.run_id == written.SECOND
-    assert find_run("digits", "20260101").record.run_id == written.FIRST
-    with pytest.raises(UsageError, match="several runs") as several:
-        find_run("digits", "2026")
-    assert several.value.examples == (written.SECOND, written.FIRST)
-    with pytest.raises(UsageError, match="there is no run '2027'"):
-        find_run("digits", "2027")
-
-
 @pytest.mark.parametrize(
     "damaged",
     [b"", b"{", b"\xff\x00", b'{"schema_version": 1}', b'{"schema_version": 2}'],
@@ -103,27 +91,6 @@ def test_a_killed_run_is_interrupted_and_nothing_is_written(written):
     assert record.error and record.error.message == "the run was killed"
     assert record.resume_command == f"sluice resume digits --run {written.FIRST}"
     assert {path: path.stat().st_mtime_ns for path in written.root.rglob("*")} == files
-
-
-def test_no_more_records_are_read_than_shown(written, sluice, monkeypatch):
-    for day in range(1, 6):
-        written.write(f"2026010{day}T000000Z-aaaa")
-    read, load = [], vars(RunRecord)["load"].__func__
-
-    def note(cls, run_dir):
-        read.append(run_dir.name)
-        return load(cls, run_dir)
-
-    monkeypatch.setattr(RunRecord, "load", classmethod(note))
-    for arguments, number in (
-        (["status", "digits"], 1),
-        (["status"], 1),
-        (["status", "digits", "--run", "20260102"], 1),
-        (["runs", "digits", "--limit", "2"], 2),
-    ):
-        assert sluice(*arguments)[0] == 0
-        assert len(read) == number, arguments
-        read.clear()
 
 
 def test_control_characters_in_a_record_are_escaped(written, sluice):

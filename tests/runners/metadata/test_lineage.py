@@ -99,19 +99,6 @@ def test_reading_only_what_is_upstream_gives_the_same_origin(past):
     assert [item["id"] for item in nearest["executions"]] == [*upstream.executions]
 
 
-def test_a_push_is_traced_with_the_version_that_it_made(past):
-    past.run(push=True)
-    run_id = past.run(data=True, push=True)
-    graph = past.graph()
-    pushed = max(
-        item.id for item in graph.artifacts.values() if item.type == "PushedModel"
-    )
-    upstream, _ = read_upstream(past.store, pushed)
-    served = served_models(upstream, [past.workspace.serving])
-    (version,) = trace_lineage(upstream, pushed, served)["served"]
-    assert (version["version"], version["run_id"]) == (2, run_id)
-
-
 def test_a_number_is_a_version(past):
     past.run(push=True)
     model = past.made_by(past.run(push=True), "Trainer.model")
@@ -132,12 +119,6 @@ def test_the_path_of_an_artifact_is_that_artifact(past, monkeypatch):
         f"{past.root}/link/{model.name}",
     ):
         assert _find(past, reference)[0] == expected, reference
-
-
-def test_a_path_in_the_serving_directory_is_a_version(past):
-    model = past.made_by(past.run(push=True), "Trainer.model")
-    found = _find(past, f"{past.workspace.serving}/1")
-    assert found == (_id_of(past, model), "version 1")
 
 
 def test_an_output_name_is_the_newest_artifact_even_if_reused(past):
