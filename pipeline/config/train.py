@@ -283,8 +283,8 @@ class Train(Section):
         "parameter_server",
         "central_storage",
     ] = "auto"
-    """How training is distributed. auto: `tpu` if there is one, else `multi_worker` if
-    `TF_CONFIG` names workers, else `mirrored` over several GPUs, else `one_device`."""
+    """How training is distributed. auto: the first that fits the hardware, see
+    [training.md](training.md#strategies)."""
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     """What layers compute in; weights and outputs stay float32."""
     steps_per_execution: Count | None = None
