@@ -15,9 +15,9 @@ EFFECTIVE_EXAMPLES = "effective_example_count"
 
 
 class Change(Section):
-    """How far a metric may move from the latest blessed model's, as TFMA has it.
+    """A limit on a difference, as in TFMA.
 
-    With `higher_is_better` a difference must be at least the limit; with
+    With `higher_is_better` the difference must be at least the limit; with
     `lower_is_better`, at most.
     """
 
@@ -37,10 +37,7 @@ class Change(Section):
 
 
 class Threshold(Section):
-    """A limit for a metric: of `evaluate.thresholds`, before the model is pushed.
-
-    It has at least one of `lower_bound`, `upper_bound` and `change`.
-    """
+    """A limit by at least one of `lower_bound`, `upper_bound` and `change`."""
 
     metric: Text
     """The name of one of `evaluate.metrics`."""

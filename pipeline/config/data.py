@@ -119,7 +119,7 @@ class Examples(Section):
     """Maximum length of a record. Longer ones are quarantined without being read, so
     that a small compressed file cannot fill the memory."""
     images: ImageLimits | None = None
-    """Limits on images. null: images are not checked."""
+    """null: images are not checked."""
 
 
 class Validate(DataPolicy):

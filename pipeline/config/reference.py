@@ -107,13 +107,16 @@ def _keys(section: _Json, defs: _Json, indent: str = "") -> Iterator[str]:
         elif not (inside and isinstance(default, dict)):
             about.append(f"default `{json.dumps(default)}`")
         plain = [item for item in inside if "kind" not in item["properties"]]
-        meanings = [value.get("description", ""), *(x["description"] for x in plain)]
+        # What null means stands last, behind what the sections of the key are.
+        meaning, null, unset = value.get("description", "").partition("null: ")
+        meanings = [meaning, *(item["description"] for item in plain), null + unset]
         meaning = " ".join(" ".join(meanings).split())
         yield f"{indent}- `{key}` ({', '.join(about)}): {meaning}"
         for item in inside:
             step = indent + "  "
             if kind := item["properties"].get("kind"):
-                yield f"{step}- `kind: {kind['const']}`: {item['description']}"
+                meaning = " ".join(item["description"].split())
+                yield f"{step}- `kind: {kind['const']}`: {meaning}"
                 step += "  "
             yield from _keys(item, defs, step)
 
