@@ -177,14 +177,14 @@ def _check_step(
             dynamic.append(node.name)
     on_host = "the host would be called within the step"
     by_value = "a TPU may refuse outputs whose size depends on values"
-    for problem, ops, listed_in in (
+    for problem, ops, findings in (
         (on_host, called, check.refused if tpu else check.warnings),
         ("a TPU may refuse 64-bit floats", wide, check.warnings),
         (by_value, dynamic, check.warnings),
     ):
         if ops:
             listed = ", ".join(bounded(list(dict.fromkeys(ops))))
-            listed_in.append(f"{name} step: {problem}: {listed}")
+            findings.append(f"{name} step: {problem}: {listed}")
     if tpu and not called and (error := _compile_step(model, name, batch)):
         check.refused.append(f"{name} step: XLA cannot compile it: {error}")
 

@@ -84,14 +84,14 @@ def _check_places(config: Config, cloud: Cloud, problems: Problems) -> None:
 
 
 def _check_references(config: Config, cloud: Cloud, problems: Problems) -> None:
-    given: list[tuple[KeyPath, Any, str]] = [
+    places: list[tuple[KeyPath, Any, str]] = [
         (("model_params",), config.model_params, TRAINER)
     ]
-    given += [
+    places += [
         (("nodes", name, "parameters"), own.parameters, name)
         for name, own in config.nodes.items()
     ]
-    for path, value, node in given:
+    for path, value, node in places:
         for name in references(json.dumps(value)):
             if name is not None and name not in cloud.of_node(node).env:
                 problems.add(

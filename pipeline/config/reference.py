@@ -60,7 +60,7 @@ class _Generate(GenerateJsonSchema):
 
 def _docstrings(section: type[Section]) -> dict[str, str]:
     """Returns the string below each key of a section and of its base classes."""
-    found: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for cls in reversed(section.__mro__):
         if issubclass(cls, Section):
             (tree,) = ast.parse(inspect.getsource(cls)).body
@@ -70,8 +70,8 @@ def _docstrings(section: type[Section]) -> dict[str, str]:
                         ast.AnnAssign(target=ast.Name(id=name)),
                         ast.Expr(value=ast.Constant(value=str(text))),
                     ):
-                        found[name] = inspect.cleandoc(text)
-    return found
+                        docstrings[name] = inspect.cleandoc(text)
+    return docstrings
 
 
 def json_schema() -> _Json:
@@ -106,19 +106,19 @@ def _keys(section: _Json, defs: _Json, indent: str = "") -> Iterator[str]:
             about.append("required")
         elif not (inside and isinstance(default, dict)):
             about.append(f"default `{json.dumps(default)}`")
-        plain = [item for item in inside if "kind" not in item["properties"]]
+        plain = [item for inner in inside if "kind" not in inner["properties"]]
         # What null means stands last, behind what the sections of the key are.
         meaning, null, unset = value.get("description", "").partition("null: ")
-        meanings = [meaning, *(item["description"] for item in plain), null + unset]
+        meanings = [meaning, *(inner["description"] for inner in plain), null + unset]
         meaning = " ".join(" ".join(meanings).split())
         yield f"{indent}- `{key}` ({', '.join(about)}): {meaning}"
-        for item in inside:
+        for inner in inside:
             step = indent + "  "
-            if kind := item["properties"].get("kind"):
-                meaning = " ".join(item["description"].split())
+            if kind := inner["properties"].get("kind"):
+                meaning = " ".join(inner["description"].split())
                 yield f"{step}- `kind: {kind['const']}`: {meaning}"
                 step += "  "
-            yield from _keys(item, defs, step)
+            yield from _keys(inner, defs, step)
 
 
 def _sections(value: _Json, defs: _Json) -> Iterator[_Json]:

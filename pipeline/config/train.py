@@ -303,8 +303,8 @@ class Train(Section):
     def _fits_together(self) -> Train:
         after = self.fine_tune.unfreeze_after if self.fine_tune else None
         if after is not None and after >= self.epochs:
-            what = f"of {self.epochs} epochs none is left after the layers are unfrozen"
-            refuse(what, "fine_tune", "unfreeze_after")
+            text = f"of {self.epochs} epochs none is left after the layers are unfrozen"
+            refuse(text, "fine_tune", "unfreeze_after")
         strategy, has_servers = self.strategy, self.strategy == "parameter_server"
         takes_replicas = ("auto", "mirrored", "central_storage")
         if self.replicas and strategy not in takes_replicas:
@@ -315,21 +315,21 @@ class Train(Section):
         if self.processes and strategy not in several:
             refuse(f"the strategy {strategy} trains in one process", "processes")
         if has_servers and self.processes and not self.parameter_servers:
-            what = "the strategy parameter_server needs train.parameter_servers"
-            refuse(what, "processes")
+            text = "the strategy parameter_server needs train.parameter_servers"
+            refuse(text, "processes")
         if self.parameter_servers and not (self.processes and has_servers):
-            what = "these need train.strategy: parameter_server and train.processes"
-            refuse(what, "parameter_servers")
+            text = "these need train.strategy: parameter_server and train.processes"
+            refuse(text, "parameter_servers")
         if (strategy, self.precision) == ("central_storage", "mixed_float16"):
-            what = "Keras cannot scale the loss of mixed_float16 with central storage"
-            refuse(what, "precision")
+            text = "Keras cannot scale the loss of mixed_float16 with central storage"
+            refuse(text, "precision")
         rate = self.learning_rate
         is_schedule = not isinstance(rate, float) and (
             rate.kind != "constant" or rate.warmup_epochs
         )
         if self.reduce_on_plateau and is_schedule:
-            what = "Keras cannot reduce a learning rate that a schedule sets"
-            refuse(what, "reduce_on_plateau")
+            text = "Keras cannot reduce a learning rate that a schedule sets"
+            refuse(text, "reduce_on_plateau")
         return self
 
     @model_validator(mode="after")

@@ -40,21 +40,24 @@ def list_(config: Config) -> Result:
 def _print_versions(listed: list[ListedModel]) -> None:
     columns = ("version", "published", "run", "digest", "state", "path")
     table = make_table(*columns, folded=("path",))
-    for item in listed:
-        version = item.version
+    for model in listed:
+        version = model.version
         table.add_row(
             str(version.version),
             (version.published_at or "")[:19],
             str(version.facts.get("pipeline_run_id") or ""),
             (version.digest or "")[:12],
-            plain(", ".join(item.flaws) or "ok", "yellow" if item.flaws else ""),
+            plain(
+                ", ".join(model.flaws) or "ok",
+                "yellow" if model.flaws else "",
+            ),
             version.uri,
         )
     console = make_console()
     console.print(table)
-    for item in listed:
-        for state, why in item.flaws.items():
-            text = f"version {item.version.version} is {state}: {why}"
+    for model in listed:
+        for state, why in model.flaws.items():
+            text = f"version {model.version.version} is {state}: {why}"
             say(console, text, "yellow")
 
 

@@ -204,10 +204,10 @@ def _extend_custom_config(node: Any, more: Mapping[str, Any]) -> None:
 
 def _push_destinations(config: Config, cloud: Cloud) -> dict[str, Any]:
     """Returns where the Pusher registers and deploys; see ``pusher.vertex_push``."""
-    found: dict[str, Any] = {}
+    destinations: dict[str, Any] = {}
     if cloud.push.registry is not None:
         registry = cloud.push.registry.model_dump()
-        found["registry"] = {
+        destinations["registry"] = {
             **registry,
             "model": registry["model"] or config.name,
             "labels": {**cloud.labels, **registry["labels"]},
@@ -216,5 +216,5 @@ def _push_destinations(config: Config, cloud: Cloud) -> dict[str, Any]:
         }
     if cloud.push.endpoint is not None:
         endpoint = cloud.push.endpoint.model_dump()
-        found["endpoint"] = {**endpoint, "name": endpoint["name"] or config.name}
-    return found
+        destinations["endpoint"] = {**endpoint, "name": endpoint["name"] or config.name}
+    return destinations

@@ -64,21 +64,21 @@ def apply_settings(
     assert cloud is not None
     tasks = tasks_of(spec)
     for name, container in containers_of(spec):
-        given = cloud.of_node(name)
+        wanted = cloud.of_node(name)
         container["env"] = [
-            {"name": key, "value": value} for key, value in environment(given).items()
+            {"name": key, "value": value} for key, value in environment(wanted).items()
         ]
         if cloud.engine == "kubeflow" and _TFX_ENTRYPOINT in container["command"]:
             container["command"] = ["python", "-m", "components.kubeflow_entrypoint"]
-        if name == TRAINER and given.needs_custom_job:
+        if name == TRAINER and wanted.needs_custom_job:
             args = container["args"]
             args[args.index("--executor_class_path") + 1] = EXECUTOR
-        elif resources := _resources(given):
+        elif resources := _resources(wanted):
             container["resources"] = resources
         if name not in tasks:
             continue
         kind = kinds[name]
-        cached = is_cached(kind, given, pinned and cloud.engine == "vertex")
+        cached = is_cached(kind, wanted, pinned and cloud.engine == "vertex")
         tasks[name]["cachingOptions"] = {"enableCache": cached}
         if attempts := retries_of(name, kind, cloud):
             tasks[name]["retryPolicy"] = {
@@ -90,14 +90,14 @@ def apply_settings(
             }
 
 
-def is_cached(kind: NodeKind, given: NodeResources, pinned: bool) -> bool:
+def is_cached(kind: NodeKind, resources: NodeResources, pinned: bool) -> bool:
     """Whether the service may reuse the outputs of an earlier run of a node.
 
     Not of nodes that read or write the baseline store or the serving directory, nor of
     ingestion whose cache key does not depend on the files.
     """
-    if given.cache is not None:
-        return given.cache
+    if resources.cache is not None:
+        return resources.cache
     if kind.ingests:
         return pinned
     looks_up = kind.resolver or kind.judges_data or kind.decides
@@ -113,19 +113,19 @@ def retries_of(name: str, kind: NodeKind, cloud: Cloud) -> int:
     return (given.retries or 0) if given else 0
 
 
-def _resources(given: NodeResources) -> Json:
-    found: Json = {}
-    if given.cpu is not None:
-        found["cpuLimit"] = given.cpu
-    if given.memory_gb is not None:
-        found["memoryLimit"] = given.memory_gb
-    if given.accelerator is not None:
-        found["accelerator"] = {
-            "type": given.accelerator.type,
+def _resources(resources: NodeResources) -> Json:
+    limits: Json = {}
+    if resources.cpu is not None:
+        limits["cpuLimit"] = resources.cpu
+    if resources.memory_gb is not None:
+        limits["memoryLimit"] = resources.memory_gb
+    if resources.accelerator is not None:
+        limits["accelerator"] = {
+            "type": resources.accelerator.type,
             # JSON form of an int64.
-            "count": str(given.accelerator.count),
+            "count": str(resources.accelerator.count),
         }
-    return found
+    return limits
 
 
 def skip_without_new_data(spec: Json, producer: str, output: str, key: str) -> None:
@@ -209,19 +209,19 @@ def job_arguments(config: Config, image: str) -> dict[str, Any]:
     """
     cloud = config.cloud
     assert cloud is not None
-    given = cloud.of_node(TRAINER)
-    workers = given.workers or 1
-    pools = [_pool(given, image, 1)]
+    resources = cloud.of_node(TRAINER)
+    workers = resources.workers or 1
+    pools = [_pool(resources, image, 1)]
     if workers > 1:
-        pools.append(_pool(given, image, workers - 1))
+        pools.append(_pool(resources, image, workers - 1))
     job_spec: dict[str, Any] = {"worker_pool_specs": pools}
     if cloud.service_account:
         job_spec["service_account"] = cloud.service_account
     if cloud.network:
         job_spec["network"] = cloud.network
     labels = {**cloud.labels, "sluice-pipeline": config.name}
-    if given.tpu is not None:
-        labels["tpu-runtime"] = given.tpu.runtime_version.replace(".", "-")
+    if resources.tpu is not None:
+        labels["tpu-runtime"] = resources.tpu.runtime_version.replace(".", "-")
     return {
         "ai_platform_enable_vertex": True,
         "ai_platform_vertex_region": cloud.region,
@@ -234,14 +234,16 @@ def job_arguments(config: Config, image: str) -> dict[str, Any]:
     }
 
 
-def _pool(given: NodeResources, image: str, machines: int) -> dict[str, Any]:
-    machine: dict[str, Any] = {"machine_type": given.machine_type}
-    if given.accelerator is not None:
-        machine["accelerator_type"] = given.accelerator.type
-        machine["accelerator_count"] = given.accelerator.count
-    if given.tpu is not None:
-        machine["tpu_topology"] = given.tpu.topology
-    env = [{"name": name, "value": value} for name, value in environment(given).items()]
+def _pool(resources: NodeResources, image: str, machines: int) -> dict[str, Any]:
+    machine: dict[str, Any] = {"machine_type": resources.machine_type}
+    if resources.accelerator is not None:
+        machine["accelerator_type"] = resources.accelerator.type
+        machine["accelerator_count"] = resources.accelerator.count
+    if resources.tpu is not None:
+        machine["tpu_topology"] = resources.tpu.topology
+    env = [
+        {"name": name, "value": value} for name, value in environment(resources).items()
+    ]
     return {
         "machine_spec": machine,
         "replica_count": machines,
@@ -249,11 +251,11 @@ def _pool(given: NodeResources, image: str, machines: int) -> dict[str, Any]:
     }
 
 
-def environment(given: NodeResources) -> dict[str, str]:
+def environment(resources: NodeResources) -> dict[str, str]:
     """Returns the environment of a node's container.
 
     TensorFlow must find the Keras that the project is written for, whatever the image
     says (see ``sluice.compat``). A TPU of Vertex AI is that of the machine itself.
     """
-    tpu = {"TPU_NAME": LOCAL_TPU} if given.tpu else {}
-    return {"TF_USE_LEGACY_KERAS": "1", **tpu, **given.env}
+    tpu = {"TPU_NAME": LOCAL_TPU} if resources.tpu else {}
+    return {"TF_USE_LEGACY_KERAS": "1", **tpu, **resources.env}

@@ -106,19 +106,19 @@ def mistakes(
         classes = models[0].classes
         same = [x for x in models if x.classes == classes]
         for record, label, *predictions in predict(same, islice(records, MAX_EXAMPLES)):
-            found = _mistake(record, label, predictions, has_several)
-            if not has_several and found.true[0] < 0:
+            mistake = _mistake(record, label, predictions, has_several)
+            if not has_several and mistake.true[0] < 0:
                 continue
-            rows.append((record.digest, *map(plain, (found.true, *found.named))))
+            rows.append((record.digest, *map(plain, (mistake.true, *mistake.named))))
             if has_several:
                 weight = record.weight(privacy.weight)
                 labels.append((label, predictions[0], weight))
-            if not all(found.right):
-                errors.append(found)
-    errors.sort(key=lambda found: found.severity, reverse=True)
-    wrong = [found for found in errors if not found.right[0]]
-    newly_wrong = [found for found in wrong if found.right[-1]]
-    newly_right = [found for found in errors if found.right[0]]
+            if not all(mistake.right):
+                errors.append(mistake)
+    errors.sort(key=lambda mistake: mistake.severity, reverse=True)
+    wrong = [mistake for mistake in errors if not mistake.right[0]]
+    newly_wrong = [mistake for mistake in wrong if mistake.right[-1]]
+    newly_right = [mistake for mistake in errors if mistake.right[0]]
     shown = partial(_shown, task=task, classes=classes, privacy=privacy)
     columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=False))
     document = {
@@ -158,21 +158,21 @@ def _mistake(
 
 
 def _shown(
-    found: Sequence[Mistake], task: str, classes: Sequence[str], privacy: Privacy
+    mistakes: Sequence[Mistake], task: str, classes: Sequence[str], privacy: Privacy
 ) -> list[dict[str, Any]]:
     """Describes the first ones, as far as they may be shown."""
     shown = []
-    for item in found[: 0 if privacy.private else MAX_MISTAKES]:
-        indices = (item.true, *item.named)
+    for mistake in mistakes[: 0 if privacy.private else MAX_MISTAKES]:
+        indices = (mistake.true, *mistake.named)
         named = [", ".join(classes[i] for i in x) or "none" for x in indices]
         about: dict[str, Any] = dict(zip(_SHOWN, (*named, None), strict=False))
-        wrong = sorted({*item.true, *item.named[0]})
-        sure = {classes[i]: jsonable(item.probabilities[i]) for i in wrong}
+        wrong = sorted({*mistake.true, *mistake.named[0]})
+        sure = {classes[i]: jsonable(mistake.probabilities[i]) for i in wrong}
         if task == "multi_label":
             about |= {"probability": None, "probabilities": sure}
         else:
             about |= {"probability": sure[named[1]], "true_probability": sure[named[0]]}
-        shown.append({**shown_record(item.record, privacy), **about})
+        shown.append({**shown_record(mistake.record, privacy), **about})
     return shown
 
 
@@ -197,7 +197,7 @@ def shown_record(record: ExampleRecord, privacy: Privacy) -> dict[str, Any]:
 
 
 def label_counts(
-    classes: Sequence[str], found: Iterable[tuple[Any, Any, float]]
+    classes: Sequence[str], examples: Iterable[tuple[Any, Any, float]]
 ) -> list[dict[str, Any]]:
     """Returns of each class its examples, true and false positives, and AUC, weighted.
 
@@ -206,10 +206,10 @@ def label_counts(
 
     Args:
       classes: their names.
-      found: the label of each example, 0 or 1 per class, the probabilities, and the
+      examples: the label of each example, 0 or 1 per class, the probabilities, and the
         weight.
     """
-    labels, probabilities, weights = map(np.array, zip(*found, strict=True))
+    labels, probabilities, weights = map(np.array, zip(*examples, strict=True))
     columns = zip(classes, labels.T > 0, probabilities.T, strict=True)
     return [{"class": x, **_of_class(y, p, weights)} for x, y, p in columns]
 

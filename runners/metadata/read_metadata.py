@@ -108,10 +108,10 @@ def _graph(
     events: Sequence[Event],
 ) -> MetadataGraph:
     inputs, outputs = _links(events, _INPUT), _links(events, _OUTPUT)
-    found = {}
+    by_id = {}
     for item in executions:
         names = {context.type: context.name for context in contexts[item.id]}
-        found[item.id] = Execution(
+        by_id[item.id] = Execution(
             id=item.id,
             # The context of a node is named ``<pipeline>.<node>``.
             node=names.get("node", "").removeprefix(f"{names.get('pipeline')}."),
@@ -124,7 +124,7 @@ def _graph(
             inputs=inputs[item.id],
             outputs=outputs[item.id],
         )
-    return MetadataGraph({item.id: Artifact.of(item) for item in artifacts}, found)
+    return MetadataGraph({item.id: Artifact.of(item) for item in artifacts}, by_id)
 
 
 def _links(

@@ -64,15 +64,15 @@ def _find_open(name: str, run_id: str | None) -> Path:
 
     workspace = updated_workspace(name)
     open_runs = open_service_runs(workspace)
-    found = [run for run in open_runs if run.name.startswith(run_id or "")]
-    if len(found) == 1:
-        return found[0]
+    matching = [run for run in open_runs if run.name.startswith(run_id or "")]
+    if len(matching) == 1:
+        return matching[0]
     # Others may be those of a schedule or of another machine.
     several = f"several runs of {name} are in progress: give one with --run ID"
     raise UsageError(
-        several if found else f"no run of {name} is in progress",
+        several if matching else f"no run of {name} is in progress",
         where=workspace.root,
-        examples=[run.name for run in found or open_runs],
+        examples=[run.name for run in matching or open_runs],
     )
 
 

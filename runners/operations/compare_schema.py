@@ -79,17 +79,17 @@ def compare_schema(schema: schema_pb2.Schema, config: Config) -> Compared:
       UsageError: no run of the pipeline has statistics.
     """
     run_id, statistics = _last_statistics(config)
-    found: dict[tuple[str, str], list[Check]] = {}
+    failed_rows: dict[tuple[str, str], list[Check]] = {}
     for split, data in statistics.items():
         if number_of_examples(data):
             anomalies = validate_in(TRAINING, data, schema)
             rows = schema_rows(split, anomalies, data, schema, config.sensitive)
             for row in (row for row in rows if not row.passed):
                 key = row.feature or "data set", str(row.kind)
-                found.setdefault(key, []).append(row)
+                failed_rows.setdefault(key, []).append(row)
     changes = [
         Change(*key, {row.slice: row.why for row in rows}, _refusal(*key, config))
-        for key, rows in found.items()
+        for key, rows in failed_rows.items()
     ]
     return Compared(run_id, statistics, changes)
 

@@ -215,16 +215,16 @@ def newest_resumable() -> tuple[Workspace, str]:
     Raises:
       UsageError: there is no such pipeline.
     """
-    found: list[tuple[str, Workspace, str]] = []
+    resumable: list[tuple[str, Workspace, str]] = []
     for workspace in all_workspaces():
         record = last_real_run(workspace)
         if record and record.status in RESUMABLE and record.resume_command:
-            found.append((record.run_id, workspace, record.pipeline))
-    if not found:
+            resumable.append((record.run_id, workspace, record.pipeline))
+    if not resumable:
         raise UsageError(
             "there is no failed or interrupted run to resume", hint="sluice status"
         )
-    _, workspace, name = max(found, key=lambda item: item[0])
+    _, workspace, name = max(resumable, key=lambda item: item[0])
     return workspace, name
 
 

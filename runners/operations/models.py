@@ -126,14 +126,22 @@ def retire(
         workspace.exclusive(command),
         open_store(workspace.metadata_db, writable=True) as store,
     ):
-        for item in (x.version for x in served if x.model_id == artifact_id):
+        for item in (
+            served_model.version
+            for served_model in served
+            if served_model.model_id == artifact_id
+        ):
             owner = Owner(config.name, workspace.id)
             store_at(os.path.dirname(item.uri)).retire(item.version, reason, owner)
         (artifact,) = store.get_artifacts_by_id([artifact_id])
         artifact.custom_properties[RETIRED].string_value = reason
         store.put_artifacts([artifact])
     retired = blessed.pop(artifact_id)
-    usable = (x for x, why in search_baseline(blessed.values()) if why is None)
+    usable = (
+        served_model
+        for served_model, why in search_baseline(blessed.values())
+        if why is None
+    )
     baseline = next(usable, None)
     model = {"artifact": artifact_id, "uri": retired.model.uri}
     return {

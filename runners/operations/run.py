@@ -200,7 +200,7 @@ def execute(
 
 def parse_tags(tags: Sequence[str]) -> dict[str, str]:
     """Returns tags by key; of two with the same key the last."""
-    found: dict[str, str] = {}
+    parsed: dict[str, str] = {}
     for tag in tags:
         match = _TAG.fullmatch(tag)
         if match is None:
@@ -208,5 +208,5 @@ def parse_tags(tags: Sequence[str]) -> dict[str, str]:
                 f"{tag!r} is not a tag: KEY or KEY=VALUE, a key of letters, digits and "
                 "_ . / -"
             )
-        found[match["key"]] = match["value"] or ""
-    return found
+        parsed[match["key"]] = match["value"] or ""
+    return parsed

@@ -140,14 +140,14 @@ def _get(service: VertexService, pipeline: str) -> Any:
     )
 
 
-def _facts(item: Any) -> dict[str, Any]:
-    next_run = item.next_run_time
+def _facts(schedule: Any) -> dict[str, Any]:
+    next_run = schedule.next_run_time
     return {
-        "name": item.name,
-        "pipeline": item.display_name.removeprefix(_PREFIX),
-        "cron": item.cron,
-        "state": item.state.name.lower(),
-        "max_concurrent": item.max_concurrent_run_count,
-        "catch_up": item.allow_queueing,
+        "name": schedule.name,
+        "pipeline": schedule.display_name.removeprefix(_PREFIX),
+        "cron": schedule.cron,
+        "state": schedule.state.name.lower(),
+        "max_concurrent": schedule.max_concurrent_run_count,
+        "catch_up": schedule.allow_queueing,
         "next_run": next_run.isoformat(timespec="seconds") if next_run else None,
     }

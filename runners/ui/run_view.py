@@ -154,18 +154,18 @@ def _remark(record: RunRecord) -> str:
     return "; ".join(f"{node.id} {remark(node)}".rstrip() for node in running)
 
 
-def _served(found: FoundRun) -> dict[str, Any] | None:
+def _served(shown: FoundRun) -> dict[str, Any] | None:
     """Returns the version that a server loads; None if there is none.
 
     It is asked of a directory. Of a bucket, which would have to be asked every second,
     it is what the records say.
     """
-    record = found.record
+    record = shown.record
     if not record.pushes:
         return None
     destination = record.pushes[0].destination
     if is_remote(destination):
-        run = RunData(found.run_dir, record)
+        run = RunData(shown.run_dir, record)
         pushed = run if record.has_pushed else last_pushed(run)
         if pushed is None:
             return None
@@ -175,8 +175,8 @@ def _served(found: FoundRun) -> dict[str, Any] | None:
     if newest is None:
         return None
     run_id = newest.facts.get("pipeline_run_id")
-    is_known = run_id in found.workspace.run_ids()
-    pusher = read_record(found.workspace, str(run_id)) if is_known else None
+    is_known = run_id in shown.workspace.run_ids()
+    pusher = read_record(shown.workspace, str(run_id)) if is_known else None
     version = _version(newest.version, newest.published_at, pusher)
     return {**version, "retired": newest.retired}
 
