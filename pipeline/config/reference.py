@@ -106,7 +106,7 @@ def _keys(section: _Json, defs: _Json, indent: str = "") -> Iterator[str]:
             about.append("required")
         elif not (inside and isinstance(default, dict)):
             about.append(f"default `{json.dumps(default)}`")
-        plain = [item for inner in inside if "kind" not in inner["properties"]]
+        plain = [inner for inner in inside if "kind" not in inner["properties"]]
         # What null means stands last, behind what the sections of the key are.
         meaning, null, unset = value.get("description", "").partition("null: ")
         meanings = [meaning, *(inner["description"] for inner in plain), null + unset]

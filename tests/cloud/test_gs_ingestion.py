@@ -22,8 +22,6 @@ from tests.kit.ingestion import (
 
 pytestmark = pytest.mark.cloud
 
-MARKED = CompleteWhen(marker="_SUCCESS")
-
 
 @pytest.fixture
 def room(bucket):
@@ -35,32 +33,6 @@ def select(base, pattern="{SPAN}/train-*", complete_when=None):
     patterns = {"train": pattern}
     settings = Ingestion(base=base, patterns=patterns, window=2, complete_when=when)
     return select_spans(settings, time.time())
-
-
-def test_spans_are_selected_from_listings_of_several_pages(bucket):
-    root = "trips [1] \u00e9 %41+?#*"
-    for day in (1, 2, 3, 4):
-        bucket.put(f"{root}/2024010{day}/")
-        for part in range(7):
-            bucket.put(f"{root}/2024010{day}/v1/part {part}")
-        if day != 4:
-            bucket.put(f"{root}/2024010{day}/v1/_SUCCESS")
-    bucket.put(f"{root}/20240102/v2/part 0")
-    bucket.put(f"{root}/20240102/v2/_SUCCESS")
-    base = bucket.uri(root)
-    window = select(base, "{YYYY}{MM}{DD}/v{VERSION}/part *", MARKED)
-    assert [file.path for file in window.files] == [
-        f"{base}/20240102/v2/part 0",
-        *(f"{base}/20240103/v1/part {part}" for part in range(7)),
-    ]
-    assert [str(span) for span in window.spans] == [
-        "span 2024-01-02, version 2",
-        "span 2024-01-03, version 1",
-    ]
-    (skipped,) = window.skipped
-    assert f"no _SUCCESS in {base}/20240104/v1" in skipped
-    assert any("pageToken=" in request for request in bucket.requests())
-    window.check_unchanged()
 
 
 def test_a_span_is_quiet_by_the_time_that_the_bucket_says(bucket):

@@ -12,6 +12,7 @@ from ml_metadata import MetadataStore
 from runners.metadata.read_metadata import read_upstream
 from runners.metadata.trace_lineage import find_artifact, served_models, trace_lineage
 from runners.operations.collect_garbage import collect_garbage
+from serving.local_store import LocalModelStore
 from sluice.errors import ExitCode, UsageError
 
 pytestmark = pytest.mark.unit
@@ -168,3 +169,24 @@ def test_deleted_artifacts_are_still_traced(past):
     assert traced["artifact"]["state"] == "deleted"
     assert traced["origin"]["run_id"] == first
     assert traced["origin"]["data"][0]["path"] == "/data/digits"
+
+
+def test_a_version_that_no_run_of_this_workspace_has_pushed(past, tmp_path):
+    past.run(push=True)
+    other = LocalModelStore(tmp_path / "theirs")
+    other.publish(past.workspace.serving / "1", facts={"pipeline_run_id": "theirs"})
+    graph = past.graph()
+    served = served_models(graph, [other.root])
+    with pytest.raises(UsageError, match="the model behind version 1 is unknown"):
+        find_artifact(graph, served, "v1")
+
+
+def test_artifacts_of_an_execution_are_named_by_key(past):
+    run_id = past.run(push=True)
+    graph = past.graph()
+    pusher = graph.executions_of([run_id])[-1]
+    inputs = graph.by_key(pusher.inputs)
+    assert {key: [x.type for x in found] for key, found in inputs.items()} == {
+        **{"model": ["Model"], "model_blessing": ["ModelBlessing"]}
+    }
+    assert [graph.name_of(x.id) for x in inputs["model"]] == ["Trainer.model"]
