@@ -29,7 +29,7 @@ from schemas.loader import load
 from sluice.errors import SluiceError, bounded
 from sluice.secrets import resolve
 
-# Of a TPU; a slice of v2 or v3 has at least 8.
+# A slice of a TPU v2 or v3 has at least 8.
 REPLICAS = 8
 _STEPS_PER_EPOCH = 1000
 
@@ -225,7 +225,7 @@ def _compile_step(model: tf.keras.Model, name: str, batch: Any) -> str | None:
     except (ValueError, tf.errors.OpError) as error:
         message = str(error).removeprefix("Failed getting HLO text: '")
     if message.startswith("RET_CHECK"):
-        # Of a table, whose op is only named when the step is called.
+        # The op of a table is only named when the step is called.
         try:
             run_step(*_zeros(specs))
         except tf.errors.OpError as error:
