@@ -46,8 +46,8 @@ def cancel(name: str, run_id: str | None = None) -> dict[str, Any]:
 
 
 def _answer(command: str, **facts: Any) -> dict[str, Any]:
-    nothing = {"pid": None, "job": None, "started_jobs": [], "warning": None}
-    return {"command": command, **nothing, **facts}
+    nothing = dict.fromkeys(("pid", "job", "warning"))
+    return {"command": command, **nothing, "started_jobs": [], **facts}
 
 
 def _newest_local(workspace: Workspace) -> str:
