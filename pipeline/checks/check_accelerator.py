@@ -225,7 +225,7 @@ def _compile_step(model: tf.keras.Model, name: str, batch: Any) -> str | None:
     except (ValueError, tf.errors.OpError) as error:
         message = str(error).removeprefix("Failed getting HLO text: '")
     if message.startswith("RET_CHECK"):
-        # A table is at fault; its op is only named when the step is called.
+        # The op of a table is only named when the step is called.
         try:
             run_step(*_zeros(specs))
         except tf.errors.OpError as error:

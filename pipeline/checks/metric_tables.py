@@ -14,8 +14,8 @@ TWO_CLASSES_ONLY = frozenset(
     SpecificityAtSensitivity TNR TPR ThresholdAtRecall TrueNegatives TruePositives
     """.split()
 )
-# Of several labels these take the most probable class for the only one, or TFMA cannot
-# compute them.
+# Where an example has several labels these take the most probable class for the only
+# one, or TFMA cannot compute them.
 ONE_CLASS_ONLY = frozenset(
     """
     BinaryIoU CategoricalAccuracy CategoricalCrossEntropy CategoricalCrossentropy
@@ -25,8 +25,8 @@ ONE_CLASS_ONLY = frozenset(
     SparseTopKCategoricalAccuracy TopKCategoricalAccuracy
     """.split()
 )
-# TFMA's own classes that are right for numbers. Others refuse
-# labels outside 0 and 1, or give a number that says nothing.
+# TFMA's own classes that are right for numbers. Others refuse labels outside 0 and 1,
+# or give a number that says nothing.
 FOR_NUMBERS = frozenset(
     """
     Calibration ExampleCount MeanAbsoluteError MeanAbsolutePercentageError MeanLabel

@@ -30,7 +30,7 @@ from schemas import loader
 LARGE_DOMAIN = 1000
 _TYPES = (schema_pb2.FLOAT, schema_pb2.INT, schema_pb2.BYTES)
 
-# Of a list of categories without a domain.
+# A list of categories without a domain becomes so many columns.
 CATEGORIES = 1000
 
 _ONE_VALUE = (

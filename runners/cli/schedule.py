@@ -14,7 +14,7 @@ from pipeline.config.load import load_config
 from runners.cli.echo import EchoObserver, echo
 from runners.cli.options import Result, config_argument, config_options, verb
 from runners.operations import schedules
-from runners.operations.print_schedule import schedule_of, schedule_text, write_units
+from runners.operations.print_schedule import schedule_text, write_units
 from sluice.errors import UsageError
 
 
@@ -109,7 +109,6 @@ def set_(
     now: set the schedule again after a change.
     """
     config = load_with_times(name, profile, overrides, asked)
-    schedule_of(config)
     return _result(schedules.set_schedule(config, EchoObserver()))
 
 

@@ -189,7 +189,7 @@ def _privacy(run_dir: Path) -> Privacy:
 
 _SAVED_MODEL = "saved_model.pb"
 _SERVING_DIR = "Format-Serving"
-# Of TensorFlow's own making, such as "__saved_model_init_op".
+# TensorFlow makes signatures of its own, such as "__saved_model_init_op".
 _HIDDEN = "__"
 
 

@@ -25,7 +25,8 @@ class LocalEngine:
     def __init__(self) -> None:
         """Starts the import of TFX in another process."""
         prepare_environment()
-        processes.prewarm(components=True)
+        if not processes.can_fork():
+            processes.start_server(components=True)
 
     def run(self, plan: Plan, record: RunRecord, observer: Observer) -> None:
         """Runs the nodes and ends the record; see ``Engine.run``."""

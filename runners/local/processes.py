@@ -50,12 +50,6 @@ def can_fork() -> bool:
     return imported and alone and not tensorflow.has_started()
 
 
-def prewarm(*, components: bool = False) -> None:
-    """Starts the server unless this process can be forked; see ``start_server``."""
-    if not can_fork():
-        start_server(components=components)
-
-
 def start_server(*, components: bool = False) -> None:
     """Starts the server, which imports TFX; returns at once.
 
@@ -81,7 +75,7 @@ def wait_until_ready(on_tick: Callable[[], None], stopped: Callable[[], bool]) -
     """
     if can_fork():
         return True
-    prewarm()
+    start_server()
     probe = _context().Process(target=os.getpid, daemon=True)
     waiting = threading.Thread(target=probe.start, daemon=True)
     waiting.start()

@@ -92,7 +92,7 @@ def read_upstream(
     while wanted and len(executions) < max_executions:
         events = store.get_events_by_artifact_ids([*wanted])
         found = [(x.artifact_id, x.execution_id) for x in events if x.type in _OUTPUT]
-        # Of several executions the first made it, the others found it in the cache.
+        # The first of several executions made it, the others found it in the cache.
         new = {*dict(sorted(found, reverse=True)).values()} - executions
         executions |= new
         events = store.get_events_by_execution_ids([*new])

@@ -42,13 +42,12 @@ def cancel(name: str, run_id: str | None = None) -> dict[str, Any]:
             where=owner.host,
         )
     os.kill(owner.pid, signal.SIGINT)
-    return {
-        "command": owner.command,
-        "pid": owner.pid,
-        "job": None,
-        "started_jobs": [],
-        "warning": None,
-    }
+    return _answer(owner.command, pid=owner.pid)
+
+
+def _answer(command: str, **facts: Any) -> dict[str, Any]:
+    nothing = dict.fromkeys(("pid", "job", "warning"))
+    return {"command": command, **nothing, "started_jobs": [], **facts}
 
 
 def _newest_local(workspace: Workspace) -> str:
@@ -92,10 +91,5 @@ def _cancel_job(run_dir: Path) -> dict[str, Any]:
             f"--project={config.cloud.project} --region={config.cloud.region} "
             "--status=active"
         )
-    return {
-        "command": refresh(run_dir, service).command,
-        "pid": None,
-        "job": job,
-        "started_jobs": started_jobs,
-        "warning": warning,
-    }
+    command = refresh(run_dir, service).command
+    return _answer(command, job=job, started_jobs=started_jobs, warning=warning)

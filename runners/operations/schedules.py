@@ -16,6 +16,7 @@ from runners.cloud.vertex_client import (
 )
 from runners.engine import Observer
 from runners.operations.compile import compile_checked
+from runners.operations.print_schedule import schedule_of
 from sluice.errors import UsageError
 
 _PREFIX = "sluice-"
@@ -36,8 +37,7 @@ def set_schedule(config: Config, observer: Observer | None = None) -> Facts:
       RemoteError: the service refuses or does not answer.
     """
     observer = observer or Observer()
-    wanted = config.cloud and config.cloud.schedule
-    assert wanted
+    wanted = schedule_of(config)
     warn = observer.on_warning
     config = check_before_run(config, in_service=True, on_warning=warn)
     service = service_of(config)

@@ -28,7 +28,7 @@ from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.storage.storage import is_remote
 
-# Of a log, the end; the whole of it has a page of its own.
+# The end of a log is shown; the whole of it has a page of its own.
 _LOG_BYTES = 100_000
 Drawn = TypeVar("Drawn")
 
