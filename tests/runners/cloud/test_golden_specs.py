@@ -35,7 +35,7 @@ PLACE = (
     "cloud.image=host/sluice",
 )
 VERTEX = (*PLACE, "cloud.project=my-project", "cloud.region=europe-west4")
-# Of each file the profile, and keys beside those of the profile.
+# Each file has a profile, and keys beside those of the profile.
 SPECS = {
     "vertex": (
         *VERTEX,
