@@ -116,7 +116,12 @@ class FakeVertex:
         return partial(self._answer, method)
 
     def _answer(
-        self, method: str, request: Any = None, timeout: float = 0, **named: Any
+        self,
+        method: str,
+        request: Any = None,
+        timeout: float = 0,
+        retry: Any = None,
+        **named: Any,
     ) -> Any:
         from google.cloud.aiplatform_v1 import types
 

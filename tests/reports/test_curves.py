@@ -13,7 +13,7 @@ def test_calibration_error_is_the_weighted_distance_of_ten_bins():
     wrong[25], right[25] = 50.0, 50.0  # 50 % right at 25.5 %: off by 0.245
     expected = (100 * 0.055 + 100 * 0.245) / 200
     assert _error(wrong + right) == pytest.approx(expected)
-    # Of one bin, what is too high and what is too low cancels.
+    # What is too high and what is too low in one bin cancels.
     wrong[26], right[26] = 99.0, 1.0
     high = abs((50 + 1) - (100 * 0.255 + 100 * 0.265))
     assert _error(wrong + right) == pytest.approx((5.5 + high) / 300, abs=5e-5)

@@ -25,7 +25,7 @@ TEXTS = (
     "W" * 10_000,
     "many words " * 1_000,
 )
-# Of these keys, values are terms of the format, or refer to something.
+# Values of these keys are terms of the format, or refer to something.
 TERMS = (
     "aggregation at created_at data ended_at gate kind model model_name predicted "
     "severity source started_at state status true type"
@@ -60,7 +60,7 @@ def with_hostile_texts(value, key=""):
 
 
 def with_hostile_numbers(value, key=""):
-    """Of documents: there, and only there, floats may be infinite or NaN."""
+    """Changes documents: only there floats may be infinite or NaN."""
     if isinstance(value, dict) and "schema_version" not in value:
         return {
             name: with_hostile_numbers(item, name + key) for name, item in value.items()

@@ -104,7 +104,7 @@ def test_the_threshold_explorer(report, report_pages):
                 for x in places
             }
 
-        # Of 100 - i negatives and i + 1 positives in bucket i.
+        # Bucket i has 100 - i negatives and i + 1 positives.
         middle = shown()
         assert middle["tp"] == f"{sum(range(51, 101)):,}"
         assert middle["fp"] == f"{sum(range(1, 51)):,}"

@@ -49,7 +49,7 @@ def _found(metrics, config=CONFIG, **where):
         ("auc", 0.93, None),
         ("loss", 0.5, None),
         ("precision_recall", 0.5, None),
-        # Of weighted examples.
+        # The examples are weighted.
         ("accuracy", 0.93456, None),
     ],
 )

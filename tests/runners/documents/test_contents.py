@@ -435,7 +435,7 @@ def test_the_baseline_is_the_one_that_the_evaluator_was_given(
     [((0.6, 0.4), 0), ((0.5, 0.5), 1), ((0.2, 0.4, 0.4), 1)],
 )
 def test_the_predicted_class_is_that_of_the_served_model(probabilities, index):
-    """Of two classes the export takes the second from 0.5 on, of more the first."""
+    """The export takes the second of two classes from 0.5 on, of more the first."""
     assert predicted_class(probabilities) == index
 
 

@@ -226,7 +226,7 @@ def test_most_wrong_classes_come_first_then_the_surest(tmp_path, labelled):
 
 
 def test_runs_of_both_tasks_are_compared(tmp_path, labelled, single):
-    """Of several labels by example, of a regression not at all."""
+    """Several labels are compared by example, a regression not at all."""
     item = _examples(tmp_path / "a", LABELS, SURE)
     new, old = (mistakes([uri], item, ["eval"], LABEL) for uri in labelled)
     item = _examples(tmp_path / "b", TRUE[:, :1], SCORES[:, :1])

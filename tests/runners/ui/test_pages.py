@@ -110,7 +110,7 @@ def test_a_run_and_its_logs(written, call_ui):
     text = client.get(RUN).text
     assert "Examples failed: boom" in text and "3.1 GB" in text
     assert f"tensorboard --logdir {trainings}" in text
-    # Of the node that failed, unless another is asked for.
+    # The log is that of the failed node, unless another is asked for.
     assert "one\ntwo</pre>" in text and "importing" not in text
     assert "importing</pre>" in client.get(f"{RUN}?log=start").text
     assert "one\ntwo</pre>" in client.get(f"{RUN}?log=..%2Frun").text
