@@ -143,28 +143,6 @@ def test_a_run_compares_each_export_and_shows_it(exported):
     assert rows["tflite-int8"] in Path(str(exported.report_uri)).read_text()
 
 
-def test_preprocessing_that_is_not_only_scaling_is_named(trips):
-    """The fares of the train split are 1 to 10, twice each."""
-    record = trips.run("export=[tflite]")
-    assert record.exit_code == 0, record.error
-    (path,) = version_of(record).rglob("signature.json")
-    about = json.loads(path.read_text())
-    steps = {x["feature"]: x["preprocessing"] for x in about["inputs"]}
-    assert "not only scaling" in steps["payment"] and steps["image"]["divide_by"] == 255
-    fares = np.arange(1.0, 11.0)
-    found = steps["fare"]["mean"] + steps["fare"]["deviation"]
-    np.testing.assert_allclose(found, [fares.mean(), fares.std()], rtol=1e-5)
-
-
-def test_a_regression_is_compared_in_the_unit_of_its_target(trips):
-    """It has no classes to agree on, so integers need a limit of the config."""
-    int8 = "{format: tflite, quantize: int8, max_difference: 0.0}"
-    record = trips.run("label.task=regression", f"export=[tflite, {int8}]")
-    missed = [row.check for row in record.gate_rows("export") if not row.passed]
-    assert missed == ["tflite-int8 difference"]
-    assert record.exit_code == 4
-
-
 def test_a_limit_that_is_not_met_stops_the_push(run, exported, workspace):
     before = os.listdir(workspace.serving)
     record = run("{format: tflite, quantize: int8, max_difference: 0.0}")

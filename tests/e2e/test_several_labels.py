@@ -11,12 +11,10 @@ import pytest
 from sklearn import metrics
 
 from pipeline.config.load import load_config
-from reports.formats import number
 from sample_data.tf_example import encode
 from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
 from tests.kit.project import write_project
-from tests.kit.read_page import Page
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
@@ -203,28 +201,6 @@ def test_the_gate_judges_averages_single_classes_and_large_slices(record):
     assert rows["recall_of_war", "overall"].actual < 1
     assert rows["auc", "country: US"].why == ""
     assert "of class war; 20 of each needed" in rows["auc", "country: FR"].why
-
-
-def test_the_page_has_the_numbers_of_the_answers(films, record, answers, report_pages):
-    report = locate(films, "films").run_dir(record.run_id) / "report.html"
-    page, (true, sure, _) = Page(report.read_text("utf-8")), answers
-    named = sure >= 0.5
-    rows = {row["Class"]: row for row in page.tables["labels"]}
-    for i, name in enumerate(GENRES):
-        of_class = true[:, i], named[:, i]
-        assert rows[name]["Examples"] == str(true[:, i].sum())
-        recall = metrics.recall_score(*of_class)
-        assert rows[name]["Recall"].startswith(f"{recall:.3f}")
-        assert rows[name]["F1"] == number(metrics.f1_score(*of_class))
-        area = metrics.roc_auc_score(true[:, i], sure[:, i])
-        assert rows[name]["AUC"] == number(area)
-    wrong = (true != named).any(axis=1).sum()
-    assert f"{wrong} of 600 predictions on test were wrong" in page.text
-    first = page.tables["mistakes-0"][0]
-    at = int(first["Place"].split()[-1]) - 1
-    said = [", ".join(np.array(GENRES)[x[at]]) or "none" for x in (true, named)]
-    assert [first["True classes"], first["Predicted"]] == said
-    report_pages.check(report)
 
 
 def test_one_hot_labels_are_learned_up_to_their_noise(run):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import struct
 
 import pytest
 from PIL import Image
@@ -99,19 +98,6 @@ def test_a_column_becomes_a_feature(table, name, column, seen_as, spec):
 
     assert (found.seen_as, found.spec) == (seen_as, spec)
     assert found.why and not found.why.endswith(".")
-
-
-def test_pixels_have_the_size_that_other_features_say(table):
-    """As in the TFRecords of TensorFlow's MNIST example."""
-    sample = table(
-        **{"height": lambda n: 2, "width": lambda n: 3, "depth": lambda n: 1},
-        data=lambda n: bytes([n % 256, 200, 0, 0, 0, 255]),
-        floats=lambda n: struct.pack("<6f", n, 1, 2, 3, 4, 5),
-    )
-    found = {choice.name: choice for choice in choose_features(sample, "label")}
-    assert found["data"].spec == pixels(2, 3, 1)
-    assert found["floats"].spec == {**pixels(2, 3, 1), "dtype": "float32"}
-    assert {found[name].seen_as for name in ("height", "width")} == {"constant"}
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
 from google.protobuf import text_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from PIL import Image
 from ruamel.yaml import YAML
 from tensorflow_metadata.proto.v0 import schema_pb2
 
@@ -58,27 +56,6 @@ def test_a_list_as_label_is_several_labels(proposed, kind):
     assert found.warnings[-1].startswith(f"every record has the class {values[0]!r}")
     evaluate = config["evaluate"]
     assert evaluate["thresholds"][0] == {"metric": "macro_auc", "lower_bound": 0.55}
-
-
-@pytest.mark.parametrize(
-    ("label", "task"),
-    [
-        (lambda n: [int(n % 4 == i) for i in range(3)], "multi_label"),
-        (lambda n: [int(n % 3 == i) for i in range(3)], None),
-        (lambda n: [float(n % 3 == i) for i in range(3)], None),
-    ],
-)
-def test_a_vector_of_0_and_1_as_label(proposed, label, task):
-    config, schema, found = proposed(label=label, x=lambda n: n / 7)
-    assert config["label"].get("task") == task
-    (one,) = [x for x in schema.feature if x.name == "label"]
-    assert [dim.size for dim in one.shape.dim] == [3] and one.presence.min_fraction == 1
-    assert loader.number_bounds(one) == (0, 1)
-    assert "Its classes are the places of its list" in found.config_text
-    names = [
-        x if isinstance(x, str) else x["name"] for x in config["evaluate"]["metrics"]
-    ]
-    assert ("macro_auc" in names) == bool(task)
 
 
 @pytest.mark.parametrize(
@@ -135,31 +112,6 @@ def test_a_number_as_label(proposed, price, deviation):
     assert given_away == ([] if isinstance(price(0), list) else [True])
 
 
-def test_presence_shapes_and_domains(proposed):
-    _, schema, _ = proposed(
-        label=lambda n: n % 3,
-        half=lambda n: n / 7 if n % 2 else None,
-        few=lambda n: n / 7 if n % 4 == 0 else None,
-        pair=lambda n: [n / 7, 1.0],
-        email=lambda n: b"a@b" if n % 2 else b"c@d",
-        flag=lambda n: n % 2,
-        balance=lambda n: n / 7 - 5,
-    )
-    found = {feature.name: feature for feature in schema.feature}
-    assert [dim.size for dim in found["pair"].shape.dim] == [2]
-    assert not found["half"].HasField("shape")
-    assert found["half"].value_count.max == found["half"].presence.min_count == 1
-    # A small split may have none.
-    assert not found["few"].presence.HasField("min_count")
-    assert loader.class_values(schema, "label") == [0, 1, 2]
-    assert list(found["label"].not_in_environment) == ["SERVING"]
-    assert loader.class_values(schema, "flag") == [0, 1]
-    assert not found["balance"].float_domain.HasField("min")
-    assert found["email"].WhichOneof("domain_info") is None
-    assert not schema.string_domain
-    assert list(schema.default_environment) == ["TRAINING", "SERVING"]
-
-
 def test_the_config_of_a_table(proposed):
     config, _, found = proposed(
         label=lambda n: 4 if n == 1 else min(n % 10, 2),
@@ -190,28 +142,6 @@ def test_the_config_of_a_table(proposed):
     assert found.warnings == ("1 of the label's classes 0 to 4 were not seen",)
     assert "Left out: bad: some of its values are NaN" in found.config_text
     assert "Elm" not in found.config_text + found.schema_text
-
-
-@pytest.mark.parametrize(
-    ("kinds", "written"), [(["PNG"], {}), (["PNG", "GIF"], {"formats": ["gif", "png"]})]
-)
-def test_the_config_of_images(proposed, kinds, written):
-    """GIF is listed: the gate would stop it else, and the proposal runs as it is."""
-    photos = []
-    for kind in kinds:
-        file = io.BytesIO()
-        Image.new("L", (8, 8)).save(file, kind)
-        photos.append(file.getvalue())
-    config, schema, _ = proposed(
-        photo=lambda n: photos[n % len(photos)],
-        label=lambda n: n % 2,
-        x=lambda n: n / 7,
-    )
-    assert config["examples"] == {"images": written}
-    assert list(config["features"]) == ["photo"]
-    assert config["model"] == "cnn"
-    assert config["evaluate"]["thresholds"][0]["metric"] == "auc"
-    assert schema.feature[1].HasField("image_domain")
 
 
 def test_names_and_values_cannot_disturb_a_terminal(proposed):

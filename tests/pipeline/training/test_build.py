@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from sluice.errors import NodeError
 from sluice.patches.tensorflow import exclude_keras_from_autograph
 from tests.kit.trainings import settings
 
@@ -49,38 +48,6 @@ def test_a_model_is_built_and_the_policy_of_keras_stays():
     assert model.dtype_policy.name == "mixed_bfloat16"
     assert model.hidden.compute_dtype == "bfloat16"
     assert tf.keras.mixed_precision.global_policy().name == "float32"
-
-
-def number(inputs: Any, params: dict[str, Any]) -> Any:
-    return 3
-
-
-def wide(inputs: Any, params: dict[str, Any]) -> Any:
-    import tensorflow as tf
-
-    keras_inputs = inputs.keras_inputs()
-    outputs = tf.keras.layers.Dense(7)(keras_inputs["fare_xf"])
-    return tf.keras.Model(keras_inputs, outputs)
-
-
-@pytest.mark.parametrize(
-    ("function", "what", "found"),
-    [
-        ("number", "does not return a tf.keras.Model", "3"),
-        ("wide", "does not fit the label, classification of 2 classes", "(None, 7)"),
-    ],
-)
-def test_what_is_no_model_of_the_labels_classes(function, what, found):
-    from pipeline.training.build import build_model, model_inputs
-    from pipeline.training.strategy.distribution import choose_distribution
-    from tests.kit.small_training import FEATURES, OUTPUT
-
-    inputs = model_inputs(FEATURES, OUTPUT)
-    with pytest.raises(NodeError, match=what) as caught:
-        build_model(
-            f"{__name__}:{function}", {}, inputs, choose_distribution(settings())
-        )
-    assert found in str(caught.value)
 
 
 def test_autograph_leaves_keras_alone_and_converts_a_users_call():
