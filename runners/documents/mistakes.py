@@ -20,11 +20,14 @@ from runners.documents.examples import (
     ExampleRecord,
     as_text,
     first_value,
+    load_model,
+    predict,
+    predicted_class,
     read_examples,
+    task_of,
     values_of,
 )
 from runners.documents.images import describe_image, open_image
-from runners.documents.predict import load_model, predict, predicted_class, task_of
 from sluice.json_values import jsonable
 from sluice.metrics import THRESHOLD
 from sluice.mlmd_items import Artifact

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from runners.documents.examples import read_examples
+from runners.documents.examples import load_model, predict, read_examples, task_of
 from runners.documents.mistakes import MAX_EXAMPLES, MAX_MISTAKES, shown_record
-from runners.documents.predict import load_model, predict, task_of
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
 

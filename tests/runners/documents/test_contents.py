@@ -14,8 +14,8 @@ from reports.evaluation import read_metrics, read_plots
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from runners.documents import images, protos
+from runners.documents.examples import predicted_class
 from runners.documents.mistakes import mistakes
-from runners.documents.predict import predicted_class
 from runners.documents.write import write_documents
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
