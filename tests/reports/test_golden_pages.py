@@ -129,9 +129,9 @@ def test_all_runs(taxi, run_with):
 BLOCKED = {"status": "blocked", "pushes": [PushRecord("/serving", "blocked")]}
 WHERE = "  where:    model.py:10 in call\n  try:      the log"
 GENERATED = NodeRecord("TFRecordGen", "TFRecordGen", "ran", 1.0)
-MISS = a_check("accuracy", actual=0.5, passed=False)
-MANY = [a_check(f"m{i}", actual=0.5, passed=False) for i in range(7)]
-DAMAGED = a_check("damaged records", limit=0, actual=3, passed=False)
+MISS = a_check("accuracy", actual=0.5, result="FAIL")
+MANY = [a_check(f"m{i}", actual=0.5, result="FAIL") for i in range(7)]
+DAMAGED = a_check("damaged records", limit=0, actual=3, result="FAIL")
 REPAIR = {"remedy": "write the files again", "command": None}
 SCHEMA = {"remedy": "correct the schema", "command": "schema diff"}
 NOTHING = {"pushes": [PushRecord("/serving")], "gates": []}
@@ -139,11 +139,11 @@ VERDICTS = {
     "model gate": {**BLOCKED, "gates": [a_gate("model", MISS, *MANY)]},
     "data gate": {
         **BLOCKED,
-        "gates": [a_gate("data", a_check("x", passed=False, **SCHEMA))],
+        "gates": [a_gate("data", a_check("x", result="FAIL", **SCHEMA))],
     },
     "damaged": {
         **BLOCKED,
-        "gates": [a_gate("data", a_check("x", passed=False, **REPAIR))],
+        "gates": [a_gate("data", a_check("x", result="FAIL", **REPAIR))],
     },
     "overridden": {"gates": [a_gate("data", DAMAGED, override="known")]},
     "failed": {
