@@ -107,9 +107,9 @@ def bucket(server: Any) -> Iterator[Bucket]:
 @pytest.fixture
 def vertex(monkeypatch: pytest.MonkeyPatch) -> FakeVertex:
     """The client of Vertex AI and Cloud Logging; requests are repeated for 0.3 s."""
-    from runners.cloud import vertex_client, vertex_connection
+    from runners.cloud import vertex_client
 
-    fake, connection = FakeVertex(), vertex_connection.VertexConnection
+    fake, connection = FakeVertex(), vertex_client.VertexConnection
     # There are no credentials for an address in clear text.
     address = "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"
     monkeypatch.setenv(address, "http://127.0.0.1:9")
@@ -118,8 +118,8 @@ def vertex(monkeypatch: pytest.MonkeyPatch) -> FakeVertex:
         connection, "post", lambda self, url, json, **_: fake.post(json)
     )
     monkeypatch.setattr(vertex_client, "PATIENCE_S", 0.3)
-    monkeypatch.setattr(vertex_connection, "FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr(vertex_connection, "REPEATED_S", 0.3)
+    monkeypatch.setattr(vertex_client, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(vertex_client, "REPEATED_S", 0.3)
     return fake
 
 

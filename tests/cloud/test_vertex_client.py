@@ -7,7 +7,7 @@ import pytest
 import requests
 from google.api_core import exceptions
 
-from runners.cloud import vertex_client, vertex_connection
+from runners.cloud import vertex_client
 from runners.cloud.vertex_client import VertexService
 from sluice.errors import ExitCode, RemoteError
 from tests.kit.gcs.http_server import Server, error_response, json_response
@@ -137,7 +137,7 @@ def wire(monkeypatch):
     for area in ("AIPLATFORM", "LOGGING"):
         name = f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{area}"
         monkeypatch.setenv(name, server.address)
-    monkeypatch.setattr(vertex_connection, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(vertex_client, "FIRST_WAIT_S", 0.01)
     yield seen
     server.shutdown()
     server.server_close()

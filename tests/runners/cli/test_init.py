@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.config.validate import validate_config
 from runners.cli.init import command as init
 from sluice.errors import UsageError
 from tests.kit.page_text import check_golden
