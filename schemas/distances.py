@@ -211,8 +211,9 @@ def with_chance(
         values = np.array([number_of_examples(x) for x in (current, control)])
         missing = values * [_missing(feature) for feature in pair]
         counts, per_example = np.stack([missing, values - missing], axis=1), 1.0
+        left_out = 0.0
     else:
-        counts, values, per_example = _counts(*filter(None, pair))
+        counts, values, per_example, left_out = _counts(*filter(None, pair))
     kept = np.rint(counts * np.minimum(1, _MAX_VALUES / values)[:, None]).astype(int)
     (size, other), pooled = kept.sum(axis=1), kept.sum(axis=0)
     if not (size and other):
@@ -224,7 +225,6 @@ def with_chance(
     if measure == _JENSEN_SHANNON:
         divergence = _entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2
         # Values that TFDV does not list may be the same ones on both sides.
-        left_out = np.maximum(0, 1 - counts.sum(axis=1) / values).max()
         chance = np.quantile(divergence, _SHARE) * per_example + 2 * left_out
     else:
         largest = np.abs(p - q).max(axis=1)
@@ -233,10 +233,11 @@ def with_chance(
     return replace(distance, chance=min(1.0, float(chance) + 1e-9))
 
 
-def _counts(*pair: Feature) -> tuple[np.ndarray, np.ndarray, float]:
+def _counts(*pair: Feature) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Returns the number of each value, or in each bucket, and of all, by side.
 
-    And how many values an example has, at least 1.
+    Also how many values an example has, at least 1, and the largest share of values
+    that are not listed.
     """
     listed: list[dict[Any, float]] = []
     for statistics in _alone(*pair):
@@ -247,12 +248,17 @@ def _counts(*pair: Feature) -> tuple[np.ndarray, np.ndarray, float]:
         by_edge = {bucket.low_value: bucket.sample_count for bucket in numbers}
         listed.append(by_value or by_edge)
     keys = sorted({*listed[0], *listed[1]}, key=str)
+    counts = np.array([[side.get(key, 0) for key in keys] for side in listed])
     common = [common_stats(feature) for feature in pair]
-    return (
-        np.array([[side.get(key, 0) for key in keys] for side in listed]),
-        np.maximum(1, [side.tot_num_values for side in common]),
-        max(1.0, *(side.avg_num_values for side in common)),
-    )
+    values = np.maximum(1, [side.tot_num_values for side in common])
+    # TFDV's counts of many different values are too high: each unlisted one is there.
+    unlisted = [
+        feature.string_stats.unique - len(side)
+        for feature, side in zip(pair, listed, strict=True)
+    ]
+    left_out = np.maximum(unlisted, values - counts.sum(axis=1)) / values
+    per_example = max(1.0, *(side.avg_num_values for side in common))
+    return counts, values, per_example, max(0.0, *left_out)
 
 
 def _entropy(p: np.ndarray) -> np.ndarray:
