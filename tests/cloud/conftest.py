@@ -109,7 +109,7 @@ def vertex(monkeypatch: pytest.MonkeyPatch) -> FakeVertex:
     """The client of Vertex AI and Cloud Logging; requests are repeated for 0.3 s."""
     from runners.cloud import vertex_client
 
-    fake, connection = FakeVertex(), vertex_client.VertexConnection
+    fake, connection = FakeVertex(), vertex_client.VertexService
     # There are no credentials for an address in clear text.
     address = "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"
     monkeypatch.setenv(address, "http://127.0.0.1:9")
