@@ -213,7 +213,7 @@ def _matrix(size, **errors):
     """Confusion matrices by model: so many examples of class 0 are taken for 1."""
     plots = []
     for model, wrong in errors.items():
-        entries = [
+        entries: list[dict[str, float]] = [
             {"actual_class_id": i, "predicted_class_id": i, "num_weighted_examples": 10}
             for i in range(size)
         ]
