@@ -16,7 +16,7 @@ from tests.kit.analysis import analyze, serialize
 from tests.kit.trainings import feature_set
 from tests.kit.wait import DEADLINE_S
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.acceptance]
 
 # With workers in processes, whose vocabularies must not be in this one.
 TRAIN = """
