@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.config.load import load_config
-from runners.cli import print_schedule
+from runners.operations import print_schedule
 from sluice.project import own_root
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]

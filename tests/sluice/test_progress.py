@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unit
 
 def test_lines_are_read_once(tmp_path, monkeypatch):
     path = tmp_path / "Trainer.jsonl"
-    monkeypatch.setenv(progress.PROGRESS_FILE, str(path))
+    monkeypatch.setenv("SLUICE_PROGRESS_FILE", str(path))
     assert progress.read(path) == ([], 0)
     progress.report(event="epoch", epoch=1)
     lines, offset = progress.read(path)

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from pipeline.config.features import FeatureSet, identifiers
 from pipeline.config.train import Train
-from pipeline.config.tuned_values import with_values
+from pipeline.config.tune import with_values
 from pipeline.training.build import build_model, model_inputs
 from pipeline.training.models.published_weights import (
     load_weights,

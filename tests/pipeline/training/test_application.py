@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config.validate import SMALLEST_IMAGE
+from pipeline.checks.check_config import SMALLEST_IMAGE
 from sluice.errors import NodeError
 from tests.kit.trainings import feature_set
 

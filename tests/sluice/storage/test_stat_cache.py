@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from sluice.storage import digest, stat_cache
-from sluice.storage.stat_cache import SOURCES_FILE, FileDigests, source_of
+from sluice.storage.stat_cache import (
+    FileDigests,
+    source_of,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -72,7 +75,7 @@ def test_a_file_written_a_moment_ago_is_not_trusted(tmp_path, read):
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has not looked at any source."""
-    monkeypatch.delenv(SOURCES_FILE, raising=False)
+    monkeypatch.delenv("SLUICE_SOURCE_FILES", raising=False)
     monkeypatch.setattr(stat_cache, "_sources", None)
 
 
@@ -96,7 +99,7 @@ def test_the_cache_file_is_shared_between_processes(tmp_path, parsed, monkeypatc
     first = source_of(path)
     stat_cache.save_sources()
     monkeypatch.setattr(stat_cache, "_sources", None)
-    monkeypatch.setenv(SOURCES_FILE, str(memory))
+    monkeypatch.setenv("SLUICE_SOURCE_FILES", str(memory))
     assert source_of(path) == first
     assert parsed == [b"import a"]
 

@@ -19,7 +19,6 @@ from pipeline.config.train import Train
 from pipeline.training import checkpoint
 from pipeline.training import run_fn as training
 from sluice import interrupt
-from sluice.progress import PROGRESS_FILE
 from tests.kit.trainings import fn_args
 from tests.kit.transform_output import FEATURES, Output
 
@@ -80,9 +79,9 @@ def run(job: dict[str, Any]) -> None:
     """Trains, or searches; ends the process with ``STOPPED`` if it was asked to."""
     global JOB
     JOB = SimpleNamespace(**job)
-    os.environ[PROGRESS_FILE] = f"{JOB.work}/progress.jsonl"
+    os.environ["SLUICE_PROGRESS_FILE"] = f"{JOB.work}/progress.jsonl"
     if JOB.checkpoints:
-        os.environ[interrupt.CHECKPOINT_DIR] = f"{JOB.work}/checkpoints"
+        os.environ["SLUICE_CHECKPOINT_DIR"] = f"{JOB.work}/checkpoints"
     checkpoint.SAVE_EVERY = JOB.save_every
     features, dtypes = FEATURES, {"a": "float32", "y": "int64"}
     if JOB.label == "z":
@@ -124,7 +123,7 @@ def search(given: Any, output: str) -> None:
     distribution = choose_distribution(
         Train.model_validate(given.custom_config["train"])
     )
-    found = Search(given, distribution, os.environ[interrupt.CHECKPOINT_DIR])
+    found = Search(given, distribution, os.environ["SLUICE_CHECKPOINT_DIR"])
     found.search(verbose=0)
     with open(f"{output}/best.json", "w") as file:
         json.dump(found.get_best_hyperparameters()[0].get_config(), file)
