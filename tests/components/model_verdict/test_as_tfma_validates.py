@@ -43,7 +43,8 @@ def tfma_passes(threshold: Threshold, actual: float, before: float) -> bool:
     ]
     config = config_pb2.EvalConfig(model_specs=models, metrics_specs=[spec])
     metrics: dict[Any, float] = {}
-    for key in metric_specs.metric_thresholds_from_metrics_specs([spec], config):
+    keys: Any = metric_specs.metric_thresholds_from_metrics_specs([spec], config)
+    for key in keys:
         metrics[key.make_baseline_key("baseline")] = before
         metrics[key] = actual - before if key.is_diff else actual
     assert metrics

@@ -186,7 +186,7 @@ def test_an_absolute_and_a_relative_change_are_two_rows():
 
 
 def test_a_change_on_each_value_is_compared_with_the_same_value():
-    change = Change(direction=HIGHER, absolute=-0.01)
+    change = Change(direction="higher_is_better", absolute=-0.01)
     threshold = Threshold(metric="auc", slice=("payment",), change=change)
     cash = Evaluation({(("payment", "Cash"),): {"auc": 0.95}})
     rows = {row.slice: row for row in _judge(threshold, baseline=cash).rows}
