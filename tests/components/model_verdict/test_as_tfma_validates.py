@@ -43,10 +43,10 @@ def tfma_passes(threshold: Threshold, actual: float, before: float) -> bool:
     ]
     config = config_pb2.EvalConfig(model_specs=models, metrics_specs=[spec])
     metrics: dict[Any, float] = {}
-    thresholds: Any = metric_specs.metric_thresholds_from_metrics_specs([spec], config)
-    for key in thresholds:
-        metrics[key.make_baseline_key("baseline")] = before
-        metrics[key] = actual - before if key.is_diff else actual
+    keys: Any = metric_specs.metric_thresholds_from_metrics_specs([spec], config)
+    for threshold_key in keys:
+        metrics[threshold_key.make_baseline_key("baseline")] = before
+        metrics[threshold_key] = actual - before if threshold_key.is_diff else actual
     assert metrics
     return metrics_validator.validate_metrics(((), metrics), config).validation_ok
 

@@ -14,8 +14,9 @@ from sluice.project import own_root
 from sluice.tfrecords import tfrecord
 from tests.kit.analysis import analyze, serialize
 from tests.kit.trainings import feature_set
+from tests.kit.wait import DEADLINE_S
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.acceptance]
 
 # With workers in processes, whose vocabularies must not be in this one.
 TRAIN = """
@@ -46,7 +47,7 @@ def _output_of(script: str, *arguments: str) -> Any:
     command = [sys.executable, "-c", script, *arguments]
     environment = {**os.environ, "PYTHONPATH": str(own_root())}
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=60
+        command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
