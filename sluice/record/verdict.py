@@ -1,6 +1,6 @@
 """Verdict of a gate: checks with limit, actual value and reason.
 
-Every gate (data, model, serving) has this form, so that the terminal, ``--json``, the
+Every gate (data, retrain, model, export) has this form, so that the terminal, ``--json``, the
 run record and the report show all of them alike.
 """
 
@@ -181,7 +181,7 @@ class Verdict:
     """What a gate decided. It passes only if every row does.
 
     Attributes:
-      gate: ``data``, ``retrain``, ``model`` or ``serving``.
+      gate: ``data``, ``retrain``, ``model`` or ``export``.
       rows: the checks, in the order in which a reader should see them.
       override: the reason given by a person who let it pass, None normally.
     """
