@@ -44,12 +44,12 @@ from sluice.compat import prepare_environment
 prepare_environment()
 from pipeline.config.load import load_config
 from pipeline.graph.create_pipeline import create_pipeline
-from pipeline.graph.custom_nodes import validate_pipeline
+from pipeline.checks.before_run import check_before_run
 from sluice.workspace import locate
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 name, *overrides = sys.argv[1:]
 sys.argv = sys.argv[:1]
-config = validate_pipeline(load_config(name, overrides=overrides)).config
+config = check_before_run(load_config(name, overrides=overrides))
 locate(config.root, config.name).prepare()
 LocalDagRunner().run(create_pipeline(config))
 """

@@ -108,8 +108,8 @@ def play(folder: Path, days: Days, last: int) -> Iterator[RunRecord]:
 def play_naively(folder: Path, days: Days, last: int, policy: str) -> Iterator[int]:
     """Trains on each day that has not been played, and yields the day."""
     from benchmarks.naive_training import train
+    from pipeline.checks.check_config import validate_config
     from pipeline.config.load import load_config
-    from pipeline.config.validate import validate_config
 
     config = validate_config(load_config("trips", cwd=folder)).config
     for day in range(1, last + 1):

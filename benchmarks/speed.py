@@ -42,8 +42,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.overhead import SLUICE, make_project  # noqa: E402
 from benchmarks.svg import COLORS, picture, text  # noqa: E402
+from pipeline.checks.before_run import check_before_run  # noqa: E402
 from pipeline.config.load import load_config  # noqa: E402
-from pipeline.graph.custom_nodes import validate_pipeline  # noqa: E402
 from sample_data import catalog  # noqa: E402
 from sample_data.data_set import ALL, Records, Split  # noqa: E402
 from sample_data.tf_example import encode  # noqa: E402
@@ -137,7 +137,7 @@ def prepare(case: Case, project: Path, data: Path, scale: float) -> dict[str, An
     catalog.write_shards(replace(source, splits=splits), {ALL: repeated}, data, seed=17)
     file = project / "configs" / f"{case.config}.yaml"
     settings = [f"data.dir={data}", *case.settings]
-    config = validate_pipeline(load_config(str(file), overrides=settings)).config
+    config = check_before_run(load_config(str(file), overrides=settings))
     label, batch = config.label.feature, config.train.batch_size or 128
     types = {
         item.name: {1: "string", 2: "int64", 3: "float32"}[item.type]

@@ -15,10 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-# The node's folder for checkpoints, to resume from after a stop or a kill. Unset: no
-# checkpoints.
-CHECKPOINT_DIR = "SLUICE_CHECKPOINT_DIR"
-
 
 class Interrupted(BaseException):
     """Raised to stop the node.

@@ -1,26 +1,24 @@
 """Progress reports of nodes, from any process.
 
-The runner sets ``SLUICE_PROGRESS_FILE`` around a node; the node appends one JSON
-object per line. Without the variable, such as in a container, they go to the log.
+The runner names a file to a node (``node_environment``), which appends one JSON object
+per line. Without it, such as in a container, they go to the log.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sluice.node_environment import node_environment
 from sluice.secrets import redact
-
-PROGRESS_FILE = "SLUICE_PROGRESS_FILE"
 
 
 def is_followed() -> bool:
     """Whether a runner reads the reports of this process."""
-    return bool(os.environ.get(PROGRESS_FILE))
+    return bool(node_environment().progress_file)
 
 
 def report(**facts: Any) -> None:
@@ -28,7 +26,7 @@ def report(**facts: Any) -> None:
 
     ``line`` is a text for people, which goes to the log too.
     """
-    path = os.environ.get(PROGRESS_FILE)
+    path = node_environment().progress_file
     facts = {k: redact(v) if isinstance(v, str) else v for k, v in facts.items()}
     if "line" in facts or not path:
         print(facts.get("line") or json.dumps(facts), file=sys.stderr, flush=True)

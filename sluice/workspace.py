@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -243,3 +245,16 @@ def installed_version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def next_command(*words: str) -> str:
+    """Returns a ``sluice`` command to copy, for the same program and workspace."""
+    given = os.environ.get(WORKSPACE_VARIABLE)
+    place = ["--workspace", os.path.abspath(given)] if given else []
+    return shlex.join([_program(), *words, *place])
+
+
+def _program() -> str:
+    called = Path(sys.argv[0])
+    installed = called.name == "sluice" and called.parent != Path()
+    return str(called) if installed else "sluice"

@@ -23,10 +23,9 @@ from components.tfrecord_gen.input_files import Window
 from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.settings import Ingestion
 from sluice.machine_resources import usable_cores
+from sluice.node_environment import node_environment
 from sluice.process_tree import die_with, kill_group
 
-# The environment variable that tells the nodes of a run where the folder is.
-INGESTED = "SLUICE_INGESTED"
 _REQUEST_FILE, _QUARANTINE = "request.json", "quarantine"
 # Locked while the process lives; not empty when it has ingested everything.
 _LOCK = "lock"
@@ -85,7 +84,7 @@ def take_ingested(
     Returns:
       The report; None if there is none, or it is of other settings or files.
     """
-    folder = Path(os.environ.get(INGESTED, os.devnull))
+    folder = Path(node_environment().ingested or os.devnull)
     if not (folder / _LOCK).exists() or _request(folder) != (settings, window):
         return None
     with open(folder / _LOCK, "r+") as lock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from dataclasses import replace
@@ -43,9 +42,10 @@ from components.tfrecord_gen.settings import (
 from sluice import progress
 from sluice.errors import bounded
 from sluice.machine_resources import usable_cores
+from sluice.node_environment import node_environment
 from sluice.node_kinds import NEW_DATA
 from sluice.storage import digest
-from sluice.storage.stat_cache import DIGESTS_FILE, FileDigests
+from sluice.storage.stat_cache import FileDigests
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
@@ -144,7 +144,7 @@ class Driver(example_gen_driver.FileBasedDriver):
 
 def contents_of(window: Window) -> dict[str, str]:
     """Returns a window's contents, with digests from a cache if the run has one."""
-    memory = os.environ.get(DIGESTS_FILE)
+    memory = node_environment().file_digests
     return window.contents(FileDigests(Path(memory)).of if memory else digest.of_file)
 
 

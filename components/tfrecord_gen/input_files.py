@@ -23,8 +23,6 @@ from sluice.storage.storage_errors import explain_unreadable
 
 MANIFEST_FILE = "manifest.json"
 SPANS_FILE = "spans.json"
-# The environment variable that tells the nodes of a run where its choice is stored.
-SPANS_PATH = "SLUICE_SPANS"
 EPOCH = date(1970, 1, 1)
 DigestOf = Callable[[Path], str]
 

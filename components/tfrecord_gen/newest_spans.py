@@ -12,7 +12,6 @@ The placeholders ``{SPAN}``, of a date and ``{VERSION}`` are those of TFX's Exam
 
 from __future__ import annotations
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +23,6 @@ from typing import Any
 from components.tfrecord_gen.input_files import (
     EPOCH,
     MANIFEST_FILE,
-    SPANS_PATH,
     SourceFile,
     Span,
     SpanChoice,
@@ -32,6 +30,7 @@ from components.tfrecord_gen.input_files import (
 )
 from components.tfrecord_gen.settings import SETTINGS, SPANS, Ingestion
 from sluice.errors import DataError, UsageError, bounded
+from sluice.node_environment import node_environment
 from sluice.storage.file_pattern import FilePattern, PatternError, Segment
 from sluice.storage.storage import Entry, storage_for
 from sluice.storage.storage_errors import explain_unreadable
@@ -314,7 +313,7 @@ def window_of(properties: Mapping[str, Any]) -> Window:
       DataError: a chosen file has changed, or is gone.
     """
     settings = Ingestion.model_validate_json(properties[SETTINGS])
-    if uri := properties.get(SPANS) or os.environ.get(SPANS_PATH):
+    if uri := properties.get(SPANS) or node_environment().spans:
         for window in SpanChoice.load(uri).windows.values():
             if window.patterns == settings.patterns:
                 chosen = window.newest(settings.window)

@@ -107,6 +107,11 @@ class NodeResources(Section):
     env: Environment = {}
     """Environment variables, added to `cloud.env`."""
 
+    @property
+    def needs_custom_job(self) -> bool:
+        """Whether a container task of Vertex AI cannot have these resources."""
+        return bool(self.machine_type or self.tpu or (self.workers or 1) > 1)
+
 
 class CloudBeam(Section):
     """Where the Beam pipelines inside the nodes run."""

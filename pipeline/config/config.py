@@ -143,29 +143,29 @@ class Config(Section):
     @model_validator(mode="after")
     def _fits_together(self) -> Config:
         if self.label.feature in self.sensitive:
-            what = "the label cannot be sensitive: its classes are shown everywhere"
-            refuse(what, "sensitive")
+            text = "the label cannot be sensitive: its classes are shown everywhere"
+            refuse(text, "sensitive")
         for index, names in enumerate(self.evaluate.slices):
             for name in {*names} & {*self.sensitive}:
-                what = f"metrics per value of {name!r} would show its values"
-                refuse(what, "evaluate", "slices", index)
+                text = f"metrics per value of {name!r} would show its values"
+                refuse(text, "evaluate", "slices", index)
         if self.tune and (self.train.processes or self.train.strategy in _SEVERAL):
-            what = "a search runs in one process: remove train.processes, or another "
-            refuse(f"{what}strategy than multi_worker and parameter_server", "tune")
+            text = "a search runs in one process: remove train.processes, or another "
+            refuse(f"{text}strategy than multi_worker and parameter_server", "tune")
         exports = [export.name for export in self.export]
         for index, export in enumerate(self.export):
             if export.name in exports[:index]:
                 refuse(f"there is another export {export.name!r}", "export", index)
             is_compared = export.difference_limit(0.0) is not None
             if self.label.task == "regression" and not is_compared:
-                what = "of a regression without classes, set max_difference"
-                refuse(what, "export", index)
+                text = "of a regression without classes, set max_difference"
+                refuse(text, "export", index)
         if self.retrain and self.retrain.metric_drop:
             self.evaluate.check(self.retrain.metric_drop, "retrain", "metric_drop")
             for index, threshold in enumerate(self.retrain.metric_drop):
                 if threshold.change and threshold.slice:
-                    what = "what a slice reached at the push is not known: give a bound"
-                    refuse(what, "retrain", "metric_drop", index, "change")
+                    text = "what a slice reached at the push is not known: give a bound"
+                    refuse(text, "retrain", "metric_drop", index, "change")
         limits = self.validate_data
         for split in (*limits.min_examples, *limits.max_examples):
             if split not in self.data.split_names:

@@ -25,19 +25,19 @@ def find_config(name_or_path: str, cwd: Path) -> Path:
     raise UsageError(f"there is no config file {name_or_path!r}", where=path)
 
 
-def find_file(name: str, roots: Iterable[Path], folder: str, what: str) -> Path:
+def find_file(name: str, roots: Iterable[Path], folder: str, kind: str) -> Path:
     """Returns the file of a name in a folder of the first root that has it."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for root in roots:
         for path in sorted((root / folder).glob("*.yaml")):
-            found.setdefault(path.stem, path)
-    if name in found:
-        return _absolute(found[name])
+            files.setdefault(path.stem, path)
+    if name in files:
+        return _absolute(files[name])
     raise UsageError(
-        f"there is no {what} {name!r}",
+        f"there is no {kind} {name!r}",
         where=", ".join(str(root / folder) for root in dict.fromkeys(roots)),
-        expected=f"one of {', '.join(sorted(found))}",
-        hint=did_you_mean(name, found),
+        expected=f"one of {', '.join(sorted(files))}",
+        hint=did_you_mean(name, files),
     )
 
 

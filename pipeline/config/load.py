@@ -24,7 +24,7 @@ from pipeline.config.tune import SELECTORS
 from sluice.errors import ConfigError, UsageError
 from sluice.project import find_root, own_root
 
-# Of a file, aliases counted wherever they are used.
+# A file has no more values; aliases count wherever they are used.
 _MAX_VALUES = 100_000
 
 

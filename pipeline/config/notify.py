@@ -51,12 +51,12 @@ def check_urls(notify: Notify, problems: Problems) -> None:
         if target is None:
             problems.add(path, "apprise knows no service with such a URL")
         elif target.url(privacy=True) != target.url():
-            what = "the URL contains a secret, which would be stored with every run"
-            problems.add(path, what, hint=by_reference)
+            text = "the URL contains a secret, which would be stored with every run"
+            problems.add(path, text, hint=by_reference)
     url = notify.heartbeat or "${env:NONE}"
     if not references(url) and not re.fullmatch(r"https?://[^\s@?]+", url):
-        what = (
+        text = (
             "the heartbeat is no URL such as https://HOST/PATH; a password, or a "
             "query, which may hold a token, would be stored with every run"
         )
-        problems.add(("notify", "heartbeat"), what, hint=by_reference)
+        problems.add(("notify", "heartbeat"), text, hint=by_reference)

@@ -60,7 +60,7 @@ class _Generate(GenerateJsonSchema):
 
 def _docstrings(section: type[Section]) -> dict[str, str]:
     """Returns the string below each key of a section and of its base classes."""
-    found: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for cls in reversed(section.__mro__):
         if issubclass(cls, Section):
             (tree,) = ast.parse(inspect.getsource(cls)).body
@@ -70,8 +70,8 @@ def _docstrings(section: type[Section]) -> dict[str, str]:
                         ast.AnnAssign(target=ast.Name(id=name)),
                         ast.Expr(value=ast.Constant(value=str(text))),
                     ):
-                        found[name] = inspect.cleandoc(text)
-    return found
+                        docstrings[name] = inspect.cleandoc(text)
+    return docstrings
 
 
 def json_schema() -> _Json:
@@ -106,16 +106,16 @@ def _keys(section: _Json, defs: _Json, indent: str = "") -> Iterator[str]:
             about.append("required")
         elif not (inside and isinstance(default, dict)):
             about.append(f"default `{json.dumps(default)}`")
-        plain = [item for item in inside if "kind" not in item["properties"]]
+        plain = [inner for inner in inside if "kind" not in inner["properties"]]
         meanings = [value.get("description", ""), *(x["description"] for x in plain)]
         meaning = " ".join(" ".join(meanings).split())
         yield f"{indent}- `{key}` ({', '.join(about)}): {meaning}"
-        for item in inside:
+        for inner in inside:
             step = indent + "  "
-            if kind := item["properties"].get("kind"):
-                yield f"{step}- `kind: {kind['const']}`: {item['description']}"
+            if kind := inner["properties"].get("kind"):
+                yield f"{step}- `kind: {kind['const']}`: {inner['description']}"
                 step += "  "
-            yield from _keys(item, defs, step)
+            yield from _keys(inner, defs, step)
 
 
 def _sections(value: _Json, defs: _Json) -> Iterator[_Json]:

@@ -30,7 +30,7 @@ from schemas import loader
 LARGE_DOMAIN = 1000
 _TYPES = (schema_pb2.FLOAT, schema_pb2.INT, schema_pb2.BYTES)
 
-# Of a list of categories without a domain.
+# A list of categories without a domain becomes so many columns.
 CATEGORIES = 1000
 
 _ONE_VALUE = (
@@ -59,10 +59,10 @@ def resolve_features(
     derived = [item.name for item in schema.feature if item.name not in no_features]
     for name in derived if listed is None else listed:
         path: KeyPath = ("features", name)
-        given = None if listed is None else listed[name]
-        if isinstance(given, Cross):
-            _check_cross(path, given, config, schema, problems)
-            specs[name] = given
+        own_spec = None if listed is None else listed[name]
+        if isinstance(own_spec, Cross):
+            _check_cross(path, own_spec, config, schema, problems)
+            specs[name] = own_spec
             continue
         feature = find_feature(path, name, schema, problems)
         if feature is None:
@@ -73,21 +73,21 @@ def resolve_features(
             if problem := _shape_problem(feature):
                 problems.add(path, problem, hint=_ONE_VALUE)
             continue
-        spec = _derived(feature, schema) if given is None else given
+        spec = _derived(feature, schema) if own_spec is None else own_spec
         type_name = schema_pb2.FeatureType.Name(feature.type)
         if name == config.label.feature:
             problems.add(path, f"{name!r} is the label, which must not be a feature")
         elif spec is None:
-            what = "an image" if feature.HasField("image_domain") else "this type"
+            text = "an image" if feature.HasField("image_domain") else "this type"
             if is_list:
-                what = "lists of numbers of different lengths"
+                text = "lists of numbers of different lengths"
             size = "kind: image, height: 28, width: 28, channels: 1"
             hint = f"list those to use, such as features: {{{name}: {{{size}}}}}"
-            problems.add(path, f"no kind can be derived for {what}", hint=hint)
+            problems.add(path, f"no kind can be derived for {text}", hint=hint)
         elif type_name not in spec.types:
-            what = f"{spec.kind!r} is not for {name!r}, which is {type_name}"
+            text = f"{spec.kind!r} is not for {name!r}, which is {type_name}"
             expected = "one of " + ", ".join(_kinds_for(type_name))
-            problems.add((*path, "kind"), what, expected=expected)
+            problems.add((*path, "kind"), text, expected=expected)
         else:
             _check_values(path, feature, spec, problems)
             specs[name] = _completed(spec, feature, schema)
@@ -130,8 +130,8 @@ def _check_values(
         values = "every" if is_bytes else "fixed"
         count = math.prod(dim.size for dim in feature.shape.dim)
         if not is_bytes and feature.HasField("shape") and count != spec.size:
-            what = f"{feature.name!r} has {count:,} values, not {spec.size:,}"
-            problems.add(path, f"{what}: height times width times channels")
+            text = f"{feature.name!r} has {count:,} values, not {spec.size:,}"
+            problems.add(path, f"{text}: height times width times channels")
     elif isinstance(spec, Passthrough) and spec.length is None:
         values = "one" if loader.has_one_value(feature) else "fixed"
     match values:
@@ -139,8 +139,8 @@ def _check_values(
             optional = values == "one"
             check_one_value(path, feature, problems, optional=optional)
         case "fixed" if not feature.HasField("shape"):
-            what = f"{feature.name!r} has no fixed number of values"
-            problems.add(path, what, hint=_FIXED_NUMBER)
+            text = f"{feature.name!r} has no fixed number of values"
+            problems.add(path, text, hint=_FIXED_NUMBER)
         case _ if problem := _shape_problem(feature):
             problems.add(path, problem, hint=_FIXED_NUMBER)
 
@@ -157,14 +157,14 @@ def _check_cross(
     if name in loader.feature_names(schema):
         problems.add(path, f"{name!r} is in the schema: a cross needs a new name")
     for index, part in enumerate(spec.of):
-        found = features.get(part)
-        if found is None:
-            what = f"{part!r} is not listed in 'features'"
-            problems.unknown((*path, "of", index), what, part, features)
-        elif found.kind not in ("bucketized", "vocabulary", "hashed"):
-            what = f"{part!r} has the kind {found.kind!r}"
+        other = features.get(part)
+        if other is None:
+            text = f"{part!r} is not listed in 'features'"
+            problems.unknown((*path, "of", index), text, part, features)
+        elif other.kind not in ("bucketized", "vocabulary", "hashed"):
+            text = f"{part!r} has the kind {other.kind!r}"
             wanted = "bucketized, vocabulary or hashed"
-            problems.add((*path, "of", index), what, expected=wanted)
+            problems.add((*path, "of", index), text, expected=wanted)
 
 
 def _shape_problem(feature: schema_pb2.Feature) -> str | None:

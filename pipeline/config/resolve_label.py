@@ -42,9 +42,9 @@ def resolve_label(
         classes = _classes_of_places(feature, label, problems)
     elif _has_type(feature, label, _types(label), problems):
         if label.task == "classification" and not loader.has_one_value(feature):
-            what = f"the label {label.feature!r} may have several values per record"
+            text = f"the label {label.feature!r} may have several values per record"
             hint = "to predict all of them: task: multi_label"
-            problems.add(_PATH, what, hint=hint)
+            problems.add(_PATH, text, hint=hint)
         elif label.task == "classification":
             check_one_value(_PATH, feature, problems)
         classes = _classes_of_domain(label, schema, feature, problems)
@@ -53,9 +53,9 @@ def resolve_label(
 
 def _check_is_fixed(feature: schema_pb2.Feature, problems: Problems) -> None:
     if len(feature.shape.dim) != 1 or feature.presence.min_fraction < 1:
-        what = f"the label {feature.name!r} has no fixed number of values per record"
+        text = f"the label {feature.name!r} has no fixed number of values per record"
         hint = "in the schema, give it shape { dim { size: 1 } } and presence"
-        problems.add(_PATH, what, hint=f"{hint} {{ min_fraction: 1 }}")
+        problems.add(_PATH, text, hint=f"{hint} {{ min_fraction: 1 }}")
 
 
 def _has_type(
@@ -64,11 +64,11 @@ def _has_type(
     name = schema_pb2.FeatureType.Name(feature.type)
     if name in types:
         return True
-    what = f"the label {label.feature!r} of task {label.task} must be"
+    text = f"the label {label.feature!r} of task {label.task} must be"
     hint = "to predict a number: task: regression" if name == "FLOAT" else None
     if hint and label.task == "classification":
         hint += "; or list classes: classes: [0, 1]"
-    problems.add(_PATH, f"{what} {' or '.join(types)}, not {name}", hint=hint)
+    problems.add(_PATH, f"{text} {' or '.join(types)}, not {name}", hint=hint)
     return False
 
 
@@ -84,18 +84,18 @@ def _classes_of_places(
     """Returns the classes of a one-hot label, or of 0 and 1 for each of several."""
     size = _size(feature)
     if loader.number_bounds(feature) != (0, 1):
-        what = f"the schema does not say that the {size} values of the label "
-        where = f"{what}{label.feature!r} are 0 and 1, one for each class"
+        text = f"the schema does not say that the {size} values of the label "
+        where = f"{text}{label.feature!r} are 0 and 1, one for each class"
         problems.add(_PATH, where, hint="give it a domain { min: 0 max: 1 }")
     if size > loader.MAX_CLASSES:
-        what = f"{size:,} classes are too many: at most {loader.MAX_CLASSES:,}"
-        problems.add(_PATH, what)
+        text = f"{size:,} classes are too many: at most {loader.MAX_CLASSES:,}"
+        problems.add(_PATH, text)
         return ()
     classes = label.classes or tuple(range(size))
     if len(classes) == size:
         return classes
-    what = f"there are {len(classes)} classes, and {size} values per record"
-    problems.add(("label", "classes"), what)
+    text = f"there are {len(classes)} classes, and {size} values per record"
+    problems.add(("label", "classes"), text)
     return ()
 
 
@@ -107,16 +107,16 @@ def _classes_of_domain(
     if len(classes) < 2:
         is_text = feature.type == schema_pb2.BYTES
         domain = "string_domain" if is_text else "categorical int_domain"
-        what = f"the schema does not list the classes of {label.feature!r}"
-        problems.add(path, f"{what}: give it a {domain}, or list them here")
+        text = f"the schema does not list the classes of {label.feature!r}"
+        problems.add(path, f"{text}: give it a {domain}, or list them here")
     elif others := [x for x in classes if not _is_allowed(x, feature, values)]:
         shown = ", ".join(map(str, values[:12])) + (" ..." if len(values) > 12 else "")
-        what = f"the classes are not those of the schema's domain: {shown or 'a range'}"
-        problems.add(path, what, hint=f"change {others[0]!r}, or the domain")
+        text = f"the classes are not those of the schema's domain: {shown or 'a range'}"
+        problems.add(path, text, hint=f"change {others[0]!r}, or the domain")
     elif "" in classes:
-        what = "the empty string is a missing value, and no class"
+        text = "the empty string is a missing value, and no class"
         problems.add(
-            path, what, hint="write another one into the records and the schema"
+            path, text, hint="write another one into the records and the schema"
         )
     else:
         return classes

@@ -303,8 +303,8 @@ class Train(Section):
     def _fits_together(self) -> Train:
         after = self.fine_tune.unfreeze_after if self.fine_tune else None
         if after is not None and after >= self.epochs:
-            what = f"of {self.epochs} epochs none is left after the layers are unfrozen"
-            refuse(what, "fine_tune", "unfreeze_after")
+            text = f"of {self.epochs} epochs none is left after the layers are unfrozen"
+            refuse(text, "fine_tune", "unfreeze_after")
         strategy, has_servers = self.strategy, self.strategy == "parameter_server"
         takes_replicas = ("auto", "mirrored", "central_storage")
         if self.replicas and strategy not in takes_replicas:
@@ -315,21 +315,21 @@ class Train(Section):
         if self.processes and strategy not in several:
             refuse(f"the strategy {strategy} trains in one process", "processes")
         if has_servers and self.processes and not self.parameter_servers:
-            what = "the strategy parameter_server needs train.parameter_servers"
-            refuse(what, "processes")
+            text = "the strategy parameter_server needs train.parameter_servers"
+            refuse(text, "processes")
         if self.parameter_servers and not (self.processes and has_servers):
-            what = "these need train.strategy: parameter_server and train.processes"
-            refuse(what, "parameter_servers")
+            text = "these need train.strategy: parameter_server and train.processes"
+            refuse(text, "parameter_servers")
         if (strategy, self.precision) == ("central_storage", "mixed_float16"):
-            what = "Keras cannot scale the loss of mixed_float16 with central storage"
-            refuse(what, "precision")
+            text = "Keras cannot scale the loss of mixed_float16 with central storage"
+            refuse(text, "precision")
         rate = self.learning_rate
         is_schedule = not isinstance(rate, float) and (
             rate.kind != "constant" or rate.warmup_epochs
         )
         if self.reduce_on_plateau and is_schedule:
-            what = "Keras cannot reduce a learning rate that a schedule sets"
-            refuse(what, "reduce_on_plateau")
+            text = "Keras cannot reduce a learning rate that a schedule sets"
+            refuse(text, "reduce_on_plateau")
         return self
 
     @model_validator(mode="after")
@@ -366,3 +366,40 @@ class Train(Section):
                 hint=" or ".join(f"train.{key}={n}" for n in nearest if n),
             )
         return size if key == "batch_size" else size * replicas
+
+
+_Dropout = Annotated[Fraction, Field(lt=1)]
+
+
+class DenseParams(Section):
+    """``model_params`` of ``dense`` and ``wide_deep``."""
+
+    hidden_units: tuple[Count, ...] = (128, 64)
+    """Units of each hidden layer."""
+    dropout: _Dropout = 0.1
+    """Fraction dropped after each hidden layer."""
+
+
+class CnnParams(Section):
+    """``model_params`` of ``cnn``."""
+
+    filters: tuple[Count, ...] = (32, 64)
+    """Filters of each block of two convolutions and a pooling."""
+    dense_units: Count = 128
+    """Units of the dense layer after the blocks."""
+    dropout: _Dropout = 0.3
+    """Fraction dropped before the output layer."""
+
+
+class ApplicationParams(Section):
+    """``model_params`` of a model of ``tf.keras.applications``."""
+
+    weights: ProjectPath | None = None
+    """A `.h5` file of weights as Keras publishes them without the top,
+    relative to the project root. null: random weights."""
+    pooling: Literal["avg", "max"] | None = "avg"
+    """Global pooling of the last feature map. null: it is flattened."""
+    head: tuple[Count, ...] = ()
+    """Units of dense layers between pooling and output."""
+    dropout: _Dropout = 0.0
+    """Fraction dropped before the output layer."""

@@ -23,7 +23,7 @@ from components.tfrecord_gen.settings import (
 from pipeline.config.config import Config
 from pipeline.config.features import Image, RawPixels
 from pipeline.config.resolve_label import is_per_class
-from pipeline.config.tuned_values import first_values, with_values
+from pipeline.config.tune import first_values, with_values
 from pipeline.graph.eval_config import eval_config
 from schemas.loader import LISTS_OF_TYPES, class_values, live_features, load
 from sluice.errors import ConfigError
@@ -250,17 +250,18 @@ def of_newest_ingestion(context: GraphContext) -> Arguments:
 
 def of_served_model(context: GraphContext) -> Arguments:
     """The strategy that finds the served model; in a service the model store."""
+    if context.locations.is_service:
+        return of_baseline(context)
+    return _trained_model({"served_in": context.locations.serving_dir})
+
+
+def _trained_model(config: Any) -> Arguments:
     from tfx.types import Channel, standard_artifacts
 
     from components.baseline_model.component import TrainedModel
 
-    if context.locations.is_service:
-        return of_baseline(context)
-    return {
-        "strategy_class": TrainedModel,
-        "config": {"served_in": context.locations.serving_dir},
-        "model": Channel(type=standard_artifacts.Model),
-    }
+    model = Channel(type=standard_artifacts.Model)
+    return {"strategy_class": TrainedModel, "config": config, "model": model}
 
 
 def of_transform(context: GraphContext) -> Arguments:
@@ -348,9 +349,6 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
       ConfigError: a cloud service cannot find it: it does not run our strategies.
     """
     from tfx.dsl.input_resolution.strategies import latest_artifact_strategy
-    from tfx.types import Channel, standard_artifacts
-
-    from components.baseline_model.component import TrainedModel
 
     source = context.config.train.warm_start
     is_service = context.locations.is_service
@@ -361,12 +359,10 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
         raise ConfigError(f"{what}latest or null", where="train.warm_start")
     if source == "served":
         return of_served_model(context)
-    of_tfx = latest_artifact_strategy.LatestArtifactStrategy
-    return {
-        "strategy_class": of_tfx if is_service else TrainedModel,
-        "config": None,
-        "model": Channel(type=standard_artifacts.Model),
-    }
+    arguments = _trained_model(None)
+    if is_service:
+        arguments["strategy_class"] = latest_artifact_strategy.LatestArtifactStrategy
+    return arguments
 
 
 def of_baseline(context: GraphContext) -> Arguments:

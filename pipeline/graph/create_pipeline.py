@@ -123,7 +123,7 @@ def _condition(node: Node, components: Mapping[str, Any]) -> AbstractContextMana
 def _make(node: Node, context: GraphContext, components: Mapping[str, Any]) -> Any:
     in_service = context.locations.is_service and node.in_service
     module, _, name = (in_service or node.component).partition(":")
-    found = getattr(importlib.import_module(module), name)
+    component = getattr(importlib.import_module(module), name)
     inputs, arguments = {}, node.arguments(context)
     for key, source in node.inputs.items():
         producer, _, output = source.partition(".")
@@ -134,10 +134,10 @@ def _make(node: Node, context: GraphContext, components: Mapping[str, Any]) -> A
                 raise LookupError(f"{producer} has no output {output!r}, only {known}")
             inputs[key] = outputs[output]
     if node.id in context.config.nodes:
-        if not (isinstance(found, type) and issubclass(found, BaseComponent)):
-            raise TypeError(f"it is a {type(found).__name__}, not a TFX component")
-        arguments = _with_protos(found, arguments)
-    return found(**inputs, **arguments)
+        if not (isinstance(component, type) and issubclass(component, BaseComponent)):
+            raise TypeError(f"it is a {type(component).__name__}, not a TFX component")
+        arguments = _with_protos(component, arguments)
+    return component(**inputs, **arguments)
 
 
 def _with_protos(component: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,76 +1,32 @@
-"""The nodes of a config's pipeline, custom nodes (``nodes``) included, and their check.
+"""The nodes of a config's pipeline, custom nodes (``nodes``) included.
 
 A custom node names its component by import path: a class of TFX, a class of the user,
-or a function with ``@component``. ``create_pipeline`` imports it; before that, the
-graph is checked here without TFX.
+or a function with ``@component``. ``create_pipeline`` imports it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline.config.config import Config, CustomNode
-from pipeline.config.problems import Problems
 from pipeline.graph.node_registry import NODES, Node
 from sluice import code_fingerprint
-from sluice.errors import unknown_node
 from sluice.project import own_root
 from sluice.upstream_nodes import leading_to
-
-if TYPE_CHECKING:
-    from pipeline.config.validate import ValidConfig
-
-
-def validate_pipeline(config: Config) -> ValidConfig:
-    """Returns the config completed from its schema, its graph checked as well.
-
-    Raises:
-      ConfigError: something does not fit; names file, line and key path of each.
-    """
-    # Not above: it reads schemas, for which `sluice status` would wait.
-    from pipeline.config.validate import validate_config
-
-    valid = validate_config(config)
-    problems = Problems(config.origin)
-    known = node_ids(config)
-    for name, own in config.nodes.items():
-        path = ("nodes", name)
-        if name in (node.id for node in NODES):
-            problems.add(path, "the pipeline has such a node already")
-        for other in (*_entry(name, own).upstream, *own.before):
-            if other not in known:
-                problems.unknown(path, f"there is no node {other!r}", other, known)
-    problems.raise_if_any()
-    try:
-        sort_nodes(config)
-    except CycleError as error:
-        cycle = error.args[1]
-        first = next(name for name in cycle if name in config.nodes)
-        problems.add(("nodes", first), f"the graph has a cycle: {' -> '.join(cycle)}")
-    problems.raise_if_any()
-    return valid
-
-
-def check_node_ids(config: Config, asked: Iterable[str]) -> None:
-    """Raises UsageError if a node that somebody asks for is not in the graph."""
-    known = node_ids(config)
-    for name in asked:
-        if name not in known:
-            raise unknown_node(name, known, config.name)
 
 
 def list_nodes(config: Config) -> list[Node]:
     """Returns the nodes of a pipeline: those of ``NODES``, then custom ones."""
     nodes = [
         *(node for node in NODES if node.is_in(config)),
-        *(_entry(name, own) for name, own in config.nodes.items()),
+        *(make_node(name, own) for name, own in config.nodes.items()),
     ]
     gated = {
         node.id: [name for name, own in config.nodes.items() if node.id in own.before]
@@ -123,7 +79,8 @@ def named_files(config: Config, value: Any) -> list[Path]:
     return [path for path in paths if os.path.isfile(path)]
 
 
-def _entry(name: str, own: CustomNode) -> Node:
+def make_node(name: str, own: CustomNode) -> Node:
+    """Returns a custom node in the form of the others."""
     return Node(
         name,
         own.component,

@@ -287,7 +287,7 @@ NODES = (
 
 # Ids of nodes that other modules refer to.
 INGESTION, STATISTICS, PUSHER = "TFRecordGen", "StatisticsGen", "Pusher"
-TUNER = "Tuner"
+TUNER, TRAINER = "Tuner", "Trainer"
 SERVING_INGESTION = "ServingTFRecordGen"
 
 

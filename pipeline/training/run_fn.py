@@ -19,7 +19,7 @@ import tensorflow_transform as tft
 
 from pipeline.config.features import FeatureSet
 from pipeline.config.train import Train
-from pipeline.config.tuned_values import with_values
+from pipeline.config.tune import with_values
 from pipeline.training.build import (
     build_model,
     copy_weights,
@@ -38,6 +38,7 @@ from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.strategy.workers import distribute
 from pipeline.training.warm_start import read_vocabularies, warm_start
 from sluice import interrupt, progress
+from sluice.node_environment import node_environment
 from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.secrets import resolve
 from sluice.storage import digest
@@ -49,7 +50,7 @@ def run_fn(fn_args: Any) -> None:
 
     Writes the SavedModel to ``fn_args.serving_model_dir``, and to
     ``fn_args.model_run_dir`` the weights, the history and TensorBoard's logs. Training
-    resumes from the checkpoints in ``SLUICE_CHECKPOINT_DIR``, which the runner sets, or
+    resumes from the checkpoints in the ``checkpoint_dir`` that the runner names, or
     in a folder of this training in the bucket of the pipeline.
 
     Raises:
@@ -200,7 +201,7 @@ def _train_and_export(
         model_params,
         distribution,
         os.path.join(model_run_dir, "tensorboard"),
-        checkpoint_dir=checkpoints or os.environ.get(interrupt.CHECKPOINT_DIR),
+        checkpoint_dir=checkpoints or node_environment().checkpoint_dir,
     )
     # TensorFlow cannot export variables of several workers, and a served model has no
     # use for those of several replicas, or for the precision of an accelerator.
@@ -227,7 +228,7 @@ def own_checkpoints(fn_args: Any) -> str | None:
     config and inputs. Their addresses are of tasks that ran in the same image.
     """
     folder = fn_args.custom_config.get("checkpoints")
-    if not folder or os.environ.get(interrupt.CHECKPOINT_DIR):
+    if not folder or node_environment().checkpoint_dir:
         return None
     inputs = [
         fn_args.custom_config,

@@ -23,13 +23,13 @@ from pydantic import ValidationError
 from tensorboard.plugins.hparams import api as hparams
 
 from pipeline.config.train import Train
-from pipeline.config.tune import Range, Tune
-from pipeline.config.tuned_values import with_values
+from pipeline.config.tune import Range, Tune, with_values
 from pipeline.training.run_fn import own_checkpoints, report_strategy, train_model
 from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.strategy.workers import distribute
 from sluice import interrupt, progress
 from sluice.errors import NodeError, did_you_mean
+from sluice.node_environment import node_environment
 from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.storage import atomic
 from sluice.storage.local_copy import local_copy, local_output
@@ -46,15 +46,15 @@ _BEFORE, _EPOCHS = "tuner/trial_id", "tuner/epochs"
 def tuner_fn(fn_args: Any) -> Any:
     """Returns TFX's ``TunerFnResult`` with the search.
 
-    It resumes from the trials in ``SLUICE_CHECKPOINT_DIR``. At its end
-    ``fn_args.working_dir`` gets ``trials.json`` and TensorBoard's logs.
+    It resumes from the trials in the ``checkpoint_dir`` that the runner names. At its
+    end ``fn_args.working_dir`` gets ``trials.json`` and TensorBoard's logs.
     """
     from tfx.components.tuner.component import TunerFnResult
 
     exclude_keras_from_autograph()
     if checkpoints := own_checkpoints(fn_args):
         interrupt.listen()
-    kept = checkpoints or os.environ.get(interrupt.CHECKPOINT_DIR)
+    kept = checkpoints or node_environment().checkpoint_dir
     found: list[Distribution] = []
     distribute(Train.model_validate(fn_args.custom_config["train"]), found.append)
     directory = kept or os.path.join(fn_args.working_dir, "search")

@@ -76,18 +76,18 @@ def input_changes(
 
 def _parsed(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Returns properties with the JSON in their strings read, without TFX's own."""
-    found = {}
+    parsed = {}
     for name, value in properties.items():
         if name.startswith("__"):
             continue
-        found[name] = value
+        parsed[name] = value
         if isinstance(value, str) and value[:1] in ("{", "["):
             with suppress(ValueError):
-                found[name] = json.loads(value)
-    if isinstance(about := found.pop(ABOUT_BASELINE, None), Mapping):
+                parsed[name] = json.loads(value)
+    if isinstance(about := parsed.pop(ABOUT_BASELINE, None), Mapping):
         skipped = [f"{x['name']} is {x['why']}" for x in about.get("skipped", ())]
-        found["baseline"] = "; ".join(filter(None, [about.get("name"), *skipped]))
-    return found
+        parsed["baseline"] = "; ".join(filter(None, [about.get("name"), *skipped]))
+    return parsed
 
 
 def _existence(old: Any, new: Any) -> str:

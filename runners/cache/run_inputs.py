@@ -84,7 +84,7 @@ def run_inputs(
     code = code_fingerprint.digests_of(entries, roots)
     for path in files_of(config):
         code |= code_fingerprint.of_file(path, roots)
-    found = RunInputs(
+    inputs = RunInputs(
         config={
             key: value
             for key, value in plain_config(config).items()
@@ -108,7 +108,7 @@ def run_inputs(
         },
     )
     stat_cache.save_sources()
-    return found
+    return inputs
 
 
 def differences(

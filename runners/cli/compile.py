@@ -11,9 +11,7 @@ import click
 from pipeline.config.config import Config
 from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, config_argument, verb
-from runners.cloud.check_cloud import cloud_of
-from runners.cloud.compile_spec import compile_checked
-from runners.operations.pipeline_request import validated
+from runners.operations.compile import compile_pipeline
 from sluice.errors import UsageError
 from sluice.storage.output_path import resolve_output_path, write_output
 
@@ -37,9 +35,9 @@ def command(config: Config, output: str) -> Result:
     file = resolve_output_path(output, Path.cwd(), "--output")
     if file.suffix not in (".json", ".yaml", ".yml"):
         raise UsageError(f"--output {output} does not end in .json, .yaml or .yml")
-    scheduled = cloud_of(config).selects_spans
-    compiled = compile_checked(validated(config), scheduled=scheduled)
-    for warning in compiled.warnings:
+    warnings: list[str] = []
+    compiled = compile_pipeline(config, warnings.append)
+    for warning in warnings:
         echo_warning(warning)
     # JSON is YAML too.
     is_job = file.suffix == ".json"
@@ -50,4 +48,4 @@ def command(config: Config, output: str) -> Result:
     facts = {"pipeline": config.name, "file": str(file), "uploads": uploads}
     lines = [f"upload before the run: {x['path']} to {x['uri']}" for x in uploads]
     show = partial(echo, f"wrote {output}", *lines)
-    return Result({**facts, "warnings": list(compiled.warnings)}, show)
+    return Result({**facts, "warnings": warnings}, show)

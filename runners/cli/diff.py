@@ -43,18 +43,18 @@ def command(
     that pushed a model.
     """
     file = resolve_output_path(output, Path.cwd(), "--output") if output else None
-    found = compare_runs(name, before, after)
-    for notice in [notice for run in found.runs for notice in run.notices]:
+    comparison = compare_runs(name, before, after)
+    for notice in [notice for run in comparison.runs for notice in run.notices]:
         echo_warning(notice)
-    show = partial(print_comparison, make_console(), found)
+    show = partial(print_comparison, make_console(), comparison)
     if file:
         is_page = file.suffix == ".html"
-        text = render_diff(found) if is_page else diff_markdown(found)
+        text = render_diff(comparison) if is_page else diff_markdown(comparison)
         write_output(file, text, "comparison")
         show = partial(echo, f"wrote {output}")
     elif markdown:
-        show = partial(echo_output, diff_markdown(found))
-    return Result(found.to_dict(), show)
+        show = partial(echo_output, diff_markdown(comparison))
+    return Result(comparison.to_dict(), show)
 
 
 def print_comparison(console: Console, found: Comparison) -> None:

@@ -190,21 +190,21 @@ def check_devices() -> Check:
     )
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:]
-        found = f"the import of TensorFlow {describe_end(done.returncode)}"
+        summary = f"the import of TensorFlow {describe_end(done.returncode)}"
         hint = f'{sys.executable} -c "import tensorflow" shows the whole error'
-        return Check("devices", "problem", ": ".join([found, *last]), hint)
+        return Check("devices", "problem", ": ".join([summary, *last]), hint)
     devices = json.loads(done.stdout.splitlines()[-1])
     kinds = Counter(
         f"{kind} ({details['device_name']})" if details.get("device_name") else kind
         for kind, details in devices
     )
-    found = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    summary = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     gpus = sum(kind == "GPU" for kind, _ in devices)
     if not gpus and _DRIVER.exists():
-        found += "; an NVIDIA driver is there, but no GPU is visible"
+        summary += "; an NVIDIA driver is there, but no GPU is visible"
         hint = "CUDA_VISIBLE_DEVICES may hide it, or TensorFlow's CUDA is missing: "
         hint += "https://www.tensorflow.org/install/pip"
-        return Check("devices", "warning", found, hint)
+        return Check("devices", "warning", summary, hint)
     kind, why = choose("auto", gpus=gpus, tpu=find_tpu(), cluster=read_cluster())
-    found += f"; train.strategy auto is {kind}, {why}"
-    return Check("devices", "ok", found)
+    summary += f"; train.strategy auto is {kind}, {why}"
+    return Check("devices", "ok", summary)

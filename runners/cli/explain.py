@@ -32,7 +32,7 @@ def command(config: Config, node: str) -> Result:
 
 def _print_explanation(nodes: list[dict[str, Any]], node: str) -> None:
     console = make_console()
-    asked = next(item for item in nodes if item["node"] == node)
+    asked = next(explained for explained in nodes if explained["node"] == node)
     verdict = "would run" if asked["would_run"] else "would not run"
     style = "yellow" if asked["would_run"] else "cyan"
     say(console, f"{node} {verdict}", f"bold {style}")
@@ -44,10 +44,10 @@ def _print_explanation(nodes: list[dict[str, Any]], node: str) -> None:
         say(console, f"  {line}")
     if asked["resumes"]:
         say(console, f"  from a checkpoint: {asked['resumes']}")
-    for item in nodes:
-        if item is asked or not (item["would_run"] and item["because"]):
+    for explained in nodes:
+        if explained is asked or not (explained["would_run"] and explained["because"]):
             continue
-        since = f" (since run {item['last_run']})" if item["last_run"] else ""
-        say(console, f"{item['node']} would run{since}", "yellow")
-        for line in bounded(item["because"], _MAX_LINES):
+        since = f" (since run {explained['last_run']})" if explained["last_run"] else ""
+        say(console, f"{explained['node']} would run{since}", "yellow")
+        for line in bounded(explained["because"], _MAX_LINES):
             say(console, f"  {line}")

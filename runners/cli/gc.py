@@ -10,8 +10,8 @@ from rich.filesize import decimal
 from pipeline.config.load import load_config
 from runners.cli.options import Result, typed_command, verb
 from runners.cli.rich_console import make_console, say
-from runners.operations.pipeline_request import serving_dir_of, workspace_of
-from runners.retention.collect_garbage import collect_garbage
+from runners.operations.collect_garbage import collect_garbage
+from runners.operations.find_run import serving_dir_of, workspace_of
 from runners.retention.find_garbage import Garbage
 from sluice.errors import bounded
 

@@ -9,13 +9,10 @@ from pathlib import Path
 import click
 
 from pipeline.config.config import Config
-from pipeline.graph.arguments import local_locations
-from reports.graph import GraphNode, as_svg, as_text
+from reports.graph import as_svg, as_text
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, verb
-from runners.operations.pipeline_request import validated, workspace_of
-from sluice.compat import hidden_native_logs
-from sluice.node_kinds import GATES
+from runners.operations.compile import compile_graph
 from sluice.storage.output_path import resolve_output_path, write_output
 
 
@@ -32,21 +29,3 @@ def command(config: Config, output: str | None) -> Result:
         write_output(file, f"{text}\n", "graph")
         show = partial(echo, f"wrote {output}")
     return Result({"pipeline": config.name, "nodes": [asdict(x) for x in nodes]}, show)
-
-
-def compile_graph(config: Config) -> list[GraphNode]:
-    """Compiles a pipeline, which imports TFX, and returns its nodes.
-
-    Raises:
-      UsageError: the config is invalid.
-    """
-    config = validated(config)
-    with hidden_native_logs():
-        from tfx.dsl.compiler.compiler import Compiler
-
-        from pipeline.graph.create_pipeline import create_pipeline
-        from runners.local.prepare import nodes_of
-
-        places = local_locations(config, workspace_of(config))
-        nodes = nodes_of(Compiler().compile(create_pipeline(config, places)))
-    return [GraphNode(x.id, x.kind, tuple(x.upstream), x.kind in GATES) for x in nodes]

@@ -44,22 +44,22 @@ def command(
     """
     if action == "push" and repository is None:
         raise click.UsageError("push needs --repository HOST/PROJECT/REPOSITORY/sluice")
-    found = image_of(current_project(Path.cwd()), tfx, gpu)
-    name = found.name(repository or REPOSITORY)
+    image = image_of(current_project(Path.cwd()), tfx, gpu)
+    name = image.name(repository or REPOSITORY)
     if directory is not None:
         target = resolve_output_path(directory, Path.cwd(), "--write")
         if target.exists():
             raise UsageError(
                 "the directory exists; all of it would be sent", where=target
             )
-        found.write_context(target)
+        image.write_context(target)
     if action is not None:
         with tempfile.TemporaryDirectory(prefix="sluice-image-") as context:
-            found.write_context(Path(context))
+            image.write_context(Path(context))
             _docker("build", "--platform", _PLATFORM, "--tag", name, context)
     if action == "push":
         _docker("push", name)
-    return Result({"name": name, "fingerprint": found.fingerprint}, partial(echo, name))
+    return Result({"name": name, "fingerprint": image.fingerprint}, partial(echo, name))
 
 
 def _docker(*arguments: str) -> None:

@@ -39,15 +39,15 @@ def command(name: str, node: str, run_id: str | None, follow: bool) -> Result:
 
     With --json, one object with the log's path and its lines.
     """
-    found, log = find_log(name, node, run_id, follow=follow)
+    run, log = find_log(name, node, run_id, follow=follow)
     text = _read(log)
     facts = {
-        "run_id": found.record.run_id,
+        "run_id": run.record.run_id,
         "node": node,
         "log": str(log),
         "lines": text.decode(errors="replace").splitlines(),
     }
-    parts = follow_log(found, log) if follow else [text]
+    parts = follow_log(run, log) if follow else [text]
     return Result(facts, partial(_print_log, parts))
 
 
@@ -72,24 +72,24 @@ def find_log(
       WorkspaceError: the run's record cannot be read.
       RemoteError: the run's service refuses or does not answer.
     """
-    found = find_run(name, run_id)
-    log, states = _log_of(found, node), _states(found.record)
-    if is_service_run(found.run_dir):
-        _fetch(found.run_dir, node)
-    elif run_id is None and node != START and not is_running(found):
+    run = find_run(name, run_id)
+    log, states = _log_of(run, node), _states(run.record)
+    if is_service_run(run.run_dir):
+        _fetch(run.run_dir, node)
+    elif run_id is None and node != START and not is_running(run):
         # The newest run in which the node was not cached.
-        for record in readable_runs(found.workspace):
-            older = FoundRun(found.workspace, record)
+        for record in readable_runs(run.workspace):
+            older = FoundRun(run.workspace, record)
             state = _states(record).get(node, "cached")
             if state != "cached" and _log_of(older, node).exists():
                 return older, _log_of(older, node)
     if node not in states:
-        raise unknown_node(node, list(states), found.run_dir)
-    if log.exists() or (follow and is_running(found)):
-        return found, log
+        raise unknown_node(node, list(states), run.run_dir)
+    if log.exists() or (follow and is_running(run)):
+        return run, log
     state = states[node].replace("_", " ")
     raise UsageError(
-        f"{node} has no log in run {found.record.run_id}: {state}", where=log
+        f"{node} has no log in run {run.record.run_id}: {state}", where=log
     )
 
 

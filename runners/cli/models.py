@@ -11,12 +11,9 @@ from pipeline.config.load import load_config
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, typed_command, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
-from runners.operations.models import ListedModel, list_models
-from runners.operations.pipeline_request import (
-    config_words,
-    next_command,
-)
-from runners.operations.retire import retire
+from runners.operations.find_run import config_words
+from runners.operations.models import ListedModel, list_models, retire
+from sluice.workspace import next_command
 
 
 @click.group()
@@ -43,21 +40,24 @@ def list_(config: Config) -> Result:
 def _print_versions(listed: list[ListedModel]) -> None:
     columns = ("version", "published", "run", "digest", "state", "path")
     table = make_table(*columns, folded=("path",))
-    for item in listed:
-        version = item.version
+    for model in listed:
+        version = model.version
         table.add_row(
             str(version.version),
             (version.published_at or "")[:19],
             str(version.facts.get("pipeline_run_id") or ""),
             (version.digest or "")[:12],
-            plain(", ".join(item.flaws) or "ok", "yellow" if item.flaws else ""),
+            plain(
+                ", ".join(model.flaws) or "ok",
+                "yellow" if model.flaws else "",
+            ),
             version.uri,
         )
     console = make_console()
     console.print(table)
-    for item in listed:
-        for state, why in item.flaws.items():
-            text = f"version {item.version.version} is {state}: {why}"
+    for model in listed:
+        for state, why in model.flaws.items():
+            text = f"version {model.version.version} is {state}: {why}"
             say(console, text, "yellow")
 
 

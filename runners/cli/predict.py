@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,9 +10,6 @@ from pipeline.config.config import Config
 from runners.cli.echo import echo_json
 from runners.cli.options import config_argument, verb
 from runners.operations.predict import predict
-
-if TYPE_CHECKING:
-    pass
 
 
 @verb()

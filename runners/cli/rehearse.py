@@ -12,9 +12,8 @@ from runners.cli.options import (
     verb,
     wants_json,
 )
-from runners.cli.render_run import print_outcome
 from runners.cli.rich_console import make_console, say
-from runners.cli.run_view import RunView
+from runners.cli.run_view import RunView, print_outcome
 from runners.operations.rehearse import rehearse
 from sluice.errors import ExitCode
 

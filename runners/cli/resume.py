@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import click
 
 from runners.cli.options import (
@@ -14,7 +12,7 @@ from runners.cli.options import (
     wait_option,
     workers_option,
 )
-from runners.cli.run_view import run_with_view
+from runners.cli.run_view import RunView
 from runners.engine import Engine
 from runners.operations.resume import resume
 
@@ -37,13 +35,14 @@ def command(
     Finished nodes do not run again. The run keeps its id and its config; if code,
     schema or data have changed since, it cannot be resumed: start a new run.
     """
-    operate = partial(
-        resume,
-        name,
-        run_id=run_id,
-        command=typed_command(),
-        workers=workers,
-        wait=wait,
-        engine=engine,
-    )
-    return run_with_view(operate)
+    with RunView() as view:
+        record = resume(
+            name,
+            run_id=run_id,
+            command=typed_command(),
+            workers=workers,
+            wait=wait,
+            observer=view,
+            engine=engine,
+        )
+    return view.result(record)

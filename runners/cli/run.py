@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from runners.cli.options import (
 )
 from runners.engine import Engine
 from runners.local.engine import LocalEngine
-from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
 from sluice.project import find_root
 from sluice.record.run_record import RunOptions
@@ -131,29 +129,21 @@ def start_run(
       **others: arguments of ``runners.operations.run``.
     """
     name, profile, overrides = source
-    command, engine = typed_command(), engine or LocalEngine()
-    if not _is_probably_up_to_date(name, command):
-        # Most of what a small run takes; it has a core of its own meanwhile.
-        engine.prewarm()
+    command, file = typed_command(), find_config(name, Path.cwd())
+    workspace = locate(find_root(file.parent), file.stem)
+    if engine is None and not is_probably_up_to_date(workspace, command):
+        # It imports TFX, most of what a small run takes, on a core of its own.
+        engine = LocalEngine()
     with exit_on_sigint():
         from pipeline.config.load import load_config
-        from runners.cli.run_view import run_with_view
-        from runners.operations import run as operations
+        from runners.cli.run_view import RunView
+        from runners.operations.run import run
 
-        config = load_config(name, profile=profile, overrides=overrides)
+        config = load_config(str(file), profile=profile, overrides=overrides)
     if always:
         config = config.model_copy(update={"retrain": None})
-    operate = partial(
-        operations.run, config, options, command=command, engine=engine, **others
-    )
-    return run_with_view(operate)
-
-
-def _is_probably_up_to_date(name: str, command: str) -> bool:
-    """Whether the last complete run was started by the same command."""
-    try:
-        config_file = find_config(name, Path.cwd())
-        workspace = locate(find_root(config_file.parent), config_file.stem)
-    except UsageError:
-        return True  # The run says what is wrong.
-    return is_probably_up_to_date(workspace, command)
+    with RunView() as view:
+        record = run(
+            config, options, command=command, observer=view, engine=engine, **others
+        )
+    return view.result(record)

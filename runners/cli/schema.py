@@ -17,12 +17,13 @@ from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, verb
 from runners.cli.rich_console import make_console, make_table, say
 from runners.operations.compare_schema import Change, Compared, compare_schema
-from runners.operations.pipeline_request import config_words, next_command
+from runners.operations.find_run import config_words
 from schemas import loader
 from schemas.edit_schema import accept_change, edit_text, schema_text
 from schemas.show_schema import show_schema
 from sluice.errors import UsageError
 from sluice.storage.output_path import write_output
+from sluice.workspace import next_command
 
 
 @click.group()

@@ -8,8 +8,8 @@ import click
 
 from runners.cli.echo import echo
 from runners.cli.options import Result, run_option, verb
-from runners.cli.render_run import print_run
 from runners.cli.rich_console import make_console, make_table, plain
+from runners.cli.run_view import print_run
 from runners.operations.find_run import find_run, last_runs
 from runners.operations.models import note_retired
 from sluice.record.run_record import RunRecord

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import click
 
 from pipeline.config.config import Config
 from runners.cli.options import Result, config_argument, typed_command, verb
 from runners.cli.run import accept_data_option, no_cache_option, tags_option
-from runners.cli.run_view import run_with_view
+from runners.cli.run_view import RunView
 from runners.operations.submit import submit
 from sluice.record.run_record import RunOptions
 
@@ -34,7 +32,13 @@ def command(
     one that failed: the service has its finished nodes in its cache.
     """
     options = RunOptions(use_cache=not no_cache, accept_data=accept_data)
-    operate = partial(
-        submit, config, options, command=typed_command(), tags=tags, wait=wait
-    )
-    return run_with_view(operate)
+    with RunView() as view:
+        record = submit(
+            config,
+            options,
+            command=typed_command(),
+            observer=view,
+            tags=tags,
+            wait=wait,
+        )
+    return view.result(record)

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 
 from pipeline.config.config import Config
-from pipeline.config.tuned_values import write_values
-from pipeline.graph.node_registry import TUNER
 from reports import formats
-from reports.read_run import RunData
 from runners.cli.options import Result, config_argument, typed_command, verb
 from runners.cli.rich_console import make_console, say
-from runners.cli.run_view import run_with_view
+from runners.cli.run_view import RunView
 from runners.engine import Engine
-from runners.operations import run as operations
-from runners.operations.pipeline_request import workspace_of
-from sluice.errors import UsageError
-from sluice.machine_resources import usable_cores
-from sluice.record.run_record import RunOptions, RunRecord
+from runners.operations.tune import tune
 
 
 @verb()
@@ -34,30 +26,20 @@ def command(engine: Engine | None, config: Config, apply: bool) -> Result:
 
     Runs the nodes up to the Tuner, and prints the values of the best trial.
     """
-    file = config.origin.file
-    if config.tune is None:
-        what = "there is nothing to tune: the config has no section 'tune'"
-        raise UsageError(what, where=file)
-    for key in config.tune.space if apply else ():
-        place = config.origin.location(tuple(key.split(".")))
-        if not place.startswith(file):
-            what = f"--apply writes {file}, but {key} is set elsewhere"
-            raise UsageError(what, where=place)
-    options = RunOptions(workers=usable_cores(), to_nodes=[TUNER])
-    operate = partial(
-        operations.run, config, options, command=typed_command(), engine=engine
-    )
-    result = run_with_view(operate)
-    record = result.facts
-    if result.exit_code or not isinstance(record, dict):
+    with RunView() as view:
+        tuned = tune(
+            config,
+            is_applied=apply,
+            command=typed_command(),
+            observer=view,
+            engine=engine,
+        )
+    result = view.result(tuned.record)
+    if tuned.trials is None:
         return result
-    run_dir = workspace_of(config).run_dir(record["run_id"])
-    (found,) = RunData(run_dir, RunRecord.load(run_dir)).documents("trials")
-    applied = found["trials"][0]["values"] if apply else {}
-    if apply:
-        write_values(Path.cwd() / file, applied)
-    facts = {**record, "trials": found["trials"], "applied": applied}
-    return Result(facts, partial(_print_best, found, file, apply))
+    more = {"trials": tuned.trials["trials"], "applied": tuned.applied}
+    show = partial(_print_best, tuned.trials, config.origin.file, apply)
+    return Result({**tuned.record.to_dict(), **more}, show)
 
 
 def _print_best(found: Mapping[str, Any], file: str, is_applied: bool) -> None:

@@ -29,12 +29,12 @@ def command(config: Config, accelerator: Literal["tpu", "gpu"] | None) -> Result
     that has a section cloud, such as vertex, the pipeline is compiled for
     the service.
     """
-    found = validate(config, accelerator)
-    for warning in found.warnings:
+    validated = validate(config, accelerator)
+    for warning in validated.warnings:
         echo_warning(warning)
-    lines = [f"{found.file}: valid"]
-    if (check := found.accelerator_check) is not None:
+    lines = [f"{validated.file}: valid"]
+    if (check := validated.accelerator_check) is not None:
         lines.append(f"{check.accelerator}: {check.checked}")
         if check.assumptions:
             lines.append(f"assumed: {'; '.join(check.assumptions)}")
-    return Result(asdict(found), partial(echo, *lines))
+    return Result(asdict(validated), partial(echo, *lines))

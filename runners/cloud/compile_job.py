@@ -20,22 +20,24 @@ from components.watermark import MARK, AdvanceWatermark
 from pipeline.config.cloud import Cloud
 from pipeline.config.config import Config
 from pipeline.graph.create_pipeline import create_pipeline
-from pipeline.graph.node_registry import INGESTION, PUSHER, SERVING_INGESTION
-from runners.cloud.cloud_locations import Upload, cloud_locations
+from pipeline.graph.node_registry import INGESTION, PUSHER, SERVING_INGESTION, TRAINER
 from runners.cloud.exit_handler import make_exit_handler
 from runners.cloud.image import image_of_node
-from runners.cloud.job_inputs import ACCEPT_DATA, BASELINE, SPANS_OF, TRAINER_CONFIG
+from runners.cloud.job_inputs import (
+    ACCEPT_DATA,
+    BASELINE,
+    SPANS_OF,
+    TRAINER_CONFIG,
+    Upload,
+    cloud_locations,
+)
 from runners.cloud.task_settings import (
     apply_settings,
     beam_args,
+    job_arguments,
     set_defaults,
     skip_without_new_data,
     tasks_of,
-)
-from runners.cloud.trainer_job import (
-    TRAINER,
-    job_arguments,
-    needs_custom_job,
 )
 from sluice.errors import ConfigError
 from sluice.node_kinds import NEW_DATA, NEWEST_INGESTION, NodeKind, kind_of
@@ -58,7 +60,7 @@ def compile_pipeline(
 
     Args:
       config: with ``cloud.root``.
-      scheduled: see ``compile_spec.compile_checked``.
+      scheduled: see ``operations.compile``.
 
     Raises:
       ConfigError: as ``create_pipeline`` does, or a node cannot run in the service.
@@ -80,7 +82,7 @@ def compile_pipeline(
     for name, node in nodes.items():
         if isinstance(node.executor_spec, BeamExecutorSpec):
             node.executor_spec.beam_pipeline_args = beam_args(config, name)
-    if needs_custom_job(cloud.of_node(TRAINER)):
+    if cloud.of_node(TRAINER).needs_custom_job:
         _extend_custom_config(nodes[TRAINER], job_arguments(config, images[TRAINER]))
     _extend_custom_config(nodes[PUSHER], _push_destinations(config, cloud))
     parameters = _add_parameters(nodes, kinds, scheduled)
@@ -202,10 +204,10 @@ def _extend_custom_config(node: Any, more: Mapping[str, Any]) -> None:
 
 def _push_destinations(config: Config, cloud: Cloud) -> dict[str, Any]:
     """Returns where the Pusher registers and deploys; see ``pusher.vertex_push``."""
-    found: dict[str, Any] = {}
+    destinations: dict[str, Any] = {}
     if cloud.push.registry is not None:
         registry = cloud.push.registry.model_dump()
-        found["registry"] = {
+        destinations["registry"] = {
             **registry,
             "model": registry["model"] or config.name,
             "labels": {**cloud.labels, **registry["labels"]},
@@ -214,5 +216,5 @@ def _push_destinations(config: Config, cloud: Cloud) -> dict[str, Any]:
         }
     if cloud.push.endpoint is not None:
         endpoint = cloud.push.endpoint.model_dump()
-        found["endpoint"] = {**endpoint, "name": endpoint["name"] or config.name}
-    return found
+        destinations["endpoint"] = {**endpoint, "name": endpoint["name"] or config.name}
+    return destinations

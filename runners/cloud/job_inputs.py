@@ -1,22 +1,23 @@
-"""Parameters and files of a compiled job that is about to run."""
+"""Locations in a bucket, and parameters and files of a job that is about to run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from components.baseline_model.blessed_models import pin_baseline
 from components.tfrecord_gen.input_files import SPANS_FILE, SpanChoice, Window
 from pipeline.config.config import Config
+from pipeline.graph.arguments import Locations
 from pipeline.graph.node_registry import INGESTION, SERVING_INGESTION
-from runners.cloud.cloud_locations import Upload
 from sluice.errors import RemoteError, UsageError
 from sluice.node_kinds import NEWEST_INGESTION
 from sluice.storage import digest
 from sluice.storage.local_copy import copy_missing
-from sluice.storage.storage import storage_for
+from sluice.storage.storage import is_remote, storage_for
 
 # Names of the parameters that hold the spans and files of each ingestion.
 SPANS_OF = {
@@ -99,3 +100,56 @@ def explain_storage(config: Config) -> Iterator[None]:
             where=config.cloud_dir,
             actual=error.strerror or str(error),
         ) from error
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A local file or directory to copy to a URI before the pipeline runs.
+
+    Attributes:
+      path: of the file or directory.
+      uri: contains the digest of the content, so one that exists is complete.
+      digest: of the content; None if it is not in the URI.
+    """
+
+    path: Path
+    uri: str
+    digest: str | None = None
+
+
+@dataclass(frozen=True)
+class CloudLocations(Locations):
+    """Locations in a bucket; nothing is written, uploads are listed.
+
+    Attributes:
+      inputs_uri: content-addressed copies of files such as the schema.
+      uploads: what ``store_input`` was given, by URI.
+    """
+
+    inputs_uri: str = ""
+    uploads: dict[str, Upload] = field(default_factory=dict)
+
+    def store_input(self, path: Path, kind: str) -> str:
+        """Returns ``<inputs_uri>/<kind>/<sha256>/<name>``, and lists the upload."""
+        content = digest.of_path(path)
+        uri = f"{self.inputs_uri}/{kind}/{content}/{path.name}"
+        self.uploads[uri] = Upload(path, uri, content)
+        return uri
+
+
+def cloud_locations(config: Config) -> CloudLocations:
+    """Returns the locations below ``<cloud.root>/<name>``.
+
+    Raises:
+      ConfigError: ``cloud.root`` is not set.
+    """
+    folder, push = config.cloud_dir, config.push.serving_dir
+    return CloudLocations(
+        pipeline_root=f"{folder}/artifacts",
+        metadata_db=None,
+        inputs_dir=None,
+        serving_dir=push if push and is_remote(push) else f"{folder}/serving",
+        baseline_store=f"{folder}/accepted",
+        checkpoints=f"{folder}/checkpoints",
+        inputs_uri=f"{folder}/inputs",
+    )

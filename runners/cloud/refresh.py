@@ -22,7 +22,7 @@ from pipeline.config.serialize import (
     read_stored_config,
     stored_config,
 )
-from runners.cloud.cloud_locations import cloud_locations
+from runners.cloud.job_inputs import cloud_locations
 from runners.cloud.service_run import Json, ReadLog, record_of, time_of
 from runners.cloud.submitted_job import is_service_run, job_lock, job_of, save_job
 from runners.cloud.vertex_client import RUN_LABEL, VertexService, service_of

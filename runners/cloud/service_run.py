@@ -163,7 +163,7 @@ def _duration_s(detail: Json) -> float:
     return between.total_seconds()
 
 
-def _artifacts(found: Mapping[str, Any]) -> Artifacts:
+def _artifacts(links: Mapping[str, Any]) -> Artifacts:
     return {
         key: [
             make_artifact(
@@ -174,7 +174,7 @@ def _artifacts(found: Mapping[str, Any]) -> Artifacts:
             )
             for item in items.get("artifacts", ())
         ]
-        for key, items in found.items()
+        for key, items in links.items()
     }
 
 

@@ -157,16 +157,16 @@ def type_title(schema: Mapping[str, str]) -> str:
 
 
 def _tasks(
-    spec: Any, executors: Any, dag: Any, given: Mapping[str, Any]
+    spec: Any, executors: Any, dag: Any, values: Mapping[str, Any]
 ) -> Iterator[Task]:
-    """Yields the tasks of a graph whose inputs are ``given``, and of its graphs."""
+    """Yields the tasks of a graph whose inputs are ``values``, and of its graphs."""
     # A proto's map has no order.
     for task_id, task in sorted(dag.tasks.items()):
         component = spec.components[task.component_ref.name]
         parameters = {
-            key: given.get(item.component_input_parameter)
+            key: values.get(item.component_input_parameter)
             if item.component_input_parameter
-            else _value(item.runtime_value, given)
+            else _value(item.runtime_value, values)
             for key, item in task.inputs.parameters.items()
             if not item.HasField("task_final_status")
         }
@@ -181,7 +181,7 @@ def _tasks(
             for key, item in task.inputs.artifacts.items()
         }
         upstream = {source.task for source in artifacts.values()}
-        found = Task(
+        flat = Task(
             id=task_id,
             task=task,
             component=component,
@@ -191,7 +191,7 @@ def _tasks(
             # An exit handler waits for the graph that holds all others.
             upstream=tuple(sorted(upstream | {*task.dependent_tasks})),
         )
-        yield replace(found, upstream=()) if found.is_exit_handler else found
+        yield replace(flat, upstream=()) if flat.is_exit_handler else flat
 
 
 def _value(value: Any, parameters: Mapping[str, Any]) -> Any:

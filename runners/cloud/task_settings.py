@@ -3,6 +3,10 @@
 TFX's compiler knows one cache switch, one environment and no retries for all nodes.
 Here each task gets its own, from the config and from what its node does. The Beam
 pipelines inside the nodes run in-process, or on Dataflow.
+
+A container task has CPUs, memory and GPUs, but no machine type, no TPU topology and no
+second machine. With one of these the Trainer's task runs TFX's executor for Vertex AI,
+which starts a custom job with the same arguments, and waits for it.
 """
 
 from __future__ import annotations
@@ -13,8 +17,9 @@ from typing import Any
 from pipeline.config.cloud import Cloud, NodeResources
 from pipeline.config.config import Config
 from pipeline.graph.arguments import LOCAL_BEAM_ARGS
+from pipeline.graph.node_registry import TRAINER
+from pipeline.training.strategy.choice import LOCAL_TPU
 from runners.cloud.image import image_of_beam
-from runners.cloud.trainer_job import EXECUTOR, TRAINER, environment, needs_custom_job
 from sluice.node_kinds import NodeKind
 
 # What TFX compiles starts with it. On Kubeflow Pipelines input artifacts have no type
@@ -22,6 +27,9 @@ from sluice.node_kinds import NodeKind
 _TFX_ENTRYPOINT = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
 # The nested graph that TFX makes where there is an exit handler.
 _NESTED = "tfx-dag"
+# The executor that starts a custom job, and the one that TFX runs in it.
+EXECUTOR = "runners.cloud.custom_job.TrainerJob"
+IN_WORKER = "tfx.components.trainer.executor.GenericExecutor"
 
 Json = dict[str, Any]
 
@@ -56,21 +64,21 @@ def apply_settings(
     assert cloud is not None
     tasks = tasks_of(spec)
     for name, container in containers_of(spec):
-        given = cloud.of_node(name)
+        wanted = cloud.of_node(name)
         container["env"] = [
-            {"name": key, "value": value} for key, value in environment(given).items()
+            {"name": key, "value": value} for key, value in environment(wanted).items()
         ]
         if cloud.engine == "kubeflow" and _TFX_ENTRYPOINT in container["command"]:
             container["command"] = ["python", "-m", "components.kubeflow_entrypoint"]
-        if name == TRAINER and needs_custom_job(given):
+        if name == TRAINER and wanted.needs_custom_job:
             args = container["args"]
             args[args.index("--executor_class_path") + 1] = EXECUTOR
-        elif resources := _resources(given):
+        elif resources := _resources(wanted):
             container["resources"] = resources
         if name not in tasks:
             continue
         kind = kinds[name]
-        cached = is_cached(kind, given, pinned and cloud.engine == "vertex")
+        cached = is_cached(kind, wanted, pinned and cloud.engine == "vertex")
         tasks[name]["cachingOptions"] = {"enableCache": cached}
         if attempts := retries_of(name, kind, cloud):
             tasks[name]["retryPolicy"] = {
@@ -82,14 +90,14 @@ def apply_settings(
             }
 
 
-def is_cached(kind: NodeKind, given: NodeResources, pinned: bool) -> bool:
+def is_cached(kind: NodeKind, resources: NodeResources, pinned: bool) -> bool:
     """Whether the service may reuse the outputs of an earlier run of a node.
 
     Not of nodes that read or write the baseline store or the serving directory, nor of
     ingestion whose cache key does not depend on the files.
     """
-    if given.cache is not None:
-        return given.cache
+    if resources.cache is not None:
+        return resources.cache
     if kind.ingests:
         return pinned
     looks_up = kind.resolver or kind.judges_data or kind.decides
@@ -105,19 +113,19 @@ def retries_of(name: str, kind: NodeKind, cloud: Cloud) -> int:
     return (given.retries or 0) if given else 0
 
 
-def _resources(given: NodeResources) -> Json:
-    found: Json = {}
-    if given.cpu is not None:
-        found["cpuLimit"] = given.cpu
-    if given.memory_gb is not None:
-        found["memoryLimit"] = given.memory_gb
-    if given.accelerator is not None:
-        found["accelerator"] = {
-            "type": given.accelerator.type,
+def _resources(resources: NodeResources) -> Json:
+    limits: Json = {}
+    if resources.cpu is not None:
+        limits["cpuLimit"] = resources.cpu
+    if resources.memory_gb is not None:
+        limits["memoryLimit"] = resources.memory_gb
+    if resources.accelerator is not None:
+        limits["accelerator"] = {
+            "type": resources.accelerator.type,
             # JSON form of an int64.
-            "count": str(given.accelerator.count),
+            "count": str(resources.accelerator.count),
         }
-    return found
+    return limits
 
 
 def skip_without_new_data(spec: Json, producer: str, output: str, key: str) -> None:
@@ -190,3 +198,64 @@ def beam_args(config: Config, node_id: str) -> list[str]:
         *(f"--labels={key}={value}" for key, value in labels.items()),
         *beam.args,
     ]
+
+
+def job_arguments(config: Config, image: str) -> dict[str, Any]:
+    """Returns what the executor needs, as keys of the Trainer's ``custom_config``.
+
+    Args:
+      config: see ``check_service``.
+      image: the Trainer's.
+    """
+    cloud = config.cloud
+    assert cloud is not None
+    resources = cloud.of_node(TRAINER)
+    workers = resources.workers or 1
+    pools = [_pool(resources, image, 1)]
+    if workers > 1:
+        pools.append(_pool(resources, image, workers - 1))
+    job_spec: dict[str, Any] = {"worker_pool_specs": pools}
+    if cloud.service_account:
+        job_spec["service_account"] = cloud.service_account
+    if cloud.network:
+        job_spec["network"] = cloud.network
+    labels = {**cloud.labels, "sluice-pipeline": config.name}
+    if resources.tpu is not None:
+        labels["tpu-runtime"] = resources.tpu.runtime_version.replace(".", "-")
+    return {
+        "ai_platform_enable_vertex": True,
+        "ai_platform_vertex_region": cloud.region,
+        "ai_platform_training_args": {
+            "project": cloud.project,
+            "display_name": f"{config.name}-trainer",
+            "labels": labels,
+            "job_spec": job_spec,
+        },
+    }
+
+
+def _pool(resources: NodeResources, image: str, machines: int) -> dict[str, Any]:
+    machine: dict[str, Any] = {"machine_type": resources.machine_type}
+    if resources.accelerator is not None:
+        machine["accelerator_type"] = resources.accelerator.type
+        machine["accelerator_count"] = resources.accelerator.count
+    if resources.tpu is not None:
+        machine["tpu_topology"] = resources.tpu.topology
+    env = [
+        {"name": name, "value": value} for name, value in environment(resources).items()
+    ]
+    return {
+        "machine_spec": machine,
+        "replica_count": machines,
+        "container_spec": {"image_uri": image, "env": env},
+    }
+
+
+def environment(resources: NodeResources) -> dict[str, str]:
+    """Returns the environment of a node's container.
+
+    TensorFlow must find the Keras that the project is written for, whatever the image
+    says (see ``sluice.compat``). A TPU of Vertex AI is that of the machine itself.
+    """
+    tpu = {"TPU_NAME": LOCAL_TPU} if resources.tpu else {}
+    return {"TF_USE_LEGACY_KERAS": "1", **tpu, **resources.env}

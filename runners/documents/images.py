@@ -34,13 +34,13 @@ MAX_CLASSES = 20
 IMAGES_PER_CLASS = 8
 MAX_SIZES = 20
 MAX_GROUPS = 10
-# Of mean grey values from 0 to 255.
+# Mean grey values from 0 to 255 are counted in so many bins.
 BRIGHTNESS_BINS = 16
 # Records among which image features are looked for.
 _FIRST = 100
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")
 _PIXELS = (64, 64)
-# Of larger images, decoding takes too long to measure the brightness.
+# Larger images take too long to decode for their brightness.
 _MAX_PIXELS = 16_000_000
 _THUMBNAIL_BYTES = 3000
 
@@ -93,7 +93,7 @@ class _Feature:
     def _measure(self, split: str, data: bytes) -> None:
         """Adds the mean grey value of all pixels, for half of the time in all."""
         begun, image = time.monotonic(), open_image(data)
-        # Of 16 or 32 bits, Pillow would cut the values.
+        # Pillow would cut values of 16 or 32 bits.
         if image and image.mode[0] not in "IF":
             with suppress(Exception):
                 (mean,) = ImageStat.Stat(image.convert("L")).mean

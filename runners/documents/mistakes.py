@@ -1,12 +1,13 @@
-"""Mistakes document: what an evaluated classifier gets wrong, and where it flips.
+"""Mistakes of an evaluated classifier, where it flips, and residuals of a regression.
 
 An example flips where only one of the candidate and the baseline is right. One with
-several labels is right if all of them are.
+several labels is right if all of them are. A residual is the prediction minus the true
+value, in the label's unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +25,6 @@ from runners.documents.examples import (
     values_of,
 )
 from runners.documents.images import describe_image, open_image
-from runners.documents.label_counts import label_counts
 from runners.documents.predict import load_model, predict, predicted_class, task_of
 from sluice.decision_threshold import THRESHOLD
 from sluice.mlmd_items import Artifact
@@ -107,19 +107,19 @@ def mistakes(
         classes = models[0].classes
         same = [x for x in models if x.classes == classes]
         for record, label, *predictions in predict(same, islice(records, MAX_EXAMPLES)):
-            found = _mistake(record, label, predictions, has_several)
-            if not has_several and found.true[0] < 0:
+            mistake = _mistake(record, label, predictions, has_several)
+            if not has_several and mistake.true[0] < 0:
                 continue
-            rows.append((record.digest, *map(plain, (found.true, *found.named))))
+            rows.append((record.digest, *map(plain, (mistake.true, *mistake.named))))
             if has_several:
                 weight = record.weight(privacy.weight)
                 labels.append((label, predictions[0], weight))
-            if not all(found.right):
-                errors.append(found)
-    errors.sort(key=lambda found: found.severity, reverse=True)
-    wrong = [found for found in errors if not found.right[0]]
-    newly_wrong = [found for found in wrong if found.right[-1]]
-    newly_right = [found for found in errors if found.right[0]]
+            if not all(mistake.right):
+                errors.append(mistake)
+    errors.sort(key=lambda mistake: mistake.severity, reverse=True)
+    wrong = [mistake for mistake in errors if not mistake.right[0]]
+    newly_wrong = [mistake for mistake in wrong if mistake.right[-1]]
+    newly_right = [mistake for mistake in errors if mistake.right[0]]
     shown = partial(_shown, task=task, classes=classes, privacy=privacy)
     columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=False))
     document = {
@@ -159,21 +159,21 @@ def _mistake(
 
 
 def _shown(
-    found: Sequence[Mistake], task: str, classes: Sequence[str], privacy: Privacy
+    mistakes: Sequence[Mistake], task: str, classes: Sequence[str], privacy: Privacy
 ) -> list[dict[str, Any]]:
     """Describes the first ones, as far as they may be shown."""
     shown = []
-    for item in found[: 0 if privacy.private else MAX_MISTAKES]:
-        indices = (item.true, *item.named)
+    for mistake in mistakes[: 0 if privacy.private else MAX_MISTAKES]:
+        indices = (mistake.true, *mistake.named)
         named = [", ".join(classes[i] for i in x) or "none" for x in indices]
         about: dict[str, Any] = dict(zip(_SHOWN, (*named, None), strict=False))
-        wrong = sorted({*item.true, *item.named[0]})
-        sure = {classes[i]: json_number(item.probabilities[i]) for i in wrong}
+        wrong = sorted({*mistake.true, *mistake.named[0]})
+        sure = {classes[i]: json_number(mistake.probabilities[i]) for i in wrong}
         if task == "multi_label":
             about |= {"probability": None, "probabilities": sure}
         else:
             about |= {"probability": sure[named[1]], "true_probability": sure[named[0]]}
-        shown.append({**shown_record(item.record, privacy), **about})
+        shown.append({**shown_record(mistake.record, privacy), **about})
     return shown
 
 
@@ -195,3 +195,137 @@ def shown_record(record: ExampleRecord, privacy: Privacy) -> dict[str, Any]:
     digest = None if privacy.sensitive else record.digest
     place = {**record.place, "digest": digest}
     return {**place, "images": images, "values": values}
+
+
+def label_counts(
+    classes: Sequence[str], examples: Iterable[tuple[Any, Any, float]]
+) -> list[dict[str, Any]]:
+    """Returns of each class its examples, true and false positives, and AUC, weighted.
+
+    They are counted at 0.5, and at the ``best`` threshold: that of the largest F1 on
+    the same examples. ``auc`` and ``best`` are None where they are not defined.
+
+    Args:
+      classes: their names.
+      examples: the label of each example, 0 or 1 per class, the probabilities, and the
+        weight.
+    """
+    labels, probabilities, weights = map(np.array, zip(*examples, strict=True))
+    columns = zip(classes, labels.T > 0, probabilities.T, strict=True)
+    return [{"class": x, **_of_class(y, p, weights)} for x, y, p in columns]
+
+
+def _of_class(
+    labels: np.ndarray, probabilities: np.ndarray, weights: np.ndarray
+) -> dict[str, Any]:
+    order = np.argsort(-probabilities)
+    labels, probabilities = labels[order], probabilities[order]
+    weights = weights[order]
+    # At each threshold, all of the same probability are positive.
+    last = np.flatnonzero(np.diff(probabilities, append=-1.0))
+    counts = (labels * weights, ~labels * weights)
+    tp, fp = (np.append(0, x.cumsum()[last]) for x in counts)
+    positives, negatives = tp[-1].item(), fp[-1].item()
+    served, best = (probabilities[last] >= THRESHOLD).sum(), None
+    if positives:
+        i = np.argmax(2 * tp / (tp + fp + positives))
+        threshold = json_number(probabilities[last[i - 1]].item())
+        best = {"threshold": threshold, "tp": tp[i].item(), "fp": fp[i].item()}
+    area = np.dot(np.diff(fp), tp[1:] + tp[:-1]) / 2
+    return {
+        "positives": positives,
+        "negatives": negatives,
+        "served": {"tp": tp[served].item(), "fp": fp[served].item()},
+        "best": best,
+        "auc": area.item() / (positives * negatives)
+        if positives and negatives
+        else None,
+    }
+
+
+GROUPS = 10
+# Weighted examples are replaced by that many of equal weight.
+_RESAMPLED = 200_000
+_SHARES = np.linspace(0.0, 1.0, 101)
+_BAND = {"low": 0.1, "median": 0.5, "high": 0.9}
+
+
+def residuals(
+    model_uris: Sequence[str],
+    examples: Artifact,
+    splits: Sequence[str],
+    privacy: Privacy,
+) -> dict[str, Any] | None:
+    """Returns quantiles of residuals and the largest; None for what is no regression.
+
+    Quantiles and means are weighted, the largest errors are not.
+
+    Examples without a label are left out, as are predictions that are not finite.
+    Of several targets, ``largest`` sorts by the largest error relative to the target's
+    root mean squared error. Nothing is counted if the label is sensitive.
+
+    Args:
+      model_uris: of the ``Model`` artifacts, local or remote; the first is described.
+      examples: the artifact that it was evaluated on.
+      splits: those that were evaluated.
+      privacy: what may be shown, and which feature is the label.
+    """
+    if not privacy.label or task_of(model_uris[0]) != "regression":
+        return None
+    records = read_examples(examples.uri, splits)
+    with ExitStack() as opened:
+        model = load_model(model_uris[0], privacy.label, opened)
+        predicted_records = [*predict([model], islice(records, MAX_EXAMPLES))]
+    rows = [pair for _, *pair in predicted_records]
+    # By example, label or prediction, and target.
+    values = np.array(rows or np.zeros((0, 2, 1)), np.float64)
+    known = np.flatnonzero(np.isfinite(values).all(axis=(1, 2)))
+    values = weighted = values[known]
+    if privacy.weight and len(known):
+        weights = np.array(
+            [predicted_records[i][0].weight(privacy.weight) for i in known]
+        )
+        places = (np.arange(_RESAMPLED) + 0.5) / _RESAMPLED * weights.sum()
+        weighted = values[np.searchsorted(weights.cumsum(), places)]
+    is_hidden = privacy.label in privacy.sensitive or not len(known)
+    worst = [] if is_hidden or privacy.private else _worst(values)
+    places = {known[i].item(): values[i].tolist() for i in worst}
+    again = enumerate(islice(read_examples(examples.uri, splits), len(rows)))
+    shown = {i: shown_record(record, privacy) for i, record in again if i in places}
+    return {
+        "split": ", ".join(splits),
+        "examples": len(known),
+        "complete": next(records, None) is None,
+        "targets": []
+        if is_hidden
+        else [_target(*x.T) for x in weighted.transpose(2, 0, 1)],
+        "largest": [
+            {**shown[i], "true": true, "predicted": predicted}
+            for i, (true, predicted) in places.items()
+        ],
+    }
+
+
+def _worst(values: np.ndarray) -> list[int]:
+    """Returns the examples with the largest errors."""
+    errors = np.abs(values[:, 1] - values[:, 0])
+    scale = np.sqrt(np.square(errors).mean(axis=0))
+    relative = errors / np.where(scale > 0, scale, 1.0)
+    order = np.argsort(-relative.max(axis=1), kind="stable")
+    return [int(i) for i in order[:MAX_MISTAKES]]
+
+
+def _target(true: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+    """Returns quantiles of a target's residuals, and of predictions by true value."""
+    residuals = predicted - true
+    count = min(GROUPS, len(true))
+    groups = np.array_split(np.argsort(true, kind="stable"), count)
+    band = {
+        name: [np.quantile(predicted[group], share).item() for group in groups]
+        for name, share in _BAND.items()
+    }
+    return {
+        "mean": residuals.mean().item(),
+        "quantiles": np.quantile(residuals, _SHARES).tolist(),
+        "by_value": {"true": [true[group].mean().item() for group in groups], **band},
+    }

@@ -34,7 +34,7 @@ def statistics(
     folder: Path, splits: Sequence[str], sensitive: Collection[str]
 ) -> dict[str, Any]:
     """Returns each split's ``DatasetFeatureStatistics`` of all examples."""
-    found = {}
+    by_split = {}
     for split in splits:
         data = Path(split_statistics_path(str(folder), split)).read_bytes()
         parsed = statistics_pb2.DatasetFeatureStatisticsList.FromString(data)
@@ -49,8 +49,8 @@ def statistics(
             if kind == "string_stats":
                 # Up to 1,000 values, of which the first are the top values too.
                 feature.string_stats.ClearField("rank_histogram")
-        found[split] = _json(overall or statistics_pb2.DatasetFeatureStatistics())
-    return {"splits": found}
+        by_split[split] = _json(overall or statistics_pb2.DatasetFeatureStatistics())
+    return {"splits": by_split}
 
 
 def baseline_statistics(folder: Path, sensitive: Collection[str]) -> Any:
@@ -81,7 +81,7 @@ def anomalies(
     folder: Path, splits: Sequence[str], sensitive: Collection[str]
 ) -> dict[str, Any]:
     """Returns each split's ``Anomalies``."""
-    found = {}
+    by_split = {}
     for split in splits:
         data = (folder / f"{SPLIT_PREFIX}{split}" / "SchemaDiff.pb").read_bytes()
         parsed = anomalies_pb2.Anomalies.FromString(data)
@@ -92,8 +92,8 @@ def anomalies(
                 info.ClearField("description")
                 for reason in info.reason:
                     reason.ClearField("description")
-        found[split] = _json(parsed)
-    return {"splits": found}
+        by_split[split] = _json(parsed)
+    return {"splits": by_split}
 
 
 def schema(folder: Path, sensitive: Collection[str]) -> dict[str, Any]:
@@ -122,8 +122,8 @@ def metrics(folder: Path) -> dict[str, Any] | None:
     if not slices:
         return None
     slices.sort(key=lambda item: len(item.slice_key.single_slice_keys))
-    found = [_json(item) for item in slices[:MAX_SLICES]]
-    parts = [item for item in found if item["slice_key"]]
+    described = [_json(item) for item in slices[:MAX_SLICES]]
+    parts = [item for item in described if item["slice_key"]]
     parts.sort(key=_examples, reverse=True)
     for number, item in enumerate(parts):
         if number >= _MAX_HISTOGRAMS or _examples(item) < _MIN_EXAMPLES:
@@ -135,7 +135,7 @@ def metrics(folder: Path) -> dict[str, Any] | None:
         if not item.slice_key.single_slice_keys and not item.HasField("cross_slice_key")
     ]
     return {
-        "metrics": found,
+        "metrics": described,
         "slices_left_out": max(0, len(slices) - MAX_SLICES),
         "plots": [_json(item) for item in plots],
     }

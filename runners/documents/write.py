@@ -13,8 +13,7 @@ from typing import Any
 from runners.documents import protos
 from runners.documents.examples import split_names
 from runners.documents.images import samples
-from runners.documents.mistakes import mistakes
-from runners.documents.residuals import residuals
+from runners.documents.mistakes import mistakes, residuals
 from sluice.mlmd_items import Artifact
 from sluice.node_kinds import BASELINE, CANDIDATE, DOCUMENTS, NOT_DESCRIBED
 from sluice.privacy import Privacy
@@ -65,21 +64,21 @@ def write_documents(
       on_error: called while the exception is handled.
     """
     described = [
-        (kind, key, item)
+        (kind, key, artifact)
         for key, items in end.outputs.items()
-        for item in items
-        for kind in DOCUMENTS.get(item.type, ())
+        for artifact in items
+        for kind in DOCUMENTS.get(artifact.type, ())
         if end.node not in NOT_DESCRIBED
     ]
-    for kind, key, item in described:
-        path = folder / f"{item.id}.{kind}.json"
+    for kind, key, artifact in described:
+        path = folder / f"{artifact.id}.{kind}.json"
         try:
             privacy = _privacy(run_dir)
-            head = {"kind": kind, "output": key, "id": item.id, "uri": item.uri}
+            head = {"kind": kind, "output": key, "id": artifact.id, "uri": artifact.uri}
             head["privacy"] = asdict(privacy)
             if not (end.state == "cached" and _is_same(path, head)):
                 content = _content(
-                    kind, item, end.inputs, properties, privacy, lineage_of
+                    kind, artifact, end.inputs, properties, privacy, lineage_of
                 )
                 if content is None:
                     continue
@@ -88,7 +87,7 @@ def write_documents(
         except Exception as error:
             on_error()
             text = f"{end.node}: its outputs could not be described: {kind} of "
-            end.notes.append(redact(f"{text}{item.uri}: {error}").splitlines()[0])
+            end.notes.append(redact(f"{text}{artifact.uri}: {error}").splitlines()[0])
             continue
         relative = os.path.relpath(path, run_dir)
         end.documents.append(DocumentRecord(kind, end.node, relative))
@@ -96,7 +95,7 @@ def write_documents(
 
 def _content(
     kind: str,
-    item: Artifact,
+    artifact: Artifact,
     inputs: Artifacts,
     properties: Mapping[str, Any],
     privacy: Privacy,
@@ -105,18 +104,18 @@ def _content(
     """Returns what a document says; None if there is nothing to say."""
     match kind:
         case "lineage":
-            return lineage_of(item.id) if lineage_of else None
+            return lineage_of(artifact.id) if lineage_of else None
         case "mistakes":
             return _of_predictions(mistakes, inputs, properties, privacy)
         case "residuals":
             return _of_predictions(residuals, inputs, properties, privacy)
         case "model":
-            return model(item.uri)
+            return model(artifact.uri)
         case "samples":
             given = [x.type for items in inputs.values() for x in items]
-            return None if "Examples" in given else samples(item, privacy)
-    splits = split_names(item)
-    with local_copy(item.uri, _FILES[kind]) as folder:
+            return None if "Examples" in given else samples(artifact, privacy)
+    splits = split_names(artifact)
+    with local_copy(artifact.uri, _FILES[kind]) as folder:
         match kind:
             case "anomalies":
                 return protos.anomalies(folder, splits, privacy.sensitive)
@@ -189,7 +188,7 @@ def _privacy(run_dir: Path) -> Privacy:
 
 _SAVED_MODEL = "saved_model.pb"
 _SERVING_DIR = "Format-Serving"
-# Of TensorFlow's own making, such as "__saved_model_init_op".
+# TensorFlow makes signatures of its own, such as "__saved_model_init_op".
 _HIDDEN = "__"
 
 

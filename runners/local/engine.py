@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from runners.engine import Observer, Plan
+from runners.engine import Graph, Observer, Plan
 from runners.local import processes
-from runners.local.graph import Graph
 from runners.local.stop_request import StopRequest
 from runners.local.write_report import prepare_report
 from sluice import interrupt
 from sluice.compat import prepare_environment
 from sluice.errors import SluiceError
+from sluice.node_environment import NodeEnvironment
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 
@@ -22,35 +22,35 @@ from sluice.record.run_record import RunRecord
 class LocalEngine:
     """Executes plans in processes of this machine."""
 
-    def prewarm(self) -> None:
+    def __init__(self) -> None:
         """Starts the import of TFX in another process."""
         prepare_environment()
-        processes.prewarm(components=True)
+        if not processes.can_fork():
+            processes.start_server(components=True)
 
     def run(self, plan: Plan, record: RunRecord, observer: Observer) -> None:
         """Runs the nodes and ends the record; see ``Engine.run``."""
-        from components.tfrecord_gen.ahead import INGESTED, ingesting
-        from components.tfrecord_gen.input_files import SPANS_FILE, SPANS_PATH
+        from components.tfrecord_gen.ahead import ingesting
+        from components.tfrecord_gen.input_files import SPANS_FILE
         from sluice import secrets
         from sluice.machine_resources import usable_cores
-        from sluice.storage import atomic, stat_cache
+        from sluice.storage import atomic
         from sluice.workspace import Workspace
 
-        self.prewarm()
         secrets.remember((plan.run_dir / "config.json").read_text(encoding="utf-8"))
         spans_file = plan.run_dir / SPANS_FILE
         atomic.write_bytes(spans_file, plan.spans.to_json())
         workspace = Workspace(plan.workspace)
-        environment = {
-            SPANS_PATH: str(spans_file),
-            stat_cache.DIGESTS_FILE: str(workspace.digests_file),
-            stat_cache.SOURCES_FILE: str(workspace.sources_file),
-        }
+        told = NodeEnvironment(
+            spans=str(spans_file),
+            file_digests=str(workspace.digests_file),
+            source_files=str(workspace.sources_file),
+        )
         graph = Graph(plan.run_dir, plan.project_root, plan.workspace)
         ahead: AbstractContextManager[None] = nullcontext()
         if plan.ingestion and usable_cores() > 1:
             folder = workspace.artifacts / ".ingested"
-            environment[INGESTED] = str(folder)
+            told = replace(told, ingested=str(folder))
             ahead = ingesting(folder, plan.ingestion, plan.spans.data)
         with ahead:
             if not processes.can_fork():
@@ -60,7 +60,7 @@ class LocalEngine:
                 graph,
                 observer,
                 cwd=plan.project_root,
-                environment=environment,
+                told=told,
                 resumed=plan.resumed,
             )
 
@@ -71,7 +71,7 @@ def run_nodes(
     observer: Observer,
     *,
     cwd: Path,
-    environment: Mapping[str, str] | None = None,
+    told: NodeEnvironment,
     resumed: bool = False,
 ) -> dict[str | None, Any]:
     """Compiles the pipeline, runs its nodes and ends the record.
@@ -81,7 +81,7 @@ def run_nodes(
       graph: of the run.
       observer: of the run.
       cwd: the working directory of the nodes.
-      environment: variables of the nodes' processes.
+      told: to the nodes' processes.
       resumed: whether the run was prepared before.
 
     Returns:
@@ -96,7 +96,7 @@ def run_nodes(
     run_dir, stop = graph.run_dir, StopRequest()
     start_log = run_dir / "logs" / "start.log"
     with stop.listen(), processes.temporary_folder() as folder:
-        around = processes.Surroundings(cwd, Path(folder), environment or {})
+        around = processes.Surroundings(cwd, Path(folder), told)
 
         def start(node: NodeRecord) -> processes.Child:
             use_cache = (
@@ -104,16 +104,16 @@ def run_nodes(
             )
             # Later attempts resume the training that the first one began.
             from_scratch = not use_cache and node.attempts == 1
+            reports_to = str(progress_file(run_dir, node.id))
             return processes.Child(
                 node.id,
                 run_dir / "logs" / f"{node.id}.log",
-                around,
+                replace(around, told=replace(told, progress_file=reports_to)),
                 "runners.local.node_job:run_node",
                 graph,
                 node.id,
                 use_cache,
                 from_scratch,
-                SLUICE_PROGRESS_FILE=str(progress_file(run_dir, node.id)),
             )
 
         try:

@@ -32,8 +32,8 @@ from runners.cache.changes import (
     property_changes,
 )
 from runners.cache.node_cache import NodeCache, WouldRun, what_counts
+from runners.engine import Graph
 from runners.local.explain_failure import as_error, explain_failure
-from runners.local.graph import Graph
 from runners.local.node_end import artifacts_of, contexts_of, executions_in, state_of
 from runners.local.node_job import connection_of, launch
 from runners.local.prepare import substitute_run_id

@@ -16,15 +16,15 @@ from tfx.dsl.compiler import compiler
 from tfx.orchestration.pipeline import Pipeline
 from tfx.orchestration.portable import tfx_runner
 
-from runners.engine import Observer
+from runners.engine import Graph, Observer
 from runners.local.engine import run_nodes
 from runners.local.explain_failure import as_error
-from runners.local.graph import Graph
 from runners.local.node_job import connection_of
 from runners.local.prepare import substitute_run_id
 from runners.local.write_report import write_report
 from sluice.errors import LockedError, UsageError, bounded
 from sluice.machine_resources import usable_cores
+from sluice.node_environment import NodeEnvironment
 from sluice.project import check_imports
 from sluice.record.parts import PushRecord
 from sluice.record.run_record import RunOptions, RunRecord
@@ -116,7 +116,14 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         resumed = graph.ir_file.exists()
         record = self._begin(pipeline, graph, resumed)
         record.save(graph.run_dir)
-        raised = run_nodes(record, graph, observer, cwd=Path.cwd(), resumed=resumed)
+        raised = run_nodes(
+            record,
+            graph,
+            observer,
+            cwd=Path.cwd(),
+            told=NodeEnvironment(),
+            resumed=resumed,
+        )
         write_report(record, graph.run_dir)
         if record.status == "interrupted":
             raise KeyboardInterrupt

@@ -84,14 +84,14 @@ def add_results(end: NodeEnd, *, pushes: bool) -> NodeEnd:
 def _push(end: NodeEnd, outputs: Sequence[Artifact]) -> PushRecord | None:
     if end.error:
         return PushRecord("", "failed")
-    for item in outputs:
-        state = item.properties.get("state")
+    for artifact in outputs:
+        state = artifact.properties.get("state")
         if state in _SERVED:
             return PushRecord(
                 "",
                 "already_served" if end.state == "cached" else state,
-                int(item.properties["pushed_version"]),
-                item.properties["pushed_destination"],
+                int(artifact.properties["pushed_version"]),
+                artifact.properties["pushed_destination"],
             )
         if state is not None:
             return PushRecord("", state)

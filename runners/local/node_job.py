@@ -17,15 +17,15 @@ from tfx.orchestration.local import runner_utils
 
 from runners.cache.node_cache import NodeCache
 from runners.documents.write import write_documents
+from runners.engine import Graph
 from runners.local.explain_failure import explain_failure
-from runners.local.graph import Graph
 from runners.local.node_end import add_results, read_end
 from runners.local.node_launcher import NodeLauncher
 from runners.metadata.read_metadata import read_upstream
-from runners.metadata.served_models import served_models
-from runners.metadata.trace_lineage import trace_lineage
+from runners.metadata.trace_lineage import served_models, trace_lineage
 from runners.retention.training_checkpoints import begin_training
 from sluice import interrupt, progress
+from sluice.node_environment import node_environment, tell
 from sluice.node_kinds import kind_of
 from sluice.patches.beam import skip_sizes_in_cache
 from sluice.patches.multiprocessing import picklable
@@ -58,7 +58,7 @@ def run_node(
     def choose_checkpoint_dir() -> None:
         assert cache.key is not None
         folder = begin_training(checkpoints, cache.key, from_scratch=from_scratch)
-        os.environ[interrupt.CHECKPOINT_DIR] = str(folder)
+        tell(checkpoint_dir=str(folder))
 
     started = time.monotonic()
     end, stopped, exception = NodeEnd(node_id, "ran"), False, None
@@ -113,7 +113,7 @@ def read_results(
     # A custom Pusher does not push to the directory of `push`.
     pushes = kind.pushes and end.node not in graph.custom_nodes()
     end = add_results(end, pushes=pushes)
-    lines, _ = progress.read(Path(os.environ.get(progress.PROGRESS_FILE, os.devnull)))
+    lines, _ = progress.read(Path(node_environment().progress_file or os.devnull))
     end.notes += [f"{end.node}: {line['line']}" for line in lines if line.get("note")]
     end.peak_memory_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return end, properties

@@ -17,8 +17,8 @@ from tfx.dsl.compiler import compiler, constants
 from tfx.orchestration.portable import runtime_parameter_utils
 
 from runners.cache.node_cache import NodeCache, WouldRun
+from runners.engine import Graph
 from runners.local.explain_failure import as_error, explain_failure
-from runners.local.graph import Graph
 from runners.local.node_job import (
     connection_of,
     describe_outputs,
@@ -74,17 +74,14 @@ def prepare(
 
 def compile_config(graph: Graph, workspace: Path, options: RunOptions) -> Any:
     """Returns the IR of the stored config's pipeline; checks what it names."""
+    from pipeline.checks.before_run import check_with_tensorflow
     from pipeline.config.serialize import read_stored_config
     from pipeline.graph.arguments import local_locations
     from pipeline.graph.create_pipeline import create_pipeline
-    from pipeline.graph.custom_nodes import selected_nodes
 
     config = read_stored_config(graph.config_file)
     places = local_locations(config, Workspace(workspace))
-    if "Trainer" in selected_nodes(config, options.to_nodes):
-        from pipeline.graph.check_objects import check_objects
-
-        check_objects(config)
+    check_with_tensorflow(config, options.to_nodes)
     pipeline = create_pipeline(config, places, options.accept_data)
     return compiler.Compiler().compile(pipeline)
 

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
@@ -28,6 +28,7 @@ from typing import Any, TextIO
 
 from sluice import interrupt, secrets
 from sluice.errors import NodeError
+from sluice.node_environment import NodeEnvironment
 from sluice.patches import tensorflow
 from sluice.patches.multiprocessing import picklable
 from sluice.process_tree import describe_end, die_with, kill_group, name_process
@@ -47,12 +48,6 @@ def can_fork() -> bool:
     imported = "tfx.orchestration.portable.launcher" in sys.modules
     alone = threading.active_count() == 1
     return imported and alone and not tensorflow.has_started()
-
-
-def prewarm(*, components: bool = False) -> None:
-    """Starts the server unless this process can be forked; see ``start_server``."""
-    if not can_fork():
-        start_server(components=components)
 
 
 def start_server(*, components: bool = False) -> None:
@@ -80,7 +75,7 @@ def wait_until_ready(on_tick: Callable[[], None], stopped: Callable[[], bool]) -
     """
     if can_fork():
         return True
-    prewarm()
+    start_server()
     probe = _context().Process(target=os.getpid, daemon=True)
     waiting = threading.Thread(target=probe.start, daemon=True)
     waiting.start()
@@ -99,12 +94,12 @@ class Surroundings:
     Attributes:
       cwd: the working directory; modules are found there.
       temporary: the folder of temporary files.
-      environment: variables, in addition to this process' own.
+      told: variables, in addition to this process' own.
     """
 
     cwd: Path
     temporary: Path
-    environment: Mapping[str, str] = field(default_factory=dict)
+    told: NodeEnvironment = field(default_factory=NodeEnvironment)
 
 
 class Child:
@@ -125,7 +120,6 @@ class Child:
         around: Surroundings,
         function: str,
         *arguments: Any,
-        **environment: str,
     ) -> None:
         """Starts the process, which imports the function ``module:name``."""
         self.log = log
@@ -140,7 +134,7 @@ class Child:
         self._redactor = secrets.Redactor()
         umask = os.umask(0o077)
         os.umask(umask)
-        variables = {**os.environ, **around.environment, **environment}
+        variables = {**os.environ, **around.told.variables()}
         variables["TMPDIR"] = str(around.temporary)
         called = variables, function, arguments
         self._process = context.Process(

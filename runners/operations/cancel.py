@@ -42,13 +42,12 @@ def cancel(name: str, run_id: str | None = None) -> dict[str, Any]:
             where=owner.host,
         )
     os.kill(owner.pid, signal.SIGINT)
-    return {
-        "command": owner.command,
-        "pid": owner.pid,
-        "job": None,
-        "started_jobs": [],
-        "warning": None,
-    }
+    return _answer(owner.command, pid=owner.pid)
+
+
+def _answer(command: str, **facts: Any) -> dict[str, Any]:
+    nothing = dict.fromkeys(("pid", "job", "warning"))
+    return {"command": command, **nothing, "started_jobs": [], **facts}
 
 
 def _newest_local(workspace: Workspace) -> str:
@@ -64,15 +63,15 @@ def _find_open(name: str, run_id: str | None) -> Path:
 
     workspace = updated_workspace(name)
     open_runs = open_service_runs(workspace)
-    found = [run for run in open_runs if run.name.startswith(run_id or "")]
-    if len(found) == 1:
-        return found[0]
+    matching = [run for run in open_runs if run.name.startswith(run_id or "")]
+    if len(matching) == 1:
+        return matching[0]
     # Others may be those of a schedule or of another machine.
     several = f"several runs of {name} are in progress: give one with --run ID"
     raise UsageError(
-        several if found else f"no run of {name} is in progress",
+        several if matching else f"no run of {name} is in progress",
         where=workspace.root,
-        examples=[run.name for run in found or open_runs],
+        examples=[run.name for run in matching or open_runs],
     )
 
 
@@ -92,10 +91,5 @@ def _cancel_job(run_dir: Path) -> dict[str, Any]:
             f"--project={config.cloud.project} --region={config.cloud.region} "
             "--status=active"
         )
-    return {
-        "command": refresh(run_dir, service).command,
-        "pid": None,
-        "job": job,
-        "started_jobs": started_jobs,
-        "warning": warning,
-    }
+    command = refresh(run_dir, service).command
+    return _answer(command, job=job, started_jobs=started_jobs, warning=warning)

@@ -7,9 +7,9 @@ from pathlib import Path
 from reports.compare import Comparison, compare
 from reports.read_run import RunData, last_pushed
 from runners.operations.find_run import LATEST, find_run
-from runners.operations.pipeline_request import next_command
 from sluice.errors import UsageError
 from sluice.record.run_record import RunRecord
+from sluice.workspace import next_command
 
 
 def compare_runs(

@@ -14,10 +14,10 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from components.data_verdict.schema_rows import schema_rows
 from pipeline.config.config import Config
 from pipeline.graph.node_registry import STATISTICS
-from runners.operations.find_run import readable_runs, update_records
-from runners.operations.pipeline_request import (
+from runners.operations.find_run import (
     config_words,
-    next_command,
+    readable_runs,
+    update_records,
     workspace_of,
 )
 from schemas.data_statistics import read_statistics, validate_in
@@ -26,6 +26,7 @@ from schemas.loader import TRAINING
 from sluice.errors import UsageError
 from sluice.record.verdict import Check
 from sluice.splits import number_of_examples
+from sluice.workspace import next_command
 
 _Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
 
@@ -78,17 +79,17 @@ def compare_schema(schema: schema_pb2.Schema, config: Config) -> Compared:
       UsageError: no run of the pipeline has statistics.
     """
     run_id, statistics = _last_statistics(config)
-    found: dict[tuple[str, str], list[Check]] = {}
+    failed_rows: dict[tuple[str, str], list[Check]] = {}
     for split, data in statistics.items():
         if number_of_examples(data):
             anomalies = validate_in(TRAINING, data, schema)
             rows = schema_rows(split, anomalies, data, schema, config.sensitive)
             for row in (row for row in rows if not row.passed):
                 key = row.feature or "data set", str(row.kind)
-                found.setdefault(key, []).append(row)
+                failed_rows.setdefault(key, []).append(row)
     changes = [
         Change(*key, {row.slice: row.why for row in rows}, _refusal(*key, config))
-        for key, rows in found.items()
+        for key, rows in failed_rows.items()
     ]
     return Compared(run_id, statistics, changes)
 

@@ -30,17 +30,17 @@ def draw(name: str | None = None, run_id: str | None = None) -> tuple[RunRecord,
       WorkspaceError: the record cannot be read, or the page cannot be written.
     """
     if name is not None:
-        found = find_run(name, run_id)
+        drawn = find_run(name, run_id)
     elif last := last_runs():
-        found = max(last, key=lambda item: item.record.run_id)
+        drawn = max(last, key=lambda item: item.record.run_id)
     else:
         raise UsageError("no pipeline has run yet", hint="sluice run NAME")
-    path = found.run_dir / REPORT_FILE
+    path = drawn.run_dir / REPORT_FILE
     try:
-        write_report(found.run_dir)
+        write_report(drawn.run_dir)
     except OSError as error:
         raise unwritable(path, error) from error
-    return found.record, path
+    return drawn.record, path
 
 
 def draw_all(name: str) -> tuple[str, Path]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.input_files import SPANS_FILE, SPANS_PATH
+from components.tfrecord_gen.input_files import SPANS_FILE
+from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
 from pipeline.config.serialize import write_stored_config
 from pipeline.graph.choose_spans import choose_spans
-from pipeline.graph.custom_nodes import check_node_ids
+from runners.engine import Graph
 from runners.local import processes
-from runners.local.graph import Graph
 from runners.metadata.metadata_file import copy_metadata
-from runners.operations.pipeline_request import validated, workspace_of
+from runners.operations.find_run import workspace_of
 from sluice.errors import UsageError
-from sluice.storage import stat_cache
+from sluice.node_environment import NodeEnvironment
 
 
 def explain_node(config: Config, node: str) -> list[dict[str, Any]]:
@@ -30,8 +30,7 @@ def explain_node(config: Config, node: str) -> list[dict[str, Any]]:
       WorkspaceError: the metadata is damaged.
       NodeError: the process failed otherwise.
     """
-    config = validated(config)
-    check_node_ids(config, [node])
+    config = check_before_run(config, asked=[node])
     if config.cloud is not None:
         raise UsageError(
             "a service decides by itself what it caches", hint="without --profile"
@@ -44,14 +43,13 @@ def explain_node(config: Config, node: str) -> list[dict[str, Any]]:
         (run_dir / SPANS_FILE).write_bytes(choice.to_json())
         if workspace.metadata_db.exists():
             copy_metadata(workspace.metadata_db, run_dir / "metadata.db")
-        environment = {
-            SPANS_PATH: str(run_dir / SPANS_FILE),
-            stat_cache.DIGESTS_FILE: str(workspace.digests_file),
-        }
+        told = NodeEnvironment(
+            spans=str(run_dir / SPANS_FILE), file_digests=str(workspace.digests_file)
+        )
         return processes.call(
             "runners.local.explain_job:explain",
             Graph(run_dir, config.root, workspace.root),
             node,
             log=run_dir / "explain.log",
-            around=processes.Surroundings(config.root, Path(folder), environment),
+            around=processes.Surroundings(config.root, Path(folder), told),
         )

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pipeline.config.find import find_config
 from runners.cloud.submitted_job import is_service_run
-from runners.operations.pipeline_request import next_command, workspace_of
 from sluice.errors import UsageError, WorkspaceError
 from sluice.project import current_project
 from sluice.record.run_record import RunRecord
-from sluice.workspace import Workspace, locate
+from sluice.workspace import Workspace, locate, next_command
+
+if TYPE_CHECKING:
+    from pipeline.config.config import Config
 
 RESUMABLE = ("failed", "interrupted")
 # Names of runs that are no ids.
@@ -210,14 +215,48 @@ def newest_resumable() -> tuple[Workspace, str]:
     Raises:
       UsageError: there is no such pipeline.
     """
-    found: list[tuple[str, Workspace, str]] = []
+    resumable: list[tuple[str, Workspace, str]] = []
     for workspace in all_workspaces():
         record = last_real_run(workspace)
         if record and record.status in RESUMABLE and record.resume_command:
-            found.append((record.run_id, workspace, record.pipeline))
-    if not found:
+            resumable.append((record.run_id, workspace, record.pipeline))
+    if not resumable:
         raise UsageError(
             "there is no failed or interrupted run to resume", hint="sluice status"
         )
-    _, workspace, name = max(found, key=lambda item: item[0])
+    _, workspace, name = max(resumable, key=lambda item: item[0])
     return workspace, name
+
+
+def config_words(config: Config) -> list[str]:
+    """Returns NAME and the options that load the same config in another command."""
+    origin, here = config.origin, Path.cwd()
+    name = Path(origin.file).stem
+    with suppress(UsageError):
+        if find_config(name, here) != find_config(str(here / origin.file), here):
+            name = origin.file
+    profile = ["--profile", Path(origin.profile).stem] if origin.profile else []
+    sets = [word for item in origin.overrides for word in ("--set", item)]
+    return [name, *profile, *sets]
+
+
+def workspace_of(config: Config) -> Workspace:
+    """Returns the workspace of a config's pipeline."""
+    return locate(config.root, config.name)
+
+
+def serving_dir_of(config: Config) -> str:
+    """Returns the serving directory, where versions of the model are pushed."""
+    return config.serving_dir or str(workspace_of(config).serving)
+
+
+def published_in(config: Config) -> str:
+    """Returns where versions are read: those of a service, if the config has one.
+
+    That is ``<cloud.root>/<name>/serving``, unless ``push.serving_dir`` is remote.
+    """
+    if config.cloud is None or config.cloud.root is None:
+        return serving_dir_of(config)
+    from runners.cloud.job_inputs import cloud_locations
+
+    return str(cloud_locations(config).serving_dir)

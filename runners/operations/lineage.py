@@ -7,12 +7,14 @@ from typing import Any
 
 from pipeline.config.config import Config
 from runners.cloud.submitted_job import is_service_run
-from runners.metadata.graph import Execution, MetadataGraph
-from runners.metadata.read_metadata import read_metadata
-from runners.metadata.served_models import find_artifact, served_models
-from runners.metadata.trace_lineage import trace_lineage
-from runners.operations.find_run import not_run_yet, readable_runs
-from runners.operations.pipeline_request import serving_dir_of, workspace_of
+from runners.metadata.read_metadata import Execution, MetadataGraph, read_metadata
+from runners.metadata.trace_lineage import find_artifact, served_models, trace_lineage
+from runners.operations.find_run import (
+    not_run_yet,
+    readable_runs,
+    serving_dir_of,
+    workspace_of,
+)
 from sluice.mlmd_items import Artifact
 from sluice.record.run_record import RunRecord
 

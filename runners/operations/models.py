@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from components.baseline_model.blessed_models import (
+    RETIRED,
+    BlessedModel,
+    blessed_models,
+    name_of,
+    search_baseline,
+)
 from pipeline.config.config import Config
-from runners.operations.pipeline_request import published_in
+from runners.operations.find_run import (
+    published_in,
+    serving_dir_of,
+    workspace_of,
+)
 from serving.model_store import ModelVersion, store_at
-from sluice.errors import ServingError
+from serving.store_owner import Owner
+from sluice.errors import ServingError, UsageError
 from sluice.record.run_record import RunRecord
 from sluice.storage.storage import is_remote
+
+if TYPE_CHECKING:
+    from runners.metadata.read_metadata import MetadataGraph
 
 
 @dataclass(frozen=True)
@@ -66,3 +82,77 @@ def list_models(config: Config) -> list[ListedModel]:
     """
     versions = store_at(published_in(config)).versions()[::-1]
     return [ListedModel(item, item.difference()) for item in versions]
+
+
+def retire(
+    config: Config,
+    reference: str,
+    reason: str,
+    command: str = "runners.operations.models",
+) -> dict[str, Any]:
+    """Retires a blessed model, so that it is neither pushed again nor a baseline.
+
+    Args:
+      config: of the pipeline.
+      reference: the model, see ``find_artifact``.
+      reason: recorded, and shown in the verdict on the next model.
+      command: shown to other commands while this holds the lock.
+
+    Returns:
+      What ``--json`` prints, with the name of the next baseline.
+
+    Raises:
+      UsageError: the reference is not a blessed model.
+      LockedError: a run of the pipeline is in progress.
+      WorkspaceError: the metadata cannot be written.
+      ServingError: the record of a pushed version cannot be written.
+    """
+    # ML Metadata's client, for which `sluice status` would wait.
+    from runners.metadata.read_metadata import open_store, read_metadata
+    from runners.metadata.trace_lineage import find_artifact, served_models
+
+    workspace = workspace_of(config)
+    graph = read_metadata(workspace.metadata_db)
+    blessed = {item.model.id: item for item in blessed_models(graph.artifacts.values())}
+    served = served_models(graph, [serving_dir_of(config), workspace.serving])
+    artifact_id, read_as = find_artifact(graph, served, reference)
+    if artifact_id not in blessed:
+        raise UsageError(
+            f"{read_as} is not a blessed model, so it cannot be a baseline",
+            where=graph.artifacts[artifact_id].uri,
+            examples=[_name(graph, item) for item in blessed.values()] or ["none yet"],
+        )
+    with (
+        workspace.exclusive(command),
+        open_store(workspace.metadata_db, writable=True) as store,
+    ):
+        for item in (
+            served_model.version
+            for served_model in served
+            if served_model.model_id == artifact_id
+        ):
+            owner = Owner(config.name, workspace.id)
+            store_at(os.path.dirname(item.uri)).retire(item.version, reason, owner)
+        (artifact,) = store.get_artifacts_by_id([artifact_id])
+        artifact.custom_properties[RETIRED].string_value = reason
+        store.put_artifacts([artifact])
+    retired = blessed.pop(artifact_id)
+    usable = (
+        served_model
+        for served_model, why in search_baseline(blessed.values())
+        if why is None
+    )
+    baseline = next(usable, None)
+    model = {"artifact": artifact_id, "uri": retired.model.uri}
+    return {
+        "pipeline": config.name,
+        "reason": reason,
+        "retired": [{**model, "name": _name(graph, retired)}],
+        "baseline": _name(graph, baseline) if baseline else None,
+    }
+
+
+def _name(graph: MetadataGraph, model: BlessedModel) -> str:
+    producer = graph.producer(model.model.id)
+    run_id = producer.run_id if producer else None
+    return name_of(model, run_id, graph.artifacts.values())

@@ -8,14 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeline.config.config import Config
-from runners.operations.pipeline_request import (
-    config_words,
-    next_command,
-    published_in,
-)
+from runners.operations.find_run import config_words, published_in
 from serving.model_store import store_at
 from sluice.errors import ServingError, UsageError
 from sluice.storage.local_copy import local_copy
+from sluice.workspace import next_command
 
 if TYPE_CHECKING:
     from serving.predictor import Prediction

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from components.tfrecord_gen.input_files import SPANS_FILE, SpanChoice
+from pipeline.checks.check_config import require_secrets
 from pipeline.config.config import Config
 from pipeline.config.serialize import (
     plain_config,
     read_stored_config,
     write_stored_config,
 )
-from pipeline.config.validate import require_secrets
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import INGESTION, PUSHER, SERVING_INGESTION

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from pipeline.checks.before_run import check_before_run
+from pipeline.checks.check_service import cloud_of
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from pipeline.graph.choose_spans import choose_spans
 from reports.compare import Comparison, compare
 from reports.read_run import read_run
-from runners.cloud.check_cloud import cloud_of
-from runners.cloud.cloud_locations import cloud_locations
-from runners.cloud.compile_spec import compile_checked
-from runners.cloud.job_inputs import job_parameters
+from runners.cloud.job_inputs import cloud_locations, job_parameters
 from runners.cloud.spec import read_spec
 from runners.engine import Observer
 from runners.local.write_report import write_report
-from runners.operations.pipeline_request import validated, workspace_of
+from runners.operations.compile import compile_checked
+from runners.operations.find_run import workspace_of
 from runners.operations.prepared_run import PreparedRun, lock_workspace
 from runners.operations.run import run
 from runners.rehearsal.replace_services import replace_services, trained_here
@@ -103,7 +103,7 @@ def rehearse(
     values = {key: getattr(cloud, key) or value for key, value in _PLACES.items()}
     places = [f"cloud.{key}={value}" for key, value in values.items()]
     places.append(f"data.dir={values['root']}/{config.name}/data")
-    in_cloud = validated(load(overrides=(*overrides, *places)))
+    in_cloud = check_before_run(load(overrides=(*overrides, *places)), in_service=True)
     workspace = workspace_of(config)
     workspace.prepare(private=config.private)
     locking = lock_workspace(workspace, command, False, observer)

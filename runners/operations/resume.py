@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from runners.cloud.submitted_job import is_service_run
 from runners.engine import Engine, Observer
-from runners.local.engine import LocalEngine
 from runners.metadata.metadata_file import check_metadata
 from runners.operations.find_run import (
     find_run,
@@ -13,7 +12,6 @@ from runners.operations.find_run import (
     newest_resumable,
     not_run_yet,
 )
-from runners.operations.pipeline_request import next_command
 from runners.operations.prepared_run import (
     load_prepared_run,
     lock_workspace,
@@ -23,7 +21,7 @@ from runners.operations.run import execute
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
 from sluice.record.run_record import REHEARSAL, RunRecord
-from sluice.workspace import Workspace, private_umask
+from sluice.workspace import Workspace, next_command, private_umask
 
 # Why a run that has ended cannot be resumed, by its status.
 _ENDED = {
@@ -67,7 +65,7 @@ def resume(
       LockedError: another run of the pipeline is in progress.
       WorkspaceError: the workspace is damaged, or its disk is full.
     """
-    observer, engine = observer or Observer(), engine or LocalEngine()
+    observer = observer or Observer()
     if name is None:
         workspace, name = newest_resumable()
     else:

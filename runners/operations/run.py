@@ -6,40 +6,30 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 
-from components.tfrecord_gen.input_files import check_staleness
+from components.tfrecord_gen.input_files import SpanChoice, check_staleness
+from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
-from pipeline.config.problems import Problems
 from pipeline.graph.arguments import ingestion_of
 from pipeline.graph.choose_spans import choose_spans
-from pipeline.graph.custom_nodes import (
-    check_node_ids,
-    selected_nodes,
-    validate_pipeline,
-)
+from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import INGESTION
-from pipeline.training.strategy.choice import (
-    choose,
-    find_tpu,
-    read_cluster,
-)
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer, Plan
 from runners.local.engine import LocalEngine
 from runners.local.write_report import write_report
 from runners.metadata.metadata_file import check_metadata
-from runners.operations.find_run import resume_command
+from runners.operations.find_run import resume_command, serving_dir_of, workspace_of
 from runners.operations.models import note_retired
 from runners.operations.notify import notify
-from runners.operations.pipeline_request import serving_dir_of, workspace_of
 from runners.operations.prepared_run import (
     PreparedRun,
     lock_workspace,
     stored_inputs,
 )
 from sluice.errors import ExitCode, SluiceError, UsageError, WorkspaceError, bounded
-from sluice.project import activate
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.workspace import private_umask
 
@@ -79,18 +69,22 @@ def run(
       LockedError: another run of the pipeline is in progress.
       WorkspaceError: the metadata is lost, or the disk is full.
     """
-    observer, engine = observer or Observer(), engine or LocalEngine()
+    observer = observer or Observer()
     tag_values = parse_tags(tags)
-    config = check_run(config, options, observer)
+    config = check_before_run(
+        config,
+        asked=options.forced,
+        to_nodes=options.to_nodes,
+        on_this_machine=True,
+        on_warning=observer.on_warning,
+    )
     nodes = selected_nodes(config, options.to_nodes)
-    if "Trainer" in nodes:
-        check_strategy(config)
     prepared = prepare_run(config, serving_dir_of(config))
-    locking = lock_workspace(prepared.workspace, command, wait, observer)
+    workspace = prepared.workspace
+    locking = lock_workspace(workspace, command, wait, observer)
     with private_umask(config.private), locking:
-        if wait:
-            prepared = prepare_run(config, prepared.serving_dir)
-        workspace = prepared.workspace
+        if wait:  # Newer spans may have come meanwhile.
+            prepared = replace(prepared, choice=_choose(config))
         inputs, last = None, None
         if options.is_whole and workspace.complete_file.exists():
             inputs = prepared.read_inputs()
@@ -117,37 +111,6 @@ def run(
     return record
 
 
-def check_run(config: Config, options: RunOptions, observer: Observer) -> Config:
-    """Checks config, schema, code and nodes; returns the config with its defaults.
-
-    Raises:
-      UsageError: one of them is wrong.
-    """
-    activate(config.root)
-    valid = validate_pipeline(config)
-    check_node_ids(config, (*options.forced, *options.to_nodes))
-    for warning in valid.warnings:
-        observer.on_warning(warning)
-    return valid.config
-
-
-def check_strategy(config: Config) -> None:
-    """Checks that this machine has what ``train.strategy`` needs, but for GPUs.
-
-    Raises:
-      UsageError: it has not, or ``TF_CONFIG`` is damaged.
-    """
-    cluster = read_cluster()
-    if config.train.processes:  # Each gets a TF_CONFIG of its own.
-        return
-    try:
-        choose(config.train.strategy, gpus=0, tpu=find_tpu(), cluster=cluster)
-    except UsageError as error:
-        problems = Problems(config.origin)
-        problems.add_error(("train", "strategy"), error)
-        problems.raise_if_any()
-
-
 def prepare_run(config: Config, serving_dir: str) -> PreparedRun:
     """Chooses the spans of a run, and prepares its workspace.
 
@@ -155,10 +118,15 @@ def prepare_run(config: Config, serving_dir: str) -> PreparedRun:
       UsageError, DataError: there are none, or they are too old.
       WorkspaceError: the workspace cannot be written.
     """
-    choice, workspace = choose_spans(config), workspace_of(config)
-    check_staleness(choice.data, config.validate_data.stale_after_h, time.time())
+    choice, workspace = _choose(config), workspace_of(config)
     workspace.prepare(private=config.private)
     return PreparedRun(config, choice, workspace, serving_dir)
+
+
+def _choose(config: Config) -> SpanChoice:
+    choice = choose_spans(config)
+    check_staleness(choice.data, config.validate_data.stale_after_h, time.time())
+    return choice
 
 
 def _has_new_data(prepared: PreparedRun, record: RunRecord) -> bool:
@@ -179,7 +147,7 @@ def _has_new_data(prepared: PreparedRun, record: RunRecord) -> bool:
 def execute(
     prepared: PreparedRun,
     record: RunRecord,
-    engine: Engine,
+    engine: Engine | None,
     observer: Observer,
     inputs: RunInputs | None = None,
     *,
@@ -195,8 +163,8 @@ def execute(
     workspace, config = prepared.workspace, prepared.config
     run_dir = workspace.run_dir(record.run_id)
     try:
-        engine.prewarm()
-        # While TFX is imported in another process.
+        # It imports TFX in another process, while the inputs are read.
+        engine = engine or LocalEngine()
         if stored_inputs(run_dir) is None:
             prepared.record_inputs(record, inputs)
         is_new = not resumed and _has_new_data(prepared, record)
@@ -232,7 +200,7 @@ def execute(
 
 def parse_tags(tags: Sequence[str]) -> dict[str, str]:
     """Returns tags by key; of two with the same key the last."""
-    found: dict[str, str] = {}
+    parsed: dict[str, str] = {}
     for tag in tags:
         match = _TAG.fullmatch(tag)
         if match is None:
@@ -240,5 +208,5 @@ def parse_tags(tags: Sequence[str]) -> dict[str, str]:
                 f"{tag!r} is not a tag: KEY or KEY=VALUE, a key of letters, digits and "
                 "_ . / -"
             )
-        found[match["key"]] = match["value"] or ""
-    return found
+        parsed[match["key"]] = match["value"] or ""
+    return parsed

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
-from runners.cloud.check_cloud import check_cloud
-from runners.cloud.compile_spec import compile_checked
 from runners.cloud.image import check_images
 from runners.cloud.job_inputs import explain_storage, upload
 from runners.cloud.vertex_client import (
@@ -16,7 +15,8 @@ from runners.cloud.vertex_client import (
     vertex_job,
 )
 from runners.engine import Observer
-from runners.operations.pipeline_request import validated
+from runners.operations.compile import compile_checked
+from runners.operations.print_schedule import schedule_of
 from sluice.errors import UsageError
 
 _PREFIX = "sluice-"
@@ -37,16 +37,13 @@ def set_schedule(config: Config, observer: Observer | None = None) -> Facts:
       RemoteError: the service refuses or does not answer.
     """
     observer = observer or Observer()
-    check_cloud(config)
-    wanted = config.cloud and config.cloud.schedule
-    assert wanted
+    wanted = schedule_of(config)
+    warn = observer.on_warning
+    config = check_before_run(config, in_service=True, on_warning=warn)
     service = service_of(config)
-    config = validated(config)
     check_images(config)
     observer.on_note("compiling for the service")
     compiled = compile_checked(config, scheduled=True)
-    for warning in compiled.warnings:
-        observer.on_warning(warning)
     with explain_storage(config):
         for file in compiled.uploads:
             upload(file)
@@ -143,14 +140,14 @@ def _get(service: VertexService, pipeline: str) -> Any:
     )
 
 
-def _facts(item: Any) -> dict[str, Any]:
-    next_run = item.next_run_time
+def _facts(schedule: Any) -> dict[str, Any]:
+    next_run = schedule.next_run_time
     return {
-        "name": item.name,
-        "pipeline": item.display_name.removeprefix(_PREFIX),
-        "cron": item.cron,
-        "state": item.state.name.lower(),
-        "max_concurrent": item.max_concurrent_run_count,
-        "catch_up": item.allow_queueing,
+        "name": schedule.name,
+        "pipeline": schedule.display_name.removeprefix(_PREFIX),
+        "cron": schedule.cron,
+        "state": schedule.state.name.lower(),
+        "max_concurrent": schedule.max_concurrent_run_count,
+        "catch_up": schedule.allow_queueing,
         "next_run": next_run.isoformat(timespec="seconds") if next_run else None,
     }

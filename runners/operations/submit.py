@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
-from runners.cloud.check_cloud import check_cloud
-from runners.cloud.cloud_locations import cloud_locations
-from runners.cloud.compile_spec import CompiledSpec, compile_checked
 from runners.cloud.image import check_images
-from runners.cloud.job_inputs import explain_storage, job_parameters, upload
+from runners.cloud.job_inputs import (
+    cloud_locations,
+    explain_storage,
+    job_parameters,
+    upload,
+)
 from runners.cloud.refresh import follow, record_uri_of
 from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock, save_job
 from runners.cloud.task_settings import tasks_of
 from runners.cloud.vertex_client import RUN_LABEL, VertexService, service_of, vertex_job
 from runners.engine import Observer
+from runners.operations.compile import CompiledPipeline, compile_checked
 from runners.operations.notify import notify
 from runners.operations.prepared_run import PreparedRun
-from runners.operations.run import check_run, parse_tags, prepare_run
+from runners.operations.run import parse_tags, prepare_run
 from sluice.errors import SluiceError
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.storage.storage import storage_for
@@ -51,17 +55,16 @@ def submit(
       UsageError: the config or the data is wrong, or an image is not in its registry.
       RemoteError: the service does not answer any more while its run is waited for.
     """
+    tag_values = parse_tags(tags)
     # Before the data is looked for: data of this machine is a problem.
-    check_cloud(config)
-    tag_values, service = parse_tags(tags), service_of(config)
-    config = check_run(config, options, observer)
+    warn = observer.on_warning
+    config = check_before_run(config, in_service=True, on_warning=warn)
+    service = service_of(config)
     # The data is listed: without a network this fails, and nothing has begun.
     prepared = prepare_run(config, cloud_locations(config).serving_dir)
     check_images(config)
     observer.on_note("compiling for the service")
     compiled = compile_checked(config)
-    for warning in compiled.warnings:
-        observer.on_warning(warning)
     with private_umask(config.private):
         record = prepared.begin(options, command, tag_values)
         run_dir = prepared.workspace.run_dir(record.run_id)
@@ -76,7 +79,7 @@ def submit(
 
 def _submit(
     prepared: PreparedRun,
-    compiled: CompiledSpec,
+    compiled: CompiledPipeline,
     record: RunRecord,
     service: VertexService,
     observer: Observer,

@@ -11,19 +11,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from pipeline.checks.before_run import (
+    check_before_run,
+    check_strategy,
+    check_with_tensorflow,
+)
+from pipeline.checks.check_config import require_secrets
 from pipeline.config.config import Config
-from pipeline.config.validate import ValidConfig, require_secrets
 from pipeline.graph.arguments import local_locations
 from pipeline.graph.choose_spans import choose_data
-from pipeline.graph.custom_nodes import validate_pipeline
-from runners.operations.run import check_strategy
+from runners.operations.compile import compile_checked
 from sluice.compat import hidden_native_logs
 from sluice.errors import ConfigError, UsageError
-from sluice.project import activate
 from sluice.workspace import locate
 
 if TYPE_CHECKING:
-    from pipeline.training.accelerator_check import AcceleratorCheck
+    from pipeline.checks.check_accelerator import AcceleratorCheck
 
 
 @dataclass(frozen=True)
@@ -58,19 +61,16 @@ def validate(
       UsageError: the config is invalid, or the accelerator refuses the training.
       NodeError: the user's code failed.
     """
-    activate(config.root)
-    valid = validate_pipeline(config)
-    require_secrets(valid.config, in_notify=True)
-    warnings = list(valid.warnings)
+    warnings: list[str] = []
+    valid = check_before_run(
+        config, in_service=config.cloud is not None, on_warning=warnings.append
+    )
+    require_secrets(valid, in_notify=True)
     if config.cloud is None:
-        _make(valid.config)
+        _make(valid)
     else:
-        from runners.cloud.compile_spec import compile_checked
-
-        forms = [False, True] if config.cloud.schedule else [False]
-        for scheduled in forms:
-            compiled = compile_checked(valid.config, scheduled=scheduled)
-        warnings += compiled.warnings
+        for scheduled in [False, True] if config.cloud.schedule else [False]:
+            compile_checked(valid, scheduled=scheduled)
     # Accelerators are elsewhere, and so is the data of a service.
     checks: list[Callable[[Config], object]] = []
     checks += [] if config.cloud else [choose_data]
@@ -98,9 +98,7 @@ def validate(
 def _make(config: Config) -> None:
     """Makes what the config names, as a run will; writes nothing."""
     with hidden_native_logs():
-        from pipeline.graph.check_objects import check_objects
-
-        check_objects(config)
+        check_with_tensorflow(config)
         if config.nodes:
             from pipeline.graph.create_pipeline import create_pipeline
 
@@ -108,12 +106,10 @@ def _make(config: Config) -> None:
             create_pipeline(config, replace(places, copies_inputs=False))
 
 
-def _check(valid: ValidConfig, accelerator: Literal["tpu", "gpu"]) -> AcceleratorCheck:
+def _check(config: Config, accelerator: Literal["tpu", "gpu"]) -> AcceleratorCheck:
     # Keras warns that this machine has no GPU.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     with hidden_native_logs():
-        from pipeline.training.accelerator_check import (
-            check_accelerator,
-        )
+        from pipeline.checks.check_accelerator import check_accelerator
 
-        return check_accelerator(valid.config, valid.schema, accelerator)
+        return check_accelerator(config, accelerator)

@@ -13,8 +13,13 @@ from typing import Any
 from pipeline.graph.arguments import LOCAL_BEAM_ARGS
 from pipeline.graph.node_registry import PUSHER
 from runners.cloud.job_inputs import TRAINER_CONFIG
-from runners.cloud.task_settings import DATAFLOW, containers_of, tasks_of
-from runners.cloud.trainer_job import EXECUTOR, IN_WORKER
+from runners.cloud.task_settings import (
+    DATAFLOW,
+    EXECUTOR,
+    IN_WORKER,
+    containers_of,
+    tasks_of,
+)
 
 _OF_OTHER_MACHINES = ("tpu", "multi_worker", "parameter_server")
 
@@ -36,7 +41,9 @@ def replace_services(job: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     for name, container in containers_of(spec):
         # An automatic choice would take the TPU that this variable promises.
         container["env"] = [
-            item for item in container.get("env", []) if item["name"] != "TPU_NAME"
+            variable
+            for variable in container.get("env", [])
+            if variable["name"] != "TPU_NAME"
         ]
         args = container.get("args", [])
         if DATAFLOW in args:
@@ -56,7 +63,7 @@ def replace_services(job: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     value = inputs.get("custom_config", {}).get("runtimeValue", {})
     given = json.loads(value.get("constant") or "{}") or {}  # TFX writes "null", too.
     if left_out := given.keys() & {"registry", "endpoint"}:
-        kept = {key: item for key, item in given.items() if key not in left_out}
+        kept = {key: variable for key, variable in given.items() if key not in left_out}
         value["constant"] = json.dumps(kept)
         notes.append("registry and endpoint are not rehearsed: the bucket is pushed to")
     return job, notes

@@ -103,13 +103,13 @@ def run_job(job: Rehearsal, observer: Observer) -> None:
 def _run(job: Rehearsal, task: Task, stop: StopRequest, observer: Observer) -> NodeEnd:
     """Runs a task whose upstream tasks have succeeded."""
     started = time.monotonic()
-    given = _executor_input(job, task)
+    inputs = _executor_input(job, task)
     end = NodeEnd(task.id, "ran")
     try:
-        if task.condition and not _holds(task.condition, given["inputs"]):
+        if task.condition and not _holds(task.condition, inputs["inputs"]):
             reason = f"its condition does not hold: {task.condition}"
             return NodeEnd(task.id, "skipped", reason=reason)
-        made = _artifacts(given["outputs"])
+        made = _artifacts(inputs["outputs"])
         match task.executor.WhichOneof("spec"):
             case "importer":
                 (imported,) = (item for items in made.values() for item in items)
@@ -118,7 +118,7 @@ def _run(job: Rehearsal, task: Task, stop: StopRequest, observer: Observer) -> N
                 made = {key: [] for key in made}
                 end.reason = "found nothing: a rehearsal looks up no artifacts"
             case _:
-                report = _execute(job, task, given, stop, observer)
+                report = _execute(job, task, inputs, stop, observer)
                 made = _merged(made, report)
         end.outputs = _for_record(made)
         job.results[task.id] = made
@@ -130,7 +130,7 @@ def _run(job: Rehearsal, task: Task, stop: StopRequest, observer: Observer) -> N
     end.duration_s = time.monotonic() - started
     add_task_results(end, pushes=task.kind.pushes)
     if not task.kind.resolver:
-        values = given["inputs"]["parameterValues"]
+        values = inputs["inputs"]["parameterValues"]
         write_documents(end, job.run_dir, job.run_dir / "documents", values)
     return end
 
@@ -141,16 +141,16 @@ def _executor_input(job: Rehearsal, task: Task) -> dict[str, Any]:
     outputs = task.component.output_definitions
     root = Path(job.spec.root, job.record.run_id, task.id)
     parameters = {
-        key: json_format.MessageToDict(item.default_value)
-        for key, item in inputs.parameters.items()
-        if item.HasField("default_value")
+        key: json_format.MessageToDict(artifact.default_value)
+        for key, artifact in inputs.parameters.items()
+        if artifact.HasField("default_value")
     }
     parameters |= task.parameters
     artifacts = {
         key: {
             "artifacts": [
-                {**item, "type": {} if job.is_kubeflow else item["type"]}
-                for item in items
+                {**artifact, "type": {} if job.is_kubeflow else artifact["type"]}
+                for artifact in items
             ]
         }
         for key, items in _inputs(job, task).items()
@@ -160,9 +160,9 @@ def _executor_input(job: Rehearsal, task: Task) -> dict[str, Any]:
         # TFX's executors expect folders to exist.
         (root / key).mkdir(parents=True, exist_ok=True)
         name = f"artifacts/{time.time_ns()}"
-        item = {"name": name, "uri": str(root / key), "metadata": {}}
+        artifact = {"name": name, "uri": str(root / key), "metadata": {}}
         kind = json_format.MessageToDict(declared.artifact_type)
-        made[key] = {"artifacts": [{**item, "type": kind}]}
+        made[key] = {"artifacts": [{**artifact, "type": kind}]}
     return {
         "inputs": {"parameterValues": parameters, "artifacts": artifacts},
         "outputs": {
@@ -200,13 +200,13 @@ def _holds(condition: str, inputs: Mapping[str, Any]) -> bool:
 def _execute(
     job: Rehearsal,
     task: Task,
-    given: Mapping[str, Any],
+    inputs: Mapping[str, Any],
     stop: StopRequest,
     observer: Observer,
 ) -> dict[str, Any]:
     """Runs the command of a container, and returns what its executor reports."""
     container = task.executor.container
-    fill = partial(_fill, given=given, job=job)
+    fill = partial(_fill, given=inputs, job=job)
     command = [fill(word) for word in (*container.command, *container.args)]
     log = _log_of(job, task)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ def _execute(
             process.wait()
     if process.returncode != 0:
         raise NodeError(describe_end(process.returncode))
-    report = Path(given["outputs"]["outputFile"])
+    report = Path(inputs["outputs"]["outputFile"])
     return json.loads(report.read_text()) if report.exists() else {}
 
 
@@ -264,14 +264,14 @@ def _fill(text: str, *, given: Mapping[str, Any], job: Rehearsal) -> str:
 def _merged(made: Outputs, report: Mapping[str, Any]) -> Outputs:
     """Returns the artifacts with the URIs and properties that an executor reports."""
     reported = {
-        item.get("name"): item
+        artifact.get("name"): artifact
         for items in report.get("artifacts", {}).values()
-        for item in items.get("artifacts", ())
+        for artifact in items.get("artifacts", ())
     }
-    for item in (item for items in made.values() for item in items):
-        found = reported.get(item["name"], {})
-        item["uri"] = found.get("uri", item["uri"])
-        item["metadata"] = {**item["metadata"], **found.get("metadata", {})}
+    for artifact in (artifact for items in made.values() for artifact in items):
+        found = reported.get(artifact["name"], {})
+        artifact["uri"] = found.get("uri", artifact["uri"])
+        artifact["metadata"] = {**artifact["metadata"], **found.get("metadata", {})}
     return made
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from components.baseline_model.blessed_models import BlessedModel
-from runners.metadata.graph import MetadataGraph, ids_in
-from runners.metadata.served_models import ServedModel, resolved
+from runners.metadata.read_metadata import MetadataGraph, ids_in
+from runners.metadata.trace_lineage import ServedModel, resolved
 from runners.retention.training_checkpoints import expired_checkpoints, folders
 from serving.model_store import ModelVersion, store_at
 from sluice.record.run_record import RECORD_FILE, RunRecord

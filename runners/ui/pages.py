@@ -19,8 +19,7 @@ from runners.operations.find_run import FoundRun, all_workspaces, read_record
 from runners.operations.models import ListedModel, list_models
 from runners.ui.actions import Action, ChildProcesses, first_action, possible_actions
 from runners.ui.live import View
-from runners.ui.pipeline_card import pipeline_card
-from runners.ui.run_view import run_values
+from runners.ui.run_view import pipeline_card, run_values
 from runners.ui.tables import (
     pipeline_url,
     run_index,

@@ -48,13 +48,13 @@ from reports.diff_page import render_diff
 from reports.environment import inline
 from reports.read_run import REPORT_FILE, RunData, read_run
 from reports.run_page import render_run
-from runners.operations.pipeline_request import next_command
 from runners.ui.actions import ChildProcesses
 from runners.ui.live import EVENT_STREAM, View, stream, ui_environment
 from runners.ui.pages import DIFF_PAGE, REPORT_PAGE, Pages
 from runners.ui.run_view import log_files
 from runners.ui.tables import run_url
 from sluice.errors import ExitCode, SluiceError, UsageError
+from sluice.workspace import next_command
 
 _ADDRESS = "127.0.0.1"
 # Streams end by themselves when the server stops; this is for slow pages.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,11 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sluice.errors import ConfigError
+from sluice.node_environment import node_environment
 from sluice.storage import atomic, digest
 
-# Environment variables that name the caches of the parent process.
-DIGESTS_FILE = "SLUICE_FILE_DIGESTS"
-SOURCES_FILE = "SLUICE_SOURCE_FILES"
 _SETTLED_S = 2.0
 # The arguments of functions that import what a text names, in their order.
 _IMPORTS = {
@@ -116,7 +113,7 @@ def source_of(path: Path) -> Source:
       OSError: it cannot be read.
     """
     if _sources is None:
-        known = os.environ.get(SOURCES_FILE)
+        known = node_environment().source_files
         use_sources_file(Path(known) if known else None)
     assert _sources is not None
     content, imports = _sources.of(path)

@@ -124,11 +124,10 @@ def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def wait_for_vertex(monkeypatch: pytest.MonkeyPatch, total_s: float) -> None:
     """Lets the client of Vertex AI repeat a request for so long, without waiting."""
     from runners.cloud import vertex_client as client
-    from runners.cloud import vertex_connection
 
     monkeypatch.setattr(client, "PATIENCE_S", total_s)
-    monkeypatch.setattr(vertex_connection, "FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr(vertex_connection, "REPEATED_S", total_s)
+    monkeypatch.setattr(client, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(client, "REPEATED_S", total_s)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def _train(job: str) -> None:
     from tfx.dsl.components.base.base_executor import BaseExecutor
 
     from runners.cloud.custom_job import TrainerJob
-    from runners.cloud.trainer_job import job_arguments
+    from runners.cloud.task_settings import job_arguments
     from sluice.project import own_root
 
     config = cloud_config(

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from runners.documents.write import write_documents
-from sluice.interrupt import CHECKPOINT_DIR, Interrupted
+from sluice.interrupt import Interrupted
 from sluice.mlmd_items import Artifact
 from sluice.record.parts import NodeEnd
 from sluice.record.verdict import Verdict
@@ -47,12 +47,11 @@ class Nodes:
     """The components of a pipeline whose locations are in a bucket."""
 
     def __init__(self, project: Path, bucket: Any, name: str, *settings: str) -> None:
+        from pipeline.checks.check_config import validate_config
         from pipeline.config.load import load_config
-        from pipeline.config.validate import validate_config
         from pipeline.graph.arguments import LOCAL_BEAM_ARGS
         from pipeline.graph.create_pipeline import create_pipeline
-        from runners.cloud.cloud_locations import cloud_locations
-        from runners.cloud.job_inputs import upload
+        from runners.cloud.job_inputs import cloud_locations, upload
 
         for path in (project / "data" / name).iterdir():
             bucket.put(f"data/{path.name}", path.read_bytes())
@@ -168,7 +167,7 @@ def _until_training(nodes: Nodes) -> None:
 
 
 def test_digits(project, bucket, signals, tmp_path, monkeypatch, capfd):
-    monkeypatch.delenv(CHECKPOINT_DIR, raising=False)
+    monkeypatch.delenv("SLUICE_CHECKPOINT_DIR", raising=False)
     nodes = Nodes(
         project,
         bucket,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runners.cloud.cloud_locations import CloudLocations
-from runners.cloud.job_inputs import upload
+from runners.cloud.job_inputs import CloudLocations, upload
 from sluice.errors import UsageError
 
 pytestmark = pytest.mark.cloud

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from runners.cli.main import main
-from runners.cloud.cloud_locations import Upload
-from runners.cloud.compile_spec import CompiledSpec
+from runners.cloud.job_inputs import Upload
+from runners.operations.compile import CompiledPipeline
 from tests.cloud.conftest import on_vertex
 from tests.runners.cloud.small_job import small_job
 
@@ -21,7 +21,7 @@ def schedule(digits, bucket, vertex, monkeypatch, capsys):
     def compile_checked(config, *, scheduled):
         assert scheduled
         uri = f"{config.cloud_dir}/inputs/schema.pbtxt"
-        return CompiledSpec(small_job(), (Upload(file, uri),))
+        return CompiledPipeline(small_job(), (Upload(file, uri),))
 
     monkeypatch.setattr("runners.operations.schedules.compile_checked", compile_checked)
     given = [word for item in on_vertex(bucket) for word in ("--set", item)]

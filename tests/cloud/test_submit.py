@@ -11,13 +11,13 @@ from pipeline.config.load import load_config
 from runners.cli.logs import find_log
 from runners.cli.main import main
 from runners.cloud import refresh
-from runners.cloud.cloud_locations import Upload
-from runners.cloud.compile_spec import CompiledSpec
+from runners.cloud.job_inputs import Upload
 from runners.cloud.spec import read_spec
 from runners.cloud.submitted_job import job_lock
 from runners.cloud.vertex_client import VertexService
 from runners.engine import Observer
 from runners.operations import submit as operations
+from runners.operations.compile import CompiledPipeline
 from runners.operations.lineage import find_lineage
 from sluice.errors import RemoteError, UsageError
 from sluice.record.run_record import RunOptions, RunRecord
@@ -43,7 +43,7 @@ def project(digits, bucket, vertex, monkeypatch):
     monkeypatch.setattr(
         operations,
         "compile_checked",
-        lambda config: CompiledSpec(small_job(), (Upload(schema, uri),)),
+        lambda config: CompiledPipeline(small_job(), (Upload(schema, uri),)),
     )
     return digits
 
@@ -324,7 +324,7 @@ def test_kubeflow_is_compiled_for_only(project, bucket):
 
 
 def test_a_missing_bucket_ends_the_run(project, bucket, monkeypatch):
-    monkeypatch.setattr("runners.operations.submit.check_cloud", lambda config: [])
+    monkeypatch.setattr("pipeline.checks.before_run.check_service", lambda config: [])
     given = [*on_vertex(bucket), "cloud.root=gs://there-is-none/s"]
     config = load_config("digits", overrides=given)
     record = operations.submit(config, RunOptions(), observer=Observer())

@@ -195,8 +195,8 @@ class Trips:
 
     def shown(self, record: RunRecord) -> str:
         """Returns what the command line prints at the end of a run."""
-        from runners.cli.render_run import print_outcome
         from runners.cli.rich_console import PlainConsole
+        from runners.cli.run_view import print_outcome
 
         stream = io.StringIO()
         print_outcome(PlainConsole(file=stream, width=400), record)

@@ -15,7 +15,7 @@ import pytest
 
 from pipeline.config.train import Train
 from sample_data.tf_example import encode
-from sluice import interrupt, progress
+from sluice import progress
 from sluice.tfrecords import tfrecord
 from tests.kit.forked_command import call_as_node
 from tests.kit.wait import DEADLINE_S, wait_for
@@ -61,8 +61,8 @@ class Training:
         )
         environment = {
             **os.environ,
-            progress.PROGRESS_FILE: str(self.folder / "progress.jsonl"),
-            interrupt.CHECKPOINT_DIR: str(self.folder / "checkpoints"),
+            "SLUICE_PROGRESS_FILE": str(self.folder / "progress.jsonl"),
+            "SLUICE_CHECKPOINT_DIR": str(self.folder / "checkpoints"),
         }
         (self.folder / "end").unlink(missing_ok=True)
         self._process = multiprocessing.get_context("forkserver").Process(

@@ -11,9 +11,8 @@ from typing import Any
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from runners.metadata.graph import MetadataGraph
-from runners.metadata.read_metadata import read_metadata
-from runners.retention.collect_garbage import collect_garbage
+from runners.metadata.read_metadata import MetadataGraph, read_metadata
+from runners.operations.collect_garbage import collect_garbage
 from runners.retention.find_garbage import Garbage
 from serving.local_store import LocalModelStore
 from serving.model_store import Publication

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.config.validate import validate_config
 from pipeline.graph.choose_spans import choose_spans
 from runners.operations.prepared_run import PreparedRun
 from sluice.project import own_root

@@ -44,7 +44,6 @@ from tfx.types import component_spec
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
 from sluice.errors import GateError
-from sluice.interrupt import CHECKPOINT_DIR
 
 
 def note(trace: str, **facts: Any) -> None:
@@ -240,7 +239,7 @@ def ForeignGate(trace: Parameter[str]):
 def DieAtFirst(out: OutputArtifact[Examples], trace: Parameter[str]):
     """Is killed with half of its output written, then does its work."""
     found = sorted(os.listdir(out.uri))
-    checkpoints = Path(os.environ[CHECKPOINT_DIR])
+    checkpoints = Path(os.environ["SLUICE_CHECKPOINT_DIR"])
     checkpoints.mkdir(parents=True, exist_ok=True)
     note(trace, found=found, checkpoints=sorted(os.listdir(checkpoints)))
     (checkpoints / "ckpt-1").touch()

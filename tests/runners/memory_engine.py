@@ -25,9 +25,6 @@ class MemoryEngine:
         self.plans: list[Plan] = []
         self._fails, self._act, self._pushes = fails, act, pushes
 
-    def prewarm(self) -> None:
-        pass
-
     def run(self, plan: Plan, record: RunRecord, observer: Observer) -> None:
         self.plans.append(plan)
         before = ([], *([name] for name in NODES))

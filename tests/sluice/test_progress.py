@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unit
 
 def test_lines_are_read_once(tmp_path, monkeypatch):
     path = tmp_path / "Trainer.jsonl"
-    monkeypatch.setenv(progress.PROGRESS_FILE, str(path))
+    monkeypatch.setenv("SLUICE_PROGRESS_FILE", str(path))
     assert progress.read(path) == ([], 0)
     progress.report(event="epoch", epoch=1)
     lines, offset = progress.read(path)
@@ -34,13 +34,13 @@ def test_an_incomplete_line_is_read_later(tmp_path):
 
 
 def test_without_a_file_it_goes_to_the_log(tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv(progress.PROGRESS_FILE, raising=False)
+    monkeypatch.delenv("SLUICE_PROGRESS_FILE", raising=False)
     monkeypatch.chdir(tmp_path)
     progress.report(event="epoch", epoch=1)
     progress.note("restarted", event="restarted")
     assert capsys.readouterr().err == '{"event": "epoch", "epoch": 1}\nrestarted\n'
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setenv(progress.PROGRESS_FILE, str(tmp_path / "file"))
+    monkeypatch.setenv("SLUICE_PROGRESS_FILE", str(tmp_path / "file"))
     progress.report(event="epoch", epoch=1)
     progress.note("restarted", event="restarted")
     assert capsys.readouterr().err == "restarted\n"

@@ -96,7 +96,7 @@ def test_each_line_of_a_secret_is_redacted(monkeypatch):
 
 
 def test_progress_is_redacted(tmp_path, monkeypatch):
-    monkeypatch.setenv(progress.PROGRESS_FILE, str(tmp_path / "progress"))
+    monkeypatch.setenv("SLUICE_PROGRESS_FILE", str(tmp_path / "progress"))
     secrets.resolve("${env:TOKEN}")
     progress.report(line="with MARKER", epoch=1)
     lines, _ = progress.read(tmp_path / "progress")

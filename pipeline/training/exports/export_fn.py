@@ -22,7 +22,7 @@ from components.exports.judge import Comparison
 from components.exports.settings import Export
 from pipeline.config.features import FeatureSet, identifiers
 from pipeline.config.train import Train
-from pipeline.config.tuned_values import with_values
+from pipeline.config.tune import with_values
 from pipeline.training.build import build_model, model_inputs
 from pipeline.training.export import WEIGHTS_FILE
 from pipeline.training.exports.signature import SIGNATURE_FILE, describe

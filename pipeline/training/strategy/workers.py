@@ -27,8 +27,8 @@ from pipeline.config.train import Train
 from pipeline.training.strategy.choice import TF_CONFIG
 from pipeline.training.strategy.distribution import Distribution, choose_distribution
 from sluice.errors import NodeError, SluiceError
+from sluice.node_environment import tell
 from sluice.process_tree import describe_end, die_with, name_process
-from sluice.progress import PROGRESS_FILE
 
 # In which all tasks must have joined the cluster.
 START_S = 300.0
@@ -92,7 +92,7 @@ def run_tasks(task: Task, workers: int, parameter_servers: int = 0) -> None:
         place = {"cluster": cluster, "task": {"type": job, "index": index}}
         os.environ[TF_CONFIG] = json.dumps(place)
         if index > 0:
-            os.environ.pop(PROGRESS_FILE, None)
+            tell(progress_file=None)
         try:
             task(lambda: messages.put("started"))
             messages.put("done")

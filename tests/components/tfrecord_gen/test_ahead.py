@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from components.tfrecord_gen.ahead import INGESTED, ingesting, take_ingested
+from components.tfrecord_gen.ahead import ingesting, take_ingested
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.input_files import SourceFile, Window
 from components.tfrecord_gen.report import Report
@@ -41,7 +41,7 @@ def settings(window: Window) -> Ingestion:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the process ingests, known to a node."""
-    monkeypatch.setenv(INGESTED, str(tmp_path / "ingested"))
+    monkeypatch.setenv("SLUICE_INGESTED", str(tmp_path / "ingested"))
     return tmp_path / "ingested"
 
 
@@ -117,5 +117,5 @@ def process_of(folder: Path) -> int | None:
 
 
 def test_without_such_a_process_there_is_nothing_to_take(settings, take, monkeypatch):
-    monkeypatch.delenv(INGESTED, raising=False)
+    monkeypatch.delenv("SLUICE_INGESTED", raising=False)
     assert take(settings) is None

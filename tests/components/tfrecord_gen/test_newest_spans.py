@@ -11,7 +11,6 @@ from threading import Event
 import pytest
 
 from components.tfrecord_gen.input_files import (
-    SPANS_PATH,
     SpanChoice,
     check_staleness,
     fingerprint,
@@ -308,7 +307,7 @@ def stored(tmp_path, monkeypatch):
         (tmp_path / "data" / name).write_text(name)
     choice = SpanChoice(select(tmp_path / "data", f"{DAY}/part-*", window=2))
     (tmp_path / "spans.json").write_bytes(choice.to_json())
-    monkeypatch.setenv(SPANS_PATH, str(tmp_path / "spans.json"))
+    monkeypatch.setenv("SLUICE_SPANS", str(tmp_path / "spans.json"))
     return choice.data
 
 
@@ -324,7 +323,7 @@ def test_a_node_takes_the_files_chosen_for_its_run(tmp_path, stored, monkeypatch
     assert window_for(data, spans=str(tmp_path / "spans.json")) == stored
     # A node with other patterns, or without a choice, chooses itself.
     assert [f.span for f in window_for(data, f"{DAY}/part-0").files] == [19_725, 19_726]
-    monkeypatch.delenv(SPANS_PATH)
+    monkeypatch.delenv("SLUICE_SPANS")
     assert len(window_for(data).files) == 3
 
 

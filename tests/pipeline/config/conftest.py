@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.checks.check_config import ValidConfig, validate_config
 from pipeline.config.load import load_config
-from pipeline.config.validate import ValidConfig, validate_config
 from sluice.errors import ConfigError
 
 _ONE = "presence { min_fraction: 1 } shape { dim { size: 1 } }"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.config.validate import require_secrets
+from pipeline.checks.check_config import require_secrets
 from sluice.errors import ConfigError
 
 pytestmark = pytest.mark.unit

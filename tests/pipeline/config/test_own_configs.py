@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.config.validate import validate_config
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
 from pipeline.config.serialize import (
     privacy_of,
@@ -16,7 +17,6 @@ from pipeline.config.serialize import (
     to_yaml,
     write_stored_config,
 )
-from pipeline.config.validate import validate_config
 from sluice.privacy import Privacy
 from sluice.project import own_root
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from pipeline.checks.check_config import require_secrets, validate_config
 from pipeline.config.load import load_config
 from pipeline.config.serialize import to_yaml, write_stored_config
-from pipeline.config.validate import require_secrets, validate_config
 from sluice.errors import ConfigError
 from sluice.project import own_root
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.config.load import load_config
 from pipeline.config.train import Train
-from pipeline.config.tuned_values import first_values, with_values, write_values
+from pipeline.config.tune import first_values, with_values, write_values
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit

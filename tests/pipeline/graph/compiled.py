@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.config.validate import validate_config
 from pipeline.graph.arguments import Locations
 from runners.cloud.spec import read_spec
 

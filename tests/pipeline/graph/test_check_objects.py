@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.config.validate import validate_config
 from sluice import secrets
 from sluice.errors import ConfigError, ExitCode
 
@@ -118,7 +118,7 @@ def check(project, monkeypatch):
     monkeypatch.syspath_prepend(str(project))
 
     def check(name, *overrides):
-        from pipeline.graph.check_objects import check_objects
+        from pipeline.checks.check_objects import check_objects
 
         config = load_config(name, cwd=project, overrides=overrides)
         check_objects(validate_config(config).config)

@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.checks.before_run import check_before_run, check_node_ids
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from pipeline.graph.custom_nodes import (
-    check_node_ids,
     files_of,
     modules_of,
     node_ids,
     selected_nodes,
     sort_nodes,
-    validate_pipeline,
 )
 from sluice.errors import ConfigError, UsageError
 from sluice.project import own_root
@@ -47,7 +46,7 @@ def config_of(project: Path) -> Callable[..., Config]:
 def refused(config_of: Callable[..., Config]) -> Callable[..., ConfigError]:
     def refused(*overrides: str, **nodes: dict) -> ConfigError:
         with pytest.raises(ConfigError) as caught:
-            validate_pipeline(config_of(*overrides, **nodes))
+            check_before_run(config_of(*overrides, **nodes))
         return caught.value
 
     return refused
@@ -61,7 +60,7 @@ def test_nodes_are_in_topological_order(config_of):
         "inputs": {"examples": "Transform.transformed_examples"},
         "after": ["Count"],
     }
-    config = validate_pipeline(config_of(Last=last, Count=gate)).config
+    config = check_before_run(config_of(Last=last, Count=gate))
     order = [node.id for node in sort_nodes(config)]
     assert set(order) == {*node_ids(config_of()), "Last", "Count"}
     for first, second in [
@@ -107,7 +106,7 @@ def test_a_name_that_is_taken(refused):
 def test_serving_nodes_are_there_if_the_config_has_serving_data(refused, config_of):
     node = {**COUNT, "inputs": {"examples": "ServingTFRecordGen.examples"}}
     assert "no node 'ServingTFRecordGen'" in str(refused(Count=node))
-    validate_pipeline(config_of("data.serving='sent-*'", Count=node))
+    check_before_run(config_of("data.serving='sent-*'", Count=node))
 
 
 def test_requested_nodes_must_exist(config_of):
@@ -138,11 +137,11 @@ def test_tensorflow_is_not_imported(project):
 import sys
 from pipeline.config.load import load_config
 from pipeline.config.serialize import to_yaml
-from pipeline.graph.custom_nodes import validate_pipeline
+from pipeline.checks.before_run import check_before_run
 node = "{component: 'tfx.components:SchemaGen', inputs: {statistics: S.statistics}}"
 node = node.replace("S.", "StatisticsGen.")
 config = load_config("digits", overrides=[f"nodes.Second={node}"])
-to_yaml(validate_pipeline(config).config)
+to_yaml(check_before_run(config))
 print(sorted({"tensorflow", "tfx", "apache_beam", "numpy"} & {*sys.modules}))
 """
     result = subprocess.run(

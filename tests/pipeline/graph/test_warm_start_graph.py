@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.config.validate import validate_config
 from pipeline.graph.arguments import Locations
 from pipeline.graph.custom_nodes import files_of
 from sluice.errors import ConfigError

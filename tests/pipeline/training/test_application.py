@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config.model_params import ApplicationParams
-from pipeline.config.validate import SMALLEST_IMAGE
+from pipeline.checks.check_config import SMALLEST_IMAGE
+from pipeline.config.train import ApplicationParams
 from sluice.errors import NodeError
 from tests.kit.trainings import feature_set
 

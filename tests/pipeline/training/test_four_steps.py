@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from serving.predictor import Predictor
-from sluice import interrupt, progress
+from sluice import progress
 from tests.kit.small_training import FEATURES, OUTPUT, train, write_examples
 from tests.kit.trainings import settings
 
@@ -75,14 +75,14 @@ def test_a_service_gives_a_training_its_checkpoints_again(monkeypatch):
         fn_args.__dict__.update(changed)
         return own_checkpoints(fn_args)
 
-    monkeypatch.delenv(interrupt.CHECKPOINT_DIR, raising=False)
+    monkeypatch.delenv("SLUICE_CHECKPOINT_DIR", raising=False)
     first = folder(7)
     assert first is not None and first.startswith("gs://bucket/checkpoints/")
     assert folder(8) == first
     assert folder(8, train_files=["gs://bucket/8/train-*"]) != first
     assert folder(8, hyperparameters={"values": {}}) != first
     assert folder(8, transform_graph_path="gs://bucket/8/graph") != first
-    monkeypatch.setenv(interrupt.CHECKPOINT_DIR, "/kept")
+    monkeypatch.setenv("SLUICE_CHECKPOINT_DIR", "/kept")
     assert folder(7) is None, "the runner has chosen one"
 
 
@@ -104,7 +104,7 @@ def test_float16_without_a_gpu_is_noted(tmp_path, monkeypatch, precision, notes)
 
     file = tmp_path / "progress"
     file.touch()
-    monkeypatch.setenv(progress.PROGRESS_FILE, str(file))
+    monkeypatch.setenv("SLUICE_PROGRESS_FILE", str(file))
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [])
     here = Distribution(tf.distribute.get_strategy(), "one_device", "", 8)
     report_strategy(settings(precision=precision), here)

@@ -82,7 +82,7 @@ def _fit(model: Any, callback: Any, **epochs: int) -> None:
 @pytest.fixture
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     path = tmp_path / "progress.jsonl"
-    monkeypatch.setenv(progress.PROGRESS_FILE, str(path))
+    monkeypatch.setenv("SLUICE_PROGRESS_FILE", str(path))
     return lambda: progress.read(path)[0]
 
 

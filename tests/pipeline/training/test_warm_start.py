@@ -121,7 +121,7 @@ def test_a_damaged_model_is_named(tmp_path, form, what):
 def notes(tmp_path, monkeypatch):
     """Returns a function of the notes so far."""
     reports = tmp_path / "reports"
-    monkeypatch.setenv(progress.PROGRESS_FILE, str(reports))
+    monkeypatch.setenv("SLUICE_PROGRESS_FILE", str(reports))
 
     def read() -> list[str]:
         found, _ = progress.read(reports)

@@ -175,7 +175,7 @@ def test_a_bug_is_one_json_object_too(root, sluice, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("we are wrong")
 
-    monkeypatch.setattr(module, "validate_pipeline", broken)
+    monkeypatch.setattr(module, "check_before_run", broken)
     code, out, err = sluice("run", "digits", "--json")
     assert (code, json.loads(out)["exit_code"]) == (1, 1)
     assert "Sluice itself failed: RuntimeError: we are wrong" in err

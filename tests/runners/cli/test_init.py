@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.config.validate import validate_config
 from runners.cli.init import command as init
 from sample_data.tf_example import encode
 from sluice.errors import ConfigError, DataError, UsageError

@@ -12,8 +12,8 @@ import pytest
 from cronsim import CronSim
 
 from pipeline.config.load import load_config
-from runners.cli import print_schedule
-from runners.cli.print_schedule import on_calendar
+from runners.operations import print_schedule
+from runners.operations.print_schedule import on_calendar
 from sluice.errors import UsageError
 from sluice.project import own_root
 

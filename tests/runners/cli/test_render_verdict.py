@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from runners.cli.render_run import MAX_DETAILS, MAX_ROWS, print_outcome, print_verdict
 from runners.cli.rich_console import PlainConsole
+from runners.cli.run_view import MAX_DETAILS, MAX_ROWS, print_outcome, print_verdict
 from sluice.record.outcome import next_steps, summarize
 from sluice.record.verdict import Check, Verdict
 from tests.kit.runs import a_gate, a_record

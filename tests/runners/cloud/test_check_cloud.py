@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from pipeline.checks.check_service import check_service
 from pipeline.config.load import load_config
-from runners.cloud.check_cloud import check_cloud
 from sluice.errors import ConfigError
 from sluice.project import own_root
 
@@ -28,7 +28,7 @@ TPU = "{machine_type: m, tpu: {topology: 2x2, runtime_version: 2.16.1}}"
 
 def check(*overrides, name="digits", profile=None):
     given = [*GIVEN, *overrides]
-    return check_cloud(load_config(name, profile=profile, overrides=given))
+    return check_service(load_config(name, profile=profile, overrides=given))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_fault(overrides, says):
 
 def test_a_config_without_the_section_names_the_profiles():
     with pytest.raises(ConfigError, match="--profile vertex or --profile kubeflow"):
-        check_cloud(load_config("digits"))
+        check_service(load_config("digits"))
 
 
 def test_warnings():

@@ -15,9 +15,7 @@ from reports.diff_page import render_diff
 from reports.formats import MISSING, number
 from reports.read_run import RunData
 from reports.run_page import render_run
-from runners.documents.label_counts import label_counts
-from runners.documents.mistakes import MAX_MISTAKES, mistakes
-from runners.documents.residuals import residuals
+from runners.documents.mistakes import MAX_MISTAKES, label_counts, mistakes, residuals
 from sluice.privacy import Privacy
 from tests.kit import protos
 from tests.kit.exported_models import example, export_model, write_examples

@@ -14,6 +14,7 @@ from runners.local.processes import (
 )
 from sluice import secrets
 from sluice.errors import NodeError
+from sluice.node_environment import NodeEnvironment
 from tests.kit.wait import is_gone, wait_for
 
 pytestmark = pytest.mark.tf
@@ -23,7 +24,7 @@ SECRET = "hunter2secret"
 
 @pytest.fixture
 def around(server, tmp_path):
-    return Surroundings(tmp_path, tmp_path, {"FROM_THE_RUN": "here"})
+    return Surroundings(tmp_path, tmp_path, NodeEnvironment(spans="here"))
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def log(tmp_path):
 
 def test_a_call_returns_a_value(around, log, tmp_path):
     assert call("os:getcwd", log=log, around=around) == str(tmp_path)
-    assert call("os:getenv", "FROM_THE_RUN", log=log, around=around) == "here"
+    assert call("os:getenv", "SLUICE_SPANS", log=log, around=around) == "here"
     assert call("tempfile:gettempdir", log=log, around=around) == str(tmp_path)
     tfx = call("importlib.util:find_spec", "tfx.components", log=log, around=around)
     assert tfx.name == "tfx.components"

@@ -61,9 +61,6 @@ class FirstNode:
         self.plans = []
         self.windows = []
 
-    def prewarm(self):
-        pass
-
     def run(self, plan, record, observer):
         self.plans.append(plan)
         self._before()

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from runners.operations.pipeline_request import next_command
+from sluice.workspace import next_command
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from runners.retention.collect_garbage import collect_garbage
+from runners.operations.collect_garbage import collect_garbage
 from sluice.record.parts import ArtifactRecord
 from sluice.record.run_record import RunRecord
 from sluice.storage import digest

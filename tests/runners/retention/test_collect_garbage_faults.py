@@ -32,7 +32,7 @@ def test_nothing_is_deleted_if_the_metadata_is_damaged(past):
 _CHILD = """
 import errno, os, signal, sys
 from pathlib import Path
-from runners.retention.collect_garbage import collect_garbage
+from runners.operations.collect_garbage import collect_garbage
 from sluice.errors import SluiceError
 from sluice.workspace import Workspace
 

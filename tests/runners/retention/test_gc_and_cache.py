@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runners.metadata.read_metadata import read_metadata
-from runners.retention.collect_garbage import collect_garbage
+from runners.operations.collect_garbage import collect_garbage
 from sluice.project import own_root
 from sluice.workspace import Workspace
 

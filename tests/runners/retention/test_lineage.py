@@ -10,9 +10,8 @@ import pytest
 from ml_metadata import MetadataStore
 
 from runners.metadata.read_metadata import read_upstream
-from runners.metadata.served_models import find_artifact, served_models
-from runners.metadata.trace_lineage import trace_lineage
-from runners.retention.collect_garbage import collect_garbage
+from runners.metadata.trace_lineage import find_artifact, served_models, trace_lineage
+from runners.operations.collect_garbage import collect_garbage
 from sluice.errors import ExitCode, UsageError
 
 pytestmark = pytest.mark.unit

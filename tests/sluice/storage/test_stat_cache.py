@@ -14,7 +14,6 @@ import pytest
 from sluice.errors import ConfigError
 from sluice.storage import digest, stat_cache
 from sluice.storage.stat_cache import (
-    SOURCES_FILE,
     FileDigests,
     source_of,
 )
@@ -101,7 +100,7 @@ def test_unused_entries_are_dropped(tmp_path):
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has not looked at any source."""
-    monkeypatch.delenv(SOURCES_FILE, raising=False)
+    monkeypatch.delenv("SLUICE_SOURCE_FILES", raising=False)
     monkeypatch.setattr(stat_cache, "_sources", None)
 
 
@@ -135,7 +134,7 @@ def test_the_cache_file_is_shared_between_processes(tmp_path, parsed, monkeypatc
     first = source_of(path)
     stat_cache.save_sources()
     monkeypatch.setattr(stat_cache, "_sources", None)
-    monkeypatch.setenv(SOURCES_FILE, str(memory))
+    monkeypatch.setenv("SLUICE_SOURCE_FILES", str(memory))
     assert source_of(path) == first
     assert parsed == [b"import a"]
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.config.validate import validate_config
 
 if TYPE_CHECKING:
-    from pipeline.training.accelerator_check import AcceleratorCheck
+    from pipeline.checks.check_accelerator import AcceleratorCheck
 
 MODELS = Path(__file__).with_name("refused_models.py")
 CONFIG = """
@@ -64,10 +64,10 @@ def check(refused: Path) -> Check:
     ) -> AcceleratorCheck:
         import tensorflow as tf
 
-        from pipeline.training.accelerator_check import check_accelerator
+        from pipeline.checks.check_accelerator import check_accelerator
 
         tf.keras.backend.clear_session()
         valid = validate_config(load_config(str(config), overrides=overrides))
-        return check_accelerator(valid.config, valid.schema, accelerator)
+        return check_accelerator(valid.config, accelerator)
 
     return call

@@ -25,7 +25,6 @@ from pipeline.config.train import Train  # noqa: E402
 from pipeline.training import checkpoint  # noqa: E402
 from pipeline.training import run_fn as training  # noqa: E402
 from sluice import interrupt  # noqa: E402
-from sluice.progress import PROGRESS_FILE  # noqa: E402
 from tests.kit.trainings import fn_args  # noqa: E402
 from tests.kit.transform_output import FEATURES, Output  # noqa: E402
 
@@ -85,9 +84,9 @@ def build_subclassed(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
 def train(job: dict[str, Any]) -> None:
     global JOB
     JOB = SimpleNamespace(**job)
-    os.environ[PROGRESS_FILE] = f"{JOB.work}/progress.jsonl"
+    os.environ["SLUICE_PROGRESS_FILE"] = f"{JOB.work}/progress.jsonl"
     if JOB.checkpoints:
-        os.environ[interrupt.CHECKPOINT_DIR] = f"{JOB.work}/checkpoints"
+        os.environ["SLUICE_CHECKPOINT_DIR"] = f"{JOB.work}/checkpoints"
     checkpoint.SAVE_EVERY = JOB.save_every
     features, dtypes = FEATURES, {"a": "float32", "y": "int64"}
     if JOB.label == "z":
@@ -131,7 +130,7 @@ def search(given: Any, output: str) -> None:
     distribution = choose_distribution(
         Train.model_validate(given.custom_config["train"])
     )
-    found = Search(given, distribution, os.environ[interrupt.CHECKPOINT_DIR])
+    found = Search(given, distribution, os.environ["SLUICE_CHECKPOINT_DIR"])
     found.search(verbose=0)
     with open(f"{output}/best.json", "w") as file:
         json.dump(found.get_best_hyperparameters()[0].get_config(), file)

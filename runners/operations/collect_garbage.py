@@ -15,7 +15,7 @@ from pathlib import Path
 from components.baseline_model.blessed_models import blessed_models, search_baseline
 from runners.cache import up_to_date
 from runners.metadata.read_metadata import open_store, read_metadata
-from runners.metadata.served_models import served_models
+from runners.metadata.trace_lineage import served_models
 from runners.retention.find_garbage import (
     Garbage,
     find_garbage,

@@ -23,6 +23,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_model_analysis.metrics import metric_specs, metric_types
 
+from pipeline.checks.metric_tables import FOR_NUMBERS
+from pipeline.checks.traced_preprocessing import TracedPreprocessing
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.features import Label
 from pipeline.config.problems import KeyPath, Problems
@@ -31,21 +33,11 @@ from pipeline.graph.eval_config import eval_config
 from pipeline.training.build import build_model, load_function, model_inputs
 from pipeline.training.compile import make_loss, make_metrics, make_optimizer
 from pipeline.training.strategy.distribution import Distribution
-from pipeline.training.traced_preprocessing import TracedPreprocessing
 from schemas.loader import load
 from sluice.errors import ConfigError, SluiceError, did_you_mean
 from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.secrets import are_known, redact_output, resolve
 
-# TFMA's own classes that are right for numbers; found by running each of them. Others
-# refuse labels outside 0 and 1, or give a number that says nothing.
-FOR_NUMBERS = frozenset(
-    """
-    Calibration ExampleCount MeanAbsoluteError MeanAbsolutePercentageError MeanLabel
-    MeanPrediction MeanSquaredError MeanSquaredLogarithmicError
-    SquaredPearsonCorrelation WeightedExampleCount
-    """.split()
-)
 _KERAS = ("keras.", "tf_keras.", "tensorflow.")
 _TWO_CLASSES = Label(feature="label", classes=(0, 1))
 

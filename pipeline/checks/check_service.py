@@ -13,7 +13,7 @@ from pipeline.config.cloud import DEFAULT, Cloud
 from pipeline.config.config import Config
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.graph.custom_nodes import node_ids
-from runners.cloud.trainer_job import TRAINER, needs_custom_job
+from pipeline.graph.node_registry import TRAINER
 from sluice.errors import ConfigError
 from sluice.secrets import references
 from sluice.storage.storage import is_remote
@@ -36,7 +36,7 @@ def cloud_of(config: Config) -> Cloud:
     return config.cloud
 
 
-def check_cloud(config: Config) -> list[str]:
+def check_service(config: Config) -> list[str]:
     """Checks a config for its service; returns warnings.
 
     Raises:
@@ -55,7 +55,7 @@ def _check_needed(cloud: Cloud, problems: Problems) -> None:
     needed = {"root": "gs://BUCKET/FOLDER", "image": "REGISTRY/IMAGE"}
     if cloud.engine == "vertex":
         needed["region"] = "REGION"
-        job = needs_custom_job(cloud.of_node(TRAINER))
+        job = cloud.of_node(TRAINER).needs_custom_job
         # Otherwise the credentials may name it.
         if job or cloud.beam.runner == "dataflow" or cloud.push.registry:
             needed["project"] = "PROJECT"
@@ -84,14 +84,14 @@ def _check_places(config: Config, cloud: Cloud, problems: Problems) -> None:
 
 
 def _check_references(config: Config, cloud: Cloud, problems: Problems) -> None:
-    given: list[tuple[KeyPath, Any, str]] = [
+    places: list[tuple[KeyPath, Any, str]] = [
         (("model_params",), config.model_params, TRAINER)
     ]
-    given += [
+    places += [
         (("nodes", name, "parameters"), own.parameters, name)
         for name, own in config.nodes.items()
     ]
-    for path, value, node in given:
+    for path, value, node in places:
         for name in references(json.dumps(value)):
             if name is not None and name not in cloud.of_node(node).env:
                 problems.add(

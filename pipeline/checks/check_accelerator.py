@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import tensorflow as tf
-from tensorflow_metadata.proto.v0 import schema_pb2
 
+from pipeline.checks.traced_preprocessing import TracedPreprocessing
 from pipeline.config.config import Config
 from pipeline.config.train import TPU_MULTIPLE, Train
 from pipeline.training.build import build_model, model_inputs
@@ -25,11 +25,11 @@ from pipeline.training.strategy.distribution import (
     TPU_STEPS_PER_EXECUTION,
     Distribution,
 )
-from pipeline.training.traced_preprocessing import TracedPreprocessing
+from schemas.loader import load
 from sluice.errors import SluiceError, bounded
 from sluice.secrets import resolve
 
-# A TPU slice of v2 or v3 has at least 8.
+# A slice of a TPU v2 or v3 has at least 8.
 REPLICAS = 8
 _STEPS_PER_EPOCH = 1000
 
@@ -65,7 +65,7 @@ class AcceleratorCheck:
 
 
 def check_accelerator(
-    config: Config, schema: schema_pb2.Schema, accelerator: Literal["tpu", "gpu"]
+    config: Config, accelerator: Literal["tpu", "gpu"]
 ) -> AcceleratorCheck:
     """Traces the steps of a config's training, and compiles them for a TPU.
 
@@ -75,7 +75,7 @@ def check_accelerator(
     check = AcceleratorCheck(accelerator)
     doing = ""
     try:
-        for step in _steps(config, schema, check):
+        for step in _steps(config, check):
             doing = step
     except Exception as error:  # The user's code may raise anything.
         kind = "" if isinstance(error, SluiceError) else f"{type(error).__name__}: "
@@ -83,16 +83,14 @@ def check_accelerator(
     return check
 
 
-def _steps(
-    config: Config, schema: schema_pb2.Schema, check: AcceleratorCheck
-) -> Iterator[str]:
+def _steps(config: Config, check: AcceleratorCheck) -> Iterator[str]:
     """Checks step by step, and yields before each what its exception would mean."""
     train, features = config.train, config.feature_set
     yield "the batch cannot be divided"
     distribution = _one_replica(train, check)
     function = config.preprocessing_path
     yield f"{function} does not give the model's inputs"
-    transformed = TracedPreprocessing(function, schema, features)
+    transformed = TracedPreprocessing(function, load(config.schema_path), features)
     inputs = model_inputs(features, transformed)
     check.assumptions += transformed.assumptions
     yield f"{config.model_path} cannot build the model"
@@ -179,14 +177,14 @@ def _check_step(
             dynamic.append(node.name)
     on_host = "the host would be called within the step"
     by_value = "a TPU may refuse outputs whose size depends on values"
-    for problem, ops, listed_in in (
+    for problem, ops, findings in (
         (on_host, called, check.refused if tpu else check.warnings),
         ("a TPU may refuse 64-bit floats", wide, check.warnings),
         (by_value, dynamic, check.warnings),
     ):
         if ops:
             listed = ", ".join(bounded(list(dict.fromkeys(ops))))
-            listed_in.append(f"{name} step: {problem}: {listed}")
+            findings.append(f"{name} step: {problem}: {listed}")
     if tpu and not called and (error := _compile_step(model, name, batch)):
         check.refused.append(f"{name} step: XLA cannot compile it: {error}")
 
@@ -227,7 +225,7 @@ def _compile_step(model: tf.keras.Model, name: str, batch: Any) -> str | None:
     except (ValueError, tf.errors.OpError) as error:
         message = str(error).removeprefix("Failed getting HLO text: '")
     if message.startswith("RET_CHECK"):
-        # A table is at fault; its op is only named when the step is called.
+        # The op of a table is only named when the step is called.
         try:
             run_step(*_zeros(specs))
         except tf.errors.OpError as error:

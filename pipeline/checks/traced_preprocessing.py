@@ -106,15 +106,15 @@ class TracedPreprocessing:
                 hint="add it, or extend the result of pipeline.training.preprocessing."
                 "preprocessing_fn",
             )
-        returned, is_ids = spec[label.key], label.task == "classification"
+        label_spec, is_ids = spec[label.key], label.task == "classification"
         size = {"classification": 1, "multi_label": len(label.class_names)}
-        shape = [size.get(label.task, *getattr(returned, "shape", [])[:1])]
+        shape = [size.get(label.task, *getattr(label_spec, "shape", [])[:1])]
         wanted = tf.io.FixedLenFeature(shape, tf.int64 if is_ids else tf.float32)
-        if returned != wanted:
+        if label_spec != wanted:
             raise ConfigError(
                 f"{self._function} does not return the label of a {label.task}",
                 expected=str(wanted),
-                actual=str(returned),
+                actual=str(label_spec),
                 hint=f"{label.key!r}: pipeline.training.preprocessing.label_values("
                 f"inputs[{label.feature!r}], label) returns it",
             )

@@ -1,7 +1,7 @@
 """Validates a config against its schema and the project's files.
 
 Finds what would make a run fail later and can be known without data. TensorFlow is not
-imported and user code is not run: ``pipeline.graph.check_objects`` does both.
+imported and user code is not run: ``check_objects`` does both.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from pipeline.checks.metric_tables import ONE_CLASS_ONLY, TWO_CLASSES_ONLY
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.evaluate import Metric
 from pipeline.config.features import (
@@ -24,7 +25,6 @@ from pipeline.config.features import (
     Task,
     transformed_name,
 )
-from pipeline.config.model_params import ApplicationParams, CnnParams, DenseParams
 from pipeline.config.notify import check_urls
 from pipeline.config.problems import KeyPath, Problems, shown
 from pipeline.config.resolve_features import (
@@ -33,8 +33,13 @@ from pipeline.config.resolve_features import (
     resolve_features,
 )
 from pipeline.config.resolve_label import resolve_label
-from pipeline.config.train import TRAINED_BEFORE
-from pipeline.config.tuned_values import candidates, with_values
+from pipeline.config.train import (
+    TRAINED_BEFORE,
+    ApplicationParams,
+    CnnParams,
+    DenseParams,
+)
+from pipeline.config.tune import candidates, with_values
 from schemas import loader
 from sluice.config_section import Classes, Section
 from sluice.errors import ConfigError, did_you_mean
@@ -44,29 +49,6 @@ from sluice.storage.storage import is_remote
 
 # Height and width that models of ``tf.keras.applications`` need at least; others: 32.
 SMALLEST_IMAGE = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
-# For more than two classes TFMA pools the one-against-the-rest predictions of all
-# classes, most of which are easy negatives: of ten classes, nine answers in ten. Found
-# by running each on two and on seven classes.
-TWO_CLASSES_ONLY = frozenset(
-    """
-    AUC AUCPrecisionRecall BalancedAccuracy BinaryAccuracy Calibration F1Score FNR FPR
-    FalseNegatives FalsePositives MatthewsCorrelationCoefficient MeanLabel
-    MeanPrediction NPV PPV Precision PrecisionAtRecall Prevalence Recall
-    RecallAtFalsePositiveRate RecallAtPrecision SensitivityAtSpecificity Specificity
-    SpecificityAtSensitivity TNR TPR ThresholdAtRecall TrueNegatives TruePositives
-    """.split()
-)
-# Of several labels these take the most probable class for the only one, or TFMA cannot
-# compute them. Found by running each.
-ONE_CLASS_ONLY = frozenset(
-    """
-    BinaryIoU CategoricalAccuracy CategoricalCrossEntropy CategoricalCrossentropy
-    CategoricalHinge FBetaScore IoU KLDivergence MeanIoU
-    MultiClassConfusionMatrixAtThresholds MultiClassConfusionMatrixPlot OneHotIoU
-    OneHotMeanIoU R2Score SparseCategoricalAccuracy SparseCategoricalCrossentropy
-    SparseTopKCategoricalAccuracy TopKCategoricalAccuracy
-    """.split()
-)
 # With these such a metric is of one class, or of the best ones.
 _CHOSEN = {"class_id", "top_k"}
 
@@ -98,8 +80,8 @@ def validate_config(config: Config) -> ValidConfig:
     check_names(config.root)
     problems = Problems(config.origin)
     if not os.path.isfile(config.schema_path):
-        what = f"there is no schema {config.schema_path}"
-        problems.add(("schema",), what, hint=f"paths are relative to {config.root}")
+        text = f"there is no schema {config.schema_path}"
+        problems.add(("schema",), text, hint=f"paths are relative to {config.root}")
         problems.raise_if_any()
     schema = loader.load(config.schema_path)
     label = resolve_label(config, schema, problems)
@@ -120,11 +102,11 @@ def validate_config(config: Config) -> ValidConfig:
     _check_tune(config, problems)
     problems.raise_if_any()
     if not config.evaluate.thresholds:
-        what = "there are no thresholds, so every trained model is pushed"
-        problems.warn(("evaluate", "thresholds"), what)
+        text = "there are no thresholds, so every trained model is pushed"
+        problems.warn(("evaluate", "thresholds"), text)
     if "test" not in config.data.split_names:
-        what = "there is no test split, so the model gate uses eval, as training does"
-        problems.warn(("data", "splits" if config.data.splits else "hash_splits"), what)
+        text = "there is no test split, so the model gate uses eval, as training does"
+        problems.warn(("data", "splits" if config.data.splits else "hash_splits"), text)
     return ValidConfig(resolved, schema, tuple(problems.warnings))
 
 
@@ -139,20 +121,20 @@ def _check_files(config: Config, problems: Problems) -> None:
                 find_user_code(config.root, reference)
             except ConfigError as error:
                 problems.add_error((key,), error)
-    path, given = config.warm_start_path, config.train.warm_start
+    path, model = config.warm_start_path, config.train.warm_start
     if path and not os.path.isfile(
         path if path.suffix == ".h5" else path / "saved_model.pb"
     ):
-        what = f"there is no model {given!r}: no SavedModel or .h5 file at {path}"
-        hint = did_you_mean(given, TRAINED_BEFORE)
-        problems.add(("train", "warm_start"), what, hint=hint)
+        text = f"there is no model {model!r}: no SavedModel or .h5 file at {path}"
+        hint = did_you_mean(model, TRAINED_BEFORE)
+        problems.add(("train", "warm_start"), text, hint=hint)
     # gc deletes what else it finds there.
     if config.serving_dir and not is_remote(config.serving_dir):
         target = Path(config.serving_dir)
         folders = (config.data_dir, config.root / "workspace")
         if target == config.root or any(map(target.is_relative_to, folders)):
-            what = f"{target} holds other files: versions need a folder of their own"
-            problems.add(("push", "serving_dir"), what)
+            text = f"{target} holds other files: versions need a folder of their own"
+            problems.add(("push", "serving_dir"), text)
 
 
 def check_secrets(
@@ -168,18 +150,20 @@ def check_secrets(
         # Everything else is stored as it is used: paths and names in ML Metadata.
         is_node_s = path[0] == "nodes" and path[2] == "parameters"
         if names and not (path[0] in ("model_params", "notify") or is_node_s):
-            what = "this cannot refer to a secret (env:...): only values of "
-            problems.add(path, what + "model_params, nodes.*.parameters and notify can")
+            problem = "this cannot refer to a secret (env:...): only values of "
+            problems.add(
+                path, problem + "model_params, nodes.*.parameters and notify can"
+            )
             continue
         for name in names:
             if name and name in os.environ:
                 continue
-            what = f"the environment variable {name or '(no name)'} is not set"
+            problem = f"the environment variable {name or '(no name)'} is not set"
             if name and path[0] == "notify" and not in_notify:
-                problems.warn(path, f"{what}, so nothing is sent there")
+                problems.warn(path, f"{problem}, so nothing is sent there")
             else:
                 hint = "export it, or write $${env:...} for the text itself"
-                problems.add(path, what, hint=hint)
+                problems.add(path, problem, hint=hint)
 
 
 def require_secrets(config: Config, *, in_notify: bool = False) -> None:
@@ -220,11 +204,11 @@ def _check_weights(
     config: Config, schema: schema_pb2.Schema, classes: Classes, problems: Problems
 ) -> None:
     """Adds problems of ``class_weights`` and ``sample_weight``."""
-    given, known = config.train.class_weights, [str(value) for value in classes]
-    if given and config.label.task != "classification":
-        what = f"a {config.label.task} has no class weights: set train.sample_weight"
-        problems.add(("train", "class_weights"), what)
-    for key in map(str, given if isinstance(given, dict) and known else ()):
+    weights, known = config.train.class_weights, [str(value) for value in classes]
+    if weights and config.label.task != "classification":
+        text = f"a {config.label.task} has no class weights: set train.sample_weight"
+        problems.add(("train", "class_weights"), text)
+    for key in map(str, weights if isinstance(weights, dict) and known else ()):
         if key not in known:
             path: KeyPath = ("train", "class_weights", key)
             problems.unknown(path, f"there is no class {key!r}", key, known)
@@ -256,19 +240,19 @@ def _check_evaluate(
             path: KeyPath = ("evaluate", "slices", index, position)
             feature = find_feature(path, name, schema, problems)
             if feature and feature.type == schema_pb2.FLOAT:
-                what = f"{name!r} is FLOAT: each of its values becomes a slice"
-                problems.warn(path, what)
+                text = f"{name!r} is FLOAT: each of its values becomes a slice"
+                problems.warn(path, text)
             if name in transformed:
-                what = f"TFMA would take {name!r} for the transformed "
-                what += f"{transformed[name]!r}, which has the same name"
-                problems.add(path, what, hint="rename it in the records and the schema")
+                text = f"TFMA would take {name!r} for the transformed "
+                text += f"{transformed[name]!r}, which has the same name"
+                problems.add(path, text, hint="rename it in the records and the schema")
     features = {feature.name: feature for feature in schema.feature}
     is_regression = config.label.task == "regression"
     for index, threshold in enumerate(evaluate.thresholds):
         if is_regression and threshold.min_examples_per_class is not None:
             path = ("evaluate", "thresholds", index, "min_examples_per_class")
-            what = "a regression has no classes: name the large slices in 'slice'"
-            problems.add(path, what)
+            text = "a regression has no classes: name the large slices in 'slice'"
+            problems.add(path, text)
         chosen = threshold.slice if isinstance(threshold.slice, dict) else {}
         for name in chosen.keys() & features:
             path = ("evaluate", "thresholds", index, "slice", name)
@@ -278,8 +262,8 @@ def _check_evaluate(
                 wanted = "a string: quote it" if is_text else "a whole number"
                 problems.add(path, f"{name!r} takes {wanted}")
             elif known and value not in known:
-                what = f"{value!r} is not in the domain of {name!r}"
-                problems.unknown(path, what, value, map(str, known))
+                text = f"{value!r} is not in the domain of {name!r}"
+                problems.unknown(path, text, value, map(str, known))
 
 
 def _check_classes_of_metric(
@@ -291,16 +275,16 @@ def _check_classes_of_metric(
     class_id = metric.params.get("class_id", 0)
     is_of_two = metric.average or _CHOSEN & metric.params.keys()
     if metric.average and (not has_average or "class_id" in metric.params):
-        what = "there is no average of one class"
+        text = "there is no average of one class"
         if not has_average:
-            what = f"of a {task} with {count} classes there is no average over classes"
-        problems.add((*path, "average"), what)
+            text = f"of a {task} with {count} classes there is no average over classes"
+        problems.add((*path, "average"), text)
     elif has_average and not (isinstance(class_id, int) and 0 <= class_id < count):
-        what = f"there is no class {class_id!r}: they are numbered from 0 to"
-        problems.add((*path, "params", "class_id"), f"{what} {count - 1}")
+        text = f"there is no class {class_id!r}: they are numbered from 0 to"
+        problems.add((*path, "params", "class_id"), f"{text} {count - 1}")
     elif task == "multi_label" and name in ONE_CLASS_ONLY:
-        what = f"{name} is not for several labels per example. "
-        problems.add(path, f"{what}Use BinaryAccuracy, AUC, Precision or Recall")
+        text = f"{name} is not for several labels per example. "
+        problems.add(path, f"{text}Use BinaryAccuracy, AUC, Precision or Recall")
     elif task == "classification" and count > 2 and name in TWO_CLASSES_ONLY:
         if not is_of_two:
             problems.add(
@@ -325,17 +309,17 @@ def _check_model(config: Config, problems: Problems) -> None:
         return
     for name, spec in features.items():
         if isinstance(spec, Passthrough):
-            what = f"the model {config.model!r} takes no values as they are"
+            text = f"the model {config.model!r} takes no values as they are"
             own = "write a model of your own, or choose another kind"
-            problems.add(("features", name), what, hint=own)
+            problems.add(("features", name), text, hint=own)
     if config.model == "wide_deep" and images:
         problems.add(("model",), "the model 'wide_deep' takes no images")
     if config.model == "cnn" or config.is_application:
         if len(images) != 1 or len(features) != 1:
-            what = f"the model {config.model!r} takes exactly one image and no other "
+            text = f"the model {config.model!r} takes exactly one image and no other "
             hint = did_you_mean(config.model, BUNDLED_MODELS)
             hint = hint if config.is_application else None
-            problems.add(("model",), f"{what}feature: list it in 'features'", hint=hint)
+            problems.add(("model",), f"{text}feature: list it in 'features'", hint=hint)
         elif config.is_application:
             _check_image(config, next(iter(features)), images[0], problems)
     section = _PARAMS.get(config.model, ApplicationParams)
@@ -363,9 +347,9 @@ def _check_image(
 ) -> None:
     smallest = SMALLEST_IMAGE.get(config.model, 32)
     if min(image.height, image.width) < smallest:
-        what = f"{config.model} takes images of at least {smallest} x {smallest}"
+        text = f"{config.model} takes images of at least {smallest} x {smallest}"
         hint = "write a larger size, to which images are resized"
-        problems.add(("features", name), what, hint=hint)
+        problems.add(("features", name), text, hint=hint)
     if image.channels == 4:
-        what = f"{config.model} takes no alpha channel: 3 (RGB), or 1 (gray)"
-        problems.add(("features", name, "channels"), what)
+        text = f"{config.model} takes no alpha channel: 3 (RGB), or 1 (gray)"
+        problems.add(("features", name, "channels"), text)

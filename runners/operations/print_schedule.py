@@ -1,56 +1,22 @@
-"""``sluice schedule print``: a schedule for cron, systemd or Airflow, as text."""
+"""Operation: a schedule for cron, systemd or Airflow, as text."""
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from string import Template
 
-import click
-
 from pipeline.config.cloud import Schedule
 from pipeline.config.config import Config
-from pipeline.config.load import load_config
-from runners.cli.echo import echo
-from runners.cli.options import Result, config_options, verb
 from sluice.errors import UsageError
 from sluice.node_kinds import RETRAIN_GATE
 from sluice.storage import atomic
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
-
-
-def time_options(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Adds NAME, ``--profile``, ``--set``, ``--cron`` and ``--timezone``."""
-    for option in (
-        click.option("--timezone", metavar="ZONE", help="Such as Europe/Berlin."),
-        click.option(
-            "--cron", metavar="CRON", help="Five fields, such as '0 3 * * *'."
-        ),
-    ):
-        function = option(function)
-    return config_options(function)
-
-
-def load_with_times(
-    name: str,
-    profile: str | None,
-    overrides: Sequence[str],
-    asked: Mapping[str, str | None],
-) -> Config:
-    """Returns the config, with the options that stand for keys of cloud.schedule."""
-    keys = [
-        f"cloud.schedule.{key}={json.dumps(value)}"
-        for key, value in asked.items()
-        if value is not None
-    ]
-    return load_config(name, profile=profile, overrides=(*overrides, *keys))
 
 
 def schedule_of(config: Config) -> Schedule:
@@ -68,47 +34,21 @@ def schedule_of(config: Config) -> Schedule:
     return config.cloud.schedule
 
 
-@verb("print")
-@click.option(
-    "form",
-    "--as",
-    type=click.Choice(("cron", "systemd", "airflow")),
-    required=True,
-    help="What starts the runs.",
-)
-@click.option(
-    "-o",
-    "folder",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write the two files for systemd there.",
-)
-@time_options
-def print_(
-    name: str,
-    profile: str | None,
-    overrides: tuple[str, ...],
-    form: str,
-    folder: Path | None,
-    **asked: str | None,
-) -> Result:
-    """Print a schedule of NAME for this machine or for Airflow.
+def schedule_text(config: Config, form: str, retrain: Sequence[str]) -> str:
+    """Returns the schedule of a config as text.
 
-    Each run is a 'sluice retrain'. The options stand for keys of cloud.schedule.
+    Args:
+      config: with ``cloud.schedule``.
+      form: ``cron``, ``systemd`` or ``airflow``.
+      retrain: the words of ``sluice retrain`` after the program.
+
+    Raises:
+      UsageError: the config does not say when runs start, or systemd cannot.
     """
-    config = load_with_times(name, profile, overrides, asked)
     wanted = schedule_of(config)
     program = Path(sys.executable).with_name("sluice")  # Of this environment.
-    command = [str(program), "retrain", config.origin.file, "--wait"]
-    command += ["--profile", profile] if profile else []
-    command += [part for item in overrides for part in ("--set", item)]
-    text = _FORMS[form](config, command, wanted.cron, wanted.timezone)
-    if folder:
-        if form != "systemd":
-            raise UsageError("-o is for the two files of --as systemd")
-        files = [*map(str, write_units(text, folder))]
-        return Result({"as": form, "files": files}, partial(echo, *files))
-    return Result({"as": form, "text": text}, partial(echo, *text.splitlines()))
+    command = [str(program), *retrain]
+    return _FORMS[form](config, command, wanted.cron, wanted.timezone)
 
 
 def _cron(config: Config, command: list[str], cron: str, timezone: str) -> str:

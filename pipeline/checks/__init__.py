@@ -1,0 +1,1 @@
+"""Checks of a config before a run; ``before_run`` makes them, in order."""
