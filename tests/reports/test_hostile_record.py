@@ -32,7 +32,7 @@ TERMS = (
 ).split()
 # Keys of these objects are text of the user, not of the format.
 NAMED = (
-    "anomaly_info config digests metrics packages records splits tags values"
+    "anomaly_info config digests metrics packages records space splits tags values"
 ).split()
 NUMBERS = ("NaN", "Infinity", "-Infinity", 1.7e308, -1.7e308, 5e-324, -0.0)
 
