@@ -5,7 +5,7 @@
 Each figure is the wall time of one command in its own process, as for a user:
 ``sluice run`` against a script that calls TFX's ``LocalDagRunner`` on what the same
 ``create_pipeline`` returns. So components, settings, Beam options and the AutoGraph
-rule of ``sluice.compat`` are the same; the stock script even imports less than ``from
+rule of ``sluice.patches`` are the same; the stock script even imports less than ``from
 tfx import v1`` does. They alternate, each in its own workspace.
 
 Rows: *cold* (an empty workspace), *again* (stock evaluates once more, against the model

@@ -6,7 +6,7 @@ Four sides in turn, each as a user starts it, from its first process to its last
 
 * *ours*: ``sluice run`` with all gates, in an empty workspace;
 * *stock*: the same components as TFX's examples write them, with LocalDagRunner;
-* *rule*: stock with AutoGraph kept off tf_keras, as ``sluice.compat`` does;
+* *rule*: stock with AutoGraph kept off tf_keras, as ``sluice.patches`` does;
 * *bare*: tf.data and Keras on the same records, without checks, with that rule too.
 
 Data, features, model (a perceptron), batch size, epochs, learning rate, metrics, slices
@@ -44,7 +44,7 @@ from benchmarks.overhead import SLUICE, make_project  # noqa: E402
 from benchmarks.svg import COLORS, picture, text  # noqa: E402
 from pipeline.checks.before_run import check_before_run  # noqa: E402
 from pipeline.config.load import load_config  # noqa: E402
-from sample_data import catalog, shards  # noqa: E402
+from sample_data import catalog  # noqa: E402
 from sample_data.data_set import ALL, Records, Split  # noqa: E402
 from sample_data.tf_example import encode  # noqa: E402
 from schemas.loader import load  # noqa: E402
@@ -134,7 +134,7 @@ def prepare(case: Case, project: Path, data: Path, scale: float) -> dict[str, An
     total, made = sum(split.records for split in splits), records.make
     repeated = Records(total, lambda at: made(at % records.count))
     data.mkdir(parents=True)
-    shards.write(replace(source, splits=splits), {ALL: repeated}, data, seed=17)
+    catalog.write_shards(replace(source, splits=splits), {ALL: repeated}, data, seed=17)
     file = project / "configs" / f"{case.config}.yaml"
     settings = [f"data.dir={data}", *case.settings]
     config = check_before_run(load_config(str(file), overrides=settings))

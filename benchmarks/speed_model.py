@@ -11,7 +11,7 @@ import tensorflow as tf
 
 
 def exclude_keras_from_autograph() -> None:
-    """Keeps AutoGraph off tf_keras, as ``sluice.compat`` does."""
+    """Keeps AutoGraph off tf_keras, as ``sluice.patches`` does."""
     from tensorflow.python.autograph.core import config
 
     rules = map(config.DoNotConvert, ("tf_keras", "tensorflow_transform"))

@@ -58,12 +58,12 @@ def read_csv(path: Path, label: str | None) -> Parts:
     at = columns.index(label)
     for number, row in enumerate(rows, 1):
         if len(row) != len(columns):
-            what = f"{len(row)} cells, not {len(columns)}"
+            flaw = f"{len(row)} cells, not {len(columns)}"
         elif row[at] in _MISSING:
-            what = f"no label in {label!r}"
+            flaw = f"no label in {label!r}"
         else:
             continue
-        raise DataError(f"row {number:,} after the header has {what}", where=file)
+        raise DataError(f"row {number:,} after the header has {flaw}", where=file)
     return {ALL: _records(columns, rows)}
 
 

@@ -26,7 +26,7 @@ class Split:
     part: str = ALL
 
 
-# Of data sets that are not published in splits.
+# For data sets that are not published in splits.
 EIGHT_ONE_ONE = (Split("train", 8, 8), Split("eval", 1, 2), Split("test", 1, 2))
 
 

@@ -71,10 +71,10 @@ def read_image(path: Path, side: int | None = None) -> bytes:
             scaled = ImageOps.fit(image.convert("RGB"), (side, side))
     # Pillow raises all of these for damaged files.
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        what = "this is no JPEG or PNG"
+        flaw = "this is no JPEG or PNG"
         if not isinstance(error, UnidentifiedImageError):
-            what += f" that can be decoded: {error}"
-        raise DataError(what, where=path) from error
+            flaw += f" that can be decoded: {error}"
+        raise DataError(flaw, where=path) from error
     encoded = io.BytesIO()
     scaled.save(encoded, "JPEG", quality=95)
     return encoded.getvalue()
@@ -88,7 +88,7 @@ def _records(
 ) -> Records:
     if _classes(root) != classes:
         raise DataError(f"the folders are not {', '.join(classes)}", where=root)
-    found = [
+    files = [
         (path, label)
         for label, name in enumerate(classes)
         for path in sorted((root / name).iterdir())
@@ -96,22 +96,22 @@ def _records(
     ]
 
     bad = []
-    for path, _ in () if side else found:
+    for path, _ in () if side else files:
         try:
             read_image(path)
         except DataError as error:
             bad.append((path, error.what))
     if bad and not skip_bad:
         raise DataError(
-            f"{len(bad)} of {len(found)} files are no images that can be decoded",
+            f"{len(bad)} of {len(files)} files are no images that can be decoded",
             where=root,
             examples=[f"{path.relative_to(root)}: {why}" for path, why in bad],
             hint="correct them, or leave them out: --skip-bad",
         )
-    found = [item for item in found if item[0] not in dict(bad)]
+    files = [file for file in files if file[0] not in dict(bad)]
 
     def make(position: int) -> bytes:
-        path, label = found[position]
+        path, label = files[position]
         features: dict[str, Values] = {
             "image": [read_image(path, side) if side else path.read_bytes()],
             "label": [classes[label].encode()],
@@ -122,14 +122,14 @@ def _records(
             features["size"] = [side, side]
         return encode(features)
 
-    return Records(len(found), make, left_out=len(bad))
+    return Records(len(files), make, left_out=len(bad))
 
 
 def _classes(root: Path) -> tuple[str, ...]:
-    found = sorted(item.name for item in root.glob("[!.]*") if item.is_dir())
-    if len(found) < 2:
+    names = sorted(folder.name for folder in root.glob("[!.]*") if folder.is_dir())
+    if len(names) < 2:
         raise UsageError("this has no folders of images, one per class", where=root)
-    return tuple(found)
+    return tuple(names)
 
 
 FLOWERS = DataSet(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import copy
 import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,8 +17,8 @@ from sluice.storage.storage import storage_for
 if TYPE_CHECKING:
     import pyarrow
 
-_BATCH = 1000
 Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
+Feature: TypeAlias = statistics_pb2.FeatureNameStatistics
 
 
 def import_tfdv() -> Any:
@@ -28,21 +28,22 @@ def import_tfdv() -> Any:
     return tfdv
 
 
-def not_finite(feature: statistics_pb2.FeatureNameStatistics) -> tuple[int, int]:
+def not_finite(feature: Feature) -> tuple[int, int]:
     """Returns how many values of a number are NaN, and how many are infinite.
 
     TFDV counts infinities only in its histogram, those below zero by an estimate.
     """
     numbers, standard = feature.num_stats, statistics_pb2.Histogram.STANDARD
-    found = [item for item in numbers.histograms if item.type == standard]
+    histograms = [one for one in numbers.histograms if one.type == standard]
     infinite = sum(
         bucket.sample_count
-        for item in found
-        for bucket in item.buckets
+        for histogram in histograms
+        for bucket in histogram.buckets
         if math.isinf(bucket.low_value)
     )
     least = math.isinf(numbers.min) + math.isinf(numbers.max)
-    return sum(item.num_nan for item in found), max(round(infinite), least)
+    nan = sum(histogram.num_nan for histogram in histograms)
+    return nan, max(round(infinite), least)
 
 
 def decode_records(records: Sequence[bytes]) -> pyarrow.RecordBatch:
@@ -68,21 +69,8 @@ def compute_statistics(records: Iterable[bytes]) -> Statistics:
     options = import_tfdv().StatsOptions()
     from tensorflow_data_validation.statistics import stats_impl
 
-    generators = stats_impl.get_generators(options, in_memory=True)
-    states = [generator.create_accumulator() for generator in generators]
-    records = iter(records)
-    while batch := list(itertools.islice(records, _BATCH)):
-        found = stats_impl.generate_partial_statistics_in_memory(
-            decode_records(batch), options, generators
-        )
-        try:
-            states = [
-                generator.merge_accumulators(pair)
-                for generator, *pair in zip(generators, states, found, strict=True)
-            ]
-        except TypeError as error:
-            raise DataError(f"the records cannot be compared: {error}") from error
-    return stats_impl.extract_statistics_output(states, generators)
+    batch = decode_records([*records])
+    return stats_impl.generate_statistics_in_memory(batch, options)
 
 
 def read_statistics(uri: str) -> dict[str, Statistics]:
@@ -93,16 +81,23 @@ def read_statistics(uri: str) -> dict[str, Statistics]:
     """
     storage = storage_for(uri)
     names = storage.names(uri) if storage.exists(uri) else []
-    splits = [x.removeprefix(SPLIT_PREFIX) for x in names if x.startswith(SPLIT_PREFIX)]
+    splits = [
+        name.removeprefix(SPLIT_PREFIX)
+        for name in names
+        if name.startswith(SPLIT_PREFIX)
+    ]
     return {
         split: Statistics.FromString(storage.read(split_statistics_path(uri, split)))
         for split in splits
     }
 
 
-def features_of(
-    statistics: Statistics | None,
-) -> dict[str, statistics_pb2.FeatureNameStatistics]:
+def common_stats(feature: Feature) -> statistics_pb2.CommonStatistics:
+    """Returns what the statistics of all types have in common."""
+    return getattr(feature, feature.WhichOneof("stats") or "").common_stats
+
+
+def features_of(statistics: Statistics | None) -> dict[str, Feature]:
     """Returns the statistics of each feature that has any, by name."""
     return {
         ".".join(feature.path.step): feature
@@ -116,8 +111,7 @@ def validate_in(
     environment: str, statistics: Statistics, schema: schema_pb2.Schema
 ) -> anomalies_pb2.Anomalies:
     """Returns TFDV's anomalies in an environment; the schema need not declare it."""
-    declared = schema_pb2.Schema()
-    declared.CopyFrom(schema)
+    declared = copy.deepcopy(schema)
     if environment not in declared.default_environment:
         declared.default_environment.append(environment)
     return validate(statistics, declared, environment=environment)

@@ -12,16 +12,23 @@ of 1,000 random divisions of all values into two sets of the same sizes do not e
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
-from schemas.data_statistics import Statistics, features_of, not_finite, validate
+from schemas.data_statistics import (
+    Feature,
+    Statistics,
+    common_stats,
+    features_of,
+    not_finite,
+    validate,
+)
 from sluice.splits import number_of_examples
 
 MISSING = "missing or NaN"
@@ -32,18 +39,16 @@ _MEASURES = {
     _Measures.JENSEN_SHANNON_DIVERGENCE: _JENSEN_SHANNON,
     _Measures.NORMALIZED_ABSOLUTE_DIFFERENCE: "normalized absolute difference",
 }
-# Of a schema, by the type in statistics: INT, FLOAT, STRING, BYTES.
+# The types of a schema for those of statistics: INT, FLOAT, STRING, BYTES.
 _TYPES = (schema_pb2.INT, schema_pb2.FLOAT, schema_pb2.BYTES, schema_pb2.BYTES)
 # TFDV's stand-in for bytes that are no text, such as an image (its constants.py).
 _BYTES = "__BYTES_VALUE__"
-# Of a histogram here, each of so many quantiles of TFDV, which are estimates.
+# A histogram has so many buckets, each of at least so many quantiles of TFDV.
 _BUCKETS, _QUANTILES = 10, 3
 _FAR = 1e300
 _DIVISIONS, _SHARE = 2000, 0.998
 # NumPy draws from less than 1e9 values.
 _MAX_VALUES = 4e8
-
-_Feature: TypeAlias = statistics_pb2.FeatureNameStatistics
 
 
 @dataclass(frozen=True)
@@ -80,59 +85,59 @@ def distances_of_all(
       control: those to compare with.
       left_out: features that are not compared.
     """
-    found, before = features_of(current), features_of(control)
-    for name in {**found, **before}:
+    now, before = features_of(current), features_of(control)
+    for name in {**now, **before}:
         if name in left_out:
             continue
-        if name in found and name in before:
+        if name in now and name in before:
             # TFDV takes 6 s for 2,000 features at once, and 0.4 s one by one.
-            yield from _distances(name, found[name], before[name])
-        change = abs(_missing(found.get(name)) - _missing(before.get(name)))
+            yield from _distances(name, now[name], before[name])
+        change = abs(_missing(now.get(name)) - _missing(before.get(name)))
         if change:
             yield Distance(name, MISSING, change, None)
 
 
-def _distances(name: str, *pair: _Feature) -> Iterator[Distance]:
-    found, _ = pair
-    known = found.string_stats.rank_histogram.buckets
-    if known and known[0].label == _BYTES:
+def _distances(name: str, *pair: Feature) -> Iterator[Distance]:
+    now, _ = pair
+    texts = [feature.string_stats for feature in pair]
+    most_frequent = texts[0].rank_histogram.buckets
+    if most_frequent and most_frequent[0].label == _BYTES:
         return
-    feature = schema_pb2.Feature(name=name, type=_TYPES[found.type])
+    feature = schema_pb2.Feature(name=name, type=_TYPES[now.type])
     limits = feature.drift_comparator
-    # Of more values only the most frequent are known: of identifiers, nearly none.
-    is_cut = any(
-        x.string_stats.unique > len(x.string_stats.rank_histogram.buckets) for x in pair
-    )
+    # Only the most frequent values are known: of identifiers, nearly none.
+    is_cut = any(text.unique > len(text.rank_histogram.buckets) for text in texts)
     limit = limits.infinity_norm if is_cut else limits.jensen_shannon_divergence
     limit.threshold = 1
     current, control = _alone(*pair)
     schema = schema_pb2.Schema(feature=[feature])
     anomalies = validate(current, schema, previous_span_statistics=control)
-    for item in measured(anomalies):
-        yield replace(item, limit=None)
+    for distance in measured(anomalies):
+        yield replace(distance, limit=None)
 
 
-def _alone(*pair: _Feature) -> list[Statistics]:
+def _alone(*pair: Feature) -> list[Statistics]:
     """Returns statistics of one feature, on common edges."""
     # TFDV measures nothing of a data set without examples.
-    alone = (Statistics(datasets=[{"num_examples": 1, "features": [x]}]) for x in pair)
-    return on_common_edges(*alone)
+    return on_common_edges(
+        *(Statistics(datasets=[{"num_examples": 1, "features": [x]}]) for x in pair)
+    )
 
 
 def on_common_edges(current: Statistics, control: Statistics) -> list[Statistics]:
     """Returns copies whose histograms of numbers have the quantiles of ``control``."""
-    copies = [Statistics.FromString(x.SerializeToString()) for x in (current, control)]
-    found, before = map(features_of, copies)
-    for name in found.keys() & before.keys():
-        _share_edges(found[name], before[name])
+    copies = [copy.deepcopy(current), copy.deepcopy(control)]
+    now, before = map(features_of, copies)
+    for name in now.keys() & before.keys():
+        _share_edges(now[name], before[name])
     return copies
 
 
-def _share_edges(*pair: _Feature) -> None:
+def _share_edges(*pair: Feature) -> None:
     quantiles = [
         histogram.buckets
-        for item in pair
-        for histogram in item.num_stats.histograms
+        for feature in pair
+        for histogram in feature.num_stats.histograms
         if histogram.type == statistics_pb2.Histogram.QUANTILES and histogram.buckets
     ]
     if len(quantiles) < len(pair):
@@ -147,25 +152,26 @@ def _share_edges(*pair: _Feature) -> None:
     lowest = np.nextafter(min(x[0] for x in ends), -np.inf)
     highest = max(x[-1] for x in ends)
     edges = sorted({lowest, *inner, highest})
-    for item, x, buckets in zip(pair, ends, quantiles, strict=True):
+    for feature, own_ends, buckets in zip(pair, ends, quantiles, strict=True):
         below = np.cumsum([0.0, *(bucket.sample_count for bucket in buckets)])
-        counts = np.diff(np.interp(edges, x, below, left=0))
-        histograms = item.num_stats.histograms
+        counts = np.diff(np.interp(edges, own_ends, below, left=0))
+        histograms = feature.num_stats.histograms
         (histogram, *_) = histograms
+        # NaN are the values of a last bucket.
+        highs = [*edges[1:], np.nextafter(highest, np.inf)]
+        values = zip(edges, highs, [*counts, histogram.num_nan], strict=True)
         del histograms[1:], histogram.buckets[:]
-        for (low, high), count in zip(pairwise(edges), counts, strict=True):
+        for low, high, count in values:
             histogram.buckets.add(low_value=low, high_value=high, sample_count=count)
-        high, count = np.nextafter(highest, np.inf), histogram.num_nan
-        histogram.buckets.add(low_value=highest, high_value=high, sample_count=count)
         histogram.num_nan = 0
 
 
-def _missing(found: _Feature | None) -> float:
+def _missing(feature: Feature | None) -> float:
     """Returns the share of the examples without a value, or with NaN or infinity."""
-    if found is None:
+    if feature is None:
         return 1.0
-    common = getattr(found, found.WhichOneof("stats") or "").common_stats
-    share = sum(not_finite(found)) / (common.tot_num_values or 1)
+    common = common_stats(feature)
+    share = sum(not_finite(feature)) / (common.tot_num_values or 1)
     present = common.num_non_missing * (1 - share)
     return 1 - present / ((common.num_missing + common.num_non_missing) or 1)
 
@@ -174,75 +180,85 @@ def measured(anomalies: anomalies_pb2.Anomalies) -> Iterator[Distance]:
     """Yields the distances that TFDV has measured, of drift or skew."""
     for info in anomalies.drift_skew_info:
         name = ".".join(info.path.step)
-        for item in (*info.drift_measurements, *info.skew_measurements):
-            measure = _MEASURES.get(item.type, "distance")
-            if math.isfinite(item.value):
-                yield Distance(name, measure, item.value, item.threshold)
+        for one in (*info.drift_measurements, *info.skew_measurements):
+            measure = _MEASURES.get(one.type, "distance")
+            if math.isfinite(one.value):
+                yield Distance(name, measure, one.value, one.threshold)
 
 
-def sizes(current: Statistics, control: Statistics, item: Distance) -> str:
+def sizes(current: Statistics, control: Statistics, distance: Distance) -> str:
     """Returns how many examples a distance is of, and whether chance gives it."""
     numbers = map(number_of_examples, (current, control))
     text = "{:,} examples against {:,}".format(*numbers)
-    chance = (
-        f", where chance gives up to {item.chance:.2g}" if item.is_by_chance else ""
-    )
-    return text + chance
+    if distance.is_by_chance:
+        text += f", where chance gives up to {distance.chance:.2g}"
+    return text
 
 
-def with_chance(item: Distance, current: Statistics, control: Statistics) -> Distance:
+def with_chance(
+    distance: Distance, current: Statistics, control: Statistics
+) -> Distance:
     """Returns a distance, with what chance gives if it is not below its limit.
 
     Values of one example are not independent: each example counts as one draw.
     """
-    is_known = item.measure in (_L_INFINITY, _JENSEN_SHANNON, MISSING)
-    if item.limit is None or item.distance < item.limit or not is_known:
-        return item
-    found, before = map(features_of, (current, control))
-    if item.measure == MISSING:
+    measure, limit = distance.measure, distance.limit
+    is_known = measure in (_L_INFINITY, _JENSEN_SHANNON, MISSING)
+    if limit is None or distance.distance < limit or not is_known:
+        return distance
+    pair = [features_of(x).get(distance.feature) for x in (current, control)]
+    if measure == MISSING:
         values = np.array([number_of_examples(x) for x in (current, control)])
-        missing = values * [_missing(x.get(item.feature)) for x in (found, before)]
+        missing = values * [_missing(feature) for feature in pair]
         counts, per_example = np.stack([missing, values - missing], axis=1), 1.0
+        left_out = 0.0
     else:
-        counts, values, per_example = _counts(found[item.feature], before[item.feature])
+        counts, values, per_example, left_out = _counts(*filter(None, pair))
     kept = np.rint(counts * np.minimum(1, _MAX_VALUES / values)[:, None]).astype(int)
     (size, other), pooled = kept.sum(axis=1), kept.sum(axis=0)
     if not (size and other):
-        return replace(item, chance=1.0)
+        return replace(distance, chance=1.0)
     drawn = np.random.default_rng(0).multivariate_hypergeometric(
         pooled, size, size=_DIVISIONS, method="marginals"
     )
     p, q = drawn / size, (pooled - drawn) / other
-    largest = np.abs(p - q).max(axis=1)
-    chance = np.quantile(largest, _SHARE) * math.sqrt(per_example)
-    if item.measure == _JENSEN_SHANNON:
+    if measure == _JENSEN_SHANNON:
         divergence = _entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2
         # Values that TFDV does not list may be the same ones on both sides.
-        left_out = np.maximum(0, 1 - counts.sum(axis=1) / values).max()
         chance = np.quantile(divergence, _SHARE) * per_example + 2 * left_out
+    else:
+        largest = np.abs(p - q).max(axis=1)
+        chance = np.quantile(largest, _SHARE) * math.sqrt(per_example)
     # TFDV rounds otherwise.
-    return replace(item, chance=min(1.0, float(chance) + 1e-9))
+    return replace(distance, chance=min(1.0, float(chance) + 1e-9))
 
 
-def _counts(*pair: _Feature) -> tuple[np.ndarray, np.ndarray, float]:
+def _counts(*pair: Feature) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Returns the number of each value, or in each bucket, and of all, by side.
 
-    And how many values an example has, at least 1.
+    Also how many values an example has, at least 1, and the largest share of values
+    that are not listed.
     """
-    listed = []
+    listed: list[dict[Any, float]] = []
     for statistics in _alone(*pair):
-        (item,) = features_of(statistics).values()
-        texts = item.string_stats.rank_histogram.buckets
-        numbers = [x for item in item.num_stats.histograms[:1] for x in item.buckets]
-        by_value = {x.label: x.sample_count for x in texts}
-        listed.append(by_value or {x.low_value: x.sample_count for x in numbers})
+        (feature,) = features_of(statistics).values()
+        texts = feature.string_stats.rank_histogram.buckets
+        numbers = [x for one in feature.num_stats.histograms[:1] for x in one.buckets]
+        by_value = {bucket.label: bucket.sample_count for bucket in texts}
+        by_edge = {bucket.low_value: bucket.sample_count for bucket in numbers}
+        listed.append(by_value or by_edge)
     keys = sorted({*listed[0], *listed[1]}, key=str)
-    common = [getattr(x, x.WhichOneof("stats") or "").common_stats for x in pair]
-    return (
-        np.array([[x.get(key, 0) for key in keys] for x in listed]),
-        np.maximum(1, [x.tot_num_values for x in common]),
-        max(1.0, *(x.avg_num_values for x in common)),
-    )
+    counts = np.array([[side.get(key, 0) for key in keys] for side in listed])
+    common = [common_stats(feature) for feature in pair]
+    values = np.maximum(1, [side.tot_num_values for side in common])
+    # TFDV's counts of many different values are too high: each unlisted one is there.
+    unlisted = [
+        feature.string_stats.unique - len(side)
+        for feature, side in zip(pair, listed, strict=True)
+    ]
+    left_out = np.maximum(unlisted, values - counts.sum(axis=1)) / values
+    per_example = max(1.0, *(side.avg_num_values for side in common))
+    return counts, values, per_example, max(0.0, *left_out)
 
 
 def _entropy(p: np.ndarray) -> np.ndarray:

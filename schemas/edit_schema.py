@@ -7,19 +7,25 @@ domain is replaced. It is returned only if it parses to the edited schema.
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from google.protobuf import text_format
 from google.protobuf.message import Message
-from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
+from tensorflow_metadata.proto.v0 import schema_pb2
 
-from schemas.data_statistics import import_tfdv
+from schemas.data_statistics import (
+    Statistics,
+    common_stats,
+    features_of,
+    import_tfdv,
+)
 from schemas.loader import string_domain
 from sluice.errors import ConfigError
 
-# By kind of anomaly (``components.data_verdict.policy``), the fields of a feature
+# Kinds of anomalies (``components.data_verdict.settings``) and the fields of a feature
 # that accepting it may change.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "missing": ("presence", "shape", "value_count", "lifecycle_stage"),
@@ -41,7 +47,7 @@ def accept_change(
     schema: schema_pb2.Schema,
     kind: str,
     name: str,
-    statistics: Iterable[statistics_pb2.DatasetFeatureStatisticsList],
+    statistics: Iterable[Statistics],
 ) -> schema_pb2.Schema:
     """Returns the schema with one feature changed so that the data fits.
 
@@ -51,21 +57,20 @@ def accept_change(
       name: of the feature.
       statistics: of each split.
     """
-    edited = schema_pb2.Schema()
-    edited.CopyFrom(schema)
-    part = schema_pb2.Schema()
-    feature = next((item for item in edited.feature if item.name == name), None)
+    edited, part = copy.deepcopy(schema), schema_pb2.Schema()
+    feature = next((one for one in edited.feature if one.name == name), None)
     if feature is None:
-        for found in statistics:
-            part = _updated(part, found, name, max_string_domain_size=100)
+        for of_split in statistics:
+            part = _updated(part, of_split, name, max_string_domain_size=100)
         edited.MergeFrom(part)
         return edited
     part.feature.append(feature)
     part.string_domain.extend(schema.string_domain)
     fewest, most = 1, 1
-    for found in statistics:
-        part = _updated(part, found, name, max_string_domain_size=_ANY_SIZE)
-        for common in _common_stats(found, name):
+    for of_split in statistics:
+        part = _updated(part, of_split, name, max_string_domain_size=_ANY_SIZE)
+        if known := features_of(of_split).get(name):
+            common = common_stats(known)
             fewest = min(fewest, common.min_num_values or fewest)
             most = max(most, common.max_num_values)
     new = part.feature[0]
@@ -86,13 +91,12 @@ def accept_change(
 
 def _updated(
     schema: schema_pb2.Schema,
-    statistics: statistics_pb2.DatasetFeatureStatisticsList,
+    statistics: Statistics,
     name: str,
     max_string_domain_size: int,
 ) -> schema_pb2.Schema:
     """Returns TFDV's update of a schema with one feature."""
-    one = statistics_pb2.DatasetFeatureStatisticsList()
-    one.CopyFrom(statistics)
+    one = copy.deepcopy(statistics)
     for dataset in one.datasets:
         kept = [item for item in dataset.features if list(item.path.step) == [name]]
         del dataset.features[:]
@@ -100,15 +104,6 @@ def _updated(
     return import_tfdv().update_schema(
         schema, one, max_string_domain_size=max_string_domain_size
     )
-
-
-def _common_stats(
-    statistics: statistics_pb2.DatasetFeatureStatisticsList, name: str
-) -> Iterator[statistics_pb2.CommonStatistics]:
-    for dataset in statistics.datasets:
-        for item in dataset.features:
-            if list(item.path.step) == [name] and item.WhichOneof("stats"):
-                yield getattr(item, item.WhichOneof("stats")).common_stats
 
 
 def edit_text(
@@ -132,13 +127,13 @@ def edit_text(
     edited, problem = text, "the edited text does not parse to the edited schema"
     try:
         for field in ("feature", "string_domain"):
-            old = {item.name: item for item in getattr(before, field)}
-            for item in getattr(after, field):
-                new = block(field, item).replace("\n", newline)
-                if item.name not in old:
+            old = {entry.name: entry for entry in getattr(before, field)}
+            for entry in getattr(after, field):
+                new = block(field, entry).replace("\n", newline)
+                if entry.name not in old:
                     edited = f"{edited.rstrip()}{newline * 2}{new}{newline}"
-                elif item != old[item.name]:
-                    start, end = _find_block(edited, field, item.name)
+                elif entry != old[entry.name]:
+                    start, end = _find_block(edited, field, entry.name)
                     edited = edited[:start] + new + edited[end:]
         if text_format.Parse(edited, schema_pb2.Schema()) == after:
             return edited
@@ -173,8 +168,7 @@ def _find_block(text: str, field: str, name: str) -> tuple[int, int]:
 
 def schema_text(schema: schema_pb2.Schema) -> str:
     """Returns a schema as text: a block per feature, its domain below it."""
-    rest = schema_pb2.Schema()
-    rest.CopyFrom(schema)
+    rest = copy.deepcopy(schema)
     del rest.feature[:], rest.string_domain[:]
     domains = {domain.name: domain for domain in schema.string_domain}
     blocks = [_printable(rest)] if rest.ListFields() else []

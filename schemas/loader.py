@@ -6,6 +6,7 @@ with the schema here.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -29,7 +30,7 @@ LIVE_STAGES = {
     schema_pb2.VALIDATION_DERIVED,
 }
 
-# By a feature's type the name of its list in a tf.Example.
+# The name of a feature's list in a tf.Example, by its type.
 LISTS_OF_TYPES: dict[int, str] = {
     schema_pb2.BYTES: "bytes_list",
     schema_pb2.INT: "int64_list",
@@ -84,10 +85,17 @@ def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
         elif isinstance(value, Message):
             yield from invalid_entries(value, place)
         elif not field.message_type.GetOptions().map_entry:
-            for number, item in enumerate(value, start=1):
-                name = getattr(item, "name", "")
+            for number, entry in enumerate(value, start=1):
+                name = getattr(entry, "name", "")
                 which = repr(name) if name else f"number {number}"
-                yield from invalid_entries(item, f"{place} {which}")
+                yield from invalid_entries(entry, f"{place} {which}")
+
+
+def is_counted(feature: schema_pb2.Feature) -> bool:
+    """Whether an integer has an ``infinity_norm``, which compares counts of values."""
+    comparators = feature.drift_comparator, feature.skew_comparator
+    has_norm = any(x.HasField("infinity_norm") for x in comparators)
+    return has_norm and feature.int_domain.is_categorical
 
 
 def _unmeasured(feature: schema_pb2.Feature, path: str) -> Iterator[str]:
@@ -98,11 +106,13 @@ def _unmeasured(feature: schema_pb2.Feature, path: str) -> Iterator[str]:
     for key in ("drift_comparator", "skew_comparator"):
         comparator = getattr(feature, key)
         limits = [limit for _, limit in comparator.ListFields()]
-        if feature.HasField(key) and not any(x.HasField("threshold") for x in limits):
+        is_limited = any(limit.HasField("threshold") for limit in limits)
+        if feature.HasField(key) and not is_limited:
             yield f"{path}.{key} has no threshold"
-        if feature.type in _NUMBERS and comparator.HasField("infinity_norm"):
-            what = "is not measured on numbers: write jensen_shannon_divergence"
-            yield f"{path}.{key}.infinity_norm {what}"
+        is_number = feature.type in _NUMBERS and not is_counted(feature)
+        if is_number and comparator.HasField("infinity_norm"):
+            problem = "is not measured on numbers: write jensen_shannon_divergence"
+            yield f"{path}.{key}.infinity_norm {problem}"
     for key in ("minimum_supported_image_fraction", "max_image_byte_size"):
         if getattr(feature.image_domain, key):
             yield f"{path}.image_domain.{key} is not measured: set examples.images"
@@ -145,8 +155,8 @@ def read_text(path: str | Path) -> str:
     try:
         return Path(path).read_bytes().decode("utf-8")
     except OSError as error:
-        what = f"the schema cannot be read: {error.strerror or error}"
-        raise ConfigError(what, where=path) from error
+        reason = f"the schema cannot be read: {error.strerror or error}"
+        raise ConfigError(reason, where=path) from error
     except UnicodeDecodeError as error:
         raise _not_a_schema(path, f"byte {error.start} is not UTF-8 text") from error
 
@@ -164,8 +174,8 @@ def parse(text: str, path: str | Path) -> schema_pb2.Schema:
     if not schema.feature:
         raise _not_a_schema(path, "it declares no feature")
     if invalid := [*invalid_entries(schema), *_invalid_names(schema)]:
-        what = "the schema has entries that cannot work"
-        raise ConfigError(what, where=path, examples=invalid)
+        problem = "the schema has entries that cannot work"
+        raise ConfigError(problem, where=path, examples=invalid)
     return schema
 
 
@@ -247,17 +257,16 @@ def without_values(
     schema: schema_pb2.Schema, sensitive: Collection[str]
 ) -> schema_pb2.Schema:
     """Returns a copy in which sensitive features have no domain."""
-    found = schema_pb2.Schema()
-    found.CopyFrom(schema)
-    for feature in found.feature:
+    public = copy.deepcopy(schema)
+    for feature in public.feature:
         domain = feature.WhichOneof("domain_info")
         if feature.name in sensitive and domain not in (None, "image_domain"):
             feature.ClearField(domain)
-    used = {feature.domain for feature in found.feature}
-    kept = [domain for domain in found.string_domain if domain.name in used]
-    del found.string_domain[:]
-    found.string_domain.extend(kept)
-    return found
+    used = {feature.domain for feature in public.feature}
+    kept = [domain for domain in public.string_domain if domain.name in used]
+    del public.string_domain[:]
+    public.string_domain.extend(kept)
+    return public
 
 
 def _invalid_names(schema: schema_pb2.Schema) -> Iterator[str]:
@@ -275,5 +284,7 @@ def _invalid_names(schema: schema_pb2.Schema) -> Iterator[str]:
 
 
 def _not_a_schema(where: Path | str, actual: str) -> ConfigError:
-    what = f"this file is not a schema, protobuf text such as TFDV writes: {actual}"
-    return ConfigError(what, where=where)
+    return ConfigError(
+        f"this file is not a schema, protobuf text such as TFDV writes: {actual}",
+        where=where,
+    )

@@ -29,7 +29,7 @@ from schemas.loader import load
 from sluice.errors import SluiceError, bounded
 from sluice.secrets import resolve
 
-# A slice of a TPU v2 or v3 has at least 8.
+# A TPU slice of v2 or v3 has at least 8.
 REPLICAS = 8
 _STEPS_PER_EPOCH = 1000
 
@@ -41,7 +41,7 @@ _HOST_CALLS = {
     "StringFormat": "tf.print",
 }
 _WIDE = (tf.float64.as_datatype_enum, tf.complex128.as_datatype_enum)
-# Those with a kernel of XLA whose outputs have a size that depends on values.
+# XLA has kernels for these, but the size of their outputs depends on values.
 _DYNAMIC = ("DynamicPartition", "NonMaxSuppressionV3", "Unique", "UniqueV2", "Where")
 _NODE = re.compile(r"\{\{node ([^}]+)\}\}")
 

@@ -34,8 +34,8 @@ from pipeline.training.build import build_model, load_function, model_inputs
 from pipeline.training.compile import make_loss, make_metrics, make_optimizer
 from pipeline.training.strategy.distribution import Distribution
 from schemas.loader import load
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import ConfigError, SluiceError, did_you_mean
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.secrets import are_known, redact_output, resolve
 
 _KERAS = ("keras.", "tf_keras.", "tensorflow.")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -16,12 +15,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow_metadata.proto.v0 import schema_pb2
-from tensorflow_transform import (
-    annotators,
-    graph_context,
-    impl_helper,
-    schema_inference,
-)
 from tensorflow_transform.tf_metadata import schema_utils
 
 from pipeline.config.features import (
@@ -34,6 +27,7 @@ from pipeline.training.build import load_function
 from sample_data.tf_example import encode
 from schemas.loader import number_bounds, string_domain
 from sluice.errors import ConfigError
+from sluice.patches.tft import traced
 
 # Only the data tells them.
 VOCABULARY_SIZE = 1000
@@ -62,28 +56,22 @@ class TracedPreprocessing:
         raw = schema_utils.schema_as_feature_spec(schema).feature_spec
         self._function, self._feature_set = function, feature_set
         self.rows: dict[str, int] = {}
-        # Public functions of Transform need data, and a run of Beam (1.16 and 1.21).
-        with tempfile.TemporaryDirectory() as directory:
-            context = graph_context.TFGraphContext(
-                module_to_export=tf.Module(), temp_dir=directory
+        with traced(preprocessing_fn, raw) as (function_of_batch, self._schema):
+            weight, names = (
+                feature_set.sample_weight,
+                function_of_batch.structured_outputs,
             )
-            with annotators.object_tracker_scope(annotators.ObjectTracker()):
-                traced = impl_helper.get_traced_transform_fn(
-                    preprocessing_fn,
-                    impl_helper.get_type_specs_from_feature_specs(raw),
-                    context,
-                ).get_concrete_function()
-            self._schema = schema_inference.infer_feature_schema(
-                traced.structured_outputs, traced.graph
-            )
-            weight, names = feature_set.sample_weight, traced.structured_outputs
             self._keeps_weights = not weight or SAMPLE_WEIGHT_KEY in names
             with suppress(tf.errors.OpError):
                 records = tf.io.parse_example(made_up_records(schema), raw)
-                found = traced(*tf.nest.flatten(records, expand_composites=True))
-                self.rows = {name: int(value.shape[0]) for name, value in found.items()}
+                outputs = function_of_batch(
+                    *tf.nest.flatten(records, expand_composites=True)
+                )
+                self.rows = {
+                    name: int(value.shape[0]) for name, value in outputs.items()
+                }
                 if weight and self._keeps_weights:
-                    pair = (records[weight], found[SAMPLE_WEIGHT_KEY])
+                    pair = (records[weight], outputs[SAMPLE_WEIGHT_KEY])
                     self._keeps_weights = np.array_equal(*pair)
         self._sizes = {
             feature_set.vocabulary_names[name]: spec.top_k or VOCABULARY_SIZE

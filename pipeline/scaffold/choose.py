@@ -105,17 +105,17 @@ def choose_features(sample: Sample, label: str) -> list[FeatureChoice]:
 
 
 def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
-    found = partial(FeatureChoice, column.name)
+    choice = partial(FeatureChoice, column.name)
     named = set(words(column.name))
     # A flag such as is_mobile does not identify a person.
     is_personal = _SENSITIVE.search("_".join(words(column.name)))
     if is_personal and not set(column.counts) <= {0, 1}:
-        return found("sensitive", "its name suggests personal data")
+        return choice("sensitive", "its name suggests personal data")
     if not column.present or not column.lengths[1]:
-        return found("empty", "no record has a value")
+        return choice("empty", "no record has a value")
     if is_not_finite(column):
         why = "some of its values are NaN or infinite, which would count as missing"
-        return found("not_finite", why)
+        return choice("not_finite", why)
     if pixels := _choose_pixels(column, columns):
         return pixels
     if not column.is_single:
@@ -125,25 +125,25 @@ def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
     counts = column.counts
     values = f"{len(counts):,} values"
     if len(counts) == 1:
-        return found("constant", "it has one value in all records that have it")
+        return choice("constant", "it has one value in all records that have it")
     if column.type == "BYTES":
         if not column.is_text:
-            return found("binary", "bytes that are neither text nor a known image")
+            return choice("binary", "bytes that are neither text nor a known image")
         lengths = [len(text.split()) for text in column.values[:_TEXTS].to_pylist()]
         is_text = sum(lengths) >= _MIN_WORDS * len(lengths)
         if is_text and len(counts) > column.present / 2:
             why = f"{sum(lengths) / len(lengths):.0f} words on average"
-            return found("text", why, _text_spec(max(lengths)))
+            return choice("text", why, _text_spec(max(lengths)))
         if _is_unique(column):
-            return found("identifier", f"{values}, nearly one per record")
+            return choice("identifier", f"{values}, nearly one per record")
         return _categorical(column)
     low, high = column.bounds
     if column.type == "FLOAT":
         return _number(column, f"{low:.6g} to {high:.6g}, {values}")
     if named & _TIME_WORDS and low >= _EARLIEST_TIME:
-        return found("timestamp", "the model would learn the time of the records")
+        return choice("timestamp", "the model would learn the time of the records")
     if is_identifier(column) or (_is_unique(column) and named & _ID_WORDS):
-        return found("identifier", f"{values}, nearly one per record")
+        return choice("identifier", f"{values}, nearly one per record")
     # A float32 does not tell large numbers that are close together apart.
     is_merged = len({*map(np.float32, counts)}) < len(counts)
     is_few = len(counts) <= FEW and (is_merged or _is_dense(column, 0.5))
@@ -216,33 +216,33 @@ def _only_value(columns: Mapping[str, Column], names: frozenset[str]) -> int | N
 
 def _choose_list(column: Column) -> FeatureChoice:
     """Returns the choice for a feature with several values in a record."""
-    found = partial(FeatureChoice, column.name)
+    choice = partial(FeatureChoice, column.name)
     least, most = column.lengths
     is_fixed = least == most and column.present == column.records
     size = f"{most:,} values" if least == most else f"{least:,} to {most:,} values"
     if column.images or not column.is_text:
-        return found("binary", "several images or other bytes in a record")
+        return choice("binary", "several images or other bytes in a record")
     count, is_number = len(column.counts), column.type != "BYTES"
     named = set(words(column.name))
     if is_number and is_fixed and not named & _LIST_WORDS:
         low, high = column.bounds
         why = f"{size} in each record, {low:.6g} to {high:.6g}"
-        return found("vector", why, {"kind": "vector"})
+        return choice("vector", why, {"kind": "vector"})
     if column.type == "FLOAT":
         why = f"{size}, or none: a vector" if least == most else f"{size}: a vector"
         why += " needs as many in each record; or write your own preprocessing_fn"
-        return found("several_values", why)
+        return choice("several_values", why)
     if count >= _UNIQUE_FRACTION * len(column.values) and count > FEW:
-        return found("identifier", f"{count:,} values, nearly all of them once")
+        return choice("identifier", f"{count:,} values, nearly all of them once")
     is_code = named & (_CODE_WORDS | _LIST_WORDS)
     if is_number and not (is_code or _is_dense(column, 0.5)):
-        return found("several_values", f"{size}, which do not look like categories")
+        return choice("several_values", f"{size}, which do not look like categories")
     if count > _MAX_CATEGORIES:
         spec = {**_text_spec(most), "split": False}
-        return found("tokens", f"{count:,} different ones, {size}", spec)
+        return choice("tokens", f"{count:,} different ones, {size}", spec)
     why = f"{count:,} categories, {size}"
     kept = {} if is_closed(column) else {"top_k": count}
-    return found("categories", why, {"kind": "multi_hot", **kept})
+    return choice("categories", why, {"kind": "multi_hot", **kept})
 
 
 def is_not_finite(column: Column) -> bool:
@@ -257,13 +257,13 @@ def is_closed(column: Column) -> bool:
 
 
 def _categorical(column: Column) -> FeatureChoice:
-    found = partial(FeatureChoice, column.name)
+    choice = partial(FeatureChoice, column.name)
     count = len(column.counts)
     if is_closed(column):
         why = f"{count:,} values, assumed complete"
-        return found("categorical", why, {"kind": "vocabulary"})
+        return choice("categorical", why, {"kind": "vocabulary"})
     spec = {"kind": "hashed", "buckets": _BUCKETS}
-    return found("categorical", f"{count:,} values, more may follow", spec)
+    return choice("categorical", f"{count:,} values, more may follow", spec)
 
 
 def _is_dense(column: Column, fraction: float) -> bool:
@@ -284,13 +284,13 @@ def _is_unique(column: Column) -> bool:
 
 
 def _choose_image(column: Column) -> FeatureChoice:
-    found = partial(FeatureChoice, column.name)
+    choice = partial(FeatureChoice, column.name)
     formats = {image.format for image in column.images}
     named = ", ".join(sorted(formats)).upper()
     if "webp" in formats:
-        return found("binary", f"{named} images; TensorFlow does not decode WebP")
+        return choice("binary", f"{named} images; TensorFlow does not decode WebP")
     if not column.is_required:
-        return found("binary", f"{named} images, but not in every record")
+        return choice("binary", f"{named} images, but not in every record")
     ((most, _),) = column.images.most_common(1)
     is_gray = all(image.channels <= 2 for image in column.images)
     # TensorFlow decodes no BMP to one channel.
@@ -304,4 +304,4 @@ def _choose_image(column: Column) -> FeatureChoice:
     if {image[1:3] for image in column.images} != {(width, height)}:
         why += f"; resized to {width} x {height}"
     spec = {"kind": "image", "height": height, "width": width, "channels": channels}
-    return found("image", why, spec)
+    return choice("image", why, spec)

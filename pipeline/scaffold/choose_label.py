@@ -17,7 +17,7 @@ MAX_CLASSES = 1000
 
 _NAMES = frozenset("label labels target targets class y outcome classlabel".split())
 _HINTS = _NAMES | frozenset("will flag churn churned fraud spam species".split())
-# Of a number; a coordinate may be called y.
+# Names of numbers; a coordinate may be called y.
 _NUMBER_NAMES = frozenset(
     "y price amount cost value sales demand income revenue salary score".split()
 )
@@ -162,7 +162,7 @@ def gives_away(column: Column, label: Column) -> str | None:
         return None
     labels = label.values.to_pylist() if rows is None else [*map(tuple, rows.tolist())]
     pairs = sorted(zip(column.values.to_pylist(), labels, strict=True))
-    ordered = [found for _, found in pairs] if column.type != "BYTES" else []
+    ordered = [answer for _, answer in pairs] if column.type != "BYTES" else []
     values, classes = len(column.counts), Counter(labels)
     if is_number:
         is_monotonic = sorted(ordered) in (ordered, ordered[::-1])

@@ -28,7 +28,7 @@ from pipeline.scaffold.choose_label import (
     listed_classes,
     task_of,
 )
-from pipeline.scaffold.guess_splits import SplitGuess
+from pipeline.scaffold.find_splits import SplitGuess
 from pipeline.scaffold.sample import Column, Sample, infer_schema, set_int_classes
 from schemas.edit_schema import schema_text
 
@@ -100,8 +100,8 @@ def propose(
     formats = {image.format for key in used for image in columns[key].images}
     rules = [
         _flow({"feature": key, "anomaly": "not_finite", "action": "warn"})
-        for key, item in columns.items()
-        if is_not_finite(item)
+        for key, one in columns.items()
+        if is_not_finite(one)
     ]
     sensitive = [choice.name for choice in choices if choice.seen_as == "sensitive"]
     is_small = sample.is_complete and sample.records < _SMALL
@@ -125,8 +125,8 @@ def propose(
         },
         "evaluate": _evaluate(column, sample.records),
     }
-    found = CommentedMap({key: x for key, x in config.items() if x or x is features})
-    found.yaml_set_start_comment(_HEAD.format(name=name, sample=sample.text))
+    document = CommentedMap({key: x for key, x in config.items() if x or x is features})
+    document.yaml_set_start_comment(_HEAD.format(name=name, sample=sample.text))
     left_out = [f"Left out: {x.name}: {x.why}." for x in choices if not x.spec]
     for key, *lines in (
         ("data", f"Splits: {splits.why}."),
@@ -137,13 +137,13 @@ def propose(
         ("model", "Or your own package.module:build_model."),
         ("evaluate", *_limits(column)),
     ):
-        _comment(found, key, lines)
+        _comment(document, key, lines)
     for choice in choices:
         _comment(features, choice.name, [choice.why], indent=2)
     head = _SCHEMA_HEAD.format(name=name, sample=sample.text)
     schema = _schema(sample, column.name, choices, sensitive)
     return Proposal(
-        config_text=_yaml(found, [data_dir, *columns]),
+        config_text=_yaml(document, [data_dir, *columns]),
         schema_text=head + schema_text(schema),
         model=model,
         features=tuple(choices),
@@ -154,8 +154,8 @@ def propose(
 def _task(label: Column) -> dict[str, Any]:
     task, classes = task_of(label), CommentedSeq(listed_classes(label))
     classes.fa.set_flow_style()
-    found = {} if task in (None, "classification") else {"task": task}
-    return {**found, "classes": classes} if classes else found
+    task_key = {} if task in (None, "classification") else {"task": task}
+    return {**task_key, "classes": classes} if classes else task_key
 
 
 def _classes(label: Column) -> str:
@@ -176,14 +176,14 @@ def _splits(splits: SplitGuess) -> dict[str, Any]:
 
 
 def _examples(splits: SplitGuess, formats: set[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if splits.spanned:
-        found |= {"window": 1, "complete_when": "always"}
+        settings |= {"window": 1, "complete_when": "always"}
     if formats:
         # GIF is not among the default formats.
         limits = {"formats": sorted(formats)} if "gif" in formats else {}
-        found["images"] = _flow(limits)
-    return found
+        settings["images"] = _flow(limits)
+    return settings
 
 
 def _model(kinds: list[object]) -> str:
@@ -249,14 +249,14 @@ def _schema(
     target = sample.columns[label]
     task = task_of(target) or "classification"
     schema = infer_schema(sample.statistics, label, sensitive, task)
-    found = {feature.name: feature for feature in schema.feature}
+    features = {feature.name: feature for feature in schema.feature}
     if indicators(target) is None and task == "multi_label":
-        _allow_any_number(found[label])
+        _allow_any_number(features[label])
     elif target.type == "FLOAT" and task != "regression":
-        domain = found[label].float_domain
+        domain = features[label].float_domain
         domain.min, domain.max = 0, max(1, target.bounds[1])
     for choice in choices:
-        column, feature = sample.columns[choice.name], found[choice.name]
+        column, feature = sample.columns[choice.name], features[choice.name]
         if choice.seen_as == "image":
             feature.image_domain.SetInParent()
         elif choice.seen_as == "pixels" and (domain := feature.WhichOneof(_DOMAIN)):
@@ -285,27 +285,29 @@ def _warnings(sample: Sample, label: Column, used: Iterable[str]) -> list[str]:
     is_range = is_range and indicators(label) is None
     unseen = high - low + 1 - len(label.counts) if is_range else 0
     sorted_ = "if the files are sorted, the schema may lack classes and categories"
-    found = [] if sample.is_complete else [f"not all records were read: {sorted_}"]
+    warnings = [] if sample.is_complete else [f"not all records were read: {sorted_}"]
     if unseen:
-        found.append(f"{unseen:,} of the label's classes {low} to {high} were not seen")
+        warnings.append(
+            f"{unseen:,} of the label's classes {low} to {high} were not seen"
+        )
     for value, count in class_counts(label).items() if has_classes else ():
         if count in (0, sample.records):
             who = "every record has" if count else "no record has"
-            found.append(f"{who} the class {value!r} of the label: nothing to learn")
+            warnings.append(f"{who} the class {value!r} of the label: nothing to learn")
     for name in used:
         if how := gives_away(sample.columns[name], label):
-            what = "leave it out of 'features' if it is not known when predicting"
-            found.append(f"{name!r} gives the label away, as {how}: {what}")
+            advice = "leave it out of 'features' if it is not known when predicting"
+            warnings.append(f"{name!r} gives the label away, as {how}: {advice}")
     if not used:
-        found.append(FILL_IN)
-    return found
+        warnings.append(FILL_IN)
+    return warnings
 
 
 def _flow(values: Mapping[str, Any]) -> CommentedMap:
     """Returns values that are written on one line."""
-    found = CommentedMap(values)
-    found.fa.set_flow_style()
-    return found
+    one_line = CommentedMap(values)
+    one_line.fa.set_flow_style()
+    return one_line
 
 
 def _comment(

@@ -16,11 +16,16 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from pipeline.config.features import Task
-from schemas.data_statistics import compute_statistics, decode_records, import_tfdv
+from schemas.data_statistics import (
+    common_stats,
+    compute_statistics,
+    decode_records,
+    import_tfdv,
+)
 from schemas.loader import SERVING, TRAINING, has_one_value, without_values
 from sluice.errors import DataError
 from sluice.tfrecords import tfrecord
-from sluice.tfrecords.images import ImageHeader, image_header
+from sluice.tfrecords.encoded_images import ImageHeader, image_header
 from sluice.tfrecords.parse_tf_example import parse, types_of
 
 RECORDS_PER_FILE = 10_000
@@ -64,16 +69,13 @@ class Column:
     @property
     def present(self) -> int:
         """How many of the records have the feature."""
-        return self._common.num_non_missing
+        return common_stats(self.stats).num_non_missing
 
     @property
     def lengths(self) -> tuple[int, int]:
         """The least and the largest number of values of a record that has some."""
-        return self._common.min_num_values, self._common.max_num_values
-
-    @property
-    def _common(self) -> statistics_pb2.CommonStatistics:
-        return getattr(self.stats, str(self.stats.WhichOneof("stats"))).common_stats
+        common = common_stats(self.stats)
+        return common.min_num_values, common.max_num_values
 
     @property
     def is_single(self) -> bool:
@@ -107,9 +109,8 @@ class Column:
         if self.type != "BYTES":
             return Counter()
         values = self.values[:_MAX_IMAGES].to_pylist()
-        headers = [
-            found for found in map(image_header, values) if found and found.width
-        ]
+        known = filter(None, map(image_header, values))
+        headers = [header for header in known if header.width]
         enough = len(headers) >= _IMAGE_FRACTION * len(values)
         return Counter(headers if enough else [])
 
@@ -165,14 +166,14 @@ def read_sample(
         text = f"all {len(records):,} records of {number}"
     statistics = compute_statistics(records)
     batch = decode_records(records)
-    stats = {item.path.step[0]: item for item in statistics.datasets[0].features}
+    stats = {one.path.step[0]: one for one in statistics.datasets[0].features}
     columns = {}
     for feature in sorted(infer_schema(statistics).feature, key=lambda one: one.name):
-        array = batch.column(batch.schema.get_field_index(feature.name))
-        found = stats[feature.name]
+        name = feature.name
+        array = batch.column(batch.schema.get_field_index(name))
         # Without any value it has no type, and is no column of lists.
         values = array.flatten() if hasattr(array, "flatten") else array.drop_null()
-        columns[feature.name] = Column(feature, found, values, len(records))
+        columns[name] = Column(feature, stats[name], values, len(records))
     return Sample(columns, statistics, len(records), is_complete, text)
 
 
@@ -187,14 +188,16 @@ def _first(
     for number, record in enumerate(itertools.islice(records, most), 1):
         where = f"{path}, record {number:,}"
         try:
-            found = types_of(parse(record))
+            of_record = types_of(parse(record))
         except ValueError as error:
             raise DataError(f"a record is {error}", where=where) from error
-        for name, kind in found.items():
+        for name, kind in of_record.items():
             if types.setdefault(name, kind) != kind:
-                what = f'a value of the wrong type: a {kind} for feature "{name}"'
-                hint = f"those before: {types[name]}; write one type in all records"
-                raise DataError(what, where=where, hint=hint)
+                raise DataError(
+                    f'a value of the wrong type: a {kind} for feature "{name}"',
+                    where=where,
+                    hint=f"those before: {types[name]}; write one type in all records",
+                )
         yield record
         max_bytes -= len(record)
         if max_bytes <= 0:
@@ -217,9 +220,9 @@ def infer_schema(
     """
     schema = import_tfdv().infer_schema(statistics, max_string_domain_size=MAX_DOMAIN)
     schema.default_environment[:] = [TRAINING, SERVING]
-    found = {item.path.step[0]: item for item in statistics.datasets[0].features}
+    known = {one.path.step[0]: one for one in statistics.datasets[0].features}
     for feature in schema.feature:
-        stats = found[feature.name]
+        stats = known[feature.name]
         values: Any = getattr(stats, stats.WhichOneof("stats"))
         common = values.common_stats
         records = common.num_non_missing + common.num_missing
@@ -245,7 +248,7 @@ def infer_schema(
 def _set_string_classes(
     schema: schema_pb2.Schema, feature: schema_pb2.Feature, stats: Any
 ) -> None:
-    kept = [item for item in schema.string_domain if item.name != feature.domain]
+    kept = [one for one in schema.string_domain if one.name != feature.domain]
     del schema.string_domain[:]
     schema.string_domain.extend(kept)
     feature.domain = feature.name

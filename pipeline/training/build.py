@@ -19,8 +19,8 @@ from pipeline.training.models import TARGET_SCALE, ModelInputs
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.preprocessing import number_of_ids
 from pipeline.training.strategy.distribution import Distribution
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 
 
 def load_function(import_path: str) -> Any:
@@ -40,22 +40,22 @@ def model_inputs(feature_set: FeatureSet, tf_transform_output: Any) -> ModelInpu
     spec.pop(SAMPLE_WEIGHT_KEY, None)
     sparse = [
         name
-        for name, item in spec.items()
-        if not isinstance(item, tf.io.FixedLenFeature)
+        for name, feature in spec.items()
+        if not isinstance(feature, tf.io.FixedLenFeature)
     ]
     if sparse:
         raise ValueError(
             f"preprocessing must return dense tensors; these are sparse: {sparse}"
         )
-    shapes = {name: tuple(item.shape) for name, item in spec.items()}
-    dtypes = {name: item.dtype for name, item in spec.items()}
+    shapes = {name: tuple(feature.shape) for name, feature in spec.items()}
+    dtypes = {name: feature.dtype for name, feature in spec.items()}
     for name, image in feature_set.images.items():
         shapes[name] = (image.height, image.width, image.channels)
         dtypes[name] = tf.float32
     categorical = {
         transformed_name(name): number_of_ids(name, feature_set, tf_transform_output)
-        for name, item in feature_set.features.items()
-        if item.is_categorical and transformed_name(name) in shapes
+        for name, feature in feature_set.features.items()
+        if feature.is_categorical and transformed_name(name) in shapes
     }
     if feature_set.label.task == "classification":
         classes = len(feature_set.label.class_names)
@@ -131,8 +131,8 @@ def _check_model(model: Any, function: str, inputs: ModelInputs) -> None:
 
 def target_scale(model: tf.keras.Model) -> tf.keras.layers.Layer | None:
     """Returns the layer from z-scores to the label's unit; None if there is none."""
-    found = (layer for layer in model.submodules if layer.name == TARGET_SCALE)
-    return next(found, None)
+    scales = (layer for layer in model.submodules if layer.name == TARGET_SCALE)
+    return next(scales, None)
 
 
 def set_target_scale(model: tf.keras.Model, mean: Any, deviation: Any) -> None:

@@ -22,6 +22,7 @@ import tensorflow as tf
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.progress import ReportProgress
 from sluice.errors import NodeError
+from sluice.patches.keras import save_checkpoint, take_any_strategy
 
 # Executions, each of one step or several, between two checkpoints within an epoch.
 SAVE_EVERY = 1000
@@ -126,7 +127,7 @@ class Checkpoint(tf.keras.callbacks.BackupAndRestore):
         callbacks: Sequence[tf.keras.callbacks.Callback],
     ) -> None:
         super().__init__(directory, save_freq=SAVE_EVERY, delete_checkpoint=False)
-        self._supported_strategies = (tf.distribute.Strategy,)
+        take_any_strategy(self)
         self._epochs, self._callbacks = epochs, callbacks
         self._state = TrainingState()
 
@@ -166,9 +167,9 @@ class Checkpoint(tf.keras.callbacks.BackupAndRestore):
         self._keep_callbacks()
         # From this ``fit`` takes its first epoch: after a stop there is none.
         last = self.params["epochs"] - 1 if stopped else epoch
-        self._training_state._ckpt_saved_epoch.assign(last)
+        super().on_epoch_begin(last)
         super().on_train_batch_begin(self.params["steps"] - 1)
-        self._backup(last)
+        save_checkpoint(self, last)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         super().on_train_end(logs)

@@ -1,5 +1,6 @@
 """Training step 3, compile: optimizer, loss and metrics by their Keras names.
 
+The learning rate per step is one of Keras' schedules in epochs, with warm-up.
 Labels of a classification are class ids ``[batch, 1]``; models return probabilities,
 ``[batch, 1]`` for two classes. Losses and metrics that need one-hot labels get them.
 The loss of a regression is that of z-scores, its metrics have the label's unit.
@@ -7,6 +8,7 @@ The loss of a regression is that of z-scores, its metrics have the label's unit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,13 +16,12 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline.config.features import Label
+from pipeline.config.learning_rate import Cosine, Exponential, LearningRate, Piecewise
 from pipeline.config.train import ClipGradients, KerasObject, Train
 from pipeline.training.build import load_function, target_scale
-from pipeline.training.learning_rate import make_learning_rate, scale_of
 from pipeline.training.strategy.distribution import Distribution
-from sluice.decision_threshold import THRESHOLD
 from sluice.errors import NodeError
-from sluice.metric_names import LOG_ODDS, OF_EVERY_THRESHOLD, result_name
+from sluice.metrics import LOG_ODDS, OF_EVERY_THRESHOLD, THRESHOLD, result_name
 
 _LOSSES = {"regression": "MeanSquaredError", "multi_label": "BinaryCrossentropy"}
 _METRICS = {
@@ -30,6 +31,7 @@ _METRICS = {
 # With these the thresholds are the user's, or predictions are no probabilities.
 _OWN_THRESHOLDS = {"from_logits", "num_thresholds", "thresholds"}
 _THRESHOLDS = 2001
+_schedules: Any = tf.keras.optimizers.schedules
 # As `exclude_from_weight_decay` matches them in the names of variables.
 NOT_DECAYED = r"\b(bias|gamma|beta)(_\d+)?\b"
 
@@ -132,6 +134,81 @@ def make_metrics(
         own = ":" in spec.class_name
         metrics.append(metric if own else _with_ids(metric, "update_state", label))
     return metrics
+
+
+def make_learning_rate(
+    schedule: LearningRate,
+    *,
+    epochs: int,
+    steps_per_epoch: int,
+    scale: float = 1.0,
+) -> Any:
+    """Returns what an optimizer takes as its learning rate.
+
+    Args:
+      schedule: a number, or a schedule in epochs.
+      epochs: of the whole training; where a cosine without ``epochs`` ends.
+      steps_per_epoch: converts epochs to steps.
+      scale: factor of all learning rates; see ``scale_of``.
+
+    Returns:
+      A number if it is constant, so that a callback may set it; else a schedule of
+      Keras.
+    """
+    if isinstance(schedule, float):
+        return schedule * scale
+    warmup_steps = schedule.warmup_epochs * steps_per_epoch
+    initial = schedule.initial * scale
+    if schedule.kind == "constant" and not warmup_steps:
+        return initial
+    rest = epochs - schedule.warmup_epochs
+    after = _after_warmup(schedule, scale, rest, steps_per_epoch)
+    return WarmUp(initial, warmup_steps, after) if warmup_steps else after
+
+
+def scale_of(scaling: str, replicas: int) -> float:
+    """Returns the factor of the learning rate for so many replicas."""
+    return {"none": 1.0, "linear": float(replicas), "sqrt": math.sqrt(replicas)}[
+        scaling
+    ]
+
+
+class WarmUp(tf.keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up from 0 to ``initial``, then another schedule."""
+
+    def __init__(
+        self, initial: float, warmup_steps: float, after: Callable[[Any], Any]
+    ) -> None:
+        self._initial, self._steps, self._after = initial, warmup_steps, after
+
+    def __call__(self, step: Any) -> tf.Tensor:
+        step = tf.cast(step, tf.float32)
+        after = self._after(tf.maximum(step - self._steps, 0.0))
+        return tf.where(step < self._steps, self._initial * step / self._steps, after)
+
+
+def _after_warmup(
+    schedule: Any, scale: float, rest: float, steps_per_epoch: int
+) -> Callable[[Any], Any]:
+    """Returns the learning rate by the step after the warm-up, ``rest`` epochs long."""
+    initial = schedule.initial * scale
+    match schedule:
+        case Cosine():
+            steps = max(1.0, (schedule.epochs or rest) * steps_per_epoch)
+            return _schedules.CosineDecay(initial, steps, alpha=schedule.final_fraction)
+        case Exponential():
+            steps = schedule.epochs * steps_per_epoch
+            return _schedules.ExponentialDecay(
+                initial, steps, schedule.rate, staircase=schedule.staircase
+            )
+        case Piecewise():
+            # Keras uses a value up to and including its boundary.
+            boundaries = [
+                epoch * steps_per_epoch - 0.5 for epoch in schedule.boundaries
+            ]
+            values = [value * scale for value in schedule.values]
+            return _schedules.PiecewiseConstantDecay(boundaries, [initial, *values])
+    return lambda step: tf.constant(initial)
 
 
 def _with_ids(made: Any, method: str, label: Label) -> Any:

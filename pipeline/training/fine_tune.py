@@ -20,7 +20,7 @@ from sluice.errors import NodeError, did_you_mean
 
 # Stands for all layers of the models that a model contains, such as a pretrained one.
 BACKBONE = "backbone"
-# Of the first learning rate, if no other is given for the second phase.
+# The second phase has so much of the first learning rate, if it is not configured.
 _LEARNING_RATE_FACTOR = 0.1
 
 
@@ -94,16 +94,16 @@ def unfreeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:
 
 def _matching(model: tf.keras.Model, patterns: Sequence[str]) -> list[Any]:
     layers: list[Any] = [
-        item
-        for item in model.submodules
-        if isinstance(item, tf.keras.layers.Layer)
-        and not isinstance(item, tf.keras.metrics.Metric)
+        layer
+        for layer in model.submodules
+        if isinstance(layer, tf.keras.layers.Layer)
+        and not isinstance(layer, tf.keras.metrics.Metric)
     ]
-    found: list[Any] = []
+    chosen: list[Any] = []
     for pattern in patterns:
-        matching = [item for item in layers if fnmatchcase(item.name, pattern)]
+        matching = [layer for layer in layers if fnmatchcase(layer.name, pattern)]
         if pattern == BACKBONE:
-            matching += [item for item in layers if isinstance(item, tf.keras.Model)]
+            matching += [layer for layer in layers if isinstance(layer, tf.keras.Model)]
         if not matching:
             names = [layer.name for layer in layers if layer.weights]
             raise NodeError(
@@ -113,5 +113,5 @@ def _matching(model: tf.keras.Model, patterns: Sequence[str]) -> list[Any]:
                 examples=names,
                 hint=did_you_mean(pattern, names),
             )
-        found += matching
-    return found
+        chosen += matching
+    return chosen

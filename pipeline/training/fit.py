@@ -57,13 +57,13 @@ def fit_model(
     """
     history = tf.keras.callbacks.History()
     callbacks = [*callbacks, history]
-    found = read_position(checkpoint_dir) if checkpoint_dir else None
-    begin = found or Position()
-    if found:
+    restored = read_position(checkpoint_dir) if checkpoint_dir else None
+    begin = restored or Position()
+    if restored:
         progress.report(
             event="restored",
-            line=f"restored: {found.describe(epochs)}",
-            epoch=found.epoch,
+            line=f"restored: {restored.describe(epochs)}",
+            epoch=restored.epoch,
             epochs=epochs,
         )
     evaluation = training_input.eval()

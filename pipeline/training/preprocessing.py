@@ -158,9 +158,9 @@ def class_ids(value: Any, label: Label) -> tf.Tensor:
     dense = _dense(value, MISSING[value.dtype])
     classes = tf.constant(values, value.dtype)
     matches = tf.cast(tf.equal(dense, classes), tf.int64)
-    found = tf.reduce_max(matches, axis=1, keepdims=True)
+    is_known = tf.reduce_max(matches, axis=1, keepdims=True)
     position = tf.argmax(matches, axis=1)[:, tf.newaxis]
-    return tf.where(found > 0, position, tf.constant(NO_LABEL, tf.int64))
+    return tf.where(is_known > 0, position, tf.constant(NO_LABEL, tf.int64))
 
 
 def _class_indicators(value: Any, label: Label) -> tf.Tensor:
@@ -168,13 +168,13 @@ def _class_indicators(value: Any, label: Label) -> tf.Tensor:
     if _is_per_class(value):
         is_valid = (value == 0) | (value == 1)
         return tf.where(is_valid, _as_float(value), float(NO_LABEL))
-    given = _as_sparse(value)
-    matches = tf.equal(given.values[:, tf.newaxis], tf.constant(values, value.dtype))
+    sparse = _as_sparse(value)
+    matches = tf.equal(sparse.values[:, tf.newaxis], tf.constant(values, value.dtype))
     counts = tf.math.unsorted_segment_sum(
-        tf.cast(matches, tf.float32), given.indices[:, 0], given.dense_shape[0]
+        tf.cast(matches, tf.float32), sparse.indices[:, 0], sparse.dense_shape[0]
     )
-    found = tf.minimum(counts, 1.0)
-    return tf.ensure_shape(found, [None, len(values)])
+    indicators = tf.minimum(counts, 1.0)
+    return tf.ensure_shape(indicators, [None, len(values)])
 
 
 def _is_per_class(value: Any) -> bool:
@@ -204,7 +204,8 @@ def _scaled(spec: Any, value: tf.Tensor, scale: str) -> tf.Tensor:
 
 
 def _bucketized(name: str, spec: Any, value: Any) -> tf.Tensor:
-    return _ids(tft.bucketize(_map_values(_values(value), _as_float), spec.buckets))
+    numbers = tf.sparse.map_values(_as_float, _values(value))
+    return _ids(tft.bucketize(numbers, spec.buckets))
 
 
 def _vocabulary(name: str, spec: Any, value: Any) -> tf.Tensor:
@@ -213,9 +214,9 @@ def _vocabulary(name: str, spec: Any, value: Any) -> tf.Tensor:
 
 def _hashed(name: str, spec: Any, value: Any) -> tf.Tensor:
     return _ids(
-        _map_values(
-            _values(value),
+        tf.sparse.map_values(
             lambda x: tf.strings.to_hash_bucket_fast(_as_text(x), spec.buckets),
+            _values(value),
         )
     )
 
@@ -233,9 +234,9 @@ def _image(name: str, spec: Any, value: Any) -> tf.Tensor:
 
 
 def _text(name: str, spec: Any, value: Any) -> tf.Tensor:
-    given = _values(value)
+    texts = _values(value)
     rows = tf.RaggedTensor.from_value_rowids(
-        _as_text(given.values), given.indices[:, 0], given.dense_shape[0]
+        _as_text(texts.values), texts.indices[:, 0], texts.dense_shape[0]
     )
     if spec.split and value.dtype == tf.string:
         plain = tf.strings.lower(rows.values, "utf-8")
@@ -247,25 +248,26 @@ def _text(name: str, spec: Any, value: Any) -> tf.Tensor:
     elif spec.ngrams > 1:
         tokens = tft.ngrams(tokens, (1, spec.ngrams), " ")
     places = _places(name, spec, tokens)
-    ids = _map_values(places, lambda x: x + MISSING_ID + 1)
+    ids = tf.sparse.map_values(tf.add, places, MISSING_ID + 1)
     return tf.RaggedTensor.from_sparse(ids).to_tensor(shape=[None, spec.length])
 
 
 def _passthrough(name: str, spec: Any, value: Any) -> tf.Tensor:
     missing = tf.zeros([], value.dtype)
-    value = _map_values(value, lambda x: tf.where(is_value(x), x, missing))
     if spec.length is None:
-        return _dense(value, missing)
-    rows = tf.RaggedTensor.from_tensor(tf.sparse.to_dense(_as_sparse(value), missing))
+        rows = _dense(value, missing)
+        return tf.where(is_value(rows), rows, missing)
+    rows = tf.sparse.to_dense(_as_sparse(value), missing)
+    rows = tf.RaggedTensor.from_tensor(tf.where(is_value(rows), rows, missing))
     return rows.to_tensor(missing, shape=[None, spec.length])
 
 
 def _cross(spec: Cross, parts: list[tf.Tensor]) -> tf.Tensor:
     text = tf.strings.join([tf.strings.as_string(part) for part in parts], " ")
-    return _ids(tf.strings.to_hash_bucket_fast(text, spec.buckets))
+    return tf.strings.to_hash_bucket_fast(text, spec.buckets) + MISSING_ID + 1
 
 
-# By kind: from the name of a vocabulary, the spec and the raw feature to the
+# Functions by kind: from the name of a vocabulary, the spec and the raw feature to the
 # transformed one.
 _TRANSFORMS: dict[str, Callable[[str, Any, Any], tf.Tensor]] = {
     "numeric": _numeric,
@@ -285,7 +287,7 @@ def _places(name: str, spec: Any, value: Any) -> Any:
     """Returns the place of each value in the vocabulary, from 0."""
     is_words = spec.kind == "text" and spec.split
     if value.dtype == tf.string and not is_words:
-        value = _map_values(value, _on_one_line)
+        value = tf.sparse.map_values(_on_one_line, value)
     return tft.compute_and_apply_vocabulary(
         value,
         top_k=spec.top_k,
@@ -306,7 +308,9 @@ def _on_one_line(text: tf.Tensor) -> tf.Tensor:
 
 def _ids(places: Any) -> tf.Tensor:
     """Returns ids ``[batch, 1]`` from 1, and 0 where a record has no value."""
-    shifted = _map_values(places, lambda x: tf.cast(x, tf.int64) + MISSING_ID + 1)
+    shifted = tf.sparse.map_values(
+        lambda place: tf.cast(place, tf.int64) + MISSING_ID + 1, places
+    )
     return _dense(shifted, tf.constant(MISSING_ID, tf.int64))
 
 
@@ -345,16 +349,8 @@ def _as_sparse(value: Any) -> tf.sparse.SparseTensor:
 
 def _values(value: Any) -> tf.sparse.SparseTensor:
     """Returns the values of a raw feature, without those that are missing."""
-    given = _as_sparse(value)
-    return tf.sparse.retain(given, is_value(given.values))
-
-
-def _map_values(value: Any, function: Any) -> Any:
-    if isinstance(value, tf.sparse.SparseTensor):
-        return tf.sparse.SparseTensor(
-            value.indices, function(value.values), value.dense_shape
-        )
-    return function(value)
+    sparse = _as_sparse(value)
+    return tf.sparse.retain(sparse, is_value(sparse.values))
 
 
 def _dense(value: Any, missing: Any) -> tf.Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.training.callbacks.non_finite_loss import StepCallback
+from pipeline.training.callbacks import StepCallback
 from pipeline.training.input.training_input import TrainingInput
 from pipeline.training.strategy.distribution import Distribution
 from sluice import progress

@@ -26,7 +26,7 @@ from pipeline.training.build import (
     model_inputs,
     set_target_scale,
 )
-from pipeline.training.callbacks.make_callbacks import log_images, make_callbacks
+from pipeline.training.callbacks import log_images, make_callbacks
 from pipeline.training.compile import compile_model
 from pipeline.training.export import export_model, write_model_run
 from pipeline.training.fine_tune import fine_tuning_phases
@@ -38,8 +38,8 @@ from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.strategy.workers import distribute
 from pipeline.training.warm_start import read_vocabularies, warm_start
 from sluice import interrupt, progress
-from sluice.compat import exclude_keras_from_autograph
 from sluice.node_environment import node_environment
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.secrets import resolve
 from sluice.storage import digest
 from sluice.storage.storage import storage_for

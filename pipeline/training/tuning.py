@@ -28,9 +28,9 @@ from pipeline.training.run_fn import own_checkpoints, report_strategy, train_mod
 from pipeline.training.strategy.distribution import Distribution
 from pipeline.training.strategy.workers import distribute
 from sluice import interrupt, progress
-from sluice.compat import exclude_keras_from_autograph
 from sluice.errors import NodeError, did_you_mean
 from sluice.node_environment import node_environment
+from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.storage import atomic
 from sluice.storage.local_copy import local_copy, local_output
 
@@ -141,7 +141,7 @@ class Search(base_tuner.BaseTuner):
         return {metric: best, "epochs": len(history[metric]), "duration_s": duration_s}
 
     def on_trial_end(self, trial: Trial) -> None:
-        if trial.message:  # Of a traceback, what was raised.
+        if trial.message:  # A traceback: what was raised is kept.
             raised = re.findall(r"^[\w.]+: (.*)$", trial.message, re.MULTILINE)
             trial.message = raised[-1] if raised else trial.message
         super().on_trial_end(trial)
@@ -181,23 +181,23 @@ class Search(base_tuner.BaseTuner):
 
         TFX writes them for the Trainer.
         """
-        found = super().get_best_hyperparameters(num_trials)
-        for item in (copies := [item.copy() for item in found]):
-            item.values = values_of(self._tune, item)
-        return copies
+        best = [one.copy() for one in super().get_best_hyperparameters(num_trials)]
+        for hyperparameters in best:
+            hyperparameters.values = values_of(self._tune, hyperparameters)
+        return best
 
     def _name(self, trial: Trial) -> str:
         most = self.oracle.max_trials
         return f"trial {_number(trial)}" + (f"/{most}" if most < _NO_LIMIT else "")
 
     def _row(self, trial: Trial) -> dict[str, Any]:
-        done, found = trial.status == TrialStatus.COMPLETED, trial.metrics
+        done, metrics = trial.status == TrialStatus.COMPLETED, trial.metrics
         return {
             "number": _number(trial),
             "status": trial.status.lower(),
             "objective": trial.score if done else None,
-            "epochs": int(found.get_best_value("epochs")) if done else None,
-            "duration_s": found.get_best_value("duration_s") if done else None,
+            "epochs": int(metrics.get_best_value("epochs")) if done else None,
+            "duration_s": metrics.get_best_value("duration_s") if done else None,
             "error": trial.message,
             "values": values_of(self._tune, trial.hyperparameters),
         }
@@ -206,13 +206,13 @@ class Search(base_tuner.BaseTuner):
 def make_oracle(tune: Tune, train: Train) -> Any:
     """Returns KerasTuner's algorithm for a search."""
     space = HyperParameters()
-    for key, given in tune.space.items():
-        if isinstance(given, Range):
-            add = space.Int if given.is_whole else space.Float
-            sampling = "log" if given.log else "linear"
-            add(key, given.min, given.max, sampling=sampling)
+    for key, domain in tune.space.items():
+        if isinstance(domain, Range):
+            add = space.Int if domain.is_whole else space.Float
+            sampling = "log" if domain.log else "linear"
+            add(key, domain.min, domain.max, sampling=sampling)
         else:  # KerasTuner takes scalars of one type only.
-            space.Choice(key, [json.dumps(value) for value in given])
+            space.Choice(key, [json.dumps(value) for value in domain])
     is_hyperband = tune.algorithm == "hyperband"
     kinds = {
         "random": oracles.RandomSearchOracle,
@@ -229,13 +229,13 @@ def make_oracle(tune: Tune, train: Train) -> Any:
     return oracle
 
 
-def values_of(tune: Tune, found: HyperParameters) -> dict[str, Any]:
+def values_of(tune: Tune, hyperparameters: HyperParameters) -> dict[str, Any]:
     """Returns values by key, as they are in a config."""
     values = {}
-    for key, given in tune.space.items():
-        value = found.values[key]
-        if isinstance(given, Range):
-            values[key] = int(value) if given.is_whole else float(f"{value:.6g}")
+    for key, domain in tune.space.items():
+        value = hyperparameters.values[key]
+        if isinstance(domain, Range):
+            values[key] = int(value) if domain.is_whole else float(f"{value:.6g}")
         else:
             values[key] = json.loads(value)
     return values

@@ -173,8 +173,8 @@ def _set_weights(
                 hint=_INITIAL,
             ) from error
     # Not by position: the order depends on which layers are frozen.
-    found = {name: of_weight.get(id(weight), ()) for name, weight in own.items()}
-    needed = {(name, _base_shape(own[name], found[name])) for name in own}
+    axes_of = {name: of_weight.get(id(weight), ()) for name, weight in own.items()}
+    needed = {(name, _base_shape(own[name], axes_of[name])) for name in own}
     there = {(name, str(list(weight.shape))) for name, weight in base.items()}
     if needed != there:
         raise NodeError(
@@ -185,7 +185,7 @@ def _set_weights(
             hint=f"undo the change of the model, or {_INITIAL}",
         )
     tf.keras.backend.batch_set_value(
-        [(own[name], _moved(base[name], own[name], found[name])) for name in own]
+        [(own[name], _moved(base[name], own[name], axes_of[name])) for name in own]
     )
     return differing
 
@@ -216,10 +216,10 @@ def _moved(base: Any, weight: Any, axes: Sequence[Axis]) -> np.ndarray:
 def _by_name(variables: Any) -> dict[str, Any]:
     """Returns variables by name; a second one of a name gets a number."""
     seen: Counter[str] = Counter()
-    found = {}
+    by_name = {}
     for variable in variables:
         name = weight_name(variable)
         seen[name] += 1
         number = f" ({seen[name]})" if seen[name] > 1 else ""
-        found[name + number] = variable
-    return found
+        by_name[name + number] = variable
+    return by_name

@@ -32,7 +32,7 @@ class UnknownLayer(Exception):
 class Axis(NamedTuple):
     """What stands at each place of an axis, in the model to start from and in the new.
 
-    That of ids is what each id stands for; of other tensors it is the last axis.
+    The axis of ids is what each id stands for; other tensors have their last axis.
     """
 
     base: Places
@@ -40,7 +40,7 @@ class Axis(NamedTuple):
 
     @property
     def name(self) -> str:
-        """That of the feature or vocabulary, or ``classes``."""
+        """The name of the feature or vocabulary, or ``classes``."""
         return (*self.new, *self.base)[0][0]
 
     def kept(self) -> tuple[list[int], list[int]]:
@@ -88,12 +88,12 @@ def weight_axes(
         node, *others = layer.inbound_nodes
         if others:
             raise UnknownLayer(f"{layer.name} is used more than once")
-        given = [(of_tensor[id(tensor)], tensor) for tensor in node.keras_inputs]
+        taken = [(of_tensor[id(tensor)], tensor) for tensor in node.keras_inputs]
         results = tf.nest.flatten(node.outputs)
         own = _positions(layer.name, *[(0, *results[0].shape)[-1] or 0] * 2)
         if layer.name == model.output_names[0]:
             own = outputs
-        axes, axis = _follow(layer, given, own, base)
+        axes, axis = _follow(layer, taken, own, base)
         for weight in layer.weights if axes else ():
             of_weight[id(weight)] = axes[-weight.shape.rank :]
         of_tensor |= {id(tensor): axis for tensor in results}
@@ -104,7 +104,7 @@ def weight_axes(
 
 def _follow(
     layer: Any,
-    given: Sequence[tuple[Axis, Any]],
+    taken: Sequence[tuple[Axis, Any]],
     own: Axis,
     base: Mapping[str, Any],
 ) -> tuple[tuple[Axis, ...], Axis]:
@@ -112,12 +112,12 @@ def _follow(
 
     Args:
       layer: the layer.
-      given: what it takes: axes and tensors.
+      taken: what it takes: axes and tensors.
       own: the axis of its output, unless that is made of what it takes.
       base: as in ``weight_axes``.
     """
-    kind, axis, tensor = type(layer), *given[0]
-    is_last = [x.dtype.is_floating and len(a.new) == x.shape[-1] for a, x in given]
+    kind, axis, tensor = type(layer), *taken[0]
+    is_last = [x.dtype.is_floating and len(a.new) == x.shape[-1] for a, x in taken]
     if kind is _LAYERS.Embedding and layer.input_dim == len(axis.new):
         (table,) = layer.weights
         base_width = base.get(weight_name(table), table).shape[-1]
@@ -132,9 +132,9 @@ def _follow(
         return (), Axis(*(tuple((i, *x) for i in rows for x in side) for side in axis))
     last = (-1, tensor.shape.rank - 1)
     if kind is _LAYERS.Concatenate and all(is_last) and layer.axis in last:
-        joined = zip(*(axis for axis, _ in given), strict=True)
+        joined = zip(*(axis for axis, _ in taken), strict=True)
         return (), Axis(*(tuple(chain(*places)) for places in joined))
-    if any(x.base != x.new for x in (own, *(axis for axis, _ in given))):
+    if any(x.base != x.new for x in (own, *(axis for axis, _ in taken))):
         raise UnknownLayer(f"{layer.name}, a {kind.__name__} layer, is not known")
     return (), own
 

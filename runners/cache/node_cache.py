@@ -33,6 +33,7 @@ from sluice.node_kinds import (
     FIRST_WEIGHTS,
     kind_of,
 )
+from sluice.patches.tfx import outputs_of_execution
 from sluice.storage import digest
 from sluice.storage.storage import is_remote, storage_for
 
@@ -149,12 +150,9 @@ class NodeCache:
             return outputs
         if self._stand_in is not None:
             self.reason = reason
-            # The same in TFX 1.16 and 1.21; it returns None unless all are live.
-            found = cache_utils._get_outputs_of_execution(
-                metadata_handle, self._stand_in
-            )
-            if found is not None:
-                return found
+            live = outputs_of_execution(metadata_handle, self._stand_in)
+            if live is not None:
+                return live
         self._miss(reason)
         return None
 
@@ -220,7 +218,7 @@ def still_accepted(
     if not kind_of(kind).accepts_data:
         return True
     from components.data_baselines import holds
-    from components.tfrecord_gen.report import Report
+    from components.tfrecord_gen.ingestion_report import Report
 
     try:
         report = Report.load(inputs["quarantine"][0].uri)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sluice.decision_threshold import THRESHOLD
+from sluice.metrics import THRESHOLD
 from sluice.mlmd_items import Artifact
 from sluice.splits import SPLIT_PREFIX
 from sluice.storage.local_copy import local_copy

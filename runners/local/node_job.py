@@ -14,7 +14,6 @@ from typing import Any
 
 from tfx.orchestration import metadata
 from tfx.orchestration.local import runner_utils
-from tfx.orchestration.portable import launcher
 
 from runners.cache.node_cache import NodeCache
 from runners.documents.write import write_documents
@@ -22,18 +21,16 @@ from runners.engine import Graph
 from runners.local.explain_failure import explain_failure
 from runners.local.node_end import add_results, read_end
 from runners.local.node_launcher import NodeLauncher
-from runners.local.processes import picklable
 from runners.metadata.read_metadata import read_upstream
 from runners.metadata.trace_lineage import served_models, trace_lineage
 from runners.retention.training_checkpoints import begin_training
 from sluice import interrupt, progress
-from sluice.compat import (
-    exclude_keras_from_autograph,
-    holds_accelerator,
-    skip_sizes_in_beams_cache,
-)
 from sluice.node_environment import node_environment, tell
 from sluice.node_kinds import kind_of
+from sluice.patches.beam import skip_sizes_in_cache
+from sluice.patches.multiprocessing import picklable
+from sluice.patches.tensorflow import exclude_keras_from_autograph, holds_accelerator
+from sluice.patches.tfx import replace_cache
 from sluice.record.parts import NodeEnd
 from sluice.workspace import Workspace
 
@@ -52,7 +49,7 @@ def run_node(
     """
     interrupt.listen()
     exclude_keras_from_autograph()
-    skip_sizes_in_beams_cache()
+    skip_sizes_in_cache()
     ir = graph.read_ir()
     cache = NodeCache(graph.roots, use_cache=use_cache)
     owner = Workspace(graph.workspace or graph.run_dir)
@@ -125,7 +122,7 @@ def read_results(
 def launch(ir: Any, node_id: str, cache: NodeCache, **options: Any) -> None:
     """Launches a node with TFX's portable launcher and our cache."""
     deployment = runner_utils.extract_local_deployment_config(ir)
-    launcher.cache_utils = cache
+    replace_cache(cache)
     # TFX warns of it for every input of every node.
     logging.getLogger("absl").addFilter(_is_useful)
     NodeLauncher(

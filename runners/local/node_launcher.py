@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any
 
 from ml_metadata.proto import metadata_store_pb2
@@ -22,6 +21,7 @@ from tfx.orchestration.portable.mlmd import execution_lib
 
 from sluice import secrets
 from sluice.node_kinds import kind_of
+from sluice.patches.tfx import open_no_port
 from sluice.storage.storage import storage_for
 
 _ERROR = "__execution_result__"
@@ -54,8 +54,7 @@ class NodeLauncher(launcher.Launcher):
             operator.run_executor = _resolving(operator.run_executor)
 
     def launch(self) -> Any:
-        launcher.execution_watcher = SimpleNamespace(ExecutionWatcher=_NoWatcher)
-        launcher.portpicker = SimpleNamespace(pick_unused_port=lambda: None)
+        open_no_port()
         return super().launch()
 
     def _register_or_reuse_execution(
@@ -110,25 +109,6 @@ def _resolving(run_executor: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return output
 
     return run
-
-
-class _NoWatcher:
-    """Replaces TFX's ``ExecutionWatcher``, an unused gRPC server.
-
-    Through it any local process could write into ML Metadata. TFX's operators for
-    Python, Beam and Docker do not pass its address on.
-    """
-
-    address = ""
-
-    def __init__(self, **options: Any) -> None:
-        pass
-
-    def start(self) -> None:
-        """Starts nothing."""
-
-    def stop(self) -> None:
-        """Stops nothing."""
 
 
 def _make_importable(module_file: str) -> str | None:

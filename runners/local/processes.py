@@ -11,7 +11,6 @@ import faulthandler
 import multiprocessing
 import multiprocessing.connection
 import os
-import pickle
 import pkgutil
 import random
 import signal
@@ -24,17 +23,14 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
-from multiprocessing.pool import (  # type: ignore[attr-defined]
-    ExceptionWithTraceback,
-    RemoteTraceback,
-)
 from pathlib import Path
 from typing import Any, TextIO
 
 from sluice import interrupt, secrets
-from sluice.compat import tensorflow_has_started
 from sluice.errors import NodeError
 from sluice.node_environment import NodeEnvironment
+from sluice.patches import tensorflow
+from sluice.patches.multiprocessing import picklable
 from sluice.process_tree import describe_end, die_with, kill_group, name_process
 
 POLL_S = 0.2
@@ -51,7 +47,7 @@ def can_fork() -> bool:
     """
     imported = "tfx.orchestration.portable.launcher" in sys.modules
     alone = threading.active_count() == 1
-    return imported and alone and not tensorflow_has_started()
+    return imported and alone and not tensorflow.has_started()
 
 
 def start_server(*, components: bool = False) -> None:
@@ -318,20 +314,6 @@ def _run(
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-def picklable(error: BaseException) -> Any:
-    """Returns an exception in a form that another process can load and raise.
-
-    As in ``multiprocessing``'s pools its cause there is the traceback as text, which is
-    all that is left of an exception that cannot be pickled.
-    """
-    wrapped = ExceptionWithTraceback(error, error.__traceback__)
-    try:
-        pickle.loads(pickle.dumps(wrapped))
-    except Exception:
-        return RemoteTraceback(wrapped.tb)
-    return wrapped
 
 
 def redirect_output(descriptor: int) -> None:

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partialmethod
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ml_metadata import ListOptions, MetadataStore, OrderByField, errors
+from ml_metadata import MetadataStore, errors
 from ml_metadata.proto.metadata_store_pb2 import (
     ConnectionConfig,
     Event,
@@ -19,15 +19,9 @@ from ml_metadata.proto.metadata_store_pb2 import (
 
 from sluice.errors import WorkspaceError
 from sluice.mlmd_items import Artifact, iso_time, plain_properties, state_name
+from sluice.patches.ml_metadata import order_executions_by_id
 
-# Both here and in TFX, which resolves inputs by it. By default ML Metadata orders by
-# time and reads pages of 100, each below time and id of the last execution before it
-# (seen with 1.16). So where the clock was set back, new executions were in none.
-MetadataStore.get_executions_by_context = partialmethod(
-    MetadataStore.get_executions_by_context,
-    list_options=ListOptions(order_by=OrderByField.ID),
-)
-
+order_executions_by_id()
 _INPUT = (Event.INPUT, Event.INTERNAL_INPUT)
 _OUTPUT = (Event.OUTPUT, Event.INTERNAL_OUTPUT)
 

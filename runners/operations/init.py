@@ -12,8 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
 from pipeline.scaffold.choose_label import choose_label, class_counts, task_of
-from pipeline.scaffold.find_examples import find_examples
-from pipeline.scaffold.guess_splits import guess_splits
+from pipeline.scaffold.find_splits import find_examples, guess_splits
 from pipeline.scaffold.propose import propose
 from pipeline.scaffold.sample import read_sample
 from sluice.config_section import PipelineName

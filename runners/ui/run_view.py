@@ -16,12 +16,11 @@ from markupsafe import Markup
 from reports import formats
 from reports.formats import time, visible
 from reports.index_page import make_index
-from reports.log_lines import is_error, without_library_lines
 from reports.metric_changes import metric_changes, worse_metrics
-from reports.read_run import RunData, last_pushed
+from reports.read_run import RunData, is_error, last_pushed, without_library_lines
 from reports.run_page import render_section
 from reports.run_table import make_run_table
-from reports.sections.run import build
+from reports.sections.execution import build
 from reports.sections.training import curves
 from reports.tables import Column, Header, Mark, Table, numbers
 from runners.operations.find_run import FoundRun, read_record

@@ -35,10 +35,7 @@ def write_examples(directory: Path) -> Path:
 
 
 def train(
-    data: Path,
-    *,
-    tensorboard_dir: str | None = None,
-    **given: Any,
+    data: Path, *, tensorboard_dir: str | None = None, **given: Any
 ) -> tuple[dict[str, list[float]], Any]:
     """Trains; returns the history and the model.
 
@@ -48,7 +45,7 @@ def train(
       given: section ``train`` of the config.
     """
     from pipeline.training.build import build_model, model_inputs
-    from pipeline.training.callbacks.make_callbacks import make_callbacks
+    from pipeline.training.callbacks import make_callbacks
     from pipeline.training.compile import compile_model
     from pipeline.training.fit import fit_model
     from pipeline.training.input.training_input import make_input

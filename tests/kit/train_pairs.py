@@ -12,7 +12,7 @@ import tensorflow as tf
 import tensorflow_transform as tft
 
 from pipeline.config.features import Label
-from pipeline.training.callbacks.non_finite_loss import StepCallback
+from pipeline.training.callbacks import StepCallback
 from pipeline.training.run_fn import run_fn
 from sluice import interrupt
 from tests.kit.trainings import fn_args

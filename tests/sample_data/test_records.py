@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 from PIL import Image
 
 from sample_data import tf_example
-from sample_data.shards import divide, shuffled_positions
+from sample_data.catalog import divide, shuffled_positions
 from sluice.tfrecords.parse_tf_example import parse
 
 pytestmark = pytest.mark.unit

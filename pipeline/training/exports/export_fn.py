@@ -20,17 +20,25 @@ import tensorflow_transform as tft
 
 from components.exports.judge import Comparison
 from components.exports.settings import Export
-from pipeline.config.features import FeatureSet
+from pipeline.config.features import FeatureSet, identifiers
+from pipeline.config.train import Train
+from pipeline.config.tune import with_values
+from pipeline.training.build import build_model, model_inputs
 from pipeline.training.export import WEIGHTS_FILE
-from pipeline.training.exports.inner_model import rebuild
 from pipeline.training.exports.signature import SIGNATURE_FILE, describe
 from pipeline.training.exports.tfjs import write_tfjs
 from pipeline.training.exports.tflite import Rows, load_tflite, one_by_one, write_tflite
 from pipeline.training.input.images import decode_images
+from pipeline.training.models.published_weights import (
+    load_weights,
+    refresh_normalization,
+)
+from pipeline.training.strategy.distribution import Distribution
 from sluice import progress
-from sluice.compat import exclude_keras_from_autograph
-from sluice.decision_threshold import THRESHOLD
 from sluice.errors import NodeError
+from sluice.metrics import THRESHOLD
+from sluice.patches.tensorflow import exclude_keras_from_autograph
+from sluice.secrets import resolve
 from sluice.splits import SPLIT_PREFIX
 from sluice.storage import atomic, digest
 
@@ -76,9 +84,9 @@ def export_fn(
 
     def inputs_of(records: list[bytes]) -> Rows:
         """Returns the inputs of the model, by their names in exports."""
-        found = call(saved.signatures["transform_features"], records)
-        found = decode_images(found, features.images)
-        return {key: found[name].numpy() for name, key in used.items()}
+        transformed = call(saved.signatures["transform_features"], records)
+        transformed = decode_images(transformed, features.images)
+        return {key: transformed[name].numpy() for name, key in used.items()}
 
     records = read(examples, "eval")
     inputs = inputs_of(records)
@@ -88,11 +96,11 @@ def export_fn(
     largest = float(np.abs(reference).max())
 
     def compare(
-        name: str, path: Path, latency_ms: float | None, found: np.ndarray
+        name: str, path: Path, latency_ms: float | None, predictions: np.ndarray
     ) -> Comparison:
         size_bytes = sum(entry.size_bytes for entry in digest.files_below(path))
-        difference = float(np.abs(found - reference).max())
-        same = agreement(features, found, reference)
+        difference = float(np.abs(predictions - reference).max())
+        same = agreement(features, predictions, reference)
         return Comparison(name, size_bytes, latency_ms, difference, largest, same)
 
     comparisons = [compare("saved_model", saved_model, latency_ms, reference)]
@@ -103,35 +111,93 @@ def export_fn(
         progress.report(line=f"exporting {export.name}")
         folder = target / export.name
         folder.mkdir(parents=True)
-        latency, found = None, None
+        latency, predictions = None, None
         if export.format == "tfjs":
             # Not timed: what predicts here is not what predicts in a browser.
-            found = write_tfjs(model, folder, inputs)
+            predictions = write_tfjs(model, folder, inputs)
         elif export.format == "tflite":
             path = folder / "model.tflite"
             is_int8 = export.quantize == "int8"
             trained = inputs_of(read(examples, "train")) if is_int8 else inputs
             write_tflite(model, path, output, export.quantize, trained)
-            found, latency = _timed(load_tflite(path), [*one_by_one(inputs)])
+            predictions, latency = _timed(load_tflite(path), [*one_by_one(inputs)])
         else:
             loaded = tf.function(_write_keras(model, folder / "model.keras"))
             batches = [[*rows.values()] for rows in one_by_one(inputs)]
-            found, latency = _timed(loaded, batches)
-        comparisons.append(compare(export.name, folder, latency, found))
+            predictions, latency = _timed(loaded, batches)
+        comparisons.append(compare(export.name, folder, latency, predictions))
         atomic.write_json(folder / SIGNATURE_FILE, about)
     return comparisons
 
 
+def rebuild(
+    config: Mapping[str, Any], transform: Any, weights: Path
+) -> tuple[tf.keras.Model, dict[str, str]]:
+    """Returns the trained model and its inputs, see ``with_listed_inputs``.
+
+    Args:
+      config: as ``run_fn`` takes it: ``feature_set``, ``model``, ``model_params``; and
+        ``tuned``, the values of a Tuner, if there was one.
+      transform: the ``tft.TFTransformOutput`` that it was trained with.
+      weights: file of its weights.
+
+    Raises:
+      NodeError: it is a subclass of ``tf.keras.Model``, which has only code.
+    """
+    inputs = model_inputs(FeatureSet.model_validate(config["feature_set"]), transform)
+    here = Distribution(tf.distribute.get_strategy(), "one_device", "", 1)
+    # All values that were tuned; those of the training are of no use here.
+    train, tuned = Train.model_construct(), config.get("tuned", {})
+    _, params = with_values(train, config["model_params"], tuned)
+    model = build_model(config["model"], resolve(params), inputs, here)
+    load_weights(model, weights)
+    refresh_normalization(model)
+    return with_listed_inputs(model, [*inputs.shapes])
+
+
+def with_listed_inputs(
+    model: tf.keras.Model, features: list[str]
+) -> tuple[tf.keras.Model, dict[str, str]]:
+    """Returns a model with a list of inputs, as TF.js loads no other.
+
+    Also the transformed features that it takes, in order, and by these their names in
+    exports.
+
+    Args:
+      model: takes a dict of features, or tensors with their names.
+      features: transformed names of all.
+
+    Raises:
+      NodeError: it is a subclass of ``tf.keras.Model``.
+    """
+    if not model.inputs:
+        raise NodeError(
+            "the model is a subclass of tf.keras.Model: only models of layers are "
+            "exported",
+            where="export",
+            hint="return tf.keras.Model(inputs, outputs), with yours as a layer",
+        )
+    by_feature = model.input if isinstance(model.input, dict) else None
+    tensors = by_feature or {tensor.name: tensor for tensor in model.inputs}
+    used = {
+        name: key
+        for name, key in identifiers(features).items()
+        if name in tensors or key in tensors
+    }
+    inputs = [tensors.get(name, tensors.get(key)) for name, key in used.items()]
+    return tf.keras.Model(inputs, model.outputs[0]), used
+
+
 def agreement(
-    features: FeatureSet, found: np.ndarray, reference: np.ndarray
+    features: FeatureSet, predictions: np.ndarray, reference: np.ndarray
 ) -> float | None:
     """Returns the share of examples with the same class; None of a regression."""
     if features.label.task == "regression":
         return None
     if features.label.task == "multi_label" or reference.shape[1] == 1:
-        same = ((found >= THRESHOLD) == (reference >= THRESHOLD)).all(axis=1)
+        same = ((predictions >= THRESHOLD) == (reference >= THRESHOLD)).all(axis=1)
     else:
-        same = found.argmax(axis=1) == reference.argmax(axis=1)
+        same = predictions.argmax(axis=1) == reference.argmax(axis=1)
     return float(same.mean())
 
 
@@ -147,10 +213,10 @@ def read(examples: str, split: str) -> list[bytes]:
     dataset = tf.data.Dataset.from_tensor_slices(files).interleave(
         lambda file: tf.data.TFRecordDataset(file, "GZIP"), cycle_length=8
     )
-    found = [*dataset.shuffle(_SHUFFLED, _SEED).take(EXAMPLES).as_numpy_iterator()]
-    if not found:
+    records = [*dataset.shuffle(_SHUFFLED, _SEED).take(EXAMPLES).as_numpy_iterator()]
+    if not records:
         raise NodeError(f"there is no example of {split!r} to compare", where=examples)
-    return found
+    return records
 
 
 def _write_keras(model: tf.keras.Model, path: Path) -> tf.keras.Model:
@@ -169,7 +235,7 @@ def _write_keras(model: tf.keras.Model, path: Path) -> tf.keras.Model:
     dated.unlink()
     try:
         return tf.keras.models.load_model(path, compile=False)
-    except Exception as error:  # Of Keras, and of the user's own layers.
+    except Exception as error:  # Keras and the user's layers may raise anything.
         raise NodeError(
             f"the .keras file cannot be loaded: {' '.join(str(error).split())[:300]}",
             where="export",
@@ -183,6 +249,6 @@ def _timed(
     """Returns predictions ``[N, ...]`` of one example at a time, and the mean ms."""
     run(examples[0])  # Traces, and allocates.
     begin = time.perf_counter()
-    found = [run(example) for example in examples]
+    predictions = [run(example) for example in examples]
     elapsed_ms = (time.perf_counter() - begin) * 1000
-    return np.concatenate(found), elapsed_ms / len(examples)
+    return np.concatenate(predictions), elapsed_ms / len(examples)

@@ -100,7 +100,7 @@ def _z_score(raw: np.ndarray, scaled: np.ndarray) -> dict[str, Any] | None:
     if raw.shape != scaled.shape:  # There is an indicator of missing values.
         return None
     known = np.where(np.isnan(raw), np.nan, scaled)
-    with warnings.catch_warnings():  # Of columns that are constant, or always missing.
+    with warnings.catch_warnings():  # A column is constant or all missing.
         warnings.simplefilter("ignore")
         low, high = (of(raw, axis=0) for of in (np.nanmin, np.nanmax))
         first, last = (of(known, axis=0) for of in (np.nanmin, np.nanmax))
@@ -109,5 +109,5 @@ def _z_score(raw: np.ndarray, scaled: np.ndarray) -> dict[str, Any] | None:
         expected = np.nan_to_num((raw - mean) / deviation)
     if not np.allclose(expected, scaled, atol=_TOLERANCE) or np.isnan(mean).any():
         return None
-    found = {"mean": mean.ravel().tolist(), "deviation": deviation.ravel().tolist()}
-    return {"kind": "z_score", **found, "missing": 0.0}
+    numbers = {"mean": mean.ravel().tolist(), "deviation": deviation.ravel().tolist()}
+    return {"kind": "z_score", **numbers, "missing": 0.0}

@@ -74,21 +74,21 @@ def make_environment(lock: Path, cache: Path) -> Path:
                 shutil.rmtree(left, ignore_errors=True)
             progress.report(line="installing TF.js' converter, once: 3 GB")
             partial = Path(tempfile.mkdtemp(prefix="partial-", dir=cache))
-            what = "the environment of TF.js' converter cannot be made"
+            failure = "the environment of TF.js' converter cannot be made"
             # Not this project's environment, which may be deleted.
-            _call(what, [Path(sys.executable).resolve(), "-m", "venv", partial])
+            _call(failure, [Path(sys.executable).resolve(), "-m", "venv", partial])
             pip = (partial / "bin" / "python", "-m", "pip", "install", "--quiet")
             # The lock has all but what is not used: see tfjs-override.in.
-            _call(what, [*pip, "--no-deps", "--require-hashes", "-r", lock])
+            _call(failure, [*pip, "--no-deps", "--require-hashes", "-r", lock])
             # Its scripts have the old path in them, but only its Python is called.
             partial.rename(environment)
     return environment / "bin" / "python"
 
 
-def _call(what: str, command: list[str | Path]) -> None:
+def _call(failure: str, command: list[str | Path]) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         print(done.stderr, file=sys.stderr)
         last = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
         hint = "it needs a network once" if "pip" in command else None
-        raise NodeError(f"{what}: {last[:300]}", where="export", hint=hint)
+        raise NodeError(f"{failure}: {last[:300]}", where="export", hint=hint)

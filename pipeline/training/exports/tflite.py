@@ -59,7 +59,7 @@ def write_tflite(
             converter.representative_dataset = lambda: one_by_one(examples)
         try:
             content = converter.convert()
-        except Exception as error:  # Its own ConverterError, and any of its parts.
+        except Exception as error:  # ConverterError, and whatever its parts raise.
             text = str(error)
             if refused := sorted({*_REFUSED.findall(text)}):
                 text = f"it has no {', '.join(refused)}"

@@ -32,8 +32,8 @@ def raw_spec(
     label, weight = feature_set.label.feature, feature_set.sample_weight
     needed = {*feature_set.features, label, weight}
     return {
-        name: item
-        for name, item in tf_transform_output.raw_feature_spec().items()
+        name: spec
+        for name, spec in tf_transform_output.raw_feature_spec().items()
         if all_features or name in needed
     }
 
@@ -56,10 +56,10 @@ class ExampleFormat:
 
     def transformed(self, serialized: tf.Tensor) -> Examples:
         """Returns the transformed features of serialized examples ``[batch]``."""
-        found = self.transform(tf.io.parse_example(serialized, dict(self.raw_spec)))
+        outputs = self.transform(tf.io.parse_example(serialized, dict(self.raw_spec)))
         return {
-            name: tf.ensure_shape(found[name], [None, *item.shape])
-            for name, item in self.spec.items()
+            name: tf.ensure_shape(outputs[name], [None, *feature.shape])
+            for name, feature in self.spec.items()
         }
 
     @functools.cached_property
@@ -91,16 +91,16 @@ class ExampleFormat:
         """Specs of one parsed example."""
         outputs = self.parse.structured_outputs
         return {
-            name: tf.TensorSpec(item.shape[1:], item.dtype)
-            for name, item in outputs.items()
+            name: tf.TensorSpec(tensor.shape[1:], tensor.dtype)
+            for name, tensor in outputs.items()
         }
 
     def example_bytes(self, string_bytes: int = 64) -> int:
         """Returns the size of a parsed example, with an assumed size of strings."""
         return sum(
-            item.shape.num_elements()
-            * (string_bytes if item.dtype == tf.string else item.dtype.size)
-            for item in self.parsed_spec.values()
+            spec.shape.num_elements()
+            * (string_bytes if spec.dtype == tf.string else spec.dtype.size)
+            for spec in self.parsed_spec.values()
         )
 
     @property

@@ -106,7 +106,7 @@ def count_records(
         finite, or an example has no class, or of several labels another number than 0
         or 1, or of a regression one that is not finite.
     """
-    files = sorted({file for item in patterns for file in tf.io.gfile.glob(item)})
+    files = sorted({file for glob in patterns for file in tf.io.gfile.glob(glob)})
     label = example_format.feature_set.label
     classes = len(label.class_names) if by_class else 0
     chunk_size = example_format.chunk_size
@@ -163,9 +163,9 @@ def count_records(
         )
     if without.any():
         must = "one of the classes, or 0 or 1 for each (one-hot: a single 1)"
-        what, must = ("class", must) if has_classes else ("number", "finite")
+        kind, must = ("class", must) if has_classes else ("number", "finite")
         raise NodeError(
-            f"{without.sum():,} of {counts.sum():,} examples have no {what}: the label "
+            f"{without.sum():,} of {counts.sum():,} examples have no {kind}: the label "
             f"{label.feature!r} must be {must}",
             where=", ".join(patterns),
         )
@@ -173,7 +173,7 @@ def count_records(
         files,
         counts.tolist(),
         max(1, int(sizes.sum() // counts.sum())),
-        [int(item.sum()) for item in of_classes],
+        [int(count.sum()) for count in of_classes],
     )
 
 

@@ -26,9 +26,9 @@ from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError
 from sluice.machine_resources import free_memory_bytes
 
-# Between those of two workers of parameter servers; more than any training has.
+# Workers of parameter servers are so many epochs apart; no training has as many.
 _EPOCHS = 2**20
-# Of decoded examples, which are copied once while they are read.
+# Decoded examples may take so much: they are copied once while they are read.
 _SHARE_OF_FREE_MEMORY = 1 / 3
 # Batches that are made ahead.
 _PREFETCHED = 4
@@ -108,7 +108,9 @@ class TrainingInput:
         self.train_examples = records["train"].count
         self.eval_examples = records["eval"].count
         workers = distribution.workers
-        self._shares = {split: item.shares(workers) for split, item in records.items()}
+        self._shares = {
+            split: of_split.shares(workers) for split, of_split in records.items()
+        }
         self._full_batches = distribution.full_batches
         replicas = distribution.replicas // workers
         self._batches_per_step = replicas if self._full_batches else 1
@@ -356,8 +358,8 @@ class TrainingInput:
         changed = dict(features)
         for number, key in enumerate(images):
             seed = tf.constant([self._seed, number], tf.int64)
-            for item in position:
-                seed = tf.random.fold_in(seed, item)
+            for place in position:
+                seed = tf.random.fold_in(seed, place)
             changed[key] = augment(features[key], settings, seed)
         return changed
 
@@ -376,18 +378,18 @@ class TrainingInput:
 
 
 def _class_weights(
-    given: str | Mapping[str | int, float] | None, label: Label, counts: Sequence[int]
+    setting: str | Mapping[str | int, float] | None, label: Label, counts: Sequence[int]
 ) -> list[float] | None:
     """Returns the weight of each class by its id; None if all are 1.
 
     ``balanced`` is the mean count of the classes that occur, divided by each one's
     count, as in scikit-learn's ``compute_class_weight``.
     """
-    if given is None:
+    if setting is None:
         return None
-    if isinstance(given, Mapping):
+    if isinstance(setting, Mapping):
         # Keys become strings in a node's parameters.
-        by_name = {str(name): weight for name, weight in given.items()}
+        by_name = {str(name): weight for name, weight in setting.items()}
         return [by_name.get(name, 1.0) for name in label.class_names]
     present = sum(count > 0 for count in counts)
     return [sum(counts) / present / count if count else 1.0 for count in counts]

@@ -17,11 +17,11 @@ def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
       inputs: the transformed features; exactly one is an image.
       params: ``CnnParams``.
     """
-    given = CnnParams.model_validate(params)
+    settings = CnnParams.model_validate(params)
     layers = tf.keras.layers
     keras_inputs = inputs.keras_inputs()
     x = keras_inputs[next(iter(inputs.feature_set.images))]
-    for filters in given.filters:
+    for filters in settings.filters:
         for _ in range(2):
             x = layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
             # Keras' default of 0.99 needs hundreds of steps before it holds.
@@ -29,6 +29,6 @@ def build_model(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
             x = layers.Activation("relu")(x)
         x = layers.MaxPooling2D()(x)
     x = layers.Flatten()(x)
-    x = layers.Dense(given.dense_units, activation="relu")(x)
-    x = layers.Dropout(given.dropout)(x)
+    x = layers.Dense(settings.dense_units, activation="relu")(x)
+    x = layers.Dropout(settings.dropout)(x)
     return tf.keras.Model(keras_inputs, inputs.output_layer()(x))

@@ -29,7 +29,7 @@ def hidden_layers(
     feature is embedded in ``ids ** 0.5 + 1`` dimensions, 16 at most. Of a text it is
     the mean of its words; of a sequence, a convolution over five words at a time.
     """
-    given = DenseParams.model_validate(params)
+    settings = DenseParams.model_validate(params)
     layers = tf.keras.layers
     columns, specs = [], inputs.feature_set.transformed
     for name, tensor in keras_inputs.items():
@@ -44,9 +44,9 @@ def hidden_layers(
                 tensor = embedded(tensor, ids, width)
         columns.append(layers.Flatten()(tensor))
     x = columns[0] if len(columns) == 1 else layers.Concatenate()(columns)
-    for units in given.hidden_units:
+    for units in settings.hidden_units:
         x = layers.Dense(units, activation="relu")(x)
-        x = layers.Dropout(given.dropout)(x)
+        x = layers.Dropout(settings.dropout)(x)
     return x
 
 

@@ -1,1 +1,0 @@
-"""Keras callbacks of a training; ``make_callbacks`` puts them in order."""
