@@ -1,6 +1,6 @@
 # All targets but help, lock, protos and clean first install the environment, if needed.
 # TFX=1.16 or 1.21 chooses the lock file; see setup/environment.sh.
-# Two test processes: each starts one server, which imports TFX for all nodes and commands
+# Three test processes: each starts one server, which imports TFX for all nodes and commands
 # of its tests, and runs whole test modules (tests/conftest.py).
 TFX ?=
 
@@ -29,11 +29,11 @@ setup:
 	@setup/environment.sh $(TFX)
 
 test:
-	@$(environment) $$venv/bin/python -m pytest -n 2 --dist loadfile \
+	@$(environment) $$venv/bin/python -m pytest -n 3 --dist loadfile \
 	-m "not acceptance" --durations=25
 
 test-acceptance:
-	@$(environment) $$venv/bin/python -m pytest -n 2 --dist loadfile \
+	@$(environment) $$venv/bin/python -m pytest -n 3 --dist loadfile \
 	-m acceptance --durations=25
 
 test-unit:

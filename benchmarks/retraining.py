@@ -33,7 +33,7 @@ sys.path[:0] = [str(ROOT)]
 from benchmarks import taxi_days  # noqa: E402
 from benchmarks.policy_picture import draw  # noqa: E402
 from benchmarks.taxi_days import DAYS, Days, deliveries, window  # noqa: E402
-from components.tfrecord_gen.report import Report  # noqa: E402
+from components.tfrecord_gen.ingestion_report import Report  # noqa: E402
 from serving.model_store import store_at  # noqa: E402
 from sluice.compat import prepare_environment  # noqa: E402
 from sluice.errors import DataError  # noqa: E402
@@ -253,7 +253,7 @@ def why(record: RunRecord) -> str:
     """Returns why a run has trained, or has not, in a line."""
     if record.status == "up_to_date":
         return "nothing has changed"
-    reasons = [row for row in record.gate_rows("retrain") if row.answer]
+    reasons = [row for row in record.gate_rows("retrain") if row.result == "yes"]
     said = [
         f"{row.check} {cell(row.actual)}, limit {row.limit}: {row.why}"
         if row.comparison

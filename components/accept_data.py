@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfx import types
-from tfx.dsl.components.base import base_component, base_executor, executor_spec
+from tfx.dsl.components.base import base_executor, executor_spec
 from tfx.types import artifact_utils, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from components import artifacts
-from components.artifacts import Artifacts
+from components.artifacts import Artifacts, run_id_of
+from components.component import Component
 from components.data_baselines import Entry, holds, identify, write_entry
-from components.run_id import run_id_of
-from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.ingestion_report import Report
 from sluice.clock import utc_now
 from sluice.record.verdict import Verdict
 from sluice.splits import split_statistics_path
@@ -61,7 +60,7 @@ class AcceptDataSpec(ComponentSpec):
     OUTPUTS: dict = {}
 
 
-class AcceptData(base_component.BaseComponent):
+class AcceptData(Component):
     """Stores the statistics of accepted data as the baseline of later data.
 
     It runs after ``DataGate``, so rejected data never becomes a baseline.
@@ -79,12 +78,3 @@ class AcceptData(base_component.BaseComponent):
 
     SPEC_CLASS = AcceptDataSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-    def __init__(self, *, baseline_store: str, **inputs: types.BaseChannel) -> None:
-        """Declares the node.
-
-        Args:
-          baseline_store: a directory or an address such as ``gs://bucket/accepted``.
-          **inputs: the artifacts, as the spec names them.
-        """
-        super().__init__(AcceptDataSpec(baseline_store=baseline_store, **inputs))

@@ -7,14 +7,11 @@ compiler refuses declared properties of types that are not TFX's
 
 from __future__ import annotations
 
-import json
-import os
 from typing import Any, TypeAlias
 
 from tfx.types import artifact
 
-from sluice.record.verdict import VERDICT_FILE, Verdict
-from sluice.storage.storage import storage_for
+from sluice.record.verdict import Verdict
 
 # Inputs or outputs of an executor, by key.
 Artifacts: TypeAlias = dict[str, list[Any]]
@@ -77,8 +74,25 @@ def publish_verdict(verdict: Verdict, artifact: Any) -> None:
       verdict: of a gate.
       artifact: its folder is local or an address such as ``gs://bucket/verdict``.
     """
-    storage = storage_for(artifact.uri)
-    storage.make_folder(artifact.uri)
-    document = json.dumps(verdict.to_dict(), indent=2).encode()
-    storage.write_atomically(os.path.join(artifact.uri, VERDICT_FILE), document)
+    verdict.save(artifact.uri)
     artifact.set_int_custom_property("passed", int(verdict.passed))
+
+
+def run_id_of(context: Any) -> str:
+    """Returns the run's id; on Vertex AI the job's; "" where it is not known.
+
+    There TFX's entry point gives no id to the context, only a folder
+    ``<root>/<project>/<job>/<task>/.temp/<unique id>/``.
+
+    Args:
+      context: of a TFX executor; None outside of TFX.
+    """
+    if context is None:
+        return ""
+    if context.pipeline_run_id:
+        return context.pipeline_run_id
+    try:
+        *_, job, _, temporary, _ = context.get_tmp_path().rstrip("/").split("/")
+    except (RuntimeError, ValueError):  # It has no folder, or another one.
+        return ""
+    return job if temporary == ".temp" else ""

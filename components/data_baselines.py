@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.ingestion_report import Report
 from schemas.data_statistics import Statistics
 from sluice.config_section import Section
 from sluice.errors import DataError
@@ -94,13 +94,13 @@ def read_entry(folder: str) -> tuple[Entry, dict[str, Statistics]]:
       DataError: a file of the entry is missing or damaged.
     """
     storage, path = storage_for(folder), folder
-    found = {}
+    statistics = {}
     try:
         path = os.path.join(folder, RECORD_FILE)
         entry = Entry.model_validate_json(storage.read(path))
         for split in entry.splits:
             path = os.path.join(folder, f"{split}.pb")
-            found[split] = Statistics.FromString(storage.read(path))
+            statistics[split] = Statistics.FromString(storage.read(path))
     except (OSError, ValueError, DecodeError) as error:
         raise DataError(
             "the statistics of accepted data cannot be read, with which this data is "
@@ -108,7 +108,7 @@ def read_entry(folder: str) -> tuple[Entry, dict[str, Statistics]]:
             where=path,
             hint="delete the folder, and data accepted before is compared with",
         ) from error
-    return entry, found
+    return entry, statistics
 
 
 def holds(store: str, report: Report) -> bool:

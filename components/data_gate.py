@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfx import types
-from tfx.dsl.components.base import base_component, base_executor, executor_spec
+from tfx.dsl.components.base import base_executor, executor_spec
 from tfx.types import artifact_utils
 from tfx.types.component_spec import ChannelParameter, ComponentSpec
 
 from components import artifacts
 from components.artifacts import Artifacts
+from components.component import Component
 from sluice.errors import GateError
 from sluice.record.verdict import Verdict
 
@@ -59,7 +59,7 @@ class DataGateSpec(ComponentSpec):
     OUTPUTS: dict = {}
 
 
-class DataGate(base_component.BaseComponent):
+class DataGate(Component):
     """Fails if the data verdict has not passed, so that nodes behind it do not run.
 
     It has no outputs: nodes depend on it by ``add_upstream_node``.
@@ -72,11 +72,3 @@ class DataGate(base_component.BaseComponent):
 
     SPEC_CLASS = DataGateSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-    def __init__(self, verdict: types.BaseChannel) -> None:
-        """Declares the node.
-
-        Args:
-          verdict: output of DataVerdict.
-        """
-        super().__init__(DataGateSpec(verdict=verdict))

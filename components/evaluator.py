@@ -28,7 +28,7 @@ from tfx.dsl.components.base import executor_spec
 
 from components.artifacts import Artifacts, without_absent
 from components.evaluate_batches import BatchCombineFn, evaluate_batches
-from components.model_verdict.threshold import EFFECTIVE_EXAMPLES, EXAMPLES_PER_CLASS
+from components.model_verdict.settings import EFFECTIVE_EXAMPLES, EXAMPLES_PER_CLASS
 from sluice import progress
 from sluice.patches.tfma import missing_names
 
@@ -47,20 +47,20 @@ class Executor(executor.Executor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
-        given = without_absent(input_dict)
+        inputs = without_absent(input_dict)
         if missing := missing_names():
             progress.note(
                 f"this TFMA has no {', '.join(missing)}: AUC and the like count in "
                 "equal steps of the probability, too coarse for rare positives"
             )
-        if given.get("model", True):
+        if inputs.get("model", True):
             # AutoGraph would take 3 s to convert the code of Keras metrics, which run
             # eagerly; a tf.function is still converted.
             evaluate = tf.autograph.experimental.do_not_convert(super().Do)
             # TFMA calls signatures by position, which TensorFlow first refuses with a
             # TypeError whose message prints the batch: 50 ms per 1,000 small images.
             with np.printoptions(threshold=0, edgeitems=1), evaluate_batches():
-                evaluate(given, output_dict, exec_properties)
+                evaluate(inputs, output_dict, exec_properties)
 
 
 class Evaluator(component.Evaluator):
@@ -144,8 +144,8 @@ class OfPredictedClass(metric_types.Metric):
 
 def metric_config(kind: type[metric_types.Metric], **params: Any) -> dict[str, str]:
     """Returns the TFMA MetricConfig of a class above, in its JSON form."""
-    given = {"class_name": kind.__name__, "module": __name__}
-    return {**given, "config": json.dumps(params)}
+    names = {"class_name": kind.__name__, "module": __name__}
+    return {**names, "config": json.dumps(params)}
 
 
 # TFMA passes only the parameters that a function names, and computes equal ones once.
@@ -168,11 +168,11 @@ def _computations(
         about["sub_key"] = metric_types.SubKey(class_id=class_id)
     elif metric:
         about["aggregation_type"] = metric_types.AggregationType(macro_average=True)
-    found: list[Any] = []
+    computations: list[Any] = []
     for model in model_names:
         counts = metric_types.MetricKey("_counts", model)  # Not written, by its name.
         key = kind(name, model, **about)
-        found += [
+        computations += [
             metric_types.MetricComputation(
                 [counts], None, _Counts(counts, classes, prediction_key)
             ),
@@ -180,7 +180,7 @@ def _computations(
                 [key], functools.partial(result, key, counts, classes)
             ),
         ]
-    return found
+    return computations
 
 
 def _of_classes(
@@ -188,11 +188,11 @@ def _of_classes(
     key: metric_types.MetricKey,
     counts: metric_types.MetricKey,
     classes: int,
-    found: Mapping[metric_types.MetricKey, Any],
+    values_by_key: Mapping[metric_types.MetricKey, Any],
 ) -> dict[metric_types.MetricKey, Any]:
     """Returns a metric of one class, or the mean over classes, from the counts."""
     matrix = np.zeros((classes, classes))
-    for (name, *at), n in found[counts].items():
+    for (name, *at), n in values_by_key[counts].items():
         if name == CONFUSION_MATRIX:
             matrix[tuple(at)] = n
     tp = matrix.diagonal()
@@ -208,10 +208,10 @@ def _result(
     key: metric_types.MetricKey,
     counts: metric_types.MetricKey,
     classes: int,
-    found: Mapping[metric_types.MetricKey, Any],
+    values_by_key: Mapping[metric_types.MetricKey, Any],
 ) -> dict[metric_types.MetricKey, Any]:
     """Returns the value of ``key`` from the counts."""
-    known = found[counts]
+    known = values_by_key[counts]
     if key.name == EFFECTIVE_EXAMPLES:
         squares = known[_WEIGHTS, 2]
         return {key: known[_WEIGHTS, 1] ** 2 / squares if squares else 0.0}
@@ -252,9 +252,9 @@ class _Counts(BatchCombineFn):
         self, accumulator: Counter[Any], batch: Any, size: int
     ) -> Counter[Any]:
         weights = np.ones(size, np.int64)
-        given = batch.get_example_weights(self._key.model_name)
-        if given is not None:
-            weights = _checked_weights(given, size)
+        example_weights = batch.get_example_weights(self._key.model_name)
+        if example_weights is not None:
+            weights = _checked_weights(example_weights, size)
             for power in (1, 2):
                 accumulator[_WEIGHTS, power] += (weights**power).sum()
         if not self._classes:
@@ -308,13 +308,13 @@ class _Counts(BatchCombineFn):
         return {self._key: accumulator}
 
 
-def _checked_weights(given: Any, size: int) -> np.ndarray:
+def _checked_weights(values: Any, size: int) -> np.ndarray:
     """Returns the weights of examples.
 
     Raises:
       ValueError: an example does not have exactly one that is a number from 0.
     """
-    weights = np.asarray(given, np.float64).ravel()
+    weights = np.asarray(values, np.float64).ravel()
     if len(weights) != size or not ((weights >= 0) & (weights < np.inf)).all():
         raise ValueError(
             "each example needs one sample weight, a finite number from 0: correct the "

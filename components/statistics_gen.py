@@ -25,7 +25,7 @@ from sluice.splits import split_statistics_path
 from sluice.storage.digest import files_below
 from sluice.storage.storage import is_remote, storage_for
 
-# Of the files of all splits, compressed; all records of a split are in memory at once.
+# The files of all splits, compressed; all records of a split are in memory at once.
 _MAX_BYTES = 100_000_000
 _BATCH = dataset_options.RecordBatchesOptions(
     batch_size=10_000, num_epochs=1, shuffle=False
@@ -44,11 +44,11 @@ class Executor(executor.Executor):
     ) -> None:
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         is_large = is_remote(examples.uri) or _size_bytes(examples.uri) > _MAX_BYTES
-        given = exec_properties.get("stats_options_json")
-        if is_large or not given or input_dict.get("schema"):
+        options_json = exec_properties.get("stats_options_json")
+        if is_large or not options_json or input_dict.get("schema"):
             super().Do(input_dict, output_dict, exec_properties)
             return
-        options = StatsOptions.from_json(given)
+        options = StatsOptions.from_json(options_json)
         statistics = artifact_utils.get_single_instance(output_dict["statistics"])
         statistics.split_names = examples.split_names
         statistics.span = examples.span
@@ -57,11 +57,11 @@ class Executor(executor.Executor):
             # A feature that a batch lacks is no column of it.
             batches = [*source.RecordBatches(_BATCH)]
             batch = table_util.MergeRecordBatches(batches) if batches else _EMPTY
-            found = stats_impl.generate_statistics_in_memory(batch, options)
+            result = stats_impl.generate_statistics_in_memory(batch, options)
             path = split_statistics_path(statistics.uri, split)
             storage = storage_for(path)
             storage.make_folder(os.path.dirname(path))
-            storage.write_atomically(path, found.SerializeToString(deterministic=True))
+            storage.write_atomically(path, result.SerializeToString(deterministic=True))
 
 
 def _size_bytes(folder: str) -> int:

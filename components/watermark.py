@@ -11,12 +11,12 @@ import json
 import os
 from typing import Any
 
-from tfx import types
-from tfx.dsl.components.base import base_component, base_executor, executor_spec
+from tfx.dsl.components.base import base_executor, executor_spec
 from tfx.types import artifact_utils, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
 from components.artifacts import Artifacts
+from components.component import Component
 from sluice.clock import utc_now
 from sluice.storage.storage import storage_for
 
@@ -66,7 +66,7 @@ class AdvanceWatermarkSpec(ComponentSpec):
     OUTPUTS: dict = {}
 
 
-class AdvanceWatermark(base_component.BaseComponent):
+class AdvanceWatermark(Component):
     """Records that a run on this data is complete, so that no other repeats it.
 
     It runs after all other nodes: after a failed run, the next one takes its data
@@ -83,7 +83,3 @@ class AdvanceWatermark(base_component.BaseComponent):
 
     SPEC_CLASS = AdvanceWatermarkSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-    def __init__(self, *, examples: types.BaseChannel, watermark: str) -> None:
-        """Takes the output of TFRecordGen, and the URI of the mark."""
-        super().__init__(AdvanceWatermarkSpec(examples=examples, watermark=watermark))

@@ -22,12 +22,10 @@ from reports.read_run import RunData
 from reports.run_table import Better, better, examples, metrics
 from reports.tables import Delta, Outcome
 from sluice.errors import bounded
-from sluice.json_paths import flatten
-from sluice.record.json_number import json_number
+from sluice.json_values import flatten, jsonable
 from sluice.record.outcome import run_facts
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
-from sluice.record.verdict import Verdict
 
 _MAX_NAMED = 3
 _MAX_CHARS = 90
@@ -156,22 +154,22 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form; an infinite or undefined number is a string."""
         flips = self.flips and replace(self.flips, examples={})
-        found = {"schema_version": 1, **asdict(replace(self, flips=flips, runs=()))}
-        del found["runs"]
-        for item, metric in zip(found["metrics"], self.metrics, strict=True):
+        document = {"schema_version": 1, **asdict(replace(self, flips=flips, runs=()))}
+        del document["runs"]
+        for item, metric in zip(document["metrics"], self.metrics, strict=True):
             item |= {"delta": metric.delta, "outcome": metric.outcome}
-        return _json(found)
+        return jsonable(document)
 
 
 def compare(before: RunData, after: RunData) -> Comparison:
     """Returns what differs between two runs."""
     old, new = _values(before), _values(after)
-    found = {"code": _code(before, after)}
-    found |= {x: changes(old[x], new[x]) for x in old if old[x] and new[x]}
+    differing = {"code": _code(before, after)}
+    differing |= {x: changes(old[x], new[x]) for x in old if old[x] and new[x]}
     return Comparison(
         before=run_facts(before.record),
         after=run_facts(after.record),
-        changes=found,
+        changes=differing,
         features=_features(before, after),
         metrics=_metrics(before, after),
         flips=flips_between(before, after),
@@ -212,7 +210,7 @@ def _values(run: RunData) -> dict[str, dict[str, Any]]:
         "packages": record.packages,
         "spans": spans,
         "examples": examples(run),
-        # Of the config, every value is compared.
+        # Each value of the config is compared.
         "digests": {
             name: digest[:12]
             for name, digest in record.digests.items()
@@ -240,22 +238,22 @@ def _code(before: RunData, after: RunData) -> list[Change]:
         for run in (before, after)
     )
     nodes = sorted(old.keys() & new.keys())
-    found = {x.name: x for node in nodes for x in changes(old[node], new[node])}
-    return [found[name] for name in sorted(found)]
+    by_module = {x.name: x for node in nodes for x in changes(old[node], new[node])}
+    return [by_module[name] for name in sorted(by_module)]
 
 
 def _checks(record: RunRecord) -> dict[str, str]:
     """Returns the results of the gates' checks."""
-    found: dict[str, str] = {}
-    for gate in record.gates:
-        for row in Verdict.from_dict(gate).rows:
-            name = f"{row.check} of the {gate['gate']} gate, {row.slice}"
+    results: dict[str, str] = {}
+    for verdict in record.gates:
+        for row in verdict.rows:
+            name = f"{row.check} of the {verdict.gate} gate, {row.slice}"
             value = row.baseline if row.actual is None else row.actual
             limit = formats.limit_text(row.limit_text or "")
             text = f"{row.result}: {formats.number(value)}{limit and ', limit '}{limit}"
             # A metric may have several limits.
-            found[name] = f"{found[name]}; {text}" if name in found else text
-    return found
+            results[name] = f"{results[name]}; {text}" if name in results else text
+    return results
 
 
 def _features(before: RunData, after: RunData) -> list[FeatureChange]:
@@ -263,13 +261,13 @@ def _features(before: RunData, after: RunData) -> list[FeatureChange]:
         {(x.split, item.name): item for x in statistics(run) for item in x.features}
         for run in (before, after)
     )
-    found = []
+    moved = []
     for key in {**old, **new} if old and new else ():
         was, now = old.get(key), new.get(key)
         differing, shift = changes(_statistics(was), _statistics(now)), _shift(was, now)
         if differing or shift > _ROUNDING:
-            found.append(FeatureChange(*key, shift, differing))
-    return sorted(found, key=lambda item: -item.shift)
+            moved.append(FeatureChange(*key, shift, differing))
+    return sorted(moved, key=lambda item: -item.shift)
 
 
 def _statistics(feature: FeatureStatistics | None) -> dict[str, Any]:
@@ -311,15 +309,7 @@ def _metrics(before: RunData, after: RunData) -> list[MetricChange]:
     ]
 
 
-def _json(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json(item) for item in value]
-    return json_number(value) if isinstance(value, float) else value
-
-
-def summarize_changes(found: Comparison) -> list[str]:
+def summarize_changes(comparison: Comparison) -> list[str]:
     """Returns a line per kind of change: config, code, schema, data, metrics.
 
     Each names at most three examples and counts the others. Empty if nothing differs
@@ -329,19 +319,19 @@ def summarize_changes(found: Comparison) -> list[str]:
     lines = {
         kind: [
             x.name if kind in ("code", "digests") else str(x)
-            for x in found.changes.get(kind, ())
+            for x in comparison.changes.get(kind, ())
         ]
         for kind in shown
     }
-    lines["features"] = [f"{item.feature} ({item.split})" for item in found.features]
-    if found.flips and found.flips.newly_right + found.flips.newly_wrong:
-        lines["predictions"] = [str(found.flips)]
-    judged = [x for x in found.metrics if x.slice == OVERALL]
+    lines["features"] = [f"{x.feature} ({x.split})" for x in comparison.features]
+    if comparison.flips and comparison.flips.newly_right + comparison.flips.newly_wrong:
+        lines["predictions"] = [str(comparison.flips)]
+    judged = [x for x in comparison.metrics if x.slice == OVERALL]
     lines["metrics"] = [
-        str(item)
+        str(change)
         for outcome in ("worse", "better")
-        for item in judged
-        if item.outcome == outcome
+        for change in judged
+        if change.outcome == outcome
     ]
     return [
         f"{kind}: {', '.join(bounded(items, _MAX_NAMED))}"

@@ -25,33 +25,33 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 _ORDER = ("worse", "better", "differs", "same")
 
 
-def diff_tables(found: Comparison, *, all_metrics: bool = True) -> list[Table]:
+def diff_tables(comparison: Comparison, *, all_metrics: bool = True) -> list[Table]:
     """Returns a table per kind of difference; kinds without one are left out.
 
     Args:
-      found: the comparison.
+      comparison: of the two runs.
       all_metrics: whether metrics that are the same are listed too.
     """
     moved = []
-    for item in found.features:
+    for item in comparison.features:
         # What is present follows from what is missing, and the number of examples.
         texts = [str(x) for x in item.statistics if x.name != "present"]
         moved.append((item.feature, item.split, item.shift, ", ".join(texts)))
     header = ("feature", "split", numbers("shift"), "changes")
     caption = "Features with other statistics, the largest shift first"
     tables = [
-        Table("runs", "The two runs", ("", "before", "after"), _runs(found)),
-        _metrics(found, all_metrics),
+        Table("runs", "The two runs", ("", "before", "after"), _runs(comparison)),
+        _metrics(comparison, all_metrics),
         Table("features", caption, header, moved),
     ]
-    for kind, items in found.changes.items():
+    for kind, items in comparison.changes.items():
         rows = [(item.name, *item.texts) for item in items]
         caption = f"{kind.capitalize()}: {formats.plural(len(rows), 'difference')}"
         tables.append(Table(kind, caption, ("name", "before", "after"), rows))
     return [table for table in tables if table.rows]
 
 
-def _runs(found: Comparison) -> list[list[str]]:
+def _runs(comparison: Comparison) -> list[list[str]]:
     shown = {
         "run": lambda side: side["run_id"],
         "verdict": lambda side: side["outcome"],
@@ -60,13 +60,13 @@ def _runs(found: Comparison) -> list[list[str]]:
         "time": lambda side: formats.seconds(side["duration_s"]),
         "tags": lambda side: formats.tags_text(side["tags"]) or formats.MISSING,
     }
-    sides = found.before, found.after
+    sides = comparison.before, comparison.after
     return [[name, *map(text, sides)] for name, text in shown.items()]
 
 
-def _metrics(found: Comparison, all_metrics: bool) -> Table:
+def _metrics(comparison: Comparison, all_metrics: bool) -> Table:
     shown = sorted(
-        (x for x in found.metrics if all_metrics or x.outcome != "same"),
+        (x for x in comparison.metrics if all_metrics or x.outcome != "same"),
         key=lambda item: (item.slice != OVERALL, _ORDER.index(item.outcome)),
     )
     header: Header = ["slice", "metric"]
@@ -75,38 +75,38 @@ def _metrics(found: Comparison, all_metrics: bool) -> Table:
     return Table("metrics", "Metrics of the candidate", header, rows)
 
 
-def render_diff(found: Comparison) -> str:
+def render_diff(comparison: Comparison) -> str:
     """Returns a page with what differs between two runs; it looks as a run's page."""
-    tables = {table.id: table for table in diff_tables(found)}
+    tables = {table.id: table for table in diff_tables(comparison)}
     runs = tables.pop("runs")
     first = {
         "metrics": None,
-        "predictions": found.flips,
-        "curves": _curves(found),
-        "distributions": _distributions(found),
+        "predictions": comparison.flips,
+        "curves": _curves(comparison),
+        "distributions": _distributions(comparison),
     }
     return render_page(
         "diff.html.j2",
-        found=found,
-        summary=summarize_changes(found),
+        comparison=comparison,
+        summary=summarize_changes(comparison),
         runs=runs,
         sections={name: part for name, part in {**first, **tables}.items() if part},
     )
 
 
-def _curves(found: Comparison) -> curves.Charts:
+def _curves(comparison: Comparison) -> curves.Charts:
     """Returns curves of training and of predictions, with a line of each run."""
-    trainings = _both(found, lambda run: next(iter(run.epochs()), None))
+    trainings = _both(comparison, lambda run: next(iter(run.epochs()), None))
     charts = overlaid(trainings)
-    arrays = _both(found, _arrays)
+    arrays = _both(comparison, _arrays)
     histograms = {name: x[HISTOGRAM] for name, x in arrays.items() if HISTOGRAM in x}
     is_binary = all(len(x.get(PER_CLASS, ())) == 2 for x in arrays.values())
     return charts + curves.draw(histograms, is_binary)
 
 
-def _both(found: Comparison, read: Callable[[RunData], Any]) -> dict[str, Any]:
+def _both(comparison: Comparison, read: Callable[[RunData], Any]) -> dict[str, Any]:
     """Returns what each run has; nothing if it is the same, or if one has none."""
-    before, after = map(read, found.runs)
+    before, after = map(read, comparison.runs)
     is_known = before and after and before != after
     return {"after": after, "before": before} if is_known else {}
 
@@ -118,14 +118,14 @@ def _arrays(run: RunData) -> dict[str, list[float]]:
     return {x.name: x.array for x in overall if x.array}
 
 
-def _distributions(found: Comparison) -> curves.Charts:
+def _distributions(comparison: Comparison) -> curves.Charts:
     """Returns the features that differ most, with the values of both runs."""
     before, after = (
         {(x.split, item.name): item for x in statistics(run) for item in x.features}
-        for run in found.runs
+        for run in comparison.runs
     )
     splits: dict[str, str] = {}
-    for item in found.features:
+    for item in comparison.features:
         splits.setdefault(item.feature, item.split)
     drawn = []
     for name, split in islice(splits.items(), _MAX_CHARTS):
@@ -136,22 +136,22 @@ def _distributions(found: Comparison) -> curves.Charts:
     return drawn
 
 
-def diff_markdown(found: Comparison) -> str:
+def diff_markdown(comparison: Comparison) -> str:
     """Returns GitHub's Markdown, such as for a comment on a pull request.
 
     Of each table at most 50 rows are listed.
     """
-    before, after = found.before, found.after
+    before, after = comparison.before, comparison.after
     lines = [
         f"### {_cell(after['pipeline'])}: {after['outcome']}, run {after['run_id']}",
         "",
         f"Compared with run {before['run_id']} ({before['outcome']}).",
         "",
     ]
-    lines += [f"- {_cell(line)}" for line in summarize_changes(found)] or [
+    lines += [f"- {_cell(line)}" for line in summarize_changes(comparison)] or [
         "Nothing that has an effect on the model differs."
     ]
-    for table in diff_tables(found, all_metrics=False):
+    for table in diff_tables(comparison, all_metrics=False):
         lines += ["", *_table(table)]
     return "\n".join(lines) + "\n"
 

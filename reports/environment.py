@@ -58,8 +58,8 @@ def environment() -> Environment:
 
 def pick(rows: Iterable[Any], *names: str) -> list[list[Any]]:
     """Returns some fields of documents or of objects, such as for rows of a table."""
-    found = (row if isinstance(row, Mapping) else vars(row) for row in rows)
-    return [[values[name] for name in names] for values in found]
+    mappings = (row if isinstance(row, Mapping) else vars(row) for row in rows)
+    return [[values[name] for name in names] for values in mappings]
 
 
 def render_page(template: str, **values: Any) -> str:

@@ -76,8 +76,8 @@ def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
 
 def effective_examples(document: Mapping[str, Any]) -> dict[str, float]:
     """Returns the effective number of examples by slice; empty without weights."""
-    found = (item for item in read_metrics(document) if item.name == EFFECTIVE)
-    return {item.slice: item.value or 0.0 for item in found}
+    metrics = (item for item in read_metrics(document) if item.name == EFFECTIVE)
+    return {item.slice: item.value or 0.0 for item in metrics}
 
 
 def read_plots(
@@ -96,18 +96,18 @@ def confusion_matrices(
 
     Of two classes, the second is predicted from a probability of 0.5 on.
     """
-    found = {
+    matrices = {
         model: _from_plot(tables[MATRIX], classes)
         for model, tables in read_plots(document)
         if MATRIX in tables
     }
-    if not found and classes == 2:
-        found = {
+    if not matrices and classes == 2:
+        matrices = {
             item.model: _at_half(item.array)
             for item in read_metrics(document)
             if item.name == HISTOGRAM and item.slice == OVERALL
         }
-    return dict(sorted(found.items(), reverse=True))
+    return dict(sorted(matrices.items(), reverse=True))
 
 
 def _at_half(histogram: list[float]) -> np.ndarray:
@@ -117,12 +117,12 @@ def _at_half(histogram: list[float]) -> np.ndarray:
     return np.asarray(counts.sum(axis=2))
 
 
-def _from_plot(found: Mapping[str, Any], size: int) -> np.ndarray:
+def _from_plot(plot: Mapping[str, Any], size: int) -> np.ndarray:
     """Returns examples by actual and predicted class, at the lowest threshold."""
     import numpy as np
 
     # Without a threshold there is one matrix, of the most probable class.
-    matrices = found.get("matrices") or [{}]
+    matrices = plot.get("matrices") or [{}]
     lowest: Any = min(matrices, key=lambda item: float(item.get("threshold", 0)))
     entries = [
         (
@@ -172,8 +172,8 @@ def _number(value: Mapping[str, Any]) -> float | None:
 
 def _bound(bound: Any) -> float:
     """Returns a bound of ``bounded_value``, or of an interval: another value."""
-    found = _number(bound) if isinstance(bound, Mapping) else float(bound)
-    return float("nan") if found is None else found
+    value = _number(bound) if isinstance(bound, Mapping) else float(bound)
+    return float("nan") if value is None else value
 
 
 def _text(value: Mapping[str, Any], values: int) -> str:

@@ -145,16 +145,16 @@ def _read(run: RunData, kind: str) -> Iterator[SplitStatistics]:
             yield SplitStatistics(document["node"], split, examples, features)
 
 
-def kind_of(found: FeatureStatistics) -> str:
+def kind_of(feature: FeatureStatistics) -> str:
     """Returns the type as a reader knows it, such as ``float`` or ``text``."""
-    name = found.type.lower()
-    if found.kind == "string_stats":
+    name = feature.type.lower()
+    if feature.kind == "string_stats":
         category = "text" if name == "string" else f"{name}, category"
-        name = "bytes" if found.numbers.get("invalid utf8") else category
-    if found.max_values > 1:
-        most, least = f"{found.max_values:,}", f"{found.min_values:,}"
+        name = "bytes" if feature.numbers.get("invalid utf8") else category
+    if feature.max_values > 1:
+        most, least = f"{feature.max_values:,}", f"{feature.min_values:,}"
         name += f", {most if least == most else f'{least} to {most}'} values"
-    return f"{name}, sensitive" if found.sensitive else name
+    return f"{name}, sensitive" if feature.sensitive else name
 
 
 def _feature(

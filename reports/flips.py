@@ -61,12 +61,12 @@ class Flips:
     def table(self, name: str, index: int = 0) -> Table | None:
         """Returns these examples as rows; see ``example_table``."""
         new, old = (model.capitalize() for model in self.models)
-        caption, found = self.caption(name), self.examples[name]
+        caption, examples = self.caption(name), self.examples[name]
         columns: dict[str, Column | str]
         columns = {"true": "True class", "predicted": new, "baseline": old}
-        if any(item["probability"] is not None for item in found):
+        if any(item["probability"] is not None for item in examples):
             columns["probability"] = numbers("Probability", formats.percent)
-        return example_table(f"{name}-{index}", caption, found, columns)
+        return example_table(f"{name}-{index}", caption, examples, columns)
 
 
 def mcnemar(newly_wrong: int, newly_right: int) -> float:
@@ -77,7 +77,7 @@ def mcnemar(newly_wrong: int, newly_right: int) -> float:
     """
     flips, smaller = newly_wrong + newly_right, min(newly_wrong, newly_right)
     ways = total = 1
-    for number in range(smaller):  # Of 20,000 flips 33 ms.
+    for number in range(smaller):  # 20,000 flips take 33 ms.
         ways = ways * (flips - number) // (number + 1)
         total += ways
     return min(1.0, 2 * total / 2**flips)
@@ -88,14 +88,14 @@ def against_baseline(run: RunData) -> list[Flips | None]:
 
     None if the baseline has other classes.
     """
-    found = []
+    compared = []
     for document in run.documents("mistakes"):
         if "flips" in document:
             scope = formats.plural(document["examples"], "example")
             scope = scope if document["complete"] else f"the first {scope}"
             flips = document["flips"]
-            found.append(flips and Flips(f"{scope} of {document['split']}", **flips))
-    return found
+            compared.append(flips and Flips(f"{scope} of {document['split']}", **flips))
+    return compared
 
 
 def flips_between(before: RunData, after: RunData) -> Flips | None:
@@ -143,25 +143,25 @@ def _predicted(run: RunData) -> dict[str, tuple[str, str]]:
     }
 
 
-def _names(document: Mapping[str, Any], found: int | list[int]) -> str:
-    classes = found if isinstance(found, list) else [found]
+def _names(document: Mapping[str, Any], indices: int | list[int]) -> str:
+    classes = indices if isinstance(indices, list) else [indices]
     return ", ".join(document["classes"][index] for index in classes)
 
 
 def _shown(run: RunData) -> dict[str, dict[str, Any]]:
     """Returns the examples that a run shows by their digest, without probability."""
-    found = []
+    shown = []
     for document in run.documents("mistakes"):
-        found += document["mistakes"]
+        shown += document["mistakes"]
         for examples in (document.get("flips") or {}).get("examples", {}).values():
-            found += examples
-    return {item["digest"]: {**item, "probability": None} for item in found}
+            shown += examples
+    return {item["digest"]: {**item, "probability": None} for item in shown}
 
 
 def example_table(
     id: str,
     caption: str,
-    found: Sequence[Mapping[str, Any]],
+    examples: Sequence[Mapping[str, Any]],
     columns: Mapping[str, Column | str],
 ) -> Table | None:
     """Returns examples of a document as rows; None without any, or with pictures.
@@ -169,12 +169,12 @@ def example_table(
     Args:
       id: of the table.
       caption: of the table.
-      found: the examples.
+      examples: those to show.
       columns: by the key of an example, before those of its features and its place.
     """
-    if not found or any(item["images"] for item in found):
+    if not examples or any(item["images"] for item in examples):
         return None
-    names = sorted({name for item in found for name in item["values"]})
+    names = sorted({name for item in examples for name in item["values"]})
     shown = names[:_MAX_FEATURES]
     if left_out := len(names) - len(shown):
         caption += f", without {formats.plural(left_out, 'more feature')}"
@@ -185,7 +185,7 @@ def example_table(
             *(", ".join(map(_text, item["values"].get(x, ()))) for x in shown),
             f"{item['file']}, record {item['record']:,}",
         ]
-        for item in found
+        for item in examples
     ]
     return Table(id, caption, header, rows, limit=12)
 

@@ -22,7 +22,7 @@ from sluice.record.states import RUN_TONES
 MAX_RUNS = 300
 _MAX_METRICS = 6
 _MAX_PARAMETERS = 8
-# Of the newest runs, those whose losses are in one chart.
+# How many of the newest runs have their losses in one chart.
 _MAX_LOSSES = 6
 _DRIFT = "Drift: distance relative to its limit"
 

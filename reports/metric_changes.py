@@ -78,13 +78,13 @@ class SliceMetric(MetricChange):
 
 def metric_changes(run: RunData) -> list[SliceMetric]:
     """Returns the metrics that have a direction, the most harmful change first."""
-    found: list[SliceMetric] = []
+    changes: list[SliceMetric] = []
     for document in run.documents("metrics"):
         slices = metrics_by_slice(document, run.record.config).values()
         metrics = [item for of_slice in slices for item in of_slice.values()]
-        found += (x for x in metrics if x.better and x.delta is not None)
-        found += _errors(document)
-    return sorted(found, key=lambda item: (item.harm, item.slice, item.metric))
+        changes += (x for x in metrics if x.better and x.delta is not None)
+        changes += _errors(document)
+    return sorted(changes, key=lambda item: (item.harm, item.slice, item.metric))
 
 
 def metrics_by_slice(
@@ -100,17 +100,17 @@ def metrics_by_slice(
     old = {(x.slice, x.name): x.value for x in metrics if x.model == "baseline"}
     new = [x for x in metrics if x.model != "baseline"]
     per_class = examples_per_class(new, config)
-    # Of several labels, shares are pooled over the classes of an example.
+    # With several labels, shares are pooled over the classes of an example.
     has_shares = label_task(config) != "multi_label"
     counted = {x.slice: x.value for x in new if x.name == EXAMPLES}
     effective = effective_examples(document)
-    found: dict[str, dict[str, SliceMetric]] = {}
+    by_slice: dict[str, dict[str, SliceMetric]] = {}
     for item in new:
         if item.name == PER_CLASS:
             continue
         classes = per_class.get(item.slice, [])
         examples = counted.get(item.slice) or sum(classes)
-        # Of weighted examples, and unknown of each class.
+        # That of weighted examples; it is unknown of each class.
         size = effective.get(item.slice, examples)
         before, after, text = old.get((item.slice, item.name)), item.value, item.text
         if after is not None and not is_measured(item.name, classes):
@@ -122,7 +122,7 @@ def metrics_by_slice(
         is_noise = False
         if before is not None and after is not None:
             is_noise = may_be_chance(before, after, size, known)
-        found.setdefault(item.slice, {})[item.name] = SliceMetric(
+        by_slice.setdefault(item.slice, {})[item.name] = SliceMetric(
             slice=item.slice,
             metric=item.name,
             before=before,
@@ -133,7 +133,7 @@ def metrics_by_slice(
             estimate=known,
             text=text,
         )
-    return found
+    return by_slice
 
 
 def _errors(document: Mapping[str, Any]) -> Iterator[SliceMetric]:

@@ -6,6 +6,7 @@ Nothing else is read, so that a run in a bucket is drawn as a local one is.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from reports import formats
-from reports.log_lines import without_library_lines
 from sluice import progress
 from sluice.errors import WorkspaceError
 from sluice.record.run_record import RunRecord
@@ -22,12 +22,36 @@ from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import is_remote
 
 REPORT_FILE = "report.html"
-# Of a remote run: the record, its job, documents, journal, progress and logs.
+# Copied of a remote run: the record, its job, documents, journal, progress and logs.
 _FILES = ("run.json", "job.json", "*.*.json", "*.jsonl", "*.log")
 _SPEED = ("duration_s", "examples_per_second")
 _TAIL_LINES = 30
 _TAIL_BYTES = 16_384
 _MAX_EARLIER_RUNS = 100
+# The lines of one message, with the line break of its last.
+_OF_LIBRARIES = re.compile(
+    r"""
+    ^(?:
+      # Python's logging, with the lines that follow a deprecation of TensorFlow.
+      (?:WARNING|INFO|DEBUG):(?:absl|apache_beam|google|h5py|jax|tensorflow|tfx)
+        [\w.]*:.*(?:\nInstructions\ for\ updating:\n.*(?:\n`.*)*)?
+      # Its warnings in installed packages, with the line of source that is shown.
+    | (?:/.*/lib/python3|<frozen\ ).*:\d+:\ \w*Warning:\ .*
+        (?:\n\ \ (?!File\ ").*)?
+      # The C++ libraries: below errors, or about a second copy of a CUDA library.
+    | (?:\d{4}-\d\d-\d\d\ [\d:.]+:\ [IW]\ |[IW]\d{4}\ \d\d:\d\d:).*
+    | (?:\d{4}-\d\d-\d\d\ [\d:.]+:\ E\ |E\d{4}\ ).*Unable\ to\ register\ cu.*
+    | WARNING:\ All\ log\ messages\ before\ absl::InitializeLog.*
+    | To\ enable\ the\ following\ instructions:.*
+    )(?:\n|\Z)
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+_ERROR = re.compile(
+    r"(?:ERROR|CRITICAL|FATAL)\b|Traceback \(most recent call last\)|Fatal Python error"
+    r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [EF] |[EF]\d{4} \d\d:\d\d:"
+    r"|(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?::|$)"
+)
 
 
 def _reported(run_dir: Path, node: str) -> dict[str, Any] | None:
@@ -87,11 +111,11 @@ class RunData:
 
     def epochs(self) -> list[dict[str, Any]]:
         """Returns the documents ``epochs``, also of unfinished trainings."""
-        found = self.documents("epochs")
-        documented = {artifact["node"] for artifact in found}
+        documents = self.documents("epochs")
+        documented = {artifact["node"] for artifact in documents}
         others = [node.id for node in self.record.nodes if node.id not in documented]
         reported = (_reported(self.run_dir, node) for node in others)
-        return [*found, *(artifact for artifact in reported if artifact)]
+        return [*documents, *(artifact for artifact in reported if artifact)]
 
     @cached_property
     def job(self) -> dict[str, Any]:
@@ -108,10 +132,10 @@ class RunData:
     def _read_json(self, path: str, keys: set[str]) -> dict[str, Any] | None:
         """Returns an object with at least these keys, or adds a notice."""
         try:
-            found = json.loads((self.run_dir / path).read_text("utf-8"))
-            if keys <= found.keys():
-                return found
-            missing = " and ".join(sorted(keys - found.keys()))
+            content = json.loads((self.run_dir / path).read_text("utf-8"))
+            if keys <= content.keys():
+                return content
+            missing = " and ".join(sorted(keys - content.keys()))
             self.notices.append(f"{path} is damaged: it has no {missing}")
         except (OSError, ValueError, AttributeError, RecursionError) as error:
             self.notices.append(f"{path} cannot be read: {error}")
@@ -172,3 +196,13 @@ def last_pushed(run: RunData) -> RunData | None:
         if record.has_pushed:
             return RunData(run_dir, record)
     return None
+
+
+def without_library_lines(text: str) -> str:
+    """Returns the lines of a log without warnings and notices of libraries."""
+    return _OF_LIBRARIES.sub("", text)
+
+
+def is_error(line: str) -> bool:
+    """Whether a line says that something has failed, or begins a traceback."""
+    return _ERROR.match(line) is not None

@@ -29,8 +29,7 @@ from markupsafe import Markup
 
 from reports.environment import environment, render_page
 from reports.read_run import REPORT_FILE, RunData, read_run
-from reports.sections import data, model, training, verdict
-from reports.sections import run as run_section
+from reports.sections import data, execution, model, training, verdict
 from sluice.errors import SluiceError
 from sluice.record.outcome import failed_sections
 from sluice.storage.storage import storage_for
@@ -40,9 +39,9 @@ SECTIONS = {
     "model": model.build,
     "data": data.build,
     "training": training.build,
-    "run": run_section.build,
-    "serving": run_section.serving,
-    "provenance": run_section.provenance,
+    "run": execution.build,
+    "serving": execution.serving,
+    "provenance": execution.provenance,
 }
 
 

@@ -17,9 +17,8 @@ from reports.evaluation import OVERALL, PER_CLASS, Metric, read_metrics
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from sluice.errors import UsageError, did_you_mean
-from sluice.json_paths import flatten
-from sluice.metric_names import direction_of, result_name
-from sluice.record.json_number import json_number
+from sluice.json_values import flatten, jsonable
+from sluice.metrics import direction_of, result_name
 from sluice.record.outcome import run_facts
 
 # Metrics that have no meaning where all examples are of one class.
@@ -38,37 +37,31 @@ def examples(run: RunData) -> dict[str, int]:
     Splits of further statistics, such as of serving requests, are named after the node
     too.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for artifact in run.documents("ingestion"):
         for name, records in artifact["splits"].items():
-            found.setdefault(name, records)
-    if not found:
+            counts.setdefault(name, records)
+    if not counts:
         for node, name, count, _ in statistics(run):
-            found[f"{node}: {name}" if name in found else name] = count
-    return found
+            counts[f"{node}: {name}" if name in counts else name] = count
+    return counts
 
 
-def metrics(
-    run: RunData, model: Literal["candidate", "baseline"] = "candidate"
-) -> dict[tuple[str, str], float]:
-    """Returns the metrics of a model by slice and name, all examples first.
+def metrics(run: RunData) -> dict[tuple[str, str], float]:
+    """Returns the metrics of the candidate by slice and name, all examples first.
 
     A metric of one class or output is named like ``precision (class_id 3)``. Arrays,
     tables, and metrics that could not be computed or measured are left out.
     """
-    found: dict[tuple[str, str], float] = {}
+    values: dict[tuple[str, str], float] = {}
     for document in run.documents("metrics"):
-        items = [
-            item
-            for item in read_metrics(document)
-            if (item.model == "baseline") == (model == "baseline")
-        ]
+        items = [x for x in read_metrics(document) if x.model != "baseline"]
         per_class = examples_per_class(items, run.record.config)
         for item in items:
             counts = per_class.get(item.slice, ())
             if item.value is not None and is_measured(item.name, counts):
-                found.setdefault((item.slice, item.name), item.value)
-    return found
+                values.setdefault((item.slice, item.name), item.value)
+    return values
 
 
 def label_task(config: Mapping[str, Any]) -> str | None:
@@ -116,8 +109,8 @@ def better(metric: str, config: Mapping[str, Any]) -> Better | None:
             bounds = [threshold.get(f"{side}_bound") for side in ("lower", "upper")]
             if bounds.count(None) == 1:
                 return "lower" if bounds[0] is None else "higher"
-    found = {direction_of(kind) for kind in kinds_of(name, config)}
-    return "higher" if "max" in found else "lower" if "min" in found else None
+    directions = {direction_of(kind) for kind in kinds_of(name, config)}
+    return "higher" if "max" in directions else "lower" if "min" in directions else None
 
 
 def kinds_of(metric: str, config: Mapping[str, Any]) -> list[str]:
@@ -146,9 +139,8 @@ class RunRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form; NaN and infinities are strings."""
-        values = {name: json_number(value) for name, value in self.metrics.items()}
         more = {"examples": self.examples, "parameters": self.parameters}
-        return {**self.facts, **more, "metrics": values}
+        return {**self.facts, **more, "metrics": jsonable(self.metrics)}
 
     def parameter(self, name: str) -> str:
         """Returns a value of the config, or the keys below it as one text."""
@@ -236,8 +228,8 @@ def _row(run: RunData) -> RunRow:
     row = RunRow(run_facts(run.record), parameters=flatten(run.record.config))
     try:
         row.examples = examples(run)
-        found = metrics(run).items()
-        row.metrics = {name: value for (part, name), value in found if part == OVERALL}
+        values = metrics(run).items()
+        row.metrics = {name: value for (part, name), value in values if part == OVERALL}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         run_id = run.record.run_id
         run.notices.append(f"run {run_id}: a document is damaged: {error!r}")

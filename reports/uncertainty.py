@@ -16,7 +16,7 @@ from reports.evaluation import Metric
 
 # The quantile of the normal distribution for 95 %, on both sides.
 _Z = 1.959963984540054
-# Of which examples a metric is a share, by TFMA's name for it.
+# The examples that a metric is a share of, by TFMA's name for it.
 _OF_ALL = (
     "accuracy binary_accuracy categorical_accuracy sparse_categorical_accuracy "
     "sparse_top_k_categorical_accuracy top_k_categorical_accuracy"

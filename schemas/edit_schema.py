@@ -25,7 +25,7 @@ from schemas.data_statistics import (
 from schemas.loader import string_domain
 from sluice.errors import ConfigError
 
-# Kinds of anomalies (``components.data_verdict.policy``) and the fields of a feature
+# Kinds of anomalies (``components.data_verdict.settings``) and the fields of a feature
 # that accepting it may change.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "missing": ("presence", "shape", "value_count", "lifecycle_stage"),

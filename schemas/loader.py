@@ -91,6 +91,13 @@ def invalid_entries(message: Message, path: str = "") -> Iterator[str]:
                 yield from invalid_entries(entry, f"{place} {which}")
 
 
+def is_counted(feature: schema_pb2.Feature) -> bool:
+    """Whether an integer has an ``infinity_norm``, which compares counts of values."""
+    comparators = feature.drift_comparator, feature.skew_comparator
+    has_norm = any(x.HasField("infinity_norm") for x in comparators)
+    return has_norm and feature.int_domain.is_categorical
+
+
 def _unmeasured(feature: schema_pb2.Feature, path: str) -> Iterator[str]:
     """Yields limits that TFDV would not measure, which would look like a pass."""
     domain = feature.WhichOneof("domain_info")
@@ -102,7 +109,8 @@ def _unmeasured(feature: schema_pb2.Feature, path: str) -> Iterator[str]:
         is_limited = any(limit.HasField("threshold") for limit in limits)
         if feature.HasField(key) and not is_limited:
             yield f"{path}.{key} has no threshold"
-        if feature.type in _NUMBERS and comparator.HasField("infinity_norm"):
+        is_number = feature.type in _NUMBERS and not is_counted(feature)
+        if is_number and comparator.HasField("infinity_norm"):
             problem = "is not measured on numbers: write jensen_shannon_divergence"
             yield f"{path}.{key}.infinity_norm {problem}"
     for key in ("minimum_supported_image_fraction", "max_image_byte_size"):

@@ -8,8 +8,7 @@ from collections.abc import Collection
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas.loader import LIVE_STAGES, number_bounds, string_domain
-from sluice.errors import MAX_EXAMPLES
-from sluice.printable import printable
+from sluice.errors import MAX_EXAMPLES, printable
 
 
 def show_schema(

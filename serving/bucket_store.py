@@ -54,7 +54,7 @@ class BucketModelStore(ModelStore):
         claim(self._owner, owner, facts)
         for _ in range(_ATTEMPTS):
             number = self._next_number()
-            # Of a publisher of this model that was killed, or is at work.
+            # A publisher of this model was killed, or is at work.
             is_claimed = number > 1 and self._is_claimed(number - 1, source.digest)
             # Looked up last, else one that was at work could be overlooked.
             if served := self._already_served(source):

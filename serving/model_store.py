@@ -80,10 +80,10 @@ class ModelVersion:
         try:
             if self.generations and self.generations == generations_of(self.uri):
                 return None
-            found = digest.of_tree(self.uri)
+            now = digest.of_tree(self.uri)
         except OSError as error:
             return str(error)
-        return None if found == self.digest else f"files with the digest {found}"
+        return None if now == self.digest else f"files with the digest {now}"
 
     def is_intact(self) -> bool:
         """Whether the files are those that were published; see ``difference``."""
@@ -132,9 +132,9 @@ class SavedModel:
             )
         return cls(root, (*files, GRAPH), digest.of_tree(root))
 
-    def check_copied(self, found: str) -> None:
+    def check_copied(self, copied: str) -> None:
         """Raises ServingError if a copy has another digest."""
-        if found != self.digest:
+        if copied != self.digest:
             raise ServingError(
                 "the model changed while it was being copied; nothing was pushed",
                 where=self.root,
@@ -316,7 +316,7 @@ class ModelStore(ABC):
 
     @contextlib.contextmanager
     def _os_errors_as(
-        self, what: str, kind: type[SluiceError] = ServingError
+        self, message: str, kind: type[SluiceError] = ServingError
     ) -> Iterator[None]:
         try:
             yield
@@ -324,7 +324,7 @@ class ModelStore(ABC):
             number, remote = error.errno or 0, is_remote(self.uri)
             hint = _REMOTE_HINTS.get(number) if remote else _HINTS.get(number, _HINT)
             kind = RemoteError if is_unreachable(error) else kind
-            raise kind(f"{what}: {error}", where=self.uri, hint=hint) from error
+            raise kind(f"{message}: {error}", where=self.uri, hint=hint) from error
 
 
 def store_at(uri: str | Path) -> ModelStore:

@@ -18,8 +18,8 @@ from typing import IO, Any, Literal
 
 from sluice.errors import DataError, UsageError, did_you_mean
 from sluice.tfrecords import tfrecord
+from sluice.tfrecords.encoded_images import image_format
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
-from sluice.tfrecords.images import image_format
 
 STDIN = "-"
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from serving.prediction_rows import Row, read_rows
 from sluice.compat import prepare_environment
-from sluice.decision_threshold import THRESHOLD
 from sluice.errors import DataError, ServingError, SluiceError
+from sluice.metrics import THRESHOLD
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
 BATCH_SIZE = 256
@@ -162,17 +162,19 @@ class Predictor:
             raise self._failure(_reason(error)) from error
         if not tf.reduce_all(tf.math.is_finite(outputs[self._outputs[0]])):
             raise ValueError("its prediction is not a finite number")
-        found = {name: outputs[name].numpy().tolist() for name in self._outputs}
-        if {len(values) for values in found.values()} != {len(batch)}:
+        answered = {name: outputs[name].numpy().tolist() for name in self._outputs}
+        if {len(values) for values in answered.values()} != {len(batch)}:
             if len(batch) > 1:
                 for row in batch:  # One by one, to name the row without an answer.
                     self._run([row])
-            answers = " and ".join(f"{len(x)} of {name}" for name, x in found.items())
+            answers = " and ".join(
+                f"{len(x)} of {name}" for name, x in answered.items()
+            )
             place = batch[0].where if len(batch) == 1 else f"{len(batch)} rows"
             raise self._failure(f"{answers} for {place}")
         return [
             Prediction(row.source, row.index, **self._answer(*values))
-            for row, *values in zip(batch, *found.values(), strict=True)
+            for row, *values in zip(batch, *answered.values(), strict=True)
         ]
 
     def _column(self, name: str, values: list[Any]) -> Any:
@@ -201,9 +203,9 @@ class Predictor:
             raise ValueError(
                 f"{name!r}, {spec.dtype.name}: {_reason(error)}"
             ) from error
-        given = tf.constant(values, tf.float64) if spec.dtype == tf.float32 else column
+        tensor = tf.constant(values, tf.float64) if spec.dtype == tf.float32 else column
         if spec.dtype == tf.float32 and tf.reduce_any(
-            tf.math.is_inf(column) & tf.math.is_finite(given)
+            tf.math.is_inf(column) & tf.math.is_finite(tensor)
         ):
             raise ValueError(f"{name!r} has a number beyond 32 bits")
         return column
@@ -211,12 +213,12 @@ class Predictor:
     def _answer(self, values: list[float], label: Any = None) -> dict[str, Any]:
         if self._task == "regression":
             return {"prediction": values[0] if len(values) == 1 else values}
-        found: Any = self._by_class(values)
+        by_class: Any = self._by_class(values)
         if self._task == "multi_label":
-            labels = [name for name, value in found.items() if value >= THRESHOLD]
-            return {"labels": labels, "probabilities": found}
+            labels = [name for name, value in by_class.items() if value >= THRESHOLD]
+            return {"labels": labels, "probabilities": by_class}
         label = label[0] if isinstance(label, list) else label
-        return {"label": label.decode(), "probabilities": found}
+        return {"label": label.decode(), "probabilities": by_class}
 
     def _by_class(self, values: list[float]) -> dict[str, float] | list[float]:
         if self._classes is None:
@@ -235,9 +237,9 @@ class Predictor:
         path = self._dir / _CLASSES_FILE
         if not path.exists():
             return "classification", None, {}
-        found = json.loads(path.read_text("utf-8"))
-        names = [str(name) for name in found["classes"]]
-        return found.get("task", "classification"), names, found.get("features", {})
+        content = json.loads(path.read_text("utf-8"))
+        names = [str(name) for name in content["classes"]]
+        return content.get("task", "classification"), names, content.get("features", {})
 
     def _failure(self, reason: str) -> ServingError:
         return ServingError(

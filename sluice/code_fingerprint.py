@@ -53,19 +53,22 @@ def modules_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, Path]
     Raises:
       ConfigError: a module's source is not valid Python.
     """
-    found: dict[str, Path] = {}
-    waiting = list(entries)
+    files: dict[str, Path] = {}
+    waiting, seen = list(entries), set[str]()
     while waiting:
         name = waiting.pop()
-        path = source_file(name, roots)
-        if name in found or path is None:
+        if name in seen:
             continue
-        found[name] = path
+        seen.add(name)
+        path = source_file(name, roots)
+        if path is None:
+            continue
+        files[name] = path
         parent = name.rpartition(".")[0]
         if parent:
             waiting.append(parent)
         waiting.extend(_imports(name, path))
-    return dict(sorted(found.items()))
+    return dict(sorted(files.items()))
 
 
 def digests_of(entries: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:

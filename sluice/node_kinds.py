@@ -9,6 +9,7 @@ code of the nodes are in ``pipeline.graph.node_registry``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 # Input keys of the Evaluator and the model verdict for the two compared models.
@@ -85,7 +86,7 @@ _KINDS = {
         NodeKind("components.tfrecord_gen.component.TFRecordGen", ingests=True),
         NodeKind("components.data_verdict.component.DataVerdict", judges_data=True),
         NodeKind("components.data_gate.DataGate", gate=True),
-        NodeKind("components.retrain_gate.component.RetrainGate", decides=True),
+        NodeKind("components.retrain_decision.component.RetrainGate", decides=True),
         NodeKind("components.accept_data.AcceptData", accepts_data=True),
     )
 }
@@ -129,3 +130,22 @@ DOCUMENTS = {
     "components.DataVerdict": ("baseline_statistics", "distances"),
     "components.Quarantine": ("ingestion",),
 }
+
+
+def leading_to(
+    wanted: Iterable[str], upstream: Mapping[str, Iterable[str]]
+) -> set[str]:
+    """Returns the wanted nodes and all upstream of them.
+
+    Args:
+      wanted: ids of nodes.
+      upstream: the ids that each node waits for; those of no node are ignored.
+    """
+    reached: set[str] = set()
+    waiting = list(wanted)
+    while waiting:
+        name = waiting.pop()
+        if name in upstream and name not in reached:
+            reached.add(name)
+            waiting += upstream[name]
+    return reached

@@ -49,8 +49,8 @@ def describe_end(status: int | None) -> str:
         why = "by hand or since the machine was out of memory"
         return f"was killed by signal 9, {why}"
     if status < 0:
-        what = (signal.strsignal(-status) or "no description").lower()
+        signal_name = (signal.strsignal(-status) or "no description").lower()
         with suppress(ValueError):  # the real-time signals have no names
-            what = f"{signal.Signals(-status).name}, {what}"
-        return f"was killed by signal {-status} ({what})"
+            signal_name = f"{signal.Signals(-status).name}, {signal_name}"
+        return f"was killed by signal {-status} ({signal_name})"
     return f"ended its process with status {status}"

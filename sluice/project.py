@@ -111,7 +111,7 @@ def activate(root: Path) -> None:
         importlib.invalidate_caches()
 
 
-def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
+def find_user_code(root: Path, reference: str) -> Path:
     """Returns the file that defines ``package.module:function``, importing nothing.
 
     Raises:
@@ -120,7 +120,7 @@ def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
     """
     if not _REFERENCE.fullmatch(reference):
         raise ConfigError(
-            f"{reference!r} is not an import path", expected=f"package.module:{kind}"
+            f"{reference!r} is not an import path", expected="package.module:function"
         )
     module, name = reference.split(":")
     path = find_module(root, module)
@@ -136,7 +136,7 @@ def find_user_code(root: Path, reference: str, kind: str = "function") -> Path:
     if name in bound or "__getattr__" in bound or "import *" in source:
         return path
     raise ConfigError(
-        f"there is no {kind} {name!r} in {path}", hint=did_you_mean(name, bound)
+        f"there is no function {name!r} in {path}", hint=did_you_mean(name, bound)
     )
 
 

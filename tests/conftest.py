@@ -36,8 +36,24 @@ prepare_environment()
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Where modules take long: these begin first, so that the processes end together.
+LONG = ("tests/e2e", "tests/faults", "tests/pipeline/training", "tests/components")
 KILLS = "tests.kit.kill_before_publication"
 RunConfig = Callable[..., RunRecord]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Gives whole modules to the processes: the long ones first."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class LongFirst(LoadFileScheduling):
+        def _assign_work_unit(self, node: Any) -> None:
+            modules = [x for x in self.workqueue if x.startswith(LONG)]
+            if modules:
+                self.workqueue.move_to_end(modules[0], last=False)
+            super()._assign_work_unit(node)
+
+    return LongFirst(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture

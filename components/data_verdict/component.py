@@ -15,9 +15,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2
-from tfx import types
 from tfx.dsl.components.base import (
-    base_component,
     base_driver,
     base_executor,
     executor_spec,
@@ -30,12 +28,13 @@ from tfx.utils import io_utils
 
 from components import artifacts
 from components.artifacts import Artifacts, publish_verdict
+from components.component import Component
 from components.data_baselines import find_data_baseline, identify, read_entry
 from components.data_verdict.drift import Comparison
 from components.data_verdict.judge import Evidence, compare_all, judge
-from components.data_verdict.policy import Settings
 from components.data_verdict.search_records import add_examples
-from components.tfrecord_gen.report import Report
+from components.data_verdict.settings import Settings
+from components.tfrecord_gen.ingestion_report import Report
 from schemas.data_statistics import Statistics, validate_in
 from schemas.loader import SERVING as SERVING_ENVIRONMENT
 from schemas.loader import TRAINING as TRAINING_ENVIRONMENT
@@ -97,10 +96,10 @@ def _read(
             anomalies[split] = validate_in(TRAINING_ENVIRONMENT, found, schema)
     quarantine = artifact_utils.get_single_uri(inputs["quarantine"])
     reports = {"overall": Report.load(quarantine)}
-    if given := inputs.get("serving_quarantine"):
-        reports[SERVING] = Report.load(artifact_utils.get_single_uri(given))
-    if given := inputs.get("serving_statistics"):
-        uri = artifact_utils.get_single_uri(given)
+    if optional := inputs.get("serving_quarantine"):
+        reports[SERVING] = Report.load(artifact_utils.get_single_uri(optional))
+    if optional := inputs.get("serving_statistics"):
+        uri = artifact_utils.get_single_uri(optional)
         if found := _parse(Statistics, split_statistics_path(uri, SERVING)):
             statistics[SERVING] = found
             anomalies[SERVING] = validate_in(SERVING_ENVIRONMENT, found, schema)
@@ -122,7 +121,7 @@ def _publish_comparisons(
     evidence: Evidence, comparisons: Sequence[Comparison], uri: str
 ) -> None:
     """Writes ``distances.json``, and the data that was compared with."""
-    found = [
+    documents = [
         {
             "check": item.pair.kind,
             "split": item.pair.split,
@@ -131,7 +130,7 @@ def _publish_comparisons(
         }
         for item in comparisons
     ]
-    contents = {DISTANCES_FILE: json.dumps({"comparisons": found}).encode()}
+    contents = {DISTANCES_FILE: json.dumps({"comparisons": documents}).encode()}
     if evidence.baseline:
         contents[BASELINE_ENTRY] = evidence.baseline.model_dump_json().encode()
         for split, statistics in evidence.baseline_statistics.items():
@@ -151,9 +150,9 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         quarantine = execution_info.input_dict["quarantine"]
         report = Report.load(artifact_utils.get_single_uri(quarantine))
         store = execution_info.exec_properties["baseline_store"]
-        found = find_data_baseline(store, identify(report))
+        baseline = find_data_baseline(store, identify(report))
         result = driver_output_pb2.DriverOutput()
-        result.exec_properties["baseline"].string_value = found
+        result.exec_properties["baseline"].string_value = baseline
         return result
 
 
@@ -165,7 +164,9 @@ class DataVerdictSpec(ComponentSpec):
 
     PARAMETERS = {
         "settings": ExecutionParameter(type=str),
+        # Statistics of accepted data, a directory or an address.
         "baseline_store": ExecutionParameter(type=str),
+        # A person's reason to accept the data anyway.
         "override": _OPTIONAL_TEXT,
         # Set by the driver; see there.
         "baseline": _OPTIONAL_TEXT,
@@ -187,7 +188,7 @@ class DataVerdictSpec(ComponentSpec):
     }
 
 
-class DataVerdict(base_component.BaseComponent):
+class DataVerdict(Component):
     """Decides whether the data may be trained on, and publishes the verdict.
 
     TFX deletes the outputs of a failed node, so the node that fails cannot be the one
@@ -211,30 +212,3 @@ class DataVerdict(base_component.BaseComponent):
     SPEC_CLASS = DataVerdictSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
     DRIVER_CLASS = Driver
-
-    def __init__(
-        self,
-        *,
-        settings: Settings,
-        baseline_store: str,
-        override: str | None = None,
-        **inputs: types.BaseChannel,
-    ) -> None:
-        """Declares the node.
-
-        Args:
-          settings: splits, policy and sensitive features.
-          baseline_store: statistics of accepted data, a directory or an address.
-          override: a person's reason to accept the data anyway.
-          **inputs: the artifacts, as the spec names them; those of serving requests are
-            optional.
-        """
-        super().__init__(
-            DataVerdictSpec(
-                settings=settings.model_dump_json(),
-                baseline_store=baseline_store,
-                override=override,
-                verdict=types.Channel(type=artifacts.DataVerdict),
-                **inputs,
-            )
-        )

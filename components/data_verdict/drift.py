@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
-from components.data_verdict.policy import COMPARISON_NAMES, anomaly
 from components.data_verdict.schema_rows import WITHHELD, feature_name, one_line
+from components.data_verdict.settings import COMPARISON_NAMES, anomaly
 from schemas.data_statistics import Statistics, features_of, validate
 from schemas.distances import (
     MISSING,
@@ -82,7 +82,7 @@ def compare(
     is_skew = pair.kind == "skew"
     absent = SERVING if is_skew else TRAINING
     left_out = {x.name for x in schema.feature if absent in x.not_in_environment}
-    found = distances_of_all(pair.current, pair.control, left_out)
+    distances = distances_of_all(pair.current, pair.control, left_out)
     key = "skew_comparator" if is_skew else "drift_comparator"
     features = [
         feature
@@ -90,7 +90,7 @@ def compare(
         if feature.HasField(key) and feature.name not in left_out
     ]
     if not features:
-        return Comparison(pair, (), tuple(found))
+        return Comparison(pair, (), tuple(distances))
     only = schema_pb2.Schema(
         feature=features,
         string_domain=schema.string_domain,
@@ -108,12 +108,11 @@ def compare(
             limit="as in the schema",
             baseline=pair.against,
             actual=f"features compared: {len(features)}",
-            passed=True,
             why=sizes(pair.current, pair.control, judged[0]) if judged else "",
         )
         rows = [passed]
     limited = {item.feature for item in judged}
-    others = (x for x in found if x.feature not in limited or x.measure == MISSING)
+    others = (x for x in distances if x.feature not in limited or x.measure == MISSING)
     return Comparison(pair, tuple(rows), (*judged, *others))
 
 
@@ -146,7 +145,6 @@ def _rows(
             feature=name,
             limit="measured",
             baseline=pair.against,
-            actual=None,
         )
         if not by_feature[name]:
             yield row
@@ -158,7 +156,7 @@ def _rows(
                 yield replace(
                     row,
                     kind=None if by_chance else pair.kind,
-                    passed=by_chance,
+                    result="pass" if by_chance else "FAIL",
                     why=f"not judged: {said}" if by_chance else f"{said}: {why}",
                     limit=item.limit,
                     comparison="<=",

@@ -16,12 +16,12 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2
 
 from components.data_baselines import Entry
 from components.data_verdict.drift import Comparison, Pair, compare
-from components.data_verdict.policy import Policy, Settings, anomaly
 from components.data_verdict.schema_rows import schema_rows
-from components.tfrecord_gen.report import Report
+from components.data_verdict.settings import Policy, Settings, anomaly
+from components.tfrecord_gen.ingestion_report import Report
 from schemas.data_statistics import Statistics, features_of
 from sluice.errors import MAX_EXAMPLES, bounded
-from sluice.record.verdict import Check
+from sluice.record.verdict import Check, Comparator
 from sluice.splits import SERVING, number_of_examples
 from sluice.tfrecords.frame_reader import RecordError
 
@@ -121,13 +121,15 @@ def _split_rows(split: str, evidence: Evidence, settings: Settings) -> list[Chec
     return rows + _schema_rows(split, evidence, settings)
 
 
-def _count_row(split: str, comparison: str, limit: int, count: int) -> Check:
-    row = Check(_EXAMPLES, split, limit, None, count, True, comparison=comparison)
-    if (row.margin or 0) >= 0:
+def _count_row(split: str, comparison: Comparator, limit: int, count: int) -> Check:
+    row = Check(
+        check=_EXAMPLES, slice=split, limit=limit, comparison=comparison, actual=count
+    )
+    if row.is_within:
         return row
     examples = "1 example" if count == 1 else f"{count:,} examples"
     why = f"the split {split!r} holds {examples}, limit {comparison} {limit:,}"
-    return replace(row, passed=False, kind="count", why=why)
+    return replace(row, result="FAIL", kind="count", why=why)
 
 
 def _count_change(
@@ -144,7 +146,7 @@ def _count_change(
         limit=limit,
         baseline=last,
         actual=change,
-        passed=change <= limit,
+        result="pass" if change <= limit else "FAIL",
         why=f"the split {split!r} holds {count:,} examples, {last:,} in "
         f"{baseline.name}: {_percent(change)} away, limit {_percent(limit)}",
         kind=None if change <= limit else "count_change",
@@ -155,7 +157,7 @@ def _count_change(
 
 def _schema_rows(split: str, evidence: Evidence, settings: Settings) -> list[Check]:
     """Returns the rows of a split against the schema."""
-    passed = Check(_ANOMALIES, split, "none", None, 0, True)
+    passed = Check(check=_ANOMALIES, slice=split, limit="none", actual=0)
     anomalies = evidence.anomalies[split]
     statistics, sensitive = evidence.statistics.get(split), settings.sensitive
     rows = schema_rows(split, anomalies, statistics, evidence.schema, sensitive)
@@ -183,7 +185,7 @@ def _slice_rows(
 
 def _always(row: Check) -> Check:
     """Returns a row that fails whatever the policy says."""
-    return replace(row, passed=False, kind=None, severity="fail", policy="always: fail")
+    return replace(row, result="FAIL", kind=None, policy="always: fail")
 
 
 def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
@@ -199,9 +201,8 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
         check="damaged records",
         slice=split,
         limit=limit,
-        baseline=None,
         actual=actual,
-        passed=actual <= limit,
+        result="pass" if actual <= limit else "FAIL",
         why=_damage(report, limit),
         kind=None if actual <= limit else "corrupt",
         remedy=_CORRECT if {"type", "label"} & {*report.errors} else None,
@@ -210,8 +211,14 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
     )
     rows = [damaged]
     if empty := report.empty_files:
-        row = Check("files without records", split, "any", None, len(empty), True)
-        rows.append(replace(row, examples=tuple(bounded(empty))))
+        row = Check(
+            check="files without records",
+            slice=split,
+            limit="any",
+            actual=len(empty),
+            examples=tuple(bounded(empty)),
+        )
+        rows.append(row)
     for kind in dict.fromkeys(problem.kind for problem in report.problems):
         problems = [item for item in report.problems if item.kind == kind]
         row = anomaly(

@@ -1,7 +1,7 @@
 """Rows on a split against the schema: TFDV's anomalies, one per feature and kind.
 
 TFDV has nearly ninety anomaly types, many of them the same for different value types.
-Each is mapped to one of ``policy.KINDS``; a type that a newer TFDV adds is ``other``
+Each is mapped to one of ``settings.KINDS``; a type that a newer TFDV adds is ``other``
 until it is listed here.
 
 TFDV's descriptions contain values of the data. Descriptions of sensitive features are
@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
-from components.data_verdict.policy import KINDS, anomaly
+from components.data_verdict.settings import KINDS, anomaly
 from schemas.data_statistics import Statistics, features_of, not_finite
 from schemas.loader import live_features, number_bounds, string_domain
-from sluice.printable import printable
+from sluice.errors import printable
 from sluice.record.verdict import Check
 
 WITHHELD = "the values are not shown, because the feature is sensitive"
@@ -179,10 +179,10 @@ def _of_feature(
 
 def _fits(features: _Features, name: str) -> bool:
     """Whether all examples that have a feature match its shape."""
-    declared, found = features.declared.get(name), features.measured.get(name)
-    if declared is None or found is None or not declared.HasField("shape"):
+    declared, measured = features.declared.get(name), features.measured.get(name)
+    if declared is None or measured is None or not declared.HasField("shape"):
         return False
-    common = getattr(found, found.WhichOneof("stats") or "").common_stats
+    common = getattr(measured, measured.WhichOneof("stats") or "").common_stats
     return (common.min_num_values, common.max_num_values) == number_of_values(declared)
 
 
@@ -193,7 +193,7 @@ def _large_integers(features: _Features) -> dict[str, Check]:
     negative number: so 2^63 - 1, a common marker of missing values, passes every
     domain. An integer between bound and 2^53 is TFDV's to find.
     """
-    found = {}
+    rows = {}
     for name, declared in features.declared.items():
         if declared.WhichOneof("domain_info") != "int_domain":
             continue
@@ -203,8 +203,8 @@ def _large_integers(features: _Features) -> dict[str, Check]:
         too_high = most is not None and numbers.max > max(float(most), _EXACT)
         if too_low or too_high:
             why = "contains integers outside the schema's range"
-            found[name] = features.row("out_of_range", name, why)
-    return found
+            rows[name] = features.row("out_of_range", name, why)
+    return rows
 
 
 _NOTHING = statistics_pb2.FeatureNameStatistics()
@@ -218,7 +218,7 @@ def _not_finite(features: _Features) -> dict[str, Check]:
     an explicit ``disallow_nan: false`` or ``disallow_inf: false`` allows them, which
     gives a row that passes.
     """
-    found = {}
+    rows = {}
     for name, declared in features.declared.items():
         nan, infinite = not_finite(features.measured.get(name, _NOTHING))
         counts = {"disallow_nan": (nan, "NaN"), "disallow_inf": (infinite, "infinite")}
@@ -226,12 +226,12 @@ def _not_finite(features: _Features) -> dict[str, Check]:
         if seen:
             text = " and ".join(f"{count:,} {what}" for count, what in seen.values())
             row = features.row("not_finite", name, f"holds {text}", "finite numbers")
-            found[name] = replace(row, actual=text)
+            rows[name] = replace(row, actual=text)
             if not any(_forbidden(declared.float_domain, key) for key in seen):
-                found[name] = replace(
-                    found[name], passed=True, kind=None, limit="any number"
+                rows[name] = replace(
+                    rows[name], result="pass", kind=None, limit="any number"
                 )
-    return found
+    return rows
 
 
 def _forbidden(domain: schema_pb2.FloatDomain, key: str) -> bool:

@@ -17,12 +17,11 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.schema_rows import number_of_values
-from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.ingestion_report import Report
 from components.tfrecord_gen.scan import valid_records
 from components.tfrecord_gen.settings import HashSplits
 from schemas.loader import LISTS_OF_TYPES, number_bounds, string_domain
-from sluice.errors import MAX_EXAMPLES
-from sluice.printable import printable
+from sluice.errors import MAX_EXAMPLES, printable
 from sluice.record.verdict import Check
 from sluice.splits import SERVING
 from sluice.tfrecords.parse_tf_example import as_text, parse, show_values, values_of
@@ -54,15 +53,15 @@ def add_examples(
     checks = {
         index: check
         for index, row in enumerate(rows)
-        if row.severity in ("fail", "warn") and row.feature and row.kind
+        if row.result in ("FAIL", "warn") and row.feature and row.kind
         if (check := _record_check(row.kind, declared.get(row.feature), schema))
     }
-    found: dict[int, list[str]] = defaultdict(list)
+    places: dict[int, list[str]] = defaultdict(list)
     end = time.monotonic() + MAX_SECONDS
     for file, limit in [(x, y.max_record_bytes) for y in reports for x in y.files]:
         searched = [i for i in checks if _may_be_in(file.split, rows[i])]
         for record in valid_records(file.path, limit) if searched else ():
-            searched = [i for i in searched if len(found[i]) < MAX_EXAMPLES]
+            searched = [i for i in searched if len(places[i]) < MAX_EXAMPLES]
             if not searched or time.monotonic() > end:
                 break
             split = file.split
@@ -78,9 +77,9 @@ def add_examples(
                 wrong = checks[i](features.get(name))
                 if wrong is not None and _may_be_in(split, rows[i]):
                     shown = "" if name in sensitive else f": {printable(name)} {wrong}"
-                    found[i].append(f"{file.path}, record {record.number:,}{shown}")
+                    places[i].append(f"{file.path}, record {record.number:,}{shown}")
     return [
-        replace(row, examples=(*row.examples, *found[i])) for i, row in enumerate(rows)
+        replace(row, examples=(*row.examples, *places[i])) for i, row in enumerate(rows)
     ]
 
 
@@ -100,29 +99,29 @@ def _record_check(
       schema: with its domains.
     """
     if kind == "new_feature":
-        return lambda found: None if found is None else show_values(values_of(found))
+        return lambda seen: None if seen is None else show_values(values_of(seen))
     if declared is None:
         return None
     if kind == "missing":
-        return lambda found: None if values_of(found) else "missing"
+        return lambda seen: None if values_of(seen) else "missing"
     if kind == "wrong_shape":
         least, most = number_of_values(declared)
-        return lambda found: (
+        return lambda seen: (
             f"{len(values)} value{'s' * (len(values) != 1)}"
-            if (values := values_of(found))
+            if (values := values_of(seen))
             and not least <= len(values) <= (most or math.inf)
             else None
         )
     if kind == "wrong_type":
         expected = LISTS_OF_TYPES.get(declared.type)
-        return lambda found: (
-            f"{found.WhichOneof('kind')} {show_values(values_of(found))}"
-            if values_of(found) and found.WhichOneof("kind") != expected
+        return lambda seen: (
+            f"{seen.WhichOneof('kind')} {show_values(values_of(seen))}"
+            if values_of(seen) and seen.WhichOneof("kind") != expected
             else None
         )
     if is_bad := _bad_value(kind, declared, schema):
-        return lambda found: (
-            show_values(bad) if (bad := [*filter(is_bad, values_of(found))]) else None
+        return lambda seen: (
+            show_values(bad) if (bad := [*filter(is_bad, values_of(seen))]) else None
         )
     return None
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 import json
 import pkgutil
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from tfx import types
 from tfx.components.util import model_utils
-from tfx.dsl.components.base import base_component, base_executor, executor_spec
+from tfx.dsl.components.base import base_executor, executor_spec
 from tfx.types import artifact_utils, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 from tfx.utils import io_utils, path_utils
 
 from components import artifacts
 from components.artifacts import Artifacts, publish_verdict
+from components.component import Component
 from components.exports.judge import GATE, judge
 from components.exports.settings import Export
 from sluice.record.verdict import Check, Verdict
@@ -38,35 +38,35 @@ class Executor(base_executor.BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
-        given = {
+        inputs = {
             key: artifact_utils.get_single_instance(items)
             for key, items in input_dict.items()
             if items
         }
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
         exported = artifact_utils.get_single_instance(output_dict["exports"])
-        if model_utils.is_model_blessed(given["model_blessing"]):
-            verdict = _export(given, blessing, exec_properties)
+        if model_utils.is_model_blessed(inputs["model_blessing"]):
+            verdict = _export(inputs, blessing, exec_properties)
         else:
             why = "the model was not blessed"
-            row = Check("exports", "overall", None, None, "none", True, why)
+            row = Check(check="exports", actual="none", why=why)
             verdict = Verdict(GATE, (row,))
         publish_verdict(verdict, exported)
         blessing.set_int_custom_property("blessed", int(verdict.passed))
 
 
-def _export(given: Mapping[str, Any], blessing: Any, properties: Mapping) -> Verdict:
+def _export(inputs: Mapping[str, Any], blessing: Any, properties: Mapping) -> Verdict:
     """Writes the model with its exports, and compares what they predict."""
     exports = [Export.model_validate(x) for x in json.loads(properties["formats"])]
     built_from = json.loads(properties["built_from"])
-    if tuned := given.get("hyperparameters"):
+    if tuned := inputs.get("hyperparameters"):
         file = io_utils.get_only_uri_in_dir(tuned.uri)
         built_from["tuned"] = json.loads(storage_for(file).read(file))["values"]
     export_fn = pkgutil.resolve_name(properties["export_fn"])
     with (
-        local_copy(path_utils.serving_model_path(given["model"].uri)) as saved_model,
-        local_copy(given["model_run"].uri) as model_run,
-        local_copy(given["transform_graph"].uri) as transform_graph,
+        local_copy(path_utils.serving_model_path(inputs["model"].uri)) as saved_model,
+        local_copy(inputs["model_run"].uri) as model_run,
+        local_copy(inputs["transform_graph"].uri) as transform_graph,
         local_output(path_utils.stamped_model_path(blessing.uri)) as folder,
     ):
         shutil.copytree(saved_model, folder, dirs_exist_ok=True)
@@ -76,7 +76,7 @@ def _export(given: Mapping[str, Any], blessing: Any, properties: Mapping) -> Ver
             saved_model=saved_model,
             model_run=model_run,
             transform_graph=transform_graph,
-            examples=given["examples"].uri,
+            examples=inputs["examples"].uri,
             target=folder / EXPORTS_DIR,
         )
     blessing.set_int_custom_property("has_model", 1)
@@ -87,8 +87,11 @@ class ExportsSpec(ComponentSpec):
     """A model, and what it was made from, in; its exports and a blessing out."""
 
     PARAMETERS = {
+        # Import path of the function that writes and compares exports.
         "export_fn": ExecutionParameter(type=str),
+        # Lists of ``Export``.
         "formats": ExecutionParameter(type=str),
+        # What the model is built from.
         "built_from": ExecutionParameter(type=str),
     }
     INPUTS = {
@@ -107,7 +110,7 @@ class ExportsSpec(ComponentSpec):
     }
 
 
-class Exports(base_component.BaseComponent):
+class Exports(Component):
     """Exports a blessed model to other formats; a disagreement holds it back.
 
     Example::
@@ -131,32 +134,3 @@ class Exports(base_component.BaseComponent):
 
     SPEC_CLASS = ExportsSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-    def __init__(
-        self,
-        *,
-        export_fn: str,
-        formats: Sequence[Export],
-        built_from: Mapping[str, Any],
-        **inputs: types.BaseChannel,
-    ) -> None:
-        """Declares the node.
-
-        Args:
-          export_fn: import path of the function that writes and compares exports.
-          formats: what to export, with limits.
-          built_from: what the model is built from.
-          **inputs: the artifacts, as the spec names them; hyperparameters of a Tuner
-            are optional.
-        """
-        super().__init__(
-            ExportsSpec(
-                export_fn=export_fn,
-                formats=json.dumps([item.model_dump() for item in formats]),
-                # Sorted, as TFX writes the Trainer's: layers follow the features.
-                built_from=json.dumps(built_from, sort_keys=True),
-                exports=types.Channel(type=artifacts.Exports),
-                blessing=types.Channel(type=standard_artifacts.InfraBlessing),
-                **inputs,
-            )
-        )

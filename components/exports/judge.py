@@ -52,21 +52,29 @@ def judge(
       split: of the examples.
     """
     served, *others = comparisons
-    rows = [Check("saved_model", split, None, None, served.cost, True, _COST)]
-    for export, found in zip(exports, others, strict=True):
-        name, limit = found.name, export.difference_limit(found.largest)
-        rows.append(Check(name, split, None, None, found.cost, True, _COST))
-        difference = Check(f"{name} difference", split, limit, None, 0.0, True, _MOST)
-        rows.append(_judged(difference, "<=", found.max_difference))
-        if found.agreement is not None:
-            limit = export.agreement_limit
-            same = Check(f"{name} agreement", split, limit, None, 0.0, True, _SAME)
-            rows.append(_judged(same, ">=", found.agreement))
+    rows = [Check(check="saved_model", slice=split, actual=served.cost, why=_COST)]
+    for export, comparison in zip(exports, others, strict=True):
+        name = comparison.name
+        rows.append(Check(check=name, slice=split, actual=comparison.cost, why=_COST))
+        limit = export.difference_limit(comparison.largest)
+        difference = Check(
+            check=f"{name} difference",
+            slice=split,
+            limit=limit,
+            comparison=None if limit is None else "<=",
+            actual=comparison.max_difference,
+            why=_MOST,
+        )
+        agreement = Check(
+            check=f"{name} agreement",
+            slice=split,
+            limit=export.agreement_limit,
+            comparison=">=",
+            actual=comparison.agreement,
+            why=_SAME,
+        )
+        judged = (
+            [difference] if comparison.agreement is None else [difference, agreement]
+        )
+        rows += [x if x.is_within else replace(x, result="FAIL") for x in judged]
     return Verdict(GATE, tuple(rows))
-
-
-def _judged(row: Check, comparison: str, actual: float) -> Check:
-    if row.limit is None:
-        return replace(row, actual=actual)
-    row = replace(row, actual=actual, comparison=comparison)
-    return replace(row, passed=row.margin is not None and row.margin >= 0)

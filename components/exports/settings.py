@@ -61,8 +61,8 @@ class Export(Section):
     @property
     def agreement_limit(self) -> float:
         """The least agreement of classes."""
-        given = self.min_agreement
-        return _LIMITS[self.quantize][1] if given is None else given
+        least = self.min_agreement
+        return _LIMITS[self.quantize][1] if least is None else least
 
 
 ExportSpec = Annotated[Export, shorthand("format", Export)]

@@ -11,10 +11,9 @@ import json
 import os
 from typing import Any
 
-from tfx import types
 from tfx.components.evaluator import constants
 from tfx.components.evaluator import executor as evaluator_executor
-from tfx.dsl.components.base import base_component, base_driver, executor_spec
+from tfx.dsl.components.base import base_driver, executor_spec
 from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.proto.orchestration import driver_output_pb2
 from tfx.types import artifact_utils, standard_artifacts
@@ -29,9 +28,10 @@ from components.baseline_model.blessed_models import (
     name_of,
     search_baseline,
 )
+from components.component import Component
 from components.model_verdict.judge import BaselineSummary, SkippedModel, judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
-from components.model_verdict.threshold import Settings
+from components.model_verdict.settings import Settings
 from sluice.mlmd_items import Artifact, maker_run
 from sluice.node_kinds import ABOUT_BASELINE, METRICS
 
@@ -49,9 +49,9 @@ class Executor(evaluator_executor.Executor):
     ) -> None:
         uri = artifact_utils.get_single_uri(input_dict["evaluation"])
         model = artifact_utils.get_single_instance(input_dict["model"])
-        given = without_absent(input_dict).get("baseline_model", [])
+        blessed = without_absent(input_dict).get("baseline_model", [])
         # A model that was blessed before is its own baseline on the next run.
-        baselines = [item for item in given if item.uri != model.uri]
+        baselines = [item for item in blessed if item.uri != model.uri]
         settings = Settings.model_validate_json(exec_properties["settings"])
         about = exec_properties.get(ABOUT_BASELINE)
         candidate = read_candidate(uri, settings.classes)
@@ -61,7 +61,7 @@ class Executor(evaluator_executor.Executor):
             read_evaluation(uri, "baseline", settings.classes) if baselines else None,
             BaselineSummary.model_validate_json(about)
             if about
-            else _summarize(input_dict, baselines, is_candidate=given != baselines),
+            else _summarize(input_dict, baselines, is_candidate=blessed != baselines),
         )
         publish_verdict(
             verdict, artifact_utils.get_single_instance(output_dict["verdict"])
@@ -121,10 +121,10 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         candidate = [item.id for item in inputs["model"]]
         used = [item.id for item in inputs.get("baseline_model", ())]
         with self._metadata_handle as handle:
-            found = summarize_baseline(handle.store, pipeline, candidate, used)
+            summary = summarize_baseline(handle.store, pipeline, candidate, used)
         result = driver_output_pb2.DriverOutput()
-        summary = found.model_dump_json()
-        result.exec_properties[ABOUT_BASELINE].string_value = summary
+        about = result.exec_properties[ABOUT_BASELINE]
+        about.string_value = summary.model_dump_json()
         return result
 
 
@@ -140,8 +140,8 @@ def summarize_baseline(
       used: id of the resolved baseline; empty if there is none.
     """
     context = store.get_context_by_type_and_name("pipeline", pipeline)
-    found = store.get_artifacts_by_context(context.id) if context else ()
-    artifacts = [Artifact.of(item) for item in found]
+    stored = store.get_artifacts_by_context(context.id) if context else ()
+    artifacts = [Artifact.of(item) for item in stored]
 
     def name(model: BlessedModel) -> str:
         return name_of(model, maker_run(store, model.model.id), artifacts)
@@ -188,7 +188,7 @@ class ModelVerdictSpec(ComponentSpec):
     }
 
 
-class ModelVerdict(base_component.BaseComponent):
+class ModelVerdict(Component):
     """Compares an evaluation with the thresholds of the config, and blesses the model.
 
     The Evaluator only measures. So a changed threshold does not evaluate again, small
@@ -213,19 +213,3 @@ class ModelVerdict(base_component.BaseComponent):
     # It uses no Beam, but its base class wants the context of one that does.
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
     DRIVER_CLASS = Driver
-
-    def __init__(self, *, settings: Settings, **inputs: types.BaseChannel) -> None:
-        """Declares the node.
-
-        Args:
-          settings: thresholds, classes and the split that was evaluated.
-          **inputs: the artifacts, as the spec names them; the baseline is optional.
-        """
-        super().__init__(
-            ModelVerdictSpec(
-                settings=settings.model_dump_json(),
-                verdict=types.Channel(type=artifacts.ModelVerdict),
-                blessing=types.Channel(type=standard_artifacts.ModelBlessing),
-                **inputs,
-            )
-        )

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from components.model_verdict.read_evaluation import Evaluation, SliceKey
-from components.model_verdict.threshold import Settings, Threshold
+from components.model_verdict.settings import Settings, Threshold
 from sluice.config_section import Section
-from sluice.record.verdict import Check, Verdict
+from sluice.record.verdict import Check, Comparator, Verdict
 
 
 class SkippedModel(Section):
@@ -79,7 +79,7 @@ class BaselineSummary(Section):
         prefix = "an older model is used: " if self.name and skipped else ""
         name = "this model itself" if self.is_candidate else self.name or "none"
         why = prefix + "; ".join(skipped)
-        return Check("baseline", "overall", None, name, None, True, why)
+        return Check(check="baseline", baseline=name, why=why)
 
 
 def judge(
@@ -100,13 +100,13 @@ def judge(
     if about.retired:
         ways = "train another with new data, config or code, or with --force Trainer"
         why = f"{about.retired}; {ways}"
-        rows.append(Check("retired model", "overall", None, None, None, False, why))
+        rows.append(Check(check="retired model", result="FAIL", why=why))
     if settings.split != "test":
         why = f"there is no test split, so the model is judged on {settings.split!r}"
-        rows.append(Check("split", "overall", None, None, settings.split, True, why))
+        rows.append(Check(check="split", actual=settings.split, why=why))
     if not settings.thresholds:
         why = "the config sets no threshold, so nothing holds a model back"
-        rows.append(Check("thresholds", "overall", None, None, "none", True, why))
+        rows.append(Check(check="thresholds", actual="none", why=why))
     for threshold in settings.thresholds:
         rows += _rows(threshold, candidate, baseline, about)
     if row := about.row():
@@ -141,10 +141,14 @@ def _rows(
             why = "no example is in it"
         elif small:
             why = f"not judged: {small}" if on_each_value else small
-        texts = ", ".join(row.limit_text or "" for row in limits)
         may_pass = bool(small) and on_each_value
         yield Check(
-            metric, name, texts, None, actual if may_pass else None, may_pass, why
+            check=metric,
+            slice=name,
+            limit=", ".join(row.limit_text or "" for row in limits),
+            actual=actual if may_pass else None,
+            result="pass" if may_pass else "FAIL",
+            why=why,
         )
 
 
@@ -163,8 +167,8 @@ def _slices(
     named = (threshold.slice or {}).items()
     wanted_key = tuple(sorted((name, str(value)) for name, value in named))
     by_sorted_key = {tuple(sorted(key)): key for key in candidate.metrics}
-    found = by_sorted_key.get(wanted_key)
-    yield slice_name(wanted_key if found is None else found), found
+    known = by_sorted_key.get(wanted_key)
+    yield slice_name(wanted_key if known is None else known), known
 
 
 def slice_name(key: SliceKey) -> str:
@@ -187,19 +191,19 @@ def _too_small(threshold: Threshold, candidate: Evaluation, key: SliceKey) -> st
 def _limits(threshold: Threshold) -> Iterator[Check]:
     """Yields a row for each limit, without values."""
     metric, change = threshold.metric, threshold.change
-    limits: list[tuple[float | None, str, str | None]] = [
+    limits: list[tuple[float | None, Comparator, str | None]] = [
         (threshold.lower_bound, ">=", None),
         (threshold.upper_bound, "<=", None),
     ]
     if change is not None:
-        sign = ">=" if change.direction == "higher_is_better" else "<="
+        sign: Comparator = ">=" if change.direction == "higher_is_better" else "<="
         limits += [(change.absolute, sign, "absolute")]
         limits += [(change.relative, sign, "relative")]
     for limit, comparison, measure in limits:
         if limit is not None:
-            check = f"{metric} change" if measure else metric
             yield Check(
-                *(check, "", limit, None, None, True),
+                check=f"{metric} change" if measure else metric,
+                limit=limit,
                 comparison=comparison,
                 measure=measure,
             )
@@ -214,11 +218,13 @@ def _judged(
     """Returns a row with its outcome, given the baseline's value if there is one."""
     if row.measure and before is None:
         if baseline is None:
-            return replace(row, passed=not about.is_lost, why=about.why_none)
+            return replace(
+                row, result="FAIL" if about.is_lost else "pass", why=about.why_none
+            )
         return replace(row, why="the baseline has no value for it on this slice")
     row = replace(row, baseline=before)
     margin = row.margin or 0.0
     why = f"{row.measure} change {row.compared:+.4f}" if row.measure else ""
     if not row.measure and margin < 0:
         why = f"misses the limit by {-margin:.4f}"
-    return replace(row, passed=margin >= 0, why=why)
+    return replace(row, result="pass" if row.is_within else "FAIL", why=why)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.model_verdict.threshold import EXAMPLES_PER_CLASS
+from components.model_verdict.settings import EXAMPLES_PER_CLASS
 
 # TFMA puts it before the name of an average over classes.
 _AVERAGE = re.compile(r"^macro_average: true\n_?")

@@ -11,8 +11,8 @@ from tfx.proto import pusher_pb2
 from tfx.types import artifact_utils
 from tfx.utils import path_utils, proto_utils
 
+from components.artifacts import run_id_of
 from components.baseline_model.blessed_models import RETIRED
-from components.run_id import run_id_of
 from serving.model_store import Publication, store_at
 from serving.store_owner import Owner
 from sluice.errors import RemoteError, RetiredModelError, UsageError
@@ -103,8 +103,8 @@ class Executor(executor.Executor):
 def _metrics(input_dict: dict[str, list[Any]]) -> dict[str, float]:
     """Returns the metrics by which the model was blessed."""
     blessings = input_dict.get("model_blessing", ())
-    found = (item.get_string_custom_property(METRICS) for item in blessings)
-    return json.loads(next(found, "") or "{}")
+    metrics = (item.get_string_custom_property(METRICS) for item in blessings)
+    return json.loads(next(metrics, "") or "{}")
 
 
 def _push_to_vertex(
@@ -135,9 +135,9 @@ def _push_to_vertex(
 
 def _directory(push_destination: str) -> str:
     """Returns the directory that a ``PushDestination``, as JSON, names."""
-    given = pusher_pb2.PushDestination()
-    proto_utils.json_to_proto(push_destination, given)
-    filesystem = given.filesystem
+    destination = pusher_pb2.PushDestination()
+    proto_utils.json_to_proto(push_destination, destination)
+    filesystem = destination.filesystem
     if not filesystem.base_directory or filesystem.versioning != pusher_pb2.AUTO:
         raise UsageError(
             "push_destination is not supported",

@@ -52,9 +52,9 @@ def register(
     label = publication.digest[:_LABEL_LENGTH]
     if parent:
         of_digest = f"labels.{_DIGEST_LABEL}={json.dumps(label)}"
-        found = models[0].versioning_registry.list_versions(filter=of_digest)
-        if found:
-            return Model(parent, version=found[0].version_id)
+        registered = models[0].versioning_registry.list_versions(filter=of_digest)
+        if registered:
+            return Model(parent, version=registered[0].version_id)
     return Model.upload(
         registry["serving_image"],
         artifact_uri=publication.uri,
@@ -66,12 +66,12 @@ def register(
     )
 
 
-def deploy(model: Model, given: Mapping[str, Any]) -> str:
+def deploy(model: Model, settings: Mapping[str, Any]) -> str:
     """Serves a version at an endpoint, and returns the endpoint's resource name.
 
     Args:
       model: as ``register`` returns it.
-      given: ``name``, the endpoint's display name; ``machine_type``, ``accelerator``
+      settings: ``name``, the endpoint's display name; ``machine_type``, ``accelerator``
         (``type`` and ``count``, or None), ``min_replicas`` and ``max_replicas`` of the
         version; ``traffic_percent``, its share of the requests.
 
@@ -79,25 +79,27 @@ def deploy(model: Model, given: Mapping[str, Any]) -> str:
       GoogleAPIError: the service refuses it, does not answer, or cannot start the
         version; what was served is still served.
     """
-    found = Endpoint.list(filter=_named(given["name"]), order_by="create_time")
-    endpoint = found[0] if found else Endpoint.create(display_name=given["name"])
+    endpoints = Endpoint.list(filter=_named(settings["name"]), order_by="create_time")
+    endpoint = (
+        endpoints[0] if endpoints else Endpoint.create(display_name=settings["name"])
+    )
     if not [*_deployments(endpoint, model, model.version_id)]:
-        accelerator = given["accelerator"] or {}
+        accelerator = settings["accelerator"] or {}
         endpoint.deploy(
             model,
             deployed_model_display_name=f"{model.display_name}-{model.version_id}",
             # Leaves the split as it is; traffic_percentage=0 may be rounded, or be 100.
             traffic_split={},
-            machine_type=given["machine_type"],
-            min_replica_count=given["min_replicas"],
-            max_replica_count=given["max_replicas"],
+            machine_type=settings["machine_type"],
+            min_replica_count=settings["min_replicas"],
+            max_replica_count=settings["max_replicas"],
             accelerator_type=accelerator.get("type"),
             accelerator_count=accelerator.get("count"),
         )
     split = endpoint.traffic_split
     ids = [*_deployments(endpoint, model, model.version_id)]
     if not any(split.get(deployed) for deployed in ids):
-        split = new_split(split, ids[0], given["traffic_percent"])
+        split = new_split(split, ids[0], settings["traffic_percent"])
         endpoint.update(traffic_split=split)
     for deployed in _deployments(endpoint, model):
         if not split.get(deployed):

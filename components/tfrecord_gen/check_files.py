@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from components.tfrecord_gen.ingestion_report import FileReport, Problem
 from components.tfrecord_gen.input_files import MANIFEST_FILE
-from components.tfrecord_gen.report import FileReport, Problem
 from sluice.errors import MAX_EXAMPLES
 from sluice.storage.storage import storage_for
 
@@ -42,8 +42,8 @@ def _duplicates(files: Sequence[FileReport]) -> Iterator[Problem]:
         same = seen.setdefault(file.sha256, file.path)
         # Shards without records are all the same, and no duplicates.
         if same != file.path and not file.is_empty:
-            what = f"has the bytes of {same}: its records would count twice"
-            yield Problem("duplicate_shard", file.path, what)
+            problem = f"has the bytes of {same}: its records would count twice"
+            yield Problem("duplicate_shard", file.path, problem)
 
 
 def _missing(
@@ -58,18 +58,18 @@ def _missing(
             numbers = ", ".join(islice(absent, MAX_EXAMPLES))
             more = ", ..." if count > MAX_EXAMPLES else ""
             path = os.path.join(folder, f"{prefix}-*-of-{total}{suffix}")
-            what = f"lacks {count:,} of {int(total):,} files: {numbers}{more}"
-            yield Problem("missing_shard", path, what)
+            problem = f"lacks {count:,} of {int(total):,} files: {numbers}{more}"
+            yield Problem("missing_shard", path, problem)
 
 
 def _shards_by_set(names: Iterable[str]) -> dict[tuple[str, str, str], set[int]]:
     """Returns the shard indices of each set: by prefix, number of files and suffix."""
-    found: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    indices: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for name in names:
         if match := _SHARD_NAME.fullmatch(name):
             prefix, index, total, suffix = match.groups()
-            found[prefix, total, suffix].add(int(index))
-    return found
+            indices[prefix, total, suffix].add(int(index))
+    return indices
 
 
 def _against_manifest(
@@ -92,11 +92,11 @@ def _against_manifest(
         # A file that was cut before it was digested has the digest, but not the count.
         counted = file.quarantined or entry.get("records") == file.records
         if entry.get("sha256") != file.sha256 or not counted:
-            what = (
+            problem = (
                 f"has {file.records} records and SHA-256 {file.sha256:.12}, in the "
                 f"manifest {entry.get('records')} and {entry.get('sha256')!s:.12}"
             )
-            yield Problem("manifest", file.path, what)
+            yield Problem("manifest", file.path, problem)
     for name in sorted(set(listed) - names):
         path = os.path.join(folder, name)
         yield Problem("manifest", path, "is in the manifest, but not there")

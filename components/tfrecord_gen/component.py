@@ -28,7 +28,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from components import artifacts, watermark
 from components.artifacts import Artifacts
-from components.tfrecord_gen.ahead import take_ingested
+from components.tfrecord_gen.early_ingestion import take_ingested
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.input_files import Window, check_staleness, fingerprint
 from components.tfrecord_gen.newest_spans import window_of

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from components.tfrecord_gen.ingestion_report import FileReport
 from components.tfrecord_gen.input_files import SourceFile
 from components.tfrecord_gen.quarantine import QuarantineWriter, quarantined
-from components.tfrecord_gen.report import FileReport
 from components.tfrecord_gen.scan import scan_batches
 from components.tfrecord_gen.settings import Ingestion
 from components.tfrecord_gen.shard_writer import Part, ShardWriter
@@ -189,6 +189,6 @@ class _GroupIngestion:
             self.writers[split] = ShardWriter(split, prefix, level)
         return self.writers[split]
 
-    def _path(self, split: str, what: str) -> str:
-        name = f".part-{self.index:06d}-{what}"
+    def _path(self, split: str, state: str) -> str:
+        name = f".part-{self.index:06d}-{state}"
         return os.path.join(self.split_dirs[split], name)

@@ -121,14 +121,14 @@ class Window:
         Raises:
           UsageError: a file cannot be read.
         """
-        found, start = {}, len(self.base.rstrip("/")) + 1
+        contents, start = {}, len(self.base.rstrip("/")) + 1
         for file in (*self.files, *self.manifests):
             content = f"{file.size_bytes} {file.generation}"
             if digest_of and not is_remote(self.base):
                 with explain_unreadable(file.path):
                     content = digest_of(Path(file.path))
-            found[f"{file.split or 'all'}: {file.path[start:]}"] = content
-        return found
+            contents[f"{file.split or 'all'}: {file.path[start:]}"] = content
+        return contents
 
     def check_unchanged(self) -> None:
         """Raises if a file, or a manifest beside one, has changed since it was chosen.

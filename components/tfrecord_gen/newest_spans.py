@@ -53,13 +53,13 @@ class SpanPattern(FilePattern):
           PatternError: a placeholder is unknown, repeated, or lacks others that it
             needs; or the pattern names no file.
         """
-        found = super().parse(text)
-        names = sorted(name for name in found.placeholders if name != "VERSION")
+        pattern = super().parse(text)
+        names = sorted(name for name in pattern.placeholders if name != "VERSION")
         if names not in (["SPAN"], sorted(_DATE), []) or (
-            not names and found.placeholders
+            not names and pattern.placeholders
         ):
             raise PatternError(text, _TOGETHER)
-        return cls(found.text, found.segments)
+        return cls(pattern.text, pattern.segments)
 
     @property
     def parts(self) -> tuple[tuple[Segment, ...], tuple[Segment, ...]]:
@@ -76,10 +76,10 @@ class SpanPattern(FilePattern):
 
     def digits(self, path: str) -> dict[str, str]:
         """Returns the digits of the placeholders in the beginning of a path."""
-        found: dict[str, str] = {}
+        digits: dict[str, str] = {}
         for segment, name in zip(self.segments, path.split("/"), strict=False):
-            found |= segment.match(name) or {}
-        return found
+            digits |= segment.match(name) or {}
+        return digits
 
 
 class NoFilesError(UsageError):
@@ -119,14 +119,14 @@ class _Search:
 
     def window(self) -> Window:
         """Returns the newest complete spans."""
-        found, chosen = self._spans(), dict[Span, _Paths]()
-        for span in sorted(found, key=lambda x: (x.number, x.version or 0))[::-1]:
+        places, chosen = self._spans(), dict[Span, _Paths]()
+        for span in sorted(places, key=lambda x: (x.number, x.version or 0))[::-1]:
             if any(span.number == newer.number for newer in chosen):
                 continue
             if len(chosen) == self.settings.window:
                 break
-            self._require_one_spelling(span, found[span])
-            paths = self._files(found[span])
+            self._require_one_spelling(span, places[span])
+            paths = self._files(places[span])
             if isinstance(paths, str):
                 name = span if self._has_spans else "the data"
                 self.skipped.append(f"{name} was not taken: {paths}")
@@ -134,7 +134,7 @@ class _Search:
                 chosen[span] = paths
         if not chosen:
             raise self._nothing()
-        if days := [str(day) for day in _missing_days(found, chosen)]:
+        if days := [str(day) for day in _missing_days(places, chosen)]:
             self.skipped.append(f"there is no span of {', '.join(bounded(days))}")
         files = [
             self._source(path, split, span)
@@ -159,7 +159,9 @@ class _Search:
 
     def _spans(self) -> dict[Span, dict[str, list[str]]]:
         """Returns the folders, or files, whose names have the number of each span."""
-        found: dict[Span, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        places: dict[Span, dict[str, list[str]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         # Tomorrow has begun in other time zones.
         today = datetime.fromtimestamp(self.now_s, timezone.utc).date()
         tomorrow = today + timedelta(days=1)
@@ -173,8 +175,8 @@ class _Search:
                 except ValueError as error:
                     self.skipped.append(f"{path} was not taken: {error}")
                 else:
-                    found[span][split].append(path)
-        return found
+                    places[span][split].append(path)
+        return places
 
     def _digits(self, pattern: SpanPattern, path: str) -> dict[str, str]:
         return pattern.digits(path[len(self._base) + 1 :])
@@ -294,10 +296,10 @@ def _span(digits: dict[str, str]) -> Span:
     return Span((day - EPOCH).days, version, day)
 
 
-def _missing_days(found: Iterable[Span], chosen: Iterable[Span]) -> list[date]:
+def _missing_days(all_spans: Iterable[Span], chosen: Iterable[Span]) -> list[date]:
     """Returns the days between those of the window that have no span at all."""
     days = [span.date for span in chosen if span.date]
-    known = {span.date for span in found}
+    known = {span.date for span in all_spans}
     between = range((max(days) - min(days)).days) if days else ()
     every = (min(days) + timedelta(days=number) for number in between)
     return [day for day in every if day not in known]

@@ -27,14 +27,14 @@ from components.tfrecord_gen.settings import (
 )
 from schemas.loader import LISTS_OF_TYPES
 from sluice.errors import SluiceError, bounded
-from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
-from sluice.tfrecords.frame_reader import Batch, Record, RecordError, read_frames
-from sluice.tfrecords.images import (
+from sluice.tfrecords.encoded_images import (
     ImageHeader,
     image_format,
     image_header,
     why_undecodable,
 )
+from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
+from sluice.tfrecords.frame_reader import Batch, Record, RecordError, read_frames
 from sluice.tfrecords.input_stream import InputStream
 from sluice.tfrecords.parse_tf_example import (
     parse,
@@ -148,12 +148,12 @@ def check_label(example: Any, check: LabelCheck) -> str | None:
     Missing labels are not errors here: the schema decides about them.
     """
     values = values_of(example.features.feature.get(check.feature))
-    what = f"the label {check.feature!r}"
+    label = f"the label {check.feature!r}"
     if others := [value for value in values if value not in check.known]:
         known = ", ".join(bounded([*map(str, check.values)], _SHOWN_CLASSES))
-        return f"{what} is {show_values(others[:1])}, none of {known}"
+        return f"{label} is {show_values(others[:1])}, none of {known}"
     if check.is_one_hot and values and sum(values) != 1:
-        return f"{what} has {sum(values):g} ones, where one class has a 1"
+        return f"{label} has {sum(values):g} ones, where one class has a 1"
     return None
 
 

@@ -29,7 +29,7 @@ from schemas.loader import load
 from sluice.errors import SluiceError, bounded
 from sluice.secrets import resolve
 
-# A slice of a TPU v2 or v3 has at least 8.
+# A TPU slice of v2 or v3 has at least 8.
 REPLICAS = 8
 _STEPS_PER_EPOCH = 1000
 

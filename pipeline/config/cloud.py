@@ -173,7 +173,7 @@ class CloudPush(Section):
 
     registry: Registry | None = None
     endpoint: Endpoint | None = None
-    """The endpoint to deploy to; needs `registry`. null: none."""
+    """Needs `registry`. null: none."""
 
     @model_validator(mode="after")
     def _check_endpoint(self) -> CloudPush:

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PrivateAttr, StrictStr, model_validator
 
 from components.exports.settings import ExportSpec
-from components.retrain_gate.policy import Retrain
+from components.retrain_decision.settings import Retrain
 from pipeline.config.cloud import Cloud
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
@@ -127,13 +127,12 @@ class Config(Section):
     """Formats beside the SavedModel, in the pushed version's `assets.extra/exports`."""
     push: Push = Push.model_construct()
     retrain: Retrain | None = None
-    """When `sluice retrain` and schedules train a new model; `sluice run` always does.
-    null: whenever there is new data."""
+    """null: whenever there is new data. `sluice run` always trains."""
     nodes: dict[_NodeName, CustomNode] = {}
     """Nodes to add to the graph, by id."""
     notify: Notify = Notify.model_construct()
     cloud: Cloud | None = None
-    """Profiles such as `vertex` set it. null: none."""
+    """null: none; profiles such as `vertex` set it."""
     private: Flag = False
     """Whether only this user may read what a run writes into the workspace, all but the
     served model. The record then has no sample of records or images."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 from pydantic import AfterValidator, BeforeValidator, StrictInt, model_validator
 
-from components.data_verdict.policy import SPLITS, DataPolicy
+from components.data_verdict.settings import SPLITS, DataPolicy
 from components.tfrecord_gen.newest_spans import SpanPattern
 from components.tfrecord_gen.settings import CompleteWhen, HashSplits, ImageLimits
 from sluice.config_section import (
@@ -119,7 +119,7 @@ class Examples(Section):
     """Maximum length of a record. Longer ones are quarantined without being read, so
     that a small compressed file cannot fill the memory."""
     images: ImageLimits | None = None
-    """Limits on images. null: images are not checked."""
+    """null: images are not checked."""
 
 
 class Validate(DataPolicy):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from components.model_verdict.threshold import EXAMPLES_PER_CLASS, Threshold
+from components.model_verdict.settings import EXAMPLES_PER_CLASS, Threshold
 from sluice.config_section import (
     Flag,
     NotEmpty,
@@ -18,7 +18,7 @@ from sluice.config_section import (
     shorthand,
 )
 from sluice.errors import did_you_mean
-from sluice.metric_names import SHARES, direction_of, result_name
+from sluice.metrics import SHARES, direction_of, result_name
 
 
 class Metric(Section):

@@ -107,13 +107,16 @@ def _keys(section: _Json, defs: _Json, indent: str = "") -> Iterator[str]:
         elif not (inside and isinstance(default, dict)):
             about.append(f"default `{json.dumps(default)}`")
         plain = [inner for inner in inside if "kind" not in inner["properties"]]
-        meanings = [value.get("description", ""), *(x["description"] for x in plain)]
+        # What null means stands last, behind what the sections of the key are.
+        meaning, null, unset = value.get("description", "").partition("null: ")
+        meanings = [meaning, *(inner["description"] for inner in plain), null + unset]
         meaning = " ".join(" ".join(meanings).split())
         yield f"{indent}- `{key}` ({', '.join(about)}): {meaning}"
         for inner in inside:
             step = indent + "  "
             if kind := inner["properties"].get("kind"):
-                yield f"{step}- `kind: {kind['const']}`: {inner['description']}"
+                meaning = " ".join(inner["description"].split())
+                yield f"{step}- `kind: {kind['const']}`: {meaning}"
                 step += "  "
             yield from _keys(inner, defs, step)
 

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from pipeline.config.config import Config
 from pipeline.config.problems import Origin
-from sluice.printable import printable
+from sluice.errors import printable
 from sluice.privacy import Privacy
 from sluice.storage import atomic
 

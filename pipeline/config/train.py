@@ -29,7 +29,7 @@ from sluice.config_section import (
     shorthand,
 )
 from sluice.errors import NodeError
-from sluice.metric_names import direction_of
+from sluice.metrics import direction_of
 
 DEFAULT_BATCH_SIZE = 128
 # A TPU pads the batch of each core to a multiple of 8
@@ -234,25 +234,25 @@ class Train(Section):
     """Whether operations are slower but give the same result each time on the same
     device."""
     optimizer: KerasSpec = KerasObject.model_construct(class_name="Adam", params={})
-    """A class of `tf.keras.optimizers`."""
+    """From `tf.keras.optimizers`."""
     learning_rate: LearningRate = 0.001
     """A number, or a schedule."""
     learning_rate_scaling: Literal["none", "linear", "sqrt"] = "none"
     """Multiply the learning rate by the number of replicas, or by its square root."""
     clip_gradients: ClipGradients | None = None
-    """How large gradients are cut. null: not at all."""
+    """null: gradients are not cut."""
     weight_decay: NotNegative = 0.0
     """Decoupled weight decay: this, times the learning rate, is the fraction of each
     weight that a step subtracts; not of biases and normalization. 0: the optimizer's
     own."""
     loss: KerasSpec | None = None
-    """A class of `tf.keras.losses`. null: the cross-entropy that fits the number of
-    classes; of a regression `MeanSquaredError`. Of a regression it is computed of
-    z-scores of the label, whatever its unit."""
+    """From `tf.keras.losses`; for a regression it is computed on z-scores of the label,
+    whatever its unit. null: the cross-entropy that fits the number of classes; for a
+    regression `MeanSquaredError`."""
     metrics: tuple[KerasSpec, ...] | None = None
-    """Classes of `tf.keras.metrics` to compute while training, or of your own,
+    """From `tf.keras.metrics`, computed while training, or your own,
     `package.module:Class`, which are given class ids. null: accuracy, and for two
-    classes or several labels AUC; of a regression mean absolute and root mean squared
+    classes or several labels AUC; for a regression mean absolute and root mean squared
     error, in the label's unit."""
     class_weights: ClassWeights | None = None
     """Weight of each class in training, 1 for those not named; `balanced`: inversely to
@@ -261,9 +261,9 @@ class Train(Section):
     """A numeric feature with the weight of each example, in training, evaluation and
     model gate; the Evaluator reads it from the records. null: 1."""
     early_stopping: EarlyStopping | None = None
-    """When to stop early. null: train all epochs."""
+    """null: train all epochs."""
     reduce_on_plateau: ReduceOnPlateau | None = None
-    """When to reduce the learning rate. null: never."""
+    """null: never."""
     callbacks: tuple[CallbackSpec, ...] = ()
     """Keras callbacks of your own."""
     tensorboard: TensorBoard = TensorBoard.model_construct()
@@ -272,7 +272,7 @@ class Train(Section):
     the `latest` one; or a path, of a SavedModel or a `.h5` file of weights, relative to
     the project root. null: the model's own."""
     fine_tune: FineTune | None = None
-    """Which layers are trained. null: all."""
+    """null: all layers are trained."""
     input: Input = Input.model_construct()
     strategy: Literal[
         "auto",
@@ -283,8 +283,8 @@ class Train(Section):
         "parameter_server",
         "central_storage",
     ] = "auto"
-    """How training is distributed. auto: `tpu` if there is one, else `multi_worker` if
-    `TF_CONFIG` names workers, else `mirrored` over several GPUs, else `one_device`."""
+    """How training is distributed. auto: the first that fits the hardware, see
+    [training.md](training.md#strategies)."""
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     """What layers compute in; weights and outputs stay float32."""
     steps_per_execution: Count | None = None

@@ -32,7 +32,7 @@ from sluice.config_section import (
     refuse,
     shorthand,
 )
-from sluice.metric_names import direction_of
+from sluice.metrics import direction_of
 from sluice.storage import atomic
 
 # Keys that say what the keys beside them mean.

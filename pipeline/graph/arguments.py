@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.data_verdict.policy import DataPolicy, Policy, Settings
-from components.model_verdict.threshold import Settings as ModelVerdictSettings
+from components.data_verdict.settings import DataPolicy, Policy, Settings
+from components.model_verdict.settings import Settings as ModelVerdictSettings
 from components.tfrecord_gen.settings import (
     ImageCheck,
     Ingestion,
@@ -25,12 +25,21 @@ from pipeline.config.features import Image, RawPixels
 from pipeline.config.resolve_label import is_per_class
 from pipeline.config.tune import first_values, with_values
 from pipeline.graph.eval_config import eval_config
-from schemas.loader import LISTS_OF_TYPES, class_values, live_features, load
+from schemas.loader import (
+    LISTS_OF_TYPES,
+    class_values,
+    is_counted,
+    live_features,
+    load,
+)
 from sluice.errors import ConfigError
 from sluice.splits import SERVING
 from sluice.storage import digest
 from sluice.storage.local_copy import copy_missing
 from sluice.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tensorflow_data_validation import StatsOptions
 
 Arguments = dict[str, Any]
 
@@ -199,19 +208,26 @@ def source_of(config: Config, split: str | None = None) -> Ingestion:
 
 
 def of_statistics_gen(context: GraphContext) -> Arguments:
-    """Quantiles for the report: with 250, a bar of a histogram is half a point off.
+    """Options of the statistics, by the schema."""
+    return {"stats_options": statistics_options(load(context.config.schema_path))}
 
-    In a record they take 40 kB per feature and split, so wide data has fewer of them.
+
+def statistics_options(schema: schema_pb2.Schema) -> StatsOptions:
+    """Returns TFDV's options for the statistics of data with a schema.
+
+    With 250 quantiles a bar of a histogram is half a point off. In a record they take
+    40 kB per feature and split, so wide data has fewer of them. TFDV counts the values
+    of integers that its schema calls categorical.
     """
     from tensorflow_data_validation import StatsOptions
 
-    features = len(load(context.config.schema_path).feature)
-    quantiles = max(10, min(250, 10_000 // max(features, 1)))
-    options = StatsOptions(
+    quantiles = max(10, min(250, 10_000 // max(len(schema.feature), 1)))
+    counted = [x for x in schema.feature if is_counted(x)]
+    return StatsOptions(
+        schema=schema_pb2.Schema(feature=counted) if counted else None,
         num_quantiles_histogram_buckets=quantiles,
         num_values_histogram_buckets=quantiles,
     )
-    return {"stats_options": options}
 
 
 def of_data_verdict(context: GraphContext) -> Arguments:
@@ -236,7 +252,7 @@ def of_data_verdict(context: GraphContext) -> Arguments:
 def of_retrain_gate(context: GraphContext) -> Arguments:
     """The reasons to train, and where the served model and its data are."""
     return {
-        "policy": context.config.retrain,
+        "settings": context.config.retrain,
         "classes": tuple(context.config.feature_set.label.class_names),
         "serving_dir": context.locations.serving_dir,
         "baseline_store": context.locations.baseline_store,

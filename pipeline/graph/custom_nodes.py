@@ -18,8 +18,8 @@ from typing import Any
 from pipeline.config.config import Config, CustomNode
 from pipeline.graph.node_registry import NODES, Node
 from sluice import code_fingerprint
+from sluice.node_kinds import leading_to
 from sluice.project import own_root
-from sluice.upstream_nodes import leading_to
 
 
 def list_nodes(config: Config) -> list[Node]:

@@ -205,7 +205,7 @@ NODES = (
     ),
     Node(
         RETRAIN_GATE,
-        "components.retrain_gate.component:RetrainGate",
+        "components.retrain_decision.component:RetrainGate",
         {
             "statistics": "StatisticsGen.statistics",
             "quarantine": "TFRecordGen.quarantine",

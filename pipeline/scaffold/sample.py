@@ -25,7 +25,7 @@ from schemas.data_statistics import (
 from schemas.loader import SERVING, TRAINING, has_one_value, without_values
 from sluice.errors import DataError
 from sluice.tfrecords import tfrecord
-from sluice.tfrecords.images import ImageHeader, image_header
+from sluice.tfrecords.encoded_images import ImageHeader, image_header
 from sluice.tfrecords.parse_tf_example import parse, types_of
 
 RECORDS_PER_FILE = 10_000

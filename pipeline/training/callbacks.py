@@ -22,7 +22,7 @@ from pipeline.config.train import Train, Watching
 from pipeline.training.build import load_function
 from pipeline.training.input.training_input import TrainingInput
 from sluice.errors import NodeError, did_you_mean
-from sluice.metric_names import direction_of
+from sluice.metrics import direction_of
 
 # The first steps are slower, as they trace and compile.
 _FIRST_PROFILED_STEP = 10

@@ -20,9 +20,8 @@ from pipeline.config.learning_rate import Cosine, Exponential, LearningRate, Pie
 from pipeline.config.train import ClipGradients, KerasObject, Train
 from pipeline.training.build import load_function, target_scale
 from pipeline.training.strategy.distribution import Distribution
-from sluice.decision_threshold import THRESHOLD
 from sluice.errors import NodeError
-from sluice.metric_names import LOG_ODDS, OF_EVERY_THRESHOLD, result_name
+from sluice.metrics import LOG_ODDS, OF_EVERY_THRESHOLD, THRESHOLD, result_name
 
 _LOSSES = {"regression": "MeanSquaredError", "multi_label": "BinaryCrossentropy"}
 _METRICS = {

@@ -39,7 +39,7 @@ from pipeline.training.input.examples import raw_spec
 from pipeline.training.input.images import decode_images
 from pipeline.training.preprocessing import MISSING, is_value
 from schemas.loader import has_one_value
-from sluice.decision_threshold import THRESHOLD
+from sluice.metrics import THRESHOLD
 from sluice.storage import atomic
 from sluice.storage.local_copy import local_output
 
@@ -201,7 +201,8 @@ class ServableModel(tf.Module):
         names = tf.constant(label.class_names)
         if label.task == "multi_label":
             chosen = tf.ragged.boolean_mask(
-                tf.broadcast_to(names, tf.shape(prediction)), prediction >= THRESHOLD
+                tf.broadcast_to(names, tf.shape(prediction)),
+                prediction >= THRESHOLD,
             )
             text = tf.strings.reduce_join(chosen, axis=1, separator=", ")
         elif len(label.class_names) == 2:

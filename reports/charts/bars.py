@@ -91,7 +91,7 @@ def histogram_chart(
     axis = Axis("share of values", low=0.0, percent=True)
     y = make_scale(axis, chain(*shares), height - BOTTOM, top + _TOP)
     half = 0.5 if is_whole else 0.0
-    # Of whole numbers, an edge is labelled by the last that is below it.
+    # An edge between whole numbers is labelled by the last that is below it.
     labels = [max(edge - half, edges[0] + half) for edge in edges]
     texts = [_text(x) for x in labels] if scale else []
     ends = Axis(scale or label, edges[0], edges[-1], whole=is_whole, texts=texts)
@@ -136,11 +136,11 @@ def common_edges(
     scales = [(f"quantiles of {first.name}", [low, *quantiles.tolist(), high])]
     if low > 0:
         scales.insert(0, ("log scale", np.geomspace(low, high, _BARS + 1).tolist()))
-    found = [(linear, "")]
+    choices = [(linear, "")]
     for name, edges in scales:
         unique = {math.floor(x) + 0.5 for x in edges} if is_whole else _round(edges)
-        found.append((sorted(unique), name))
-    return min(found, key=lambda item: max(_SKEWED, *first.shares(item[0])))
+        choices.append((sorted(unique), name))
+    return min(choices, key=lambda item: max(_SKEWED, *first.shares(item[0])))
 
 
 def _edges(low: float, high: float, is_whole: bool) -> list[float]:
@@ -205,7 +205,7 @@ def top_values_chart(
         share has no bar.
     """
     names, top = key([(name, style) for name, style, _ in data], is_filled=True)
-    shares = [found.get(value, 0.0) for _, _, found in data for value in values]
+    shares = [shown.get(value, 0.0) for _, _, shown in data for value in values]
     widest = max((len(formats.percent(share)) for share in shares), default=0)
     longest = max((min(len(value), _NAME_CHARS) for value in values), default=0)
     left, right = longest * CHAR_WIDTH + 12, WIDTH - max(6, widest) * CHAR_WIDTH - 9
@@ -213,14 +213,14 @@ def top_values_chart(
     parts = [names]
     for i, value in enumerate(values):
         y = top + i * _ROW
-        found = [(name, style, has[value]) for name, style, has in data if value in has]
-        lines = (f"{name}: {formats.percent(share)}" for name, _, share in found)
+        shown = [(name, style, has[value]) for name, style, has in data if value in has]
+        lines = (f"{name}: {formats.percent(share)}" for name, _, share in shown)
         place = {"x": left - 6, "y": y + 13, "text_anchor": "end"}
         row = [
             tag("title", "\n".join([value, *lines])),
             tag("text", formats.shorten(value, _NAME_CHARS), **place),
         ]
-        for name, style, share in found:
+        for name, style, share in shown:
             if name == data[0][0]:
                 size = {"x": left, "y": y + 3, "height": _ROW - 6}
                 bar = tag("rect", class_="bar", width=x.at(share) - left, **size)
@@ -228,9 +228,9 @@ def top_values_chart(
                 line = f"M{number(x.at(share))} {number(y + 1)}v{number(_ROW - 2)}"
                 bar = tag("path", class_="line", d=line)
             row.append(tag("g", bar, class_=f"s{style}"))
-        if found:
-            end = max(x.at(share) for _, _, share in found) + 5
-            text = formats.percent(found[0][2])
+        if shown:
+            end = max(x.at(share) for _, _, share in shown) + 5
+            text = formats.percent(shown[0][2])
             row.append(tag("text", text, class_="value", x=end, y=y + 13))
         parts.append(tag("g", *row))
     summary = ", ".join(

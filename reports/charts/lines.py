@@ -170,7 +170,7 @@ def _line(
 def _states(series: Series, x: Scale, y: Scale) -> Markup:
     """Returns a shape for each point; of many, only those that are not good."""
     is_marked = len(series.points) <= _MAX_MARKERS
-    found = []
+    shapes = []
     for at, value, point in zip(series.x, series.y, series.points, strict=True):
         if is_finite(value) and (is_marked or point.tone != "good"):
             place = f"translate({number(x.at(at))} {number(y.at(float(value or 0)))})"
@@ -184,8 +184,8 @@ def _states(series: Series, x: Scale, y: Scale) -> Markup:
             )
             # The table of runs has the same links for the keyboard.
             link = {"href": point.href, "tabindex": -1, "aria_label": text}
-            found.append(tag("a", shape, **link) if point.href else shape)
-    return tag("g", *found)
+            shapes.append(tag("a", shape, **link) if point.href else shape)
+    return tag("g", *shapes)
 
 
 def _value(series: Series, x: float, y: float, count: int | None) -> str:

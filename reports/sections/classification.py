@@ -18,7 +18,7 @@ MAX_MATRIX = 20
 _MAX_PAIRS = 200
 # The column of totals, by whether the examples are weighted.
 _COUNTED = ("Examples", "Weight")
-# Of a matrix: its text, the classes of its look, and what it says when pointed at.
+# A cell of a matrix: text, classes of its look, and what it says when pointed at.
 Cell = tuple[str, str, str]
 
 
@@ -102,8 +102,8 @@ def _pairs(confusion: np.ndarray, names: Sequence[str], is_weighted: bool) -> Ta
 
 def _share(right: float, total: float, is_weighted: bool) -> Estimate | float | None:
     """Returns a share; that of weights has no interval, nor a number of errors."""
-    found = share_of(right, total)
-    return found.value if found and is_weighted else found
+    share = share_of(right, total)
+    return share.value if share and is_weighted else share
 
 
 def _by_class(confusion: np.ndarray, names: Sequence[str], is_weighted: bool) -> Table:

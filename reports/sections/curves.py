@@ -129,20 +129,20 @@ def _calibration(
     """
     series, errors = [], {}
     for model, values in histograms.items():
-        found, expected, right = bins = _bins(values)
-        total = found.sum().item()
+        counts, expected, right = bins = _bins(values)
+        total = counts.sum().item()
         errors[model] = np.abs(right - expected).sum() / (total or 1.0)
         least = _MIN_DRAWN * total / (effective or total or 1.0)
-        found, expected, right = bins[:, found >= least]
-        if len(found):
-            line = (expected / found).tolist(), (right / found).tolist()
-            counts = found.astype(int).tolist()
+        counts, expected, right = bins[:, counts >= least]
+        if len(counts):
+            line = (expected / counts).tolist(), (right / counts).tolist()
+            counts = counts.astype(int).tolist()
             series.append(Series(model, *line, STYLES.get(model, 1), counts))
     if not series:
         return []
-    what = "share of positive examples" if is_binary else "share of right predictions"
+    share = "share of positive examples" if is_binary else "share of right predictions"
     of = "positive" if is_binary else "predicted"
-    axes = Axis(f"probability of the {of} class", 0.0, 1.0), Axis(what, 0.0, 1.0)
+    axes = Axis(f"probability of the {of} class", 0.0, 1.0), Axis(share, 0.0, 1.0)
     chart = line_chart("Calibration", series, *axes, diagonal=True, square=True)
     return [(_titled("Calibration: expected error", errors, digits=4), chart)]
 
@@ -154,9 +154,9 @@ def _bins(values: Sequence[float]) -> np.ndarray:
     histogram is its middle: half a point off at most.
     """
     wrong, right = np.split(np.array(values, float), 2)
-    found = wrong + right
-    expected = found * (np.arange(len(found)) + 0.5) / len(found)
-    buckets = np.array_split(np.stack([found, expected, right]), 10, axis=1)
+    counts = wrong + right
+    expected = counts * (np.arange(len(counts)) + 0.5) / len(counts)
+    buckets = np.array_split(np.stack([counts, expected, right]), 10, axis=1)
     return np.stack([bucket.sum(axis=1) for bucket in buckets], axis=1)
 
 
@@ -169,8 +169,8 @@ def threshold_table(counts: Counts) -> Table:
     columns = [numbers("Threshold", "{:.2f}".format)]
     columns += [numbers(name, "{:.3f}".format) for name in names]
     columns += map(numbers, counted)
-    found = np.stack([at, *shares, tp, fp, tn, fn], axis=1)[:: len(at) // 20 or 1]
+    values = np.stack([at, *shares, tp, fp, tn, fn], axis=1)[:: len(at) // 20 or 1]
     rows: list[list[Any]] = [
-        [None if value != value else value for value in row] for row in found.tolist()
+        [None if value != value else value for value in row] for row in values.tolist()
     ]
     return Table("thresholds", "Thresholds", columns, rows)

@@ -27,7 +27,7 @@ from sluice.record.verdict import Check
 
 BASELINE = "accepted data"
 MAX_CARDS = 200
-# Of each comparison the column, and what it says of a split.
+# By comparison: its column, and what it says of a split.
 _COMPARISONS = {
     "drift": ("Since the accepted data", "{split} since the accepted data"),
     "split_drift": ("Train against eval", "train against eval"),
@@ -45,9 +45,9 @@ _CATEGORIES = ("vocabulary", "hashed", "multi_hot")
 # Each has a colour of its own.
 _DATA_SETS = ("train", "eval", "test", BASELINE, "serving")
 _RESULTS = {
-    "fail": Mark("bad", "fail"),
+    "FAIL": Mark("bad", "fail"),
     "warn": Mark("warn", "warn"),
-    "ignore": Mark("quiet", "ignored"),
+    "ignored": Mark("quiet", "ignored"),
 }
 
 
@@ -125,13 +125,13 @@ class Feature:
     @property
     def mark(self) -> Mark | None:
         """The worst result of the data gate."""
-        found = [row.severity for row in self.misses]
-        return next((mark for name, mark in _RESULTS.items() if name in found), None)
+        results = [row.result for row in self.misses]
+        return next((mark for name, mark in _RESULTS.items() if name in results), None)
 
     @property
     def interest(self) -> tuple[float, float]:
         """Sorts what a reader should see first to the front."""
-        ranks = [[*_RESULTS].index(row.severity or "ignore") for row in self.misses]
+        ranks = [[*_RESULTS].index(row.result) for row in self.misses]
         largest = self.largest()
         return min(ranks, default=len(_RESULTS)), -(largest.value if largest else 0.0)
 
@@ -170,9 +170,9 @@ def _has_card(index: int, feature: Feature) -> bool:
 
 def read_features(run: RunData) -> list[Feature]:
     """Returns the features in the order of the statistics."""
-    found = list(statistics(run))
-    found.sort(key=lambda split: [*_DATA_SETS, split.split].index(split.split))
-    data = [(split.split, split.features) for split in found]
+    splits = list(statistics(run))
+    splits.sort(key=lambda split: [*_DATA_SETS, split.split].index(split.split))
+    data = [(split.split, split.features) for split in splits]
     for accepted in statistics(run, "baseline_statistics"):
         if data and accepted.split == data[0][0]:
             data.append((BASELINE, accepted.features))
@@ -187,7 +187,7 @@ def read_features(run: RunData) -> list[Feature]:
                 if known := features.get(moved["feature"]):
                     known.distances.append(_distance(comparison, moved))
     for row in run.record.gate_rows("data"):
-        if row.severity and (known := features.get(row.feature or "")):
+        if row.policy and (known := features.get(row.feature or "")):
             known.misses.append(row)
     categories = _categories(run)
     labels = {x["privacy"].get("label") for x in run.documents("statistics")}
@@ -203,8 +203,8 @@ def read_features(run: RunData) -> list[Feature]:
 def _categories(run: RunData) -> set[str]:
     """Returns the features that are categories, by the config or by their domain."""
     configured = (run.record.config or {}).get("features") or {}
-    found = {name for name, x in configured.items() if x.get("kind") in _CATEGORIES}
-    return found | {
+    names = {name for name, x in configured.items() if x.get("kind") in _CATEGORIES}
+    return names | {
         feature["name"]
         for document in run.documents("schema")
         for feature in document["schema"].get("feature", ())

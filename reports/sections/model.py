@@ -6,9 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
 from reports import formats
+from reports.charts.bars import Distribution, histogram_chart
+from reports.charts.lines import Series, line_chart
+from reports.charts.svg import Axis
 from reports.evaluation import (
     EXAMPLES,
     HISTOGRAM,
@@ -20,12 +24,15 @@ from reports.evaluation import (
 from reports.flips import against_baseline, example_table
 from reports.metric_changes import MIN_EXAMPLES, SliceMetric, metrics_by_slice
 from reports.read_run import RunData
-from reports.sections import classification, curves, regression
+from reports.sections import classification, curves
 from reports.tables import Column, Header, Table, numbers
 from sluice.record.verdict import Check
 
 _MAX_METRICS = 12
-# Of a slice, by name.
+_BAND = {"high": ("90 %", 1), "median": ("median", 0), "low": ("10 %", 1)}
+_LARGEST = "The largest errors"
+_BARS = 24
+# The metrics of a slice, by name.
 _Metrics = Mapping[str, SliceMetric]
 
 
@@ -36,7 +43,7 @@ def build(run: RunData) -> dict[str, Any] | None:
     ]
     if not evaluations:
         return None
-    passed = [x["passed"] for x in run.record.gates if x["gate"] == "model"]
+    passed = [x.passed for x in run.record.gates if x.gate == "model"]
     mistakes = run.documents("mistakes")
     return {
         "evaluations": evaluations,
@@ -44,7 +51,7 @@ def build(run: RunData) -> dict[str, Any] | None:
         "flips": against_baseline(run),
         "labels": [*map(classification.by_label, mistakes)],
         "regressions": [
-            regression.build(*item) for item in enumerate(run.documents("residuals"))
+            _regression(*item) for item in enumerate(run.documents("residuals"))
         ],
         "mistakes": [(item, _mistakes(i, item)) for i, item in enumerate(mistakes)],
     }
@@ -124,18 +131,18 @@ def _overall(
 
 def _undecided(checks: Sequence[Check], slices: Mapping[str, _Metrics]) -> list[str]:
     """Returns a sentence for each limit that the uncertainty of a metric spans."""
-    found = []
+    sentences = []
     for row in checks:
         metric = slices.get(row.slice, {}).get(row.check)
         estimate, limit = metric and metric.estimate, row.limit
         if estimate and isinstance(limit, int | float) and estimate.contains(limit):
             where = "" if row.slice == OVERALL else f" of {row.slice}"
-            found.append(
+            sentences.append(
                 f"{row.check}{where}: the limit {limit:g} lies within the interval, "
                 f"{estimate.interval}: on other data of this size the gate might "
                 "decide otherwise."
             )
-    return found
+    return sentences
 
 
 def _slices(
@@ -177,16 +184,68 @@ def _mistakes(index: int, document: dict[str, Any]) -> Table | None:
         "probability": numbers("Probability", formats.percent),
         "true_probability": numbers("Of the true class", formats.percent),
     }
-    caption, found = "The most confident mistakes", document["mistakes"]
+    caption, mistakes = "The most confident mistakes", document["mistakes"]
     if document.get("labels"):
-        # Of an example with several classes: of those that are true or predicted.
-        found = [{**item, "probabilities": _listed(item)} for item in found]
+        # An example with several classes has those that are true or predicted.
+        mistakes = [{**item, "probabilities": _listed(item)} for item in mistakes]
         columns = {"true": "True classes", "predicted": "Predicted"}
         columns["probabilities"] = "Probabilities"
         caption = "The mistakes with the most wrong classes"
-    return example_table(f"mistakes-{index}", caption, found, columns)
+    return example_table(f"mistakes-{index}", caption, mistakes, columns)
 
 
 def _listed(item: Mapping[str, Any]) -> str:
-    found = item["probabilities"].items()
-    return ", ".join(f"{name} {formats.percent(value)}" for name, value in found)
+    shares = item["probabilities"].items()
+    return ", ".join(f"{name} {formats.percent(value)}" for name, value in shares)
+
+
+def _regression(index: int, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the charts of each target, and the largest errors."""
+    label, targets = document["privacy"]["label"], document["targets"]
+    largest = [_with_error(item) for item in document["largest"]]
+    columns = {key: numbers(key.capitalize()) for key in ("true", "predicted", "error")}
+    return {
+        "document": document,
+        "targets": [
+            {
+                "name": f"{label}[{i}]" if len(targets) > 1 else label,
+                "charts": _charts(target),
+            }
+            for i, target in enumerate(targets)
+        ],
+        "largest": largest,
+        "table": example_table(f"errors-{index}", _LARGEST, largest, columns),
+    }
+
+
+def _with_error(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an example with a number for each column, or text of several targets."""
+    pairs = zip(item["predicted"], item["true"], strict=True)
+    error = [predicted - true for predicted, true in pairs]
+    shown = {**item, "error": error, "probability": None}
+    for key in ("true", "predicted", "error"):
+        several = ", ".join(map(formats.number, shown[key]))
+        shown[key] = shown[key][0] if len(error) == 1 else several
+    return shown
+
+
+def _charts(target: Mapping[str, Any]) -> curves.Charts:
+    by_value, title = target["by_value"], "Predictions by true value"
+    lines = [
+        Series(name, by_value["true"], by_value[key], style)
+        for key, (name, style) in _BAND.items()
+    ]
+    every = [value for values in by_value.values() for value in values]
+    true, predicted = (
+        Axis(label, min(every), max(every)) for label in ("true value", "prediction")
+    )
+    band = line_chart(title, lines, true, predicted, diagonal=True, square=True)
+    quantiles = target["quantiles"]
+    shares = np.linspace(0.0, 1.0, len(quantiles)).tolist()
+    residuals = Distribution("candidate", quantiles, shares)
+    # A few large ones are counted in the outermost bars.
+    edges = np.unique(np.linspace(quantiles[1], quantiles[-2], _BARS + 1)).tolist()
+    edges, label = edges if len(edges) > 1 else [], "prediction minus true value"
+    histogram = histogram_chart("Residuals", [residuals], edges=edges, label=label)
+    mean = f"Residuals: mean {formats.number(target['mean'])}"
+    return [(title, band), (mean, histogram)]

@@ -10,11 +10,11 @@ from markupsafe import Markup
 
 from reports import formats
 from reports.charts.lines import Series, line_chart
+from reports.charts.parallel import parallel_chart
 from reports.charts.svg import Axis, is_finite
 from reports.read_run import RunData
 from reports.sections.curves import STYLES
-from reports.sections.tuning import searches
-from reports.tables import Header, Table, numbers
+from reports.tables import Header, Mark, Table, numbers
 
 _EVAL = "val_"
 _DURATION = "Duration in s"
@@ -44,7 +44,7 @@ def build(run: RunData) -> dict[str, Any] | None:
         for i, model in enumerate(run.documents("model"))
         if (found := layers.get(model["node"]))
     ]
-    view = {"searches": searches(run), "trainings": trainings, "models": models}
+    view = {"searches": _searches(run), "trainings": trainings, "models": models}
     return view if any(view.values()) else None
 
 
@@ -147,3 +147,52 @@ def _layers(index: int, layers: Sequence[Mapping[str, Any]]) -> Table:
         shape = formats.shape(item["output_shape"])
         rows.append((item["name"], item["class"], shape, item["parameters"], trainable))
     return Table(f"model-{index}", "Layers", header, rows)
+
+
+def _searches(run: RunData) -> list[dict[str, Any]]:
+    """Returns what the template shows of each search."""
+    return [
+        {
+            **found,
+            "seconds": sum(
+                filter(is_finite, (trial["duration_s"] for trial in found["trials"]))
+            ),
+            "chart": _trials_chart(found),
+            "table": _trials_table(found, f"trials-{i}"),
+        }
+        for i, found in enumerate(run.documents("trials"))
+    ]
+
+
+def _trials_chart(search: Mapping[str, Any]) -> Markup:
+    axes, lines = [], []
+    for key, given in search["space"].items():
+        name, is_range = key.partition(".")[2], isinstance(given, dict)
+        texts = [] if is_range else [*map(formats.setting, given)]
+        axes.append(Axis(name, log=is_range and given["log"], texts=texts))
+    for trial in search["trials"]:
+        places, texts = [], []
+        for key, given in search["space"].items():
+            value = trial["values"][key]
+            is_range = isinstance(given, dict)
+            places.append(value if is_range else float(given.index(value)))
+            texts.append(f"{key} {formats.setting(value)}")
+        reached = f"{search['objective']} {formats.number(trial['objective'])}"
+        label = f"trial {trial['number']}: {', '.join([*texts, reached])}"
+        lines.append((label, [*places, trial["objective"]]))
+    return parallel_chart("Trials", [*axes, Axis(search["objective"])], lines)
+
+
+def _trials_table(search: Mapping[str, Any], id: str) -> Table:
+    header: Header = [numbers("Trial"), numbers(search["objective"])]
+    header += [key.partition(".")[2] for key in search["space"]]
+    header += [numbers("Epochs"), numbers("Time", formats.seconds), "Result"]
+    rows, result = [], Mark("good", "best")
+    for trial in search["trials"]:
+        if trial["objective"] is None:
+            result = Mark("bad", trial["error"] or trial["status"])
+        values = [formats.setting(trial["values"][key]) for key in search["space"]]
+        row = [trial["number"], trial["objective"], *values]
+        rows.append([*row, trial["epochs"], trial["duration_s"], result])
+        result = Mark("quiet", "")
+    return Table(id, "Trials", header, rows)

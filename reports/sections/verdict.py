@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from reports.compare import compare, summarize_changes
 from reports.evaluation import OVERALL
@@ -19,9 +19,9 @@ from sluice.record.outcome import (
     overrides,
     summarize,
 )
-from sluice.record.verdict import Verdict
+from sluice.record.verdict import Result
 
-_RESULTS = ("FAIL", "warn", "ignored", "pass", "yes", "no")
+_RESULTS = get_args(Result)
 _MAX_SHIFTS = 3
 # Kinds of changes that are shown otherwise than as a line.
 _DRAWN = ("features", "metrics", "predictions")
@@ -30,7 +30,6 @@ _DRAWN = ("features", "metrics", "predictions")
 def build(run: RunData) -> dict[str, Any]:
     """Returns what the template shows; every run has this section."""
     record = run.record
-    verdicts = [Verdict.from_dict(gate) for gate in record.gates]
     changes = _guarded(run)
     moved = changes.get("moved", [])
     tone, headline, causes = summarize(record, worse_metrics(moved))
@@ -46,7 +45,7 @@ def build(run: RunData) -> dict[str, Any]:
         "duration_s": duration_s(record),
         "gates": [
             (item, sorted(item.rows, key=lambda row: _RESULTS.index(row.result)))
-            for item in verdicts
+            for item in record.gates
         ],
         "failed": sorted(failed_sections(record) - {"run"}),
         "steps": next_steps(record),

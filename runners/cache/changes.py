@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from sluice.code_fingerprint import PROPERTY
-from sluice.json_paths import flatten
+from sluice.json_values import flatten
 from sluice.mlmd_items import Artifact
 from sluice.node_kinds import ABOUT_BASELINE, BASELINE
 

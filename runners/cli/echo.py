@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from runners.engine import Observer
-from sluice.printable import printable, printable_output
+from sluice.errors import printable, printable_output
 
 
 def echo(*lines: str, err: bool = False, **style: Any) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pipeline.config.config import Config
-from reports.graph import as_svg, as_text
+from reports.draw_graph import as_svg, as_text
 from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, verb
 from runners.operations.compile import compile_graph

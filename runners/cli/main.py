@@ -28,9 +28,8 @@ try:
 
     from runners.cli.echo import echo_error, echo_json, echoed_warnings
     from runners.cli.options import exit_on_sigint, typed_command
-    from sluice.errors import ExitCode, SluiceError
+    from sluice.errors import ExitCode, SluiceError, printable
     from sluice.network import begin_command
-    from sluice.printable import printable
     from sluice.secrets import redact
     from sluice.version import __version__
 except ModuleNotFoundError as missing:

@@ -15,7 +15,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from sluice.printable import printable
+from sluice.errors import printable
 
 _WIDE = 200
 

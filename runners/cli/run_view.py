@@ -136,13 +136,13 @@ def print_run(console: Console, record: RunRecord) -> None:
 
 def print_outcome(console: Console, record: RunRecord) -> None:
     """Prints gates, error, push, report and the next command of a run."""
-    for gate in record.gates:
+    for verdict in record.gates:
         say(console)
-        print_verdict(console, gate)
+        print_verdict(console, verdict)
     say(console)
     for note in record.notes:
         say(console, f"note: {note}", "yellow")
-    if record.status == "blocked" and not all(x["passed"] for x in record.gates):
+    if record.status == "blocked" and not all(x.passed for x in record.gates):
         _print_next_steps(console, record)
     elif record.error:
         _print_error(console, record.error)
@@ -237,16 +237,15 @@ _STYLES = {
 }
 
 
-def print_verdict(console: Console, gate: dict[str, Any]) -> None:
+def print_verdict(console: Console, verdict: Verdict) -> None:
     """Prints the checks of a gate as a table, then their examples.
 
     At most ``MAX_ROWS`` checks are printed, ``MAX_DETAILS`` of them with examples;
     failed ones first.
     """
-    verdict = Verdict.from_dict(gate)
     rows = sorted(verdict.rows, key=lambda row: list(_STYLES).index(row.result))
     result = "passed" if verdict.passed else "not passed"
-    if any(row.answer is not None for row in verdict.rows):
+    if verdict.gate == "retrain":
         result = "no reason to train" if verdict.skips else "a reason to train"
     if verdict.override is not None:
         result = f"accepted by hand: {verdict.override}"

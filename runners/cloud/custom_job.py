@@ -16,7 +16,7 @@ from typing import Any
 from tfx.extensions.google_cloud_ai_platform import constants
 from tfx.extensions.google_cloud_ai_platform.trainer import executor as trainer
 
-from components.run_id import run_id_of
+from components.artifacts import run_id_of
 from runners.cloud.vertex_client import JOB_LABEL, VertexService, job_label
 
 _POLL_S = 10.0

@@ -125,7 +125,7 @@ def _failure(
     record: RunRecord, task: Task, detail: Json, read_log: ReadLog
 ) -> ErrorRecord:
     """Returns why a task failed; a gate's verdict is among the earlier nodes' ends."""
-    refused = [gate["gate"] for gate in record.gates if not gate["passed"]]
+    refused = [verdict.gate for verdict in record.gates if not verdict.passed]
     if task.kind.gate and refused:
         text = f"{task.id} has stopped the run: the {refused[-1]} gate has not passed"
         return ErrorRecord(task.id, text, exit_code=int(ExitCode.DATA), gate=True)

@@ -1,8 +1,7 @@
-"""Mistakes of an evaluated classifier, where it flips, and residuals of a regression.
+"""Mistakes document: what an evaluated classifier gets wrong, and where it flips.
 
 An example flips where only one of the candidate and the baseline is right. One with
-several labels is right if all of them are. A residual is the prediction minus the true
-value, in the label's unit.
+several labels is right if all of them are.
 """
 
 from __future__ import annotations
@@ -21,15 +20,18 @@ from runners.documents.examples import (
     ExampleRecord,
     as_text,
     first_value,
+    load_model,
+    predict,
+    predicted_class,
     read_examples,
+    task_of,
     values_of,
 )
 from runners.documents.images import describe_image, open_image
-from runners.documents.predict import load_model, predict, predicted_class, task_of
-from sluice.decision_threshold import THRESHOLD
+from sluice.json_values import jsonable
+from sluice.metrics import THRESHOLD
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
-from sluice.record.json_number import json_number
 
 MAX_EXAMPLES = 20_000
 MAX_MISTAKES = 24
@@ -168,7 +170,7 @@ def _shown(
         named = [", ".join(classes[i] for i in x) or "none" for x in indices]
         about: dict[str, Any] = dict(zip(_SHOWN, (*named, None), strict=False))
         wrong = sorted({*mistake.true, *mistake.named[0]})
-        sure = {classes[i]: json_number(mistake.probabilities[i]) for i in wrong}
+        sure = {classes[i]: jsonable(mistake.probabilities[i]) for i in wrong}
         if task == "multi_label":
             about |= {"probability": None, "probabilities": sure}
         else:
@@ -189,7 +191,7 @@ def shown_record(record: ExampleRecord, privacy: Privacy) -> dict[str, Any]:
             images.append({"feature": name, **describe_image(image)})
         elif len(values) < MAX_FEATURES:
             values[name] = [
-                as_text(value) if isinstance(value, bytes) else json_number(value)
+                as_text(value) if isinstance(value, bytes) else jsonable(value)
                 for value in found[:MAX_VALUES]
             ]
     digest = None if privacy.sensitive else record.digest
@@ -229,7 +231,7 @@ def _of_class(
     served, best = (probabilities[last] >= THRESHOLD).sum(), None
     if positives:
         i = np.argmax(2 * tp / (tp + fp + positives))
-        threshold = json_number(probabilities[last[i - 1]].item())
+        threshold = jsonable(probabilities[last[i - 1]].item())
         best = {"threshold": threshold, "tp": tp[i].item(), "fp": fp[i].item()}
     area = np.dot(np.diff(fp), tp[1:] + tp[:-1]) / 2
     return {
@@ -240,92 +242,4 @@ def _of_class(
         "auc": area.item() / (positives * negatives)
         if positives and negatives
         else None,
-    }
-
-
-GROUPS = 10
-# Weighted examples are replaced by that many of equal weight.
-_RESAMPLED = 200_000
-_SHARES = np.linspace(0.0, 1.0, 101)
-_BAND = {"low": 0.1, "median": 0.5, "high": 0.9}
-
-
-def residuals(
-    model_uris: Sequence[str],
-    examples: Artifact,
-    splits: Sequence[str],
-    privacy: Privacy,
-) -> dict[str, Any] | None:
-    """Returns quantiles of residuals and the largest; None for what is no regression.
-
-    Quantiles and means are weighted, the largest errors are not.
-
-    Examples without a label are left out, as are predictions that are not finite.
-    Of several targets, ``largest`` sorts by the largest error relative to the target's
-    root mean squared error. Nothing is counted if the label is sensitive.
-
-    Args:
-      model_uris: of the ``Model`` artifacts, local or remote; the first is described.
-      examples: the artifact that it was evaluated on.
-      splits: those that were evaluated.
-      privacy: what may be shown, and which feature is the label.
-    """
-    if not privacy.label or task_of(model_uris[0]) != "regression":
-        return None
-    records = read_examples(examples.uri, splits)
-    with ExitStack() as opened:
-        model = load_model(model_uris[0], privacy.label, opened)
-        predicted_records = [*predict([model], islice(records, MAX_EXAMPLES))]
-    rows = [pair for _, *pair in predicted_records]
-    # By example, label or prediction, and target.
-    values = np.array(rows or np.zeros((0, 2, 1)), np.float64)
-    known = np.flatnonzero(np.isfinite(values).all(axis=(1, 2)))
-    values = weighted = values[known]
-    if privacy.weight and len(known):
-        weights = np.array(
-            [predicted_records[i][0].weight(privacy.weight) for i in known]
-        )
-        places = (np.arange(_RESAMPLED) + 0.5) / _RESAMPLED * weights.sum()
-        weighted = values[np.searchsorted(weights.cumsum(), places)]
-    is_hidden = privacy.label in privacy.sensitive or not len(known)
-    worst = [] if is_hidden or privacy.private else _worst(values)
-    places = {known[i].item(): values[i].tolist() for i in worst}
-    again = enumerate(islice(read_examples(examples.uri, splits), len(rows)))
-    shown = {i: shown_record(record, privacy) for i, record in again if i in places}
-    return {
-        "split": ", ".join(splits),
-        "examples": len(known),
-        "complete": next(records, None) is None,
-        "targets": []
-        if is_hidden
-        else [_target(*x.T) for x in weighted.transpose(2, 0, 1)],
-        "largest": [
-            {**shown[i], "true": true, "predicted": predicted}
-            for i, (true, predicted) in places.items()
-        ],
-    }
-
-
-def _worst(values: np.ndarray) -> list[int]:
-    """Returns the examples with the largest errors."""
-    errors = np.abs(values[:, 1] - values[:, 0])
-    scale = np.sqrt(np.square(errors).mean(axis=0))
-    relative = errors / np.where(scale > 0, scale, 1.0)
-    order = np.argsort(-relative.max(axis=1), kind="stable")
-    return [int(i) for i in order[:MAX_MISTAKES]]
-
-
-def _target(true: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
-    """Returns quantiles of a target's residuals, and of predictions by true value."""
-    residuals = predicted - true
-    count = min(GROUPS, len(true))
-    groups = np.array_split(np.argsort(true, kind="stable"), count)
-    band = {
-        name: [np.quantile(predicted[group], share).item() for group in groups]
-        for name, share in _BAND.items()
-    }
-    return {
-        "mean": residuals.mean().item(),
-        "quantiles": np.quantile(residuals, _SHARES).tolist(),
-        "by_value": {"true": [true[group].mean().item() for group in groups], **band},
     }

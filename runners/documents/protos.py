@@ -121,23 +121,24 @@ def metrics(folder: Path) -> dict[str, Any] | None:
     slices = [*tfma.load_metrics(str(folder))]
     if not slices:
         return None
-    slices.sort(key=lambda item: len(item.slice_key.single_slice_keys))
-    described = [_json(item) for item in slices[:MAX_SLICES]]
-    parts = [item for item in described if item["slice_key"]]
+    slices.sort(key=lambda message: len(message.slice_key.single_slice_keys))
+    described = [_json(message) for message in slices[:MAX_SLICES]]
+    parts = [message for message in described if message["slice_key"]]
     parts.sort(key=_examples, reverse=True)
-    for number, item in enumerate(parts):
-        if number >= _MAX_HISTOGRAMS or _examples(item) < _MIN_EXAMPLES:
-            values = item["metric_keys_and_values"]
+    for number, message in enumerate(parts):
+        if number >= _MAX_HISTOGRAMS or _examples(message) < _MIN_EXAMPLES:
+            values = message["metric_keys_and_values"]
             values[:] = [x for x in values if x["key"]["name"] != _HISTOGRAM]
     plots = [
-        item
-        for item in tfma.load_plots(str(folder))
-        if not item.slice_key.single_slice_keys and not item.HasField("cross_slice_key")
+        message
+        for message in tfma.load_plots(str(folder))
+        if not message.slice_key.single_slice_keys
+        and not message.HasField("cross_slice_key")
     ]
     return {
         "metrics": described,
         "slices_left_out": max(0, len(slices) - MAX_SLICES),
-        "plots": [_json(item) for item in plots],
+        "plots": [_json(message) for message in plots],
     }
 
 

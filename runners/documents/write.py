@@ -13,7 +13,8 @@ from typing import Any
 from runners.documents import protos
 from runners.documents.examples import split_names
 from runners.documents.images import samples
-from runners.documents.mistakes import mistakes, residuals
+from runners.documents.mistakes import mistakes
+from runners.documents.residuals import residuals
 from sluice.mlmd_items import Artifact
 from sluice.node_kinds import BASELINE, CANDIDATE, DOCUMENTS, NOT_DESCRIBED
 from sluice.privacy import Privacy
@@ -126,7 +127,7 @@ def _content(
             case "epochs":
                 return _epochs(folder)
             case "ingestion":
-                from components.tfrecord_gen.report import document_ingestion
+                from components.tfrecord_gen.ingestion_report import document_ingestion
 
                 return document_ingestion(folder)
             case "metrics":

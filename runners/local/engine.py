@@ -30,7 +30,7 @@ class LocalEngine:
 
     def run(self, plan: Plan, record: RunRecord, observer: Observer) -> None:
         """Runs the nodes and ends the record; see ``Engine.run``."""
-        from components.tfrecord_gen.ahead import ingesting
+        from components.tfrecord_gen.early_ingestion import ingesting
         from components.tfrecord_gen.input_files import SPANS_FILE
         from sluice import secrets
         from sluice.machine_resources import usable_cores

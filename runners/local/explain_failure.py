@@ -22,7 +22,7 @@ from sluice.project import own_root
 from sluice.record.parts import ErrorRecord
 from sluice.secrets import redact
 from sluice.storage.storage_errors import FULL, FULL_TEXTS, is_unreachable
-from sluice.tfrecords.images import reason_in
+from sluice.tfrecords.encoded_images import reason_in
 
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"

@@ -20,8 +20,8 @@ from tfx.dsl.compiler import compiler
 from tfx.orchestration import data_types_utils, metadata
 
 from components.tfrecord_gen.component import contents_of
+from components.tfrecord_gen.ingestion_report import Report
 from components.tfrecord_gen.newest_spans import window_of
-from components.tfrecord_gen.report import Report
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.arguments import local_locations
 from pipeline.graph.create_pipeline import create_pipeline
@@ -38,9 +38,8 @@ from runners.local.node_end import artifacts_of, contexts_of, executions_in, sta
 from runners.local.node_job import connection_of, launch
 from runners.local.prepare import substitute_run_id
 from sluice.mlmd_items import plain_properties
-from sluice.node_kinds import kind_of
+from sluice.node_kinds import kind_of, leading_to
 from sluice.record.parts import Artifacts
-from sluice.upstream_nodes import leading_to
 from sluice.workspace import Workspace
 
 _DATA_PROPERTIES = (

@@ -73,7 +73,7 @@ def add_results(end: NodeEnd, *, pushes: bool) -> NodeEnd:
     for item in outputs:
         if item.type in VERDICTS:
             try:
-                end.gates.append(Verdict.load(item.uri).to_dict())
+                end.gates.append(Verdict.load(item.uri))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 end.notes.append(f"the verdict in {item.uri} cannot be read: {error}")
     if pushes:

@@ -26,11 +26,10 @@ from runners.local.node_job import (
     read_results,
 )
 from sluice.errors import UsageError, unknown_node
-from sluice.node_kinds import kind_of
+from sluice.node_kinds import kind_of, leading_to
 from sluice.record.parts import FINISHED, NodeEnd, NodeRecord
 from sluice.record.run_record import NOT_ASKED_FOR, RunOptions
 from sluice.storage import atomic
-from sluice.upstream_nodes import leading_to
 from sluice.workspace import Workspace
 
 

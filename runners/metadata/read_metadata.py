@@ -109,22 +109,22 @@ def _graph(
 ) -> MetadataGraph:
     inputs, outputs = _links(events, _INPUT), _links(events, _OUTPUT)
     by_id = {}
-    for item in executions:
-        names = {context.type: context.name for context in contexts[item.id]}
-        by_id[item.id] = Execution(
-            id=item.id,
+    for proto in executions:
+        names = {context.type: context.name for context in contexts[proto.id]}
+        by_id[proto.id] = Execution(
+            id=proto.id,
             # The context of a node is named ``<pipeline>.<node>``.
             node=names.get("node", "").removeprefix(f"{names.get('pipeline')}."),
-            kind=item.type.rpartition(".")[2],
+            kind=proto.type.rpartition(".")[2],
             run_id=names.get("pipeline_run"),
-            state=state_name(type(item).State, item.last_known_state),
-            started_at=iso_time(item.create_time_since_epoch),
-            ended_at=iso_time(item.last_update_time_since_epoch),
-            properties=plain_properties(item),
-            inputs=inputs[item.id],
-            outputs=outputs[item.id],
+            state=state_name(type(proto).State, proto.last_known_state),
+            started_at=iso_time(proto.create_time_since_epoch),
+            ended_at=iso_time(proto.last_update_time_since_epoch),
+            properties=plain_properties(proto),
+            inputs=inputs[proto.id],
+            outputs=outputs[proto.id],
         )
-    return MetadataGraph({item.id: Artifact.of(item) for item in artifacts}, by_id)
+    return MetadataGraph({proto.id: Artifact.of(proto) for proto in artifacts}, by_id)
 
 
 def _links(

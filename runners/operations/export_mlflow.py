@@ -24,7 +24,7 @@ from runners.operations.find_run import (
     updated_workspace,
 )
 from sluice.errors import UsageError
-from sluice.json_paths import flatten
+from sluice.json_values import flatten
 from sluice.record.outcome import duration_s, outcome, version
 from sluice.record.run_record import RECORD_FILE, RunRecord
 from sluice.workspace import private_umask

@@ -64,7 +64,7 @@ class Rehearsed:
 
 
 def _verdicts(record: RunRecord) -> dict[str, bool]:
-    return {gate["gate"]: gate["passed"] for gate in record.gates}
+    return {verdict.gate: verdict.passed for verdict in record.gates}
 
 
 def rehearse(

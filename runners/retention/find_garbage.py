@@ -224,7 +224,7 @@ def select_kept(
         for run_id, record in records.items()
     }
     complete = [run_id for run_id in records if status[run_id] in _COMPLETE]
-    ran = {item.run_id for item in graph.executions.values() if item.run_id}
+    ran = {entry.run_id for entry in graph.executions.values() if entry.run_id}
     runs = {
         *_newest(sorted(ran | set(records)), status, keep),
         *sorted(ran.intersection(complete))[-1:],
@@ -237,14 +237,16 @@ def select_kept(
     }
     artifacts, made_by = graph.upstream(
         {
-            *ids_in(*(item.inputs for item in executions)),
-            *ids_in(*(item.outputs for item in executions)),
-            *(item.id for item in graph.artifacts.values() if item.uri in named),
-            *(item.model_id for item in served if item.model_id is not None),
+            *ids_in(*(entry.inputs for entry in executions)),
+            *ids_in(*(entry.outputs for entry in executions)),
+            *(entry.id for entry in graph.artifacts.values() if entry.uri in named),
+            *(entry.model_id for entry in served if entry.model_id is not None),
         }
     )
     proofs = {
-        artifact for item in baselines for artifact in (item.model.id, item.blessing_id)
+        artifact
+        for entry in baselines
+        for artifact in (entry.model.id, entry.blessing_id)
     }
     return Kept(
         frozenset(runs),

@@ -72,7 +72,7 @@ def possible_actions(found: FoundRun) -> list[Action]:
     config += [f"--set={item}" for item in overrides]
     run = ["sluice", "run", record.pipeline, *config, place]
     actions.append(Action("run", "Run again", _RUN, run))
-    stopped_by = [gate["gate"] for gate in record.gates if not gate["passed"]]
+    stopped_by = [verdict.gate for verdict in record.gates if not verdict.passed]
     if is_last and "data" in stopped_by:
         label = "Accept the data once"
         actions.append(Action("accept-data", label, _ACCEPT_DATA, run, True))

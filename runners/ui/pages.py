@@ -19,11 +19,12 @@ from runners.operations.find_run import FoundRun, all_workspaces, read_record
 from runners.operations.models import ListedModel, list_models
 from runners.ui.actions import Action, ChildProcesses, first_action, possible_actions
 from runners.ui.live import View
-from runners.ui.run_view import pipeline_card, run_values
-from runners.ui.tables import (
+from runners.ui.run_view import (
+    pipeline_card,
     pipeline_url,
     run_index,
     run_url,
+    run_values,
     span_table,
     version_table,
 )
@@ -171,16 +172,16 @@ class Pages:
           HTTPException: there is no such button, or not any more.
         """
         if "run_id" in request.path_params:
-            found = self.found(request)
-            actions = possible_actions(found)
+            run = self.found(request)
+            actions = possible_actions(run)
         else:
             name = request.path_params["name"]
             workspace = locate(current_project(Path.cwd()), name)
             can_run = name in _config_names() and not workspace.is_running()
-            found, actions = None, [first_action(name, workspace)] if can_run else []
+            run, actions = None, [first_action(name, workspace)] if can_run else []
         for action in actions:
             if action.name == request.path_params["action"]:
-                return found, action
+                return run, action
         raise HTTPException(409, "this is not possible for the run as it is now")
 
     def compared(self, request: Request) -> list[FoundRun]:

@@ -1,27 +1,31 @@
-"""A run in the browser: its page, live or not, and the card of its pipeline."""
+"""Runs in the browser: the page of one, live or not, its pipeline's card, tables."""
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from reports import formats
-from reports.log_lines import is_error, without_library_lines
+from reports.formats import time, visible
+from reports.index_page import make_index
 from reports.metric_changes import metric_changes, worse_metrics
-from reports.read_run import RunData, last_pushed
+from reports.read_run import RunData, is_error, last_pushed, without_library_lines
 from reports.run_page import render_section
-from reports.sections.run import build
+from reports.run_table import make_run_table
+from reports.sections.execution import build
 from reports.sections.training import curves
-from reports.tables import Mark
+from reports.tables import Column, Header, Mark, Table, numbers
 from runners.operations.find_run import FoundRun, read_record
+from runners.operations.models import ListedModel
 from runners.ui.actions import Action
-from runners.ui.tables import pipeline_url, run_url
 from serving.model_store import store_at
 from sluice.errors import SluiceError
 from sluice.record.outcome import duration_s, outcome, summarize
@@ -34,23 +38,23 @@ _LOG_BYTES = 100_000
 Drawn = TypeVar("Drawn")
 
 
-def run_values(found: FoundRun, log: str | None, all_lines: bool) -> dict[str, Any]:
+def run_values(shown_run: FoundRun, log: str | None, all_lines: bool) -> dict[str, Any]:
     """Returns the values of the template ``run_live.html.j2``.
 
     Args:
-      found: the run.
+      shown_run: the run.
       log: the node whose log is shown; None for one that runs or has failed.
       all_lines: whether those of libraries are shown too.
     """
-    record = found.record
+    record = shown_run.record
     nodes = [_with_duration(node) for node in record.nodes]
-    run = RunData(found.run_dir, replace(record, nodes=nodes))
+    run = RunData(shown_run.run_dir, replace(record, nodes=nodes))
     section = drawn(run, build)
     verdict = None
     if record.status != "running":
         run.previous = last_pushed(run)
         verdict = render_section(run, "verdict")
-    logs = [name for name, path in log_files(found).items() if path.stat().st_size]
+    logs = [name for name, path in log_files(shown_run).items() if path.stat().st_size]
     states = {node.id: node.state for node in nodes}
     if log not in logs:
         busy = [name for name in logs if states.get(name) in ("failed", "running")]
@@ -59,7 +63,7 @@ def run_values(found: FoundRun, log: str | None, all_lines: bool) -> dict[str, A
     shown = text if all_lines else without_library_lines(text)
     # A run that has failed before its first node has done so in ``start``.
     has_failed = states.get(log or "", record.status) == "failed"
-    training = found.workspace.artifacts / "Trainer"
+    training = shown_run.workspace.artifacts / "Trainer"
     return {
         "record": record,
         "elapsed": formats.seconds(duration_s(record, now_utc())),
@@ -188,3 +192,73 @@ def _version(
     rows = by.gate_rows("model") if by else []
     judged = (row for row in rows if row.compared is not None)
     return {"version": version, "since": since, "row": next(judged, None)}
+
+
+def _link(url: str, text: object) -> Markup:
+    return Markup('<a href="{}">{}</a>').format(url, visible(text))
+
+
+def pipeline_url(name: str) -> str:
+    """Returns the address of a pipeline's page."""
+    return f"/pipelines/{quote(name, safe='')}"
+
+
+def run_url(found: FoundRun) -> str:
+    """Returns the address of a run's page, a folder as the run's own."""
+    return f"{pipeline_url(found.name)}/runs/{quote(found.record.run_id, safe='')}/"
+
+
+def _run_link(found: FoundRun) -> Markup:
+    return _link(run_url(found), found.record.run_id)
+
+
+def run_index(runs: Sequence[FoundRun]) -> dict[str, Any]:
+    """Returns table and trends of a pipeline's runs, as on the page of all runs."""
+    urls = {item.record.run_id: run_url(item) for item in runs}
+    data = [RunData(item.run_dir, item.record) for item in runs]
+    return make_index(data, lambda run: urls[run.record.run_id])
+
+
+def version_table(listed: Sequence[ListedModel], runs: Sequence[FoundRun]) -> Table:
+    """Returns a row for each pushed version, with the metrics of its run."""
+    links = {item.record.run_id: _run_link(item) for item in runs}
+    table = make_run_table(RunData(item.run_dir, item.record) for item in runs)
+    metrics = {row.facts["run_id"]: row.metrics for row in table.rows}
+    rows = []
+    for item in listed:
+        pushed, flaws = item.version, ", ".join(item.flaws)
+        run_id = str(pushed.facts.get("pipeline_run_id") or "")
+        values = metrics.get(run_id, {})
+        rows.append(
+            [
+                pushed.version,
+                Mark("warn", flaws) if flaws else Mark("good", "ok"),
+                time(pushed.published_at),
+                links.get(run_id, run_id),
+                *(values.get(name) for name in table.metrics),
+                (pushed.digest or "")[:12],
+            ]
+        )
+    columns: Header = [numbers("Version"), "State", "Published", "Run"]
+    columns += map(numbers, table.metrics)
+    columns.append(Column("Digest", code=True))
+    where = os.path.dirname(listed[0].version.uri) if listed else ""
+    return Table("versions", f"Versions in {where}, newest first", columns, rows)
+
+
+def span_table(runs: Sequence[FoundRun]) -> Table | None:
+    """Returns a row for each span that a run has read, the newest first."""
+    readers: dict[tuple[str, int, int | None, str | None], list[FoundRun]] = {}
+    for item in runs:
+        for name, spans in item.record.spans.items():
+            for span in spans:
+                key = (name, span["span"], span["version"], span["date"])
+                readers.setdefault(key, []).append(item)
+    ordered = sorted(readers.items(), key=lambda pair: (pair[0][0], -pair[0][1]))
+    rows = [
+        [*key, len(found), _run_link(found[-1]), _run_link(found[0])]
+        for key, found in ordered
+    ]
+    columns: Header = ["Input", numbers("Span"), numbers("Version"), "Date"]
+    columns += [numbers("Runs"), "First run", "Last run"]
+    return Table("spans", "Spans that were read", columns, rows) if rows else None

@@ -51,8 +51,7 @@ from reports.run_page import render_run
 from runners.ui.actions import ChildProcesses
 from runners.ui.live import EVENT_STREAM, View, stream, ui_environment
 from runners.ui.pages import DIFF_PAGE, REPORT_PAGE, Pages
-from runners.ui.run_view import log_files
-from runners.ui.tables import run_url
+from runners.ui.run_view import log_files, run_url
 from sluice.errors import ExitCode, SluiceError, UsageError
 from sluice.workspace import next_command
 

@@ -28,7 +28,7 @@ from tensorflow_model_analysis.metrics import (
     tf_metric_wrapper,
 )
 
-from sluice.metric_names import LOG_ODDS, OF_EVERY_THRESHOLD
+from sluice.metrics import LOG_ODDS, OF_EVERY_THRESHOLD
 
 KNOWN_VERSIONS = ("0.47.", "0.52.")
 _Histogram: Any = getattr(

@@ -21,7 +21,7 @@ _MAX_WORSE = 2
 _DECIDED = {"succeeded": "would train", "skipped": "no reason to train"}
 # What is to be done, and the command for it if there is one.
 Step = tuple[str, str | None]
-# Of the line of an error's place; see ``SluiceError``.
+# How the line of an error's place begins; see ``SluiceError``.
 _WHERE = "  where:"
 
 
@@ -31,7 +31,7 @@ def outcome(record: RunRecord) -> str:
         return f"dry run: {_DECIDED[record.status]}"
     states = [push.state for push in record.pushes]
     if record.status == "blocked":
-        failed = [gate["gate"] for gate in record.gates if not gate["passed"]]
+        failed = [verdict.gate for verdict in record.gates if not verdict.passed]
         return f"blocked ({failed[0]} gate)" if failed else "blocked"
     if record.status not in ("succeeded", "up_to_date"):
         return record.status
@@ -44,8 +44,8 @@ def outcome(record: RunRecord) -> str:
 
 def version(record: RunRecord) -> int | None:
     """Returns the version under which the run's model is served."""
-    found = (push.version for push in record.pushes if push.version is not None)
-    return next(found, None)
+    versions = (push.version for push in record.pushes if push.version is not None)
+    return next(versions, None)
 
 
 def duration_s(record: RunRecord, now: datetime | None = None) -> float | None:
@@ -89,22 +89,17 @@ def summarize(
       record: of the run.
       worse: metrics that are worse than the baseline's, also where a run passes.
     """
-    verdicts = _verdicts(record)
-    tone, headline = _headline(record, verdicts)
+    tone, headline = _headline(record)
     if worse and record.status == "succeeded":
         tone = "warn"
         headline += f", and worse in: {', '.join(bounded(worse, _MAX_WORSE))}"
-    return tone, headline, _causes(record, verdicts)
+    return tone, headline, _causes(record)
 
 
-def _verdicts(record: RunRecord) -> list[Verdict]:
-    return [Verdict.from_dict(gate) for gate in record.gates]
-
-
-def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str]:
+def _headline(record: RunRecord) -> tuple[Tone, str]:
     push = record.pushes[0] if record.pushes else None
     tone = RUN_TONES[record.status]
-    error, failed = record.error, _failed(verdicts)
+    error, failed = record.error, _failed(record)
     where = f" in {error.node}" if error and error.node else ""
     if record.status == "running":
         ended = [n for n in record.nodes if n.state not in ("running", "not_reached")]
@@ -118,10 +113,10 @@ def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str
         while_ = f" while {', '.join(stopped)} ran" if stopped else ""
         return tone, f"Interrupted{while_}: nothing was pushed"
     if push and push.state == "pushed":
-        text = f"Version {push.version} was pushed: {_passed(verdicts)}"
+        text = f"Version {push.version} was pushed: {_passed(record.gates)}"
         if record.status == "failed":
             text += f", but the run failed{where}"
-        is_overridden = any(verdict.override is not None for verdict in verdicts)
+        is_overridden = any(verdict.override is not None for verdict in record.gates)
         return "warn" if is_overridden else tone, text
     if push and push.state == "already_served":
         what = "Nothing to do" if record.status == "up_to_date" else "The same model"
@@ -132,7 +127,7 @@ def _headline(record: RunRecord, verdicts: Sequence[Verdict]) -> tuple[Tone, str
         return tone, f"Not pushed: the run was stopped by a gate{where}"
     if record.status == "failed":
         return tone, f"Failed{where}: nothing was pushed"
-    return tone, f"Succeeded, and no model was to be pushed: {_passed(verdicts)}"
+    return tone, f"Succeeded, and no model was to be pushed: {_passed(record.gates)}"
 
 
 def _passed(verdicts: Sequence[Verdict]) -> str:
@@ -146,13 +141,13 @@ def _passed(verdicts: Sequence[Verdict]) -> str:
     return ", ".join(parts) or "the pipeline has no gates"
 
 
-def _failed(verdicts: Sequence[Verdict]) -> Verdict | None:
-    return next((verdict for verdict in verdicts if not verdict.passed), None)
+def _failed(record: RunRecord) -> Verdict | None:
+    return next((verdict for verdict in record.gates if not verdict.passed), None)
 
 
-def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
+def _causes(record: RunRecord) -> list[str]:
     """Returns why a run was stopped, also where a person has accepted that."""
-    if failed := _failed(verdicts):
+    if failed := _failed(record):
         return bounded(failed.causes)
     if record.status in ("blocked", "failed") and record.error:
         what, *more = record.error.message.splitlines() or [""]
@@ -165,7 +160,7 @@ def _causes(record: RunRecord, verdicts: Sequence[Verdict]) -> list[str]:
     return [
         f"{len(item.failures):,} check{'s' if len(item.failures) > 1 else ''} of the "
         f"{item.gate} gate failed, accepted by hand: {item.override}"
-        for item in verdicts
+        for item in record.gates
         if item.override is not None
     ]
 
@@ -180,13 +175,12 @@ def _reason(row: Check) -> str:
 
 def failed_sections(record: RunRecord) -> set[str]:
     """Returns the sections of the page that show what has failed."""
-    gates = {gate["gate"] for gate in record.gates if not gate["passed"]}
+    gates = {verdict.gate for verdict in record.gates if not verdict.passed}
     return gates | ({"run"} if record.status == "failed" else set())
 
 
 def next_steps(record: RunRecord) -> list[Step]:
     """Returns what to do next, what repairs a failure first."""
-    verdicts = _verdicts(record)
     if record.status == "running":
         return [
             ("Follow it in the terminal", command_for(record, "status")),
@@ -199,7 +193,7 @@ def next_steps(record: RunRecord) -> list[Step]:
             text = "Or, once config or code is corrected, run it again: that keeps them"
             steps.append((text, record.command))
         return steps
-    failed = _failed(verdicts)
+    failed = _failed(record)
     if failed and failed.gate == "data":
         steps = [
             (
@@ -227,7 +221,7 @@ def next_steps(record: RunRecord) -> list[Step]:
 
 def overrides(record: RunRecord) -> list[Step]:
     """Returns how a person can accept what a gate has stopped."""
-    failed = _failed(_verdicts(record))
+    failed = _failed(record)
     if failed is None or record.status != "blocked":
         return []
     if failed.gate == "export":

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from sluice.errors import ExitCode
 from sluice.mlmd_items import Artifact
+from sluice.record.verdict import Verdict
 
 RunStatus = Literal[
     "succeeded", "up_to_date", "skipped", "blocked", "failed", "interrupted", "running"
@@ -101,7 +102,7 @@ class NodeEnd:
       error: why it failed, None if it did not.
       inputs: artifacts by input key.
       outputs: artifacts by output key.
-      gates: the verdicts among its outputs, in the form of ``Verdict.to_dict``.
+      gates: the verdicts among its outputs.
       push: the result of a node that pushes a model.
       documents: the files that describe its outputs.
       notes: for the notes of the record.
@@ -115,7 +116,7 @@ class NodeEnd:
     error: ErrorRecord | None = None
     inputs: Artifacts = field(default_factory=dict)
     outputs: Artifacts = field(default_factory=dict)
-    gates: list[dict[str, Any]] = field(default_factory=list)
+    gates: list[Verdict] = field(default_factory=list)
     push: PushRecord | None = None
     documents: list[DocumentRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from sluice.clock import utc_now
 from sluice.errors import ExitCode, WorkspaceError
+from sluice.json_values import jsonable
 from sluice.node_kinds import PUSHERS
-from sluice.record.json_number import json_number
 from sluice.record.parts import (
     FINISHED,
     ArtifactRecord,
@@ -40,9 +42,6 @@ RECORD_FILE = "run.json"
 REHEARSAL = "rehearsal"
 # The reason of a node that ``--to`` leaves out.
 NOT_ASKED_FOR = "not in the part asked for"
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 _BLESSINGS = ("ModelBlessing", "InfraBlessing")
 _STOPPED = ("failed", "blocked", "not_reached", "interrupted")
@@ -118,7 +117,7 @@ class RunRecord:
     ended_at: str | None = None
     error: ErrorRecord | None = None
     nodes: list[NodeRecord] = field(default_factory=list)
-    gates: list[dict[str, Any]] = field(default_factory=list)
+    gates: list[Verdict] = field(default_factory=list)
     pushes: list[PushRecord] = field(default_factory=list)
     report_uri: str | None = None
     resume_command: str | None = None
@@ -147,8 +146,7 @@ class RunRecord:
 
     def gate_rows(self, gate: str) -> list[Check]:
         """Returns the rows of a gate's verdict; none if it has not decided."""
-        decided = [Verdict.from_dict(x) for x in self.gates if x["gate"] == gate]
-        return [row for verdict in decided for row in verdict.rows]
+        return [row for x in self.gates if x.gate == gate for row in x.rows]
 
     def node(self, node_id: str) -> NodeRecord:
         """Returns the record of a node; KeyError if the graph has none."""
@@ -192,8 +190,8 @@ class RunRecord:
         node.inputs, node.outputs = _uris(end.inputs), _uris(end.outputs)
         self._add_artifacts(end)
         self.add_documents(end)
-        decided = {verdict["gate"] for verdict in end.gates}
-        kept_gates = [gate for gate in self.gates if gate["gate"] not in decided]
+        decided = {verdict.gate for verdict in end.gates}
+        kept_gates = [x for x in self.gates if x.gate not in decided]
         self.gates = [*kept_gates, *end.gates]
         if end.push:
             self.pushes = [replace(end.push, destination=self.pushes[0].destination)]
@@ -253,9 +251,9 @@ class RunRecord:
         elif self.error:
             self.status = "blocked" if self.error.gate else "failed"
             self.exit_code = self.error.exit_code
-        elif not all(gate["passed"] for gate in self.gates):
+        elif not all(verdict.passed for verdict in self.gates):
             self.status, self.exit_code = "blocked", int(ExitCode.MODEL)
-        elif any(Verdict.from_dict(gate).skips for gate in self.gates):
+        elif any(verdict.skips for verdict in self.gates):
             self.status, self.exit_code = "skipped", int(ExitCode.DONE)
         else:
             quiet = all(node.state in ("cached", "skipped") for node in self.nodes)
@@ -284,7 +282,10 @@ class RunRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the versioned JSON form."""
-        return {"schema_version": SCHEMA_VERSION, **_jsonable(asdict(self))}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **jsonable(_adapter().dump_python(self)),
+        }
 
     def save(self, run_dir: Path) -> None:
         """Writes ``run.json`` atomically.
@@ -374,22 +375,9 @@ class RunRecord:
 
 @cache
 def _adapter() -> TypeAdapter[RunRecord]:
-    """Returns pydantic's reader of records, which takes 30 ms to make."""
-    from pydantic import TypeAdapter
-
+    """Returns the reader and writer of records, which takes 30 ms to make."""
     return TypeAdapter(RunRecord)
 
 
 def _uris(artifacts: Artifacts) -> dict[str, list[str]]:
     return {key: [item.uri for item in items] for key, items in artifacts.items()}
-
-
-def _jsonable(value: Any) -> Any:
-    """Returns JSON values; see ``json_number``."""
-    if isinstance(value, float):
-        return json_number(value)
-    if isinstance(value, dict):
-        return {key: _jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
-    return value

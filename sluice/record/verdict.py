@@ -10,16 +10,34 @@ import json
 import math
 import os
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    model_serializer,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass
 
 from sluice.storage.storage import storage_for
 
 VERDICT_FILE = "verdict.json"
+Comparator = Literal[">=", "<="]
+# Whether a check holds, or what the data policy does about an anomaly; ``yes`` and
+# ``no`` say whether there is a reason to train.
+Result = Literal["FAIL", "warn", "ignored", "pass", "yes", "no"]
+# The result of an anomaly by the action of the policy.
+RESULTS: dict[str, Result] = {"fail": "FAIL", "warn": "warn", "ignore": "ignored"}
+_ACTIONS = {result: action for action, result in RESULTS.items()}
+_ANSWERS = {"yes": True, "no": False}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class Check:
     """One row of a verdict.
 
@@ -27,44 +45,43 @@ class Check:
       check: what was checked, such as ``auc`` or ``feature 'fare'``.
       slice: the slice or split, ``overall`` for all of it.
       limit: a number to compare with, or in words, such as ``in all examples``.
-      baseline: the baseline's value; None where there is none.
-      actual: what was seen.
-      passed: false for what stops the run; true where the check holds, and where a
-        policy lets a miss pass.
-      why: one sentence that explains the outcome.
-      severity: what the policy does about a miss; None where the check holds, and for
-        gates without a policy.
-      policy: the line of the config that says so, such as ``validate.rules[2]: warn``.
-      kind: what is missed, such as ``new_value``; see
-        ``components.data_verdict.policy``.
-      feature: the feature that it is about.
-      examples: where it was seen, such as a file and a record's number; at most five.
       comparison: ``>=`` or ``<=``, of a number as limit; None for a limit in words.
       measure: what is compared with it: the ``absolute`` or ``relative`` change from
         the baseline, or the kind of distance that ``actual`` is; else None.
+      baseline: the baseline's value; None where there is none.
+      actual: what was seen.
+      result: ``FAIL`` stops the run.
+      why: one sentence that explains the outcome.
+      kind: of an anomaly, such as ``new_value``; see
+        ``components.data_verdict.settings``.
+      feature: the feature that it is about.
+      policy: the line of the config that decided on an anomaly, such as
+        ``validate.rules[2]: warn``; None where the check holds.
+      examples: where it was seen, such as a file and a record's number; at most five.
       remedy: what a person can do about a miss.
       command: the verb of ``sluice`` that shows or repairs it, such as ``schema diff``;
         the pipeline's name follows it.
-      answer: of a reason, whether there is one; else None.
     """
 
     check: str
-    slice: str
-    limit: float | str | None
-    baseline: float | str | None
-    actual: float | str | None
-    passed: bool
+    slice: str = "overall"
+    limit: int | float | str | None = None
+    comparison: Comparator | None = None
+    measure: str | None = None
+    baseline: int | float | str | None = None
+    actual: int | float | str | None = None
+    result: Annotated[Result, Field(exclude=True)] = "pass"
     why: str = ""
-    severity: Literal["fail", "warn", "ignore"] | None = None
-    policy: str | None = None
     kind: str | None = None
     feature: str | None = None
+    policy: str | None = None
     examples: tuple[str, ...] = ()
-    comparison: str | None = None
-    measure: str | None = None
     remedy: str | None = None
     command: str | None = None
-    answer: bool | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.result != "FAIL"
 
     @property
     def limit_text(self) -> str | None:
@@ -99,9 +116,14 @@ class Check:
         return number - limit if self.comparison == ">=" else limit - number
 
     @property
+    def is_within(self) -> bool:
+        """Whether the number does not miss its limit; true without a limit."""
+        return (self.margin or 0.0) >= 0
+
+    @property
     def sentence(self) -> str:
         """What was missed and where first, as the top of a page has it."""
-        if self.severity is not None:
+        if self.policy:
             return self._anomaly
         name = self.check.removesuffix(" change")
         name += "" if self.slice == "overall" else f" of {self.slice}"
@@ -130,14 +152,28 @@ class Check:
                 why += f"; {'first ' if self.examples[1:] else ''}at {place}"
         return why
 
-    @property
-    def result(self) -> str:
-        """``pass``, ``FAIL``, ``warn`` or ``ignored``; ``yes``, ``no`` of a reason."""
-        if self.answer is not None:
-            return "yes" if self.answer else "no"
-        if not self.passed:
-            return "FAIL"
-        return {"warn": "warn", "ignore": "ignored"}.get(self.severity or "", "pass")
+    @model_serializer(mode="wrap")
+    def _store(self, to_dict: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Returns the stored form, which has three keys for the result."""
+        return {
+            **to_dict(self),
+            "passed": self.passed,
+            "severity": _ACTIONS.get(self.result) if self.policy else None,
+            "answer": _ANSWERS.get(self.result),
+        }
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, row: Any) -> Any:
+        """Returns the arguments as they are, or what ``_store`` has stored."""
+        if not isinstance(row, dict):
+            return row
+        row = dict(row)
+        result = "pass" if row.pop("passed") else "FAIL"
+        severity, answer = row.pop("severity", None), row.pop("answer", None)
+        if answer is not None:
+            result = "yes" if answer else "no"
+        return {**row, "result": RESULTS.get(severity, result)}
 
 
 @dataclass(frozen=True)
@@ -161,8 +197,8 @@ class Verdict:
     @property
     def skips(self) -> bool:
         """Whether none of its rows is a reason to train."""
-        answers = [row.answer for row in self.rows if row.answer is not None]
-        return bool(answers) and not any(answers)
+        results = {row.result for row in self.rows}
+        return "no" in results and "yes" not in results
 
     @property
     def failures(self) -> tuple[Check, ...]:
@@ -175,7 +211,7 @@ class Verdict:
         There is one for a metric on a slice, however many limits it misses; for a
         feature, however many splits; and for all that is wrong with the same files.
         """
-        found: dict[tuple[str | None, ...], Check] = {}
+        rows: dict[tuple[str | None, ...], Check] = {}
         files: set[str] = set()
         for row in self.failures:
             named = set() if row.feature else {file_of(x) for x in row.examples}
@@ -185,10 +221,10 @@ class Verdict:
             key = row.kind, row.feature
             if not row.feature:
                 key = row.check.removesuffix(" change"), row.slice
-            first = found.setdefault(key, row)
+            first = rows.setdefault(key, row)
             if row.feature and first is not row:
-                found[key] = replace(first, slice=f"{first.slice}, {row.slice}")
-        return [row.sentence for row in found.values()]
+                rows[key] = replace(first, slice=f"{first.slice}, {row.slice}")
+        return [row.sentence for row in rows.values()]
 
     @property
     def remedies(self) -> list[tuple[str, str | None]]:
@@ -196,29 +232,16 @@ class Verdict:
         found = {row.remedy: row.command for row in self.failures if row.remedy}
         return [*found.items()]
 
-    @property
-    def warnings(self) -> tuple[Check, ...]:
-        return tuple(row for row in self.rows if row.result == "warn")
+    def to_json(self) -> str:
+        """Returns the content of ``verdict.json``."""
+        return json.dumps(_ADAPTER.dump_python(self), indent=2)
 
-    def to_dict(self) -> dict:
-        """Returns the form that ``--json`` and the run record hold."""
-        return {
-            "gate": self.gate,
-            "passed": self.passed,
-            "override": self.override,
-            "rows": [
-                {**asdict(row), "examples": list(row.examples)} for row in self.rows
-            ],
-        }
-
-    @classmethod
-    def from_dict(cls, data: dict) -> Verdict:
-        """Reads what ``to_dict`` wrote; ``passed`` is derived again."""
-        rows = (
-            Check(**{**row, "examples": tuple(row.get("examples", ()))})
-            for row in data["rows"]
-        )
-        return cls(gate=data["gate"], rows=tuple(rows), override=data["override"])
+    def save(self, uri: str) -> None:
+        """Writes ``verdict.json`` into an artifact's directory."""
+        storage = storage_for(uri)
+        storage.make_folder(uri)
+        content = self.to_json().encode()
+        storage.write_atomically(os.path.join(uri, VERDICT_FILE), content)
 
     @classmethod
     def load(cls, directory: str | Path) -> Verdict:
@@ -226,9 +249,17 @@ class Verdict:
 
         Raises:
           OSError: it is not there.
+          ValueError: it is damaged.
         """
         content = storage_for(directory).read(os.path.join(directory, VERDICT_FILE))
-        return cls.from_dict(json.loads(content))
+        return _ADAPTER.validate_python(json.loads(content))
+
+    @model_serializer(mode="wrap")
+    def _store(self, to_dict: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {**to_dict(self), "passed": self.passed}
+
+
+_ADAPTER = TypeAdapter(Verdict)
 
 
 def file_of(example: str) -> str:

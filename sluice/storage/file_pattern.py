@@ -56,18 +56,18 @@ class Segment:
         """Returns the placeholders' digits by name; None if the name does not match."""
         if self.regex is None:
             return {} if name == self.text else None
-        found = self.regex.fullmatch(name)
-        return found and found.groupdict()
+        match = self.regex.fullmatch(name)
+        return match and match.groupdict()
 
     def spell(self, name: str) -> str:
         """Returns a name that matches with the placeholders in place of the digits."""
-        found = self.regex.fullmatch(name) if self.regex is not None else None
-        if found is None:
+        match = self.regex.fullmatch(name) if self.regex is not None else None
+        if match is None:
             return name
         placeholders = [match[0] for match in _PLACEHOLDER.finditer(self.text)]
         # From the last, as those before it stay where they are.
         for group in range(len(placeholders), 0, -1):
-            start, end = found.span(group)
+            start, end = match.span(group)
             name = name[:start] + placeholders[group - 1] + name[end:]
         return name
 
@@ -150,8 +150,8 @@ def _part(token: str) -> str:
 
 
 def _placeholder(token: str) -> str:
-    found = _PLACEHOLDER.fullmatch(token)
-    name, digits = (found[1], found[2]) if found else ("", None)
+    match = _PLACEHOLDER.fullmatch(token)
+    name, digits = (match[1], match[2]) if match else ("", None)
     if name in _DATE_DIGITS and digits is None:
         return f"(?P<{name}>[0-9]{{{_DATE_DIGITS[name]}}})"
     if name in ("SPAN", "VERSION"):

@@ -95,25 +95,21 @@ class GcsStorage(Storage):
         reader = _Reader(blob, _BLOCK_BYTES, RETRY, raw_download=True)
         return cast(IO[bytes], reader)
 
-    def write_atomically(
-        self, uri: str, data: bytes, *, if_generation: str | None = None
-    ) -> None:
-        self.upload(uri, io.BytesIO(data), if_generation)
+    def write_atomically(self, uri: str, data: bytes) -> None:
+        self.upload(uri, io.BytesIO(data))
 
     def write_if_absent(self, uri: str, data: bytes) -> bool:
         try:
-            self.upload(uri, io.BytesIO(data), "0")
+            self.upload(uri, io.BytesIO(data), is_new=True)
         except PreconditionFailedError:
             return False
         return True
 
-    def upload(self, uri: str, file: IO[bytes], if_generation: str | None) -> None:
+    def upload(self, uri: str, file: IO[bytes], *, is_new: bool = False) -> None:
         """Uploads a whole file; its object appears whole.
 
-        Replaces the generation ``if_generation``: "0" for none, and None for any.
-
         Raises:
-          PreconditionFailedError: the object is of another generation.
+          PreconditionFailedError: there is an object where one ``is_new``.
           OSError: it cannot be uploaded.
         """
         blob = _blob(uri)
@@ -126,7 +122,7 @@ class GcsStorage(Storage):
                     size=file.seek(0, os.SEEK_END),
                     checksum="crc32c",
                     retry=RETRY,
-                    if_generation_match=if_generation and int(if_generation),
+                    if_generation_match=0 if is_new else None,
                 )
         except PreconditionFailedError:
             # An earlier attempt may have succeeded, with its response lost.
@@ -186,7 +182,7 @@ class _Upload:
     def close(self) -> None:
         if not self._file.closed:
             with self._file:
-                self._storage.upload(self._uri, cast(IO[bytes], self._file), None)
+                self._storage.upload(self._uri, cast(IO[bytes], self._file))
 
     def __enter__(self) -> _Upload:
         return self
@@ -221,7 +217,7 @@ def _below(uri: str, **options: Any) -> Any:
 
 def _entry(blob: Any, base: str) -> Entry:
     uri = f"{SCHEME}{blob.bucket.name}/{blob.name}"
-    # Of this generation; "updated" changes with labels and the storage class, too.
+    # When this generation was written; labels and storage classes change "updated".
     written_s = blob.time_created.timestamp()
     generation = str(blob.generation)
     name = uri[len(base) :]

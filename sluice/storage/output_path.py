@@ -9,7 +9,7 @@ from sluice.errors import UsageError
 from sluice.storage import atomic
 
 
-def resolve_output_path(text: str, base: Path, what: str) -> Path:
+def resolve_output_path(text: str, base: Path, name: str) -> Path:
     """Returns the absolute output path: ``~`` is expanded, links are resolved.
 
     Raises:
@@ -25,11 +25,11 @@ def resolve_output_path(text: str, base: Path, what: str) -> Path:
         ValueError,
     ) as error:  # RuntimeError: a loop of links.
         raise UsageError(
-            f"{what} is not a usable output path: {error}", actual=repr(text)
+            f"{name} is not a usable output path: {error}", actual=repr(text)
         ) from error
 
 
-def resolve_output_uri(text: str, base: Path, what: str) -> str:
+def resolve_output_uri(text: str, base: Path, name: str) -> str:
     """Returns a ``gs://`` address, or else the absolute path; see above.
 
     Raises:
@@ -37,10 +37,10 @@ def resolve_output_uri(text: str, base: Path, what: str) -> str:
     """
     if text.startswith("gs://"):
         return text.rstrip("/")
-    return str(resolve_output_path(text, base, what))
+    return str(resolve_output_path(text, base, name))
 
 
-def write_output(path: Path, text: str, what: str) -> None:
+def write_output(path: Path, text: str, name: str) -> None:
     """Writes a file that the user asked for, whole or not at all.
 
     Raises:
@@ -50,5 +50,5 @@ def write_output(path: Path, text: str, what: str) -> None:
         atomic.write_text(path, text)
     except OSError as error:
         raise UsageError(
-            f"the {what} cannot be written: {error.strerror}", where=path
+            f"the {name} cannot be written: {error.strerror}", where=path
         ) from error

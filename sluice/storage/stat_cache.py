@@ -51,12 +51,12 @@ class StatCache:
         known = self._entries.get(str(path))
         if isinstance(known, list) and known[:-1] == state:
             return known[-1]
-        found = self._compute(path)
+        value = self._compute(path)
         modified_s = state[1] / 1e9
         if _state(path) == state and abs(time.time() - modified_s) > _SETTLED_S:
-            self._entries[str(path)] = [*state, found]
+            self._entries[str(path)] = [*state, value]
             self._changed = True
-        return found
+        return value
 
     def save(self) -> None:
         """Writes the cache, without the files that were not requested."""
@@ -157,9 +157,9 @@ def _parse(path: Path) -> list:
 def _imports_of_call(call: ast.Call) -> Iterator[list]:
     """Yields what ``import_module`` or ``__import__`` of a literal imports."""
     function = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    given = dict(zip(_IMPORTS.get(function, ()), call.args, strict=False))
-    given |= {x.arg: x.value for x in call.keywords if x.arg}
-    values = {key: getattr(value, "value", None) for key, value in given.items()}
+    arguments = dict(zip(_IMPORTS.get(function, ()), call.args, strict=False))
+    arguments |= {x.arg: x.value for x in call.keywords if x.arg}
+    values = {key: getattr(value, "value", None) for key, value in arguments.items()}
     name, package, level = (values.get(key) for key in ("name", "package", "level"))
     if function not in _IMPORTS or not isinstance(name, str):
         return
@@ -169,6 +169,6 @@ def _imports_of_call(call: ast.Call) -> Iterator[list]:
         with suppress(ImportError):
             yield [0, importlib.util.resolve_name(name, package), []]
         return
-    named = ast.walk(given.get("fromlist", call.func))
+    named = ast.walk(arguments.get("fromlist", call.func))
     texts = (getattr(item, "value", None) for item in named)
     yield [level, module, [text for text in texts if isinstance(text, str)]]

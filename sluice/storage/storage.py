@@ -116,14 +116,10 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def write_atomically(
-        self, uri: str, data: bytes, *, if_generation: str | None = None
-    ) -> None:
+    def write_atomically(self, uri: str, data: bytes) -> None:
         """Writes a file so that a reader sees the old content or the new, never a part.
 
         Raises:
-          PreconditionFailedError: the file is not of ``if_generation``, or is gone. On
-            a disk two writers in the same moment both win.
           OSError: it cannot be written; the old file is then untouched.
         """
 
@@ -183,13 +179,7 @@ class LocalStorage(Storage):
     ) -> IO[bytes]:
         return cast(IO[bytes], open(uri, mode))
 
-    def write_atomically(
-        self, uri: str, data: bytes, *, if_generation: str | None = None
-    ) -> None:
-        if if_generation is not None:
-            now = self.stat(uri).generation if self.exists(uri) else ""
-            if now != if_generation:
-                raise PreconditionFailedError(uri)
+    def write_atomically(self, uri: str, data: bytes) -> None:
         atomic.write_bytes(uri, data)
 
     def write_if_absent(self, uri: str, data: bytes) -> bool:

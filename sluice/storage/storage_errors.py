@@ -22,7 +22,7 @@ FULL_TEXTS = (
 
 @contextmanager
 def explain_unreadable(
-    path: str, what: str = "a file of the data cannot be read"
+    path: str, message: str = "a file of the data cannot be read"
 ) -> Iterator[None]:
     """Converts ``OSError`` while input data is read.
 
@@ -34,7 +34,7 @@ def explain_unreadable(
     except OSError as error:
         kind = RemoteError if is_unreachable(error) else UsageError
         raise kind(
-            what, where=path, actual=error.strerror or str(error) or "it is gone"
+            message, where=path, actual=error.strerror or str(error) or "it is gone"
         ) from error
 
 

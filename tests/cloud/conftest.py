@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,10 @@ from runners.operations.find_run import find_run
 from sluice.project import own_root
 from sluice.record.run_record import RunRecord
 from sluice.workspace import locate
+from tests.cloud.fake_vertex import FakeVertex
 from tests.cloud.faulty_gcs import FAULTY_GCS, control
 from tests.kit.gcs.gcs_emulator import GcsEmulator
 from tests.runners.cloud.small_job import EXECUTORS
-
-# For the fakes beside this file: test folders are no packages.
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
@@ -108,26 +105,22 @@ def bucket(server: Any) -> Iterator[Bucket]:
 
 
 @pytest.fixture
-def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A ``FakeVertex`` for all clients of Vertex AI and Cloud Logging."""
-    from fake_vertex import FakeVertex
+def vertex(monkeypatch: pytest.MonkeyPatch) -> FakeVertex:
+    """The client of Vertex AI and Cloud Logging; requests are repeated for 0.3 s."""
+    from runners.cloud import vertex_client
 
-    fake = FakeVertex()
-    for area in ("AIPLATFORM", "LOGGING"):
-        name = f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{area}"
-        monkeypatch.setenv(name, fake.address())
-    wait_for_vertex(monkeypatch, 30)
-    yield fake
-    fake.close()
-
-
-def wait_for_vertex(monkeypatch: pytest.MonkeyPatch, total_s: float) -> None:
-    """Lets the client of Vertex AI repeat a request for so long, without waiting."""
-    from runners.cloud import vertex_client as client
-
-    monkeypatch.setattr(client, "PATIENCE_S", total_s)
-    monkeypatch.setattr(client, "FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr(client, "REPEATED_S", total_s)
+    fake, connection = FakeVertex(), vertex_client.VertexService
+    # There are no credentials for an address in clear text.
+    address = "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"
+    monkeypatch.setenv(address, "http://127.0.0.1:9")
+    monkeypatch.setattr(connection, "make_client", lambda self, kind: fake)
+    monkeypatch.setattr(
+        connection, "post", lambda self, url, json, **_: fake.post(json)
+    )
+    monkeypatch.setattr(vertex_client, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(vertex_client, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(vertex_client, "REPEATED_S", 0.3)
+    return fake
 
 
 @pytest.fixture

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.managers import BaseManager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from tests.cloud.failures import Failure, next_failure
 from tests.kit.gcs.gcs_api import GcsApi
 from tests.kit.gcs.gcs_objects import ObjectStore, StoredObject
 from tests.kit.gcs.http_server import Request, Response, error_response
@@ -25,6 +24,16 @@ LOST = -1
 
 
 _KEY, _PORT_FILE = b"of the tests", "port"
+
+
+@dataclass
+class _Failure:
+    """A failure of the next requests that match a regular expression."""
+
+    method: str
+    path: str
+    status: int
+    times: int
 
 
 class _Manager(BaseManager):
@@ -49,7 +58,7 @@ class FaultyGcs:
         self._store = store
         self._api = GcsApi(store)
         self._api.page_size = 3
-        self._failures: list[Failure] = []
+        self._failures: list[_Failure] = []
         self._requests: list[str] = []
         self._lock = threading.Lock()
         _Manager.register("faulty_gcs", callable=lambda: self)
@@ -94,7 +103,7 @@ class FaultyGcs:
           times: number of requests.
         """
         with self._lock:
-            self._failures.append(Failure(method, path, status, times))
+            self._failures.append(_Failure(method, path, status, times))
 
     def heal(self) -> None:
         """Removes all pending failures."""
@@ -110,8 +119,7 @@ class FaultyGcs:
     def answer(self, request: Request) -> Response:
         """Returns the response to one request."""
         shown = unquote(request.url) + _uploaded_name(request)
-        with self._lock:
-            failure = next_failure(self._failures, request.method, shown)
+        failure = self._next_failure(request.method, shown)
         if failure is not None and failure.status > 200:
             answer = error_response(failure.status, "made to fail")
         else:
@@ -123,6 +131,15 @@ class FaultyGcs:
         with self._lock:
             self._requests.append(f"{answer.status} {request.method} {shown}")
         return answer
+
+    def _next_failure(self, method: str, path: str) -> _Failure | None:
+        with self._lock:
+            for failure in self._failures:
+                is_meant = failure.method == method and failure.times > 0
+                if is_meant and re.search(failure.path, path):
+                    failure.times -= 1
+                    return failure
+        return None
 
     def _found(self, bucket: str, name: str) -> StoredObject:
         found = self._store.find(bucket, name)

@@ -200,18 +200,3 @@ def test_a_store_that_cannot_be_written_is_found_before_a_run(bucket, store):
     assert "gcloud storage buckets create" in str(refused.value.hint)
     store.prepare()
     assert _objects(bucket) == set()
-
-
-def test_a_copied_store_is_read_in_full(bucket, store, make_saved_model):
-    """Objects have other generations there, and the same content."""
-    store.publish(make_saved_model(), facts={})
-    for name in bucket.names("serving/"):
-        bucket.put(f"copy/{name.removeprefix('serving/')}", bucket.get(name))
-    copied = BucketModelStore(bucket.uri("copy"))
-
-    (version,) = copied.versions()
-    assert version.is_intact()
-    assert copied.publish(make_saved_model("b"), facts={}).state == "already_served"
-    name = "copy/1/variables/variables.index"
-    bucket.put(name, bucket.get(name).upper())
-    assert "files with the digest" in str(version.difference())

@@ -38,6 +38,20 @@ def test_credentials_that_give_no_token(bucket, gs, monkeypatch, error, kind, sa
         gs.read(bucket.uri("file"))
 
 
+def test_without_a_network_a_command_is_told_at_once(gs, monkeypatch):
+    """Found: it waited for the client's retries, 107 seconds, then 30."""
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST")
+    monkeypatch.setattr(gcs_storage, "_ADDRESS", "https://127.0.0.1:9")
+    monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.RETRY.with_timeout(60))
+    gcs_storage._client_of.cache_clear()
+    network.begin_command()
+    uri, begun = "gs://bucket/x", time.monotonic()
+    for call in (gs.list, gs.exists, gs.read, gs.delete):
+        with pytest.raises(OSError, match="no connection to the storage service"):
+            call(uri)
+    assert time.monotonic() - begun < 10
+
+
 def test_credentials_are_the_default_ones_or_none(bucket, gs, monkeypatch):
     def none(**_):
         raise DefaultCredentialsError
@@ -51,17 +65,3 @@ def test_credentials_are_the_default_ones_or_none(bucket, gs, monkeypatch):
         assert credentials is expected or expected is None
         assert isinstance(credentials, AnonymousCredentials)
     gcs_storage._client_of.cache_clear()
-
-
-def test_without_a_network_a_command_is_told_at_once(gs, monkeypatch):
-    """Found: it waited for the client's retries, 107 seconds, then 30."""
-    monkeypatch.delenv("STORAGE_EMULATOR_HOST")
-    monkeypatch.setattr(gcs_storage, "_ADDRESS", "https://127.0.0.1:9")
-    monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.RETRY.with_timeout(60))
-    gcs_storage._client_of.cache_clear()
-    network.begin_command()
-    uri, begun = "gs://bucket/x", time.monotonic()
-    for call in (gs.list, gs.exists, gs.read, gs.delete):
-        with pytest.raises(OSError, match="no connection to the storage service"):
-            call(uri)
-    assert time.monotonic() - begun < 10

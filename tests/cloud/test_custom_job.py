@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fake_vertex import FakeVertex
 
 from runners.cloud.vertex_client import VertexService
+from tests.cloud.fake_vertex import FakeVertex
 from tests.cloud.test_vertex_client import JOB
 from tests.pipeline.graph.compiled import cloud_config, config_of
 
@@ -19,24 +18,17 @@ MACHINES = {"machine_type": "n1-standard-8", "workers": 2}
 
 
 @pytest.fixture
-def vertex(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVertex]:
+def vertex(vertex: FakeVertex, monkeypatch: pytest.MonkeyPatch) -> FakeVertex:
     """The fake; who waits for a custom job sees it start, and end."""
-    from google.cloud import aiplatform_v1
     from tfx.extensions.google_cloud_ai_platform import training_clients
-
-    fake = FakeVertex()
-    address = fake.address()
-    monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", address)
 
     def connect(self: Any) -> None:
         # TFX's own client speaks gRPC with the service's address.
-        service = VertexService("project", "europe-west4")
-        self._client = service.make_client(aiplatform_v1.JobServiceClient)
+        self._client = vertex
 
     monkeypatch.setattr(training_clients.VertexJobClient, "create_client", connect)
-    monkeypatch.setattr("time.sleep", lambda _: fake.advance_custom_jobs())
-    yield fake
-    fake.close()
+    monkeypatch.setattr("time.sleep", lambda _: vertex.advance_custom_jobs())
+    return vertex
 
 
 def _train(job: str) -> None:

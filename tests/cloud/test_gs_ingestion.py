@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import time
 
 import pytest
@@ -10,13 +9,18 @@ import pytest
 from components.tfrecord_gen.input_files import check_staleness
 from components.tfrecord_gen.newest_spans import select_spans
 from components.tfrecord_gen.settings import CompleteWhen, Ingestion
-from sample_data.tf_example import encode
 from sluice.errors import DataError, RemoteError, UsageError
-from tests.kit.ingestion import DAMAGES, FILES, Room, check_damage, framed, shard
+from tests.kit.ingestion import (
+    DAMAGES,
+    FILES,
+    Room,
+    check_damage,
+    examples,
+    framed,
+    shard,
+)
 
 pytestmark = pytest.mark.cloud
-
-MARKED = CompleteWhen(marker="_SUCCESS")
 
 
 @pytest.fixture
@@ -29,32 +33,6 @@ def select(base, pattern="{SPAN}/train-*", complete_when=None):
     patterns = {"train": pattern}
     settings = Ingestion(base=base, patterns=patterns, window=2, complete_when=when)
     return select_spans(settings, time.time())
-
-
-def test_spans_are_selected_from_listings_of_several_pages(bucket):
-    root = "trips [1] \u00e9 %41+?#*"
-    for day in (1, 2, 3, 4):
-        bucket.put(f"{root}/2024010{day}/")
-        for part in range(7):
-            bucket.put(f"{root}/2024010{day}/v1/part {part}")
-        if day != 4:
-            bucket.put(f"{root}/2024010{day}/v1/_SUCCESS")
-    bucket.put(f"{root}/20240102/v2/part 0")
-    bucket.put(f"{root}/20240102/v2/_SUCCESS")
-    base = bucket.uri(root)
-    window = select(base, "{YYYY}{MM}{DD}/v{VERSION}/part *", MARKED)
-    assert [file.path for file in window.files] == [
-        f"{base}/20240102/v2/part 0",
-        *(f"{base}/20240103/v1/part {part}" for part in range(7)),
-    ]
-    assert [str(span) for span in window.spans] == [
-        "span 2024-01-02, version 2",
-        "span 2024-01-03, version 1",
-    ]
-    (skipped,) = window.skipped
-    assert f"no _SUCCESS in {base}/20240104/v1" in skipped
-    assert any("pageToken=" in request for request in bucket.requests())
-    window.check_unchanged()
 
 
 def test_a_span_is_quiet_by_the_time_that_the_bucket_says(bucket):
@@ -73,26 +51,8 @@ def test_a_damage_is_located(room, name):
     check_damage(room, damage, damage.content)
 
 
-def records(count, start=0):
-    return [encode({"id": [start + n], "x": [0.5]}) for n in range(count)]
-
-
-def test_large_and_small_files_are_ingested_by_several_workers(room, bucket):
-    big = [encode({"id": [n], "blob": [n.to_bytes(70_000, "big")]}) for n in range(30)]
-    sound = gzip.compress(framed(big), 0, mtime=0)
-    assert len(sound) > 1 << 20
-    small = [room.put(f"{n}", shard(records(4, 50 * n))) for n in range(1, 4)]
-    paths = [room.put("copied.gz", sound), *small]
-    report = room.ingest(*paths, splits=("train", "eval"), workers=4)
-    assert (report.records, report.quarantined) == (42, 0)
-    first, *_ = room.shards()
-    assert bucket.get(first.removeprefix(bucket.uri(""))) == sound
-    assert room.records() == big + [x for n in range(1, 4) for x in records(4, 50 * n)]
-    assert room.records("eval") == room.quarantine() == []
-
-
 def test_an_object_that_vanishes_before_it_is_read_is_named(bucket, room):
-    paths = [room.put(name, shard(records(3))) for name in ("train-0", "train-1")]
+    paths = [room.put(name, shard(examples(3))) for name in ("train-0", "train-1")]
     # Between the look at its size and the first byte.
     bucket.fail("GET", "/train-1.*alt=media", 404)
     with pytest.raises(UsageError, match="cannot be read") as caught:
@@ -102,10 +62,10 @@ def test_an_object_that_vanishes_before_it_is_read_is_named(bucket, room):
 
 def test_a_file_of_another_generation_than_the_chosen_one_is_not_read(bucket, room):
     """It has the same size, and a time that says nothing."""
-    bucket.put("train-0", framed(records(3)))
+    bucket.put("train-0", framed(examples(3)))
     window = select(bucket.uri(), "train-*")
     window.check_unchanged()
-    bucket.put("train-0", framed(records(3, 1)), age_s=60)
+    bucket.put("train-0", framed(examples(3, 1)), age_s=60)
     bucket.requests()
     with pytest.raises(UsageError, match="another writer has changed it"):
         room.ingest_files(window.files, ("train",))
@@ -117,7 +77,7 @@ def test_a_file_of_another_generation_than_the_chosen_one_is_not_read(bucket, ro
 def test_shards_of_a_failed_attempt_are_removed(bucket, room):
     """Found: a repeated task has the same folder, and other files may be there."""
     bucket.put("room/out/Split-train/data_tfrecord-00002-of-00003.gz", b"of others")
-    room.ingest(room.put("train-0", framed(records(3))))
+    room.ingest(room.put("train-0", framed(examples(3))))
     assert room.shards() == [f"{room.out}/Split-train/data_tfrecord-00000-of-00001.gz"]
 
 

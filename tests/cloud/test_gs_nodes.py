@@ -231,13 +231,3 @@ def test_digits(project, bucket, signals, tmp_path, monkeypatch, capfd):
     assert documents["epochs"][0]["metrics"]["loss"]
     assert documents["ingestion"][0]["records"] == 1797
     assert documents["mistakes"] and documents["model"][0]["signatures"]
-
-
-def test_taxi(project, bucket, signals):
-    nodes = Nodes(project, bucket, "taxi", "train.epochs=2")
-    _until_training(nodes)
-    nodes.run("Trainer")
-    nodes.run("Evaluator")
-    nodes.run("ModelVerdict")
-    verdict = Verdict.load(nodes.outputs["ModelVerdict", "verdict"].uri)
-    assert "auc" in str(verdict)

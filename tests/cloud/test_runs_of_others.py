@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from google.api_core.exceptions import Forbidden
 
 from pipeline.config.load import load_config
 from pipeline.config.serialize import stored_config
@@ -60,21 +61,10 @@ def test_of_several_runs_the_one_that_is_named_is_cancelled(elsewhere, vertex):
     with pytest.raises(UsageError, match="several runs of digits are in progress") as e:
         cancel("digits")
     assert RUN in e.value.examples and "--run ID" in e.value.what
-    assert {job["state"] for job in vertex.jobs()} == {"PIPELINE_STATE_PENDING"}
+    assert {job["state"] for job in vertex.resources()} == {"PIPELINE_STATE_PENDING"}
     with pytest.raises(UsageError, match="no run of digits is in progress"):
         cancel("digits", "x")
     assert cancel("digits", RUN[:16])["job"].endswith(elsewhere)
-
-
-def test_a_run_that_cannot_be_read_does_not_hide_others(
-    elsewhere, bucket, vertex, caplog
-):
-    other = "20260202T000000Z-cd34"
-    elsewhere_id(vertex, "digits-2", **{"sluice-run": other.lower()})
-    bucket.put(f"sluice/digits/runs/{other}/config.json", b'{"damaged')
-    assert status().run_id == RUN
-    (warning,) = caplog.messages
-    assert other in warning
 
 
 def test_the_config_of_the_job_is_taken(digits, elsewhere, bucket, vertex):
@@ -89,9 +79,9 @@ def test_the_config_of_the_job_is_taken(digits, elsewhere, bucket, vertex):
     run_dir = run_dir_of(digits, record)
     assert json.loads((run_dir / "config.json").read_text())["root"] == str(digits)
     # Once known, a run that has ended is not asked for again.
-    vertex.requests()
+    vertex.calls.clear()
     assert status() == record
-    assert not [line for line in vertex.requests() if elsewhere in line]
+    assert not [call for call in vertex.calls if call.startswith("get")]
 
 
 def test_a_profile_adds_the_runs_of_its_service(digits, elsewhere, vertex, caplog):
@@ -103,6 +93,17 @@ def test_a_profile_adds_the_runs_of_its_service(digits, elsewhere, vertex, caplo
     workspace = updated_workspace("digits", profile="mine")
     assert workspace.run_ids() == [RUN] and status().run_id == RUN
     shutil.rmtree(workspace.root)
-    vertex.fail("GET", "pipelineJobs", 403, "Permission 'x' denied on resource", 99)
+    vertex.fail("list_pipeline_jobs", Forbidden("Permission 'x' denied"), 99)
     assert updated_workspace("digits", profile="mine").run_ids() == []
     assert "are missing: Google Cloud refuses a request" in caplog.text
+
+
+def test_a_run_that_cannot_be_read_does_not_hide_others(
+    elsewhere, bucket, vertex, caplog
+):
+    other = "20260202T000000Z-cd34"
+    elsewhere_id(vertex, "digits-2", **{"sluice-run": other.lower()})
+    bucket.put(f"sluice/digits/runs/{other}/config.json", b'{"damaged')
+    assert status().run_id == RUN
+    (warning,) = caplog.messages
+    assert other in warning

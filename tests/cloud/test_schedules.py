@@ -71,23 +71,3 @@ def test_the_config_says_what_the_command_leaves_out(schedule, vertex):
     given = ("--set", "cloud.schedule={cron: 0 5 * * *, catch_up: true}")
     schedule("set", *given)
     assert schedules(vertex) == [("TZ=UTC 0 5 * * *", "ACTIVE", True)]
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "problem"),
-    [
-        ([], 2, "neither the command nor the config says when runs start"),
-        (["--cron", "0 3 * *"], 2, "five fields"),
-        (["--cron", "0 3 30 2 *"], 2, "five fields"),
-        (["--cron", "0 3 * * *", "--timezone", "Mars"], 2, "a time zone"),
-        (
-            ["--cron", "0 3 * * *", "--set", "cloud.root=gs://there-is-none/s"],
-            8,
-            "cannot be copied into the bucket",
-        ),
-    ],
-)
-def test_what_is_wrong_creates_no_schedule(schedule, vertex, options, code, problem):
-    found, out = schedule("set", *options)
-    assert (found, problem in out) == (code, True), out
-    assert schedules(vertex) == []

@@ -1,11 +1,16 @@
-"""The real client of Vertex AI against the fake: faults, and jobs submitted once."""
+"""The client of Vertex AI: faults, jobs submitted once, and what goes over the wire."""
+
+import json
+import threading
 
 import pytest
-from fake_vertex import CUT, FakeVertex
+import requests
+from google.api_core import exceptions
 
+from runners.cloud import vertex_client
 from runners.cloud.vertex_client import VertexService
 from sluice.errors import ExitCode, RemoteError
-from tests.cloud.conftest import wait_for_vertex
+from tests.kit.gcs.http_server import Server, error_response, json_response
 
 pytestmark = pytest.mark.cloud
 
@@ -26,22 +31,11 @@ JOB: dict = {
         "parameterValues": {"spans": "[]"},
     },
 }
-CREATE = r"pipelineJobs\?"
+DOWN = exceptions.ServiceUnavailable("down for maintenance")
 
 
 @pytest.fixture
-def vertex():
-    fake = FakeVertex()
-    yield fake
-    fake.close()
-
-
-@pytest.fixture
-def service(vertex, monkeypatch):
-    for area in ("AIPLATFORM", "LOGGING"):
-        name = f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{area}"
-        monkeypatch.setenv(name, vertex.address())
-    wait_for_vertex(monkeypatch, 30)  # As long as a busy machine needs.
+def service(vertex):
     return VertexService("project", "europe-west4")
 
 
@@ -55,21 +49,11 @@ def submit(service):
     return submit
 
 
-def created(vertex):
-    """Returns the statuses of the requests to create a job."""
-    return [
-        line.split()[0]
-        for line in vertex.requests()
-        if " POST " in line and "pipelineJobId" in line
-    ]
-
-
 def test_a_job_is_submitted_read_back_and_cancelled_once(service, vertex, submit):
     name = submit()
     assert name == "projects/project/locations/europe-west4/pipelineJobs/digits-1"
     job = service.get(name)
     assert (job["name"], job["state"]) == (name, "PIPELINE_STATE_PENDING")
-    assert job["labels"]["sluice-pipeline"] == "digits"
     assert job["pipelineSpec"] == JOB["pipelineSpec"]
     assert service.get(service.name_of("other")) is None
     assert "pipelines/runs/digits-1?project=project" in service.page(name)
@@ -80,61 +64,33 @@ def test_a_job_is_submitted_read_back_and_cancelled_once(service, vertex, submit
 
 
 @pytest.mark.parametrize(
-    ("status", "message"),
+    ("error", "calls", "says"),
     [
-        (429, "Quota exceeded for requests per minute"),
-        (503, "The service is currently unavailable"),
-        (500, "Internal error"),
-        (CUT, ""),
+        (exceptions.TooManyRequests("Quota exceeded"), 3, None),
+        (exceptions.InternalServerError("Internal error"), 3, None),
+        (requests.ConnectionError("cut"), 3, None),
+        (exceptions.Forbidden("'a.b' denied"), 1, r"refuses[\s\S]*403 'a.b'"),
+        (exceptions.Unauthorized("Request had"), 1, "no valid .* credentials"),
+        (exceptions.BadRequest("Invalid spec"), 1, r"refuses[\s\S]*400 Invalid spec"),
     ],
 )
-def test_a_moment_s_failure_is_repeated(service, vertex, submit, status, message):
-    vertex.fail("POST", CREATE, status, message, times=2)
-    name = submit()
-    shown = "-" if status == CUT else str(status)
-    assert created(vertex) == [shown, shown, "200"]
-    vertex.fail("GET", "digits-1", status, message)
-    assert service.get(name) is not None
+def test_a_moment_s_failure_is_repeated_and_a_refusal_said_at_once(
+    vertex, submit, error, calls, says
+):
+    vertex.fail("create_pipeline_job", error, times=2)
+    if says:
+        with pytest.raises(RemoteError, match=says):
+            submit()
+    else:
+        submit()
+    assert len(vertex.calls) == calls
 
 
-def test_a_service_that_stays_down(vertex, submit):
-    service = VertexService("project", "europe-west4", timeout_s=0.5)
-    vertex.fail("GET", "digits-1", 503, "down for maintenance", times=1000)
+def test_a_service_that_stays_down(service, vertex, submit):
+    vertex.fail("get_pipeline_job", DOWN, times=1000)
     with pytest.raises(RemoteError, match=r"does not answer[\s\S]*down") as raised:
         service.get(submit())
     assert raised.value.exit_code == ExitCode.REMOTE
-
-
-@pytest.mark.parametrize(
-    ("status", "message", "what"),
-    [
-        (403, "Permission 'a.b' denied", r"refuses[\s\S]*403 .* Permission 'a.b'"),
-        (401, "Request had invalid credentials", "no valid .* credentials"),
-        (400, "Invalid spec", r"refuses[\s\S]*400 .* Invalid spec"),
-    ],
-)
-def test_a_refusal_is_said_at_once(vertex, submit, status, message, what):
-    vertex.fail("POST", CREATE, status, message)
-    with pytest.raises(RemoteError, match=what):
-        submit()
-    assert created(vertex) == [str(status)]
-
-
-def test_an_expired_token(vertex, service):
-    from google.auth.exceptions import RefreshError
-    from google.oauth2.credentials import Credentials
-
-    class Expired(Credentials):
-        def refresh(self, request):
-            raise RefreshError("invalid_grant: Token has been expired or revoked.")
-
-    vertex.tokens = {"good"}
-    credentials = Expired("planted-secret-token")
-    service = VertexService("project", "europe-west4", credentials=credentials)
-    with pytest.raises(RemoteError, match="no valid .* credentials") as raised:
-        service.get(service.name_of("digits-1"))
-    assert "gcloud auth application-default login" in str(raised.value)
-    assert "planted-secret-token" not in str(raised.value)
 
 
 def test_the_newest_jobs_of_a_pipeline(service, submit):
@@ -146,7 +102,7 @@ def test_the_newest_jobs_of_a_pipeline(service, submit):
 
 
 def test_the_last_lines_of_a_task_s_logs(service, vertex, submit, monkeypatch):
-    monkeypatch.setattr("runners.cloud.vertex_client.LOG_LINES", 4)
+    monkeypatch.setattr(vertex_client, "LOG_LINES", 4)
     name = submit()
     assert service.logs(name, "Trainer") == []
     jobs = {"mainJob": "p/customJobs/9", "failedMainJobs": ["p/customJobs/8"]}
@@ -163,3 +119,53 @@ def test_the_last_lines_of_a_task_s_logs(service, vertex, submit, monkeypatch):
     lines = service.logs(name, "Trainer")
     expected = {f"line {second} of {job}" for second in (28, 29) for job in "89"}
     assert {*lines} == expected and lines[0].startswith("line 28")
+
+
+@pytest.fixture
+def wire(monkeypatch):
+    """A server that is down at first, and then has any job; yields its requests."""
+    seen = []
+
+    def answer(request):
+        seen.append((request.method, request.url, request.headers, request.body))
+        if len(seen) == 1:
+            return error_response(503, "down")
+        return json_response({"name": "x", "state": "PIPELINE_STATE_PENDING"})
+
+    server = Server(answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for area in ("AIPLATFORM", "LOGGING"):
+        name = f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{area}"
+        monkeypatch.setenv(name, server.address)
+    monkeypatch.setattr(vertex_client, "FIRST_WAIT_S", 0.01)
+    yield seen
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_real_client_sends_what_the_service_documents(wire):
+    service = VertexService("project", "europe-west4")
+    service.submit("digits-1", JOB)
+    (_, _, _, _), (method, url, headers, body) = wire
+    path, _, query = url.partition("?")
+    assert (method, path) == ("POST", f"/v1/{service.parent}/pipelineJobs")
+    assert "pipelineJobId=digits-1" in query and "authorization" not in headers
+    assert json.loads(body)["pipelineSpec"] == JOB["pipelineSpec"]
+    found = service.get(service.name_of("digits-1"))
+    assert found and found["state"] == "PIPELINE_STATE_PENDING"
+
+
+def test_an_expired_token(wire):
+    from google.auth.exceptions import RefreshError
+    from google.oauth2.credentials import Credentials
+
+    class Expired(Credentials):
+        def before_request(self, *_):
+            raise RefreshError("invalid_grant: Token has been expired or revoked.")
+
+    credentials = Expired("planted-secret-token")
+    service = VertexService("project", "europe-west4", credentials=credentials)
+    with pytest.raises(RemoteError, match="no valid .* credentials") as raised:
+        service.get(service.name_of("digits-1"))
+    assert "gcloud auth application-default login" in str(raised.value)
+    assert "planted-secret-token" not in str(raised.value)

@@ -214,17 +214,6 @@ def test_a_part_of_the_traffic(endpoint):
         assert endpoint.served() == expected
 
 
-def test_models_of_others_stay_at_the_endpoint(endpoint):
-    theirs = SimpleNamespace(resource_name=f"{PARENT}/models/other", version_id="1")
-    endpoint.created, endpoint.deployed = ["Digits"], {"9": (theirs, {})}
-    endpoint.split = {"9": 100}
-
-    push(1)
-
-    models = [item.model.rpartition("/")[2] for item in endpoint.list_models()]
-    assert models == ["other", "digits"]
-
-
 def test_a_store_on_this_machine_cannot_be_registered():
     local = Publication(1, "pushed", "/models/1", "d" * 64)
     with pytest.raises(UsageError, match="from a bucket only"):

@@ -39,8 +39,8 @@ def _submit(**labels: str) -> str:
 
 
 def test_the_record_of_a_blocked_run_and_its_page(bucket, vertex, tmp_path):
-    row = Check("drift", "all", "<= 0.1", None, 0.2, False, "it has drifted")
-    text = json.dumps(Verdict("data", (row,), None).to_dict()).encode()
+    row = Check(check="drift", result="FAIL", why="it has drifted")
+    text = Verdict("data", (row,)).to_json().encode()
     uri = bucket.put("v/verdict.json", text).removesuffix("/verdict.json")
     name = _submit(**{"sluice-run": RUN.lower()})
     artifact = {"name": "a/1", "schemaTitle": "components.DataVerdict", "uri": uri}

@@ -11,7 +11,7 @@ import pytest
 from sklearn import metrics
 
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
-from components.model_verdict.threshold import Settings
+from components.model_verdict.settings import Settings
 from sluice.record.verdict import Verdict
 from tests.components.conftest import artifact
 
@@ -66,48 +66,6 @@ def test_a_model_is_measured_alike_with_and_without_a_baseline(evaluations, tmp_
     for row in overall:
         assert row.bounds is not None and row.value is not None
         assert row.bounds[0] < row.value < row.bounds[1]
-
-
-_OWN_METRIC = """
-import tensorflow as tf
-
-class ShareOfFar(tf.keras.metrics.Mean):
-    def __init__(self, limit=0.5, name="far", dtype=None):
-        super().__init__(name, dtype)
-        self.limit = limit
-
-    def update_state(self, ids, predictions, sample_weight=None):
-        error = tf.abs(predictions[:, 0] - tf.cast(ids[:, 0], tf.float32))
-        return super().update_state(error > self.limit, sample_weight)
-
-    def get_config(self):
-        return {"limit": self.limit, "name": self.name}
-"""
-
-
-def test_a_metric_of_ones_own_is_summed_over_batches_and_bundles(
-    evaluations, tmp_path, monkeypatch
-):
-    (tmp_path / "own_metrics.py").write_text(_OWN_METRIC)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    own = {"class": "own_metrics:ShareOfFar", "params": {"limit": 0.6}}
-    # With intervals TFMA evaluates in 20 parts, which it merges.
-    place = evaluations(tmp_path / "place", 2, (own, "ExampleCount"), intervals=True)
-    records = _records() * 50
-    examples = place.write_examples("examples", records)
-    evaluation = place.evaluate(examples, place.write_model("model", 1.0))
-
-    found = read_candidate(str(evaluation), place.class_names)
-    errors = [abs(1 / (1 + math.exp(-row["x"])) - row["label"]) for row in records]
-    share = sum(error > 0.6 for error in errors) / len(errors)
-    assert found.metrics[()]["share_of_far"] == pytest.approx(share)
-    north = [
-        x > 0.6
-        for x, row in zip(errors, records, strict=True)
-        if row["region"] == b"north"
-    ]
-    key = (("region", "north"),)
-    assert found.metrics[key]["share_of_far"] == pytest.approx(sum(north) / len(north))
 
 
 def test_macro_averages_are_those_of_scikit_learn(evaluations, tmp_path):
@@ -181,3 +139,45 @@ def test_an_error_may_rise_by_5_percent(regressions, tmp_path, slope, blessed):
     assert (row.check, row.passed) == ("mean_absolute_error change", blessed)
     assert row.actual == pytest.approx(abs(slope - 2) * error, rel=1e-4)
     assert row.baseline == pytest.approx(0.2 * error, rel=1e-4)
+
+
+_OWN_METRIC = """
+import tensorflow as tf
+
+class ShareOfFar(tf.keras.metrics.Mean):
+    def __init__(self, limit=0.5, name="far", dtype=None):
+        super().__init__(name, dtype)
+        self.limit = limit
+
+    def update_state(self, ids, predictions, sample_weight=None):
+        error = tf.abs(predictions[:, 0] - tf.cast(ids[:, 0], tf.float32))
+        return super().update_state(error > self.limit, sample_weight)
+
+    def get_config(self):
+        return {"limit": self.limit, "name": self.name}
+"""
+
+
+def test_a_metric_of_ones_own_is_summed_over_batches_and_bundles(
+    evaluations, tmp_path, monkeypatch
+):
+    (tmp_path / "own_metrics.py").write_text(_OWN_METRIC)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own = {"class": "own_metrics:ShareOfFar", "params": {"limit": 0.6}}
+    # With intervals TFMA evaluates in 20 parts, which it merges.
+    place = evaluations(tmp_path / "place", 2, (own, "ExampleCount"), intervals=True)
+    records = _records() * 50
+    examples = place.write_examples("examples", records)
+    evaluation = place.evaluate(examples, place.write_model("model", 1.0))
+
+    found = read_candidate(str(evaluation), place.class_names)
+    errors = [abs(1 / (1 + math.exp(-row["x"])) - row["label"]) for row in records]
+    share = sum(error > 0.6 for error in errors) / len(errors)
+    assert found.metrics[()]["share_of_far"] == pytest.approx(share)
+    north = [
+        x > 0.6
+        for x, row in zip(errors, records, strict=True)
+        if row["region"] == b"north"
+    ]
+    key = (("region", "north"),)
+    assert found.metrics[key]["share_of_far"] == pytest.approx(sum(north) / len(north))

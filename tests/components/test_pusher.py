@@ -107,16 +107,3 @@ def test_a_model_that_was_retired_after_its_blessing_is_not_pushed(push, tmp_pat
 def test_an_unsupported_destination_is_rejected(push, destination):
     with pytest.raises(UsageError, match="(?s)not supported.*base_directory"):
         push(destination, model_blessing=1)
-
-
-def test_a_destination_and_a_model_are_required():
-    """The arguments are TFX's; tests/e2e/test_taxi.py runs both beside each other."""
-    from tfx.proto import pusher_pb2
-    from tfx.types import Channel, standard_artifacts
-
-    from components.pusher.component import Pusher
-
-    with pytest.raises(ValueError, match="push_destination is required"):
-        Pusher(model=Channel(type=standard_artifacts.Model))
-    with pytest.raises(ValueError, match="model or infra_blessing"):
-        Pusher(push_destination=pusher_pb2.PushDestination())

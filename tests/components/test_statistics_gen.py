@@ -73,7 +73,7 @@ def test_as_of_tfx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             (dataset,) = Statistics.FromString(path.read_bytes()).datasets
             features = {x.path.step[0]: MessageToDict(x) for x in dataset.features}
             for key in ("topValues", "rankHistogram"):
-                # Of bytes that are no text, which TFDV does not tell apart.
+                # They are bytes and no text, which TFDV does not tell apart.
                 features.get("pixels", {}).get("stringStats", {}).pop(key, None)
             found[split] = {"": dataset.num_examples, **features}
         return found

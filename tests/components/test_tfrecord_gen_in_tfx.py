@@ -12,10 +12,7 @@ from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
 
-SPLITS = {
-    "train": "span-{SPAN}/train-*",
-    "eval": "span-{SPAN}/eval-*",
-}
+SPLITS = {"train": "span-{SPAN}/train-*", "eval": "span-{SPAN}/eval-*"}
 GEN = "TFRecordGen"
 
 

@@ -18,6 +18,7 @@ from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import Workspace, locate
+from tests.kit.project import write_project
 
 GUARDED = ("AcceptData", "Transform", "Trainer", "Evaluator", "ModelVerdict", "Pusher")
 
@@ -89,10 +90,7 @@ class Trips:
     settings: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        (self.root / "configs").mkdir(parents=True)
-        (self.root / "schemas" / "trips").mkdir(parents=True)
-        (self.root / "configs" / "trips.yaml").write_text(_CONFIG)
-        self.write_schema()
+        write_project(self.root, "trips", _CONFIG, self.schema)
 
     @property
     def data(self) -> Path:
@@ -172,7 +170,7 @@ class Trips:
         """Runs the nodes up to the data gate, for data that passes it."""
         return self.run(*overrides, to_nodes=("DataGate",), **options)
 
-    def stopped(self, record: RunRecord) -> dict[tuple[str, str | None, str], Any]:
+    def stopped(self, record: RunRecord) -> dict[tuple, Any]:
         """Returns the failed rows of a blocked run, by split, feature and kind.
 
         Asserts that the data gate blocked it, that no node after the gate ran, and that
@@ -185,12 +183,12 @@ class Trips:
         assert record.pushes[0].state == "blocked"
         assert not list(self.workspace.artifacts.glob("Tra*/*"))
         (gate,) = record.gates
-        assert gate["gate"] == "data" and not gate["passed"]
+        assert gate.gate == "data" and not gate.passed
         assert "Traceback" not in self.shown(record)
         return {
-            (row["slice"], row["feature"], row["kind"]): row
-            for row in gate["rows"]
-            if not row["passed"]
+            (row.slice, row.feature, row.kind): row
+            for row in gate.rows
+            if not row.passed
         }
 
     def shown(self, record: RunRecord) -> str:

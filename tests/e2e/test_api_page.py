@@ -6,7 +6,7 @@ import pytest
 
 from sluice.project import own_root
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 PAGE = own_root() / "docs" / "api.md"
 

@@ -16,7 +16,7 @@ from sample_data.tf_example import encode
 from sluice.project import own_root
 from sluice.tfrecords import tfrecord
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 
 def photos(row, chance):
@@ -26,18 +26,6 @@ def photos(row, chance):
     kind = ("JPEG", "PNG")[row % 2]
     Image.new(("RGB", "RGBA")[row % 2], (24, 20), colour).save(file, kind)
     return {"photo": [file.getvalue()], "label": [b"cat dog ape".split()[which]]}
-
-
-def raw_photos(row, chance):
-    """Returns the bytes of pixels with their shape, as TensorFlow's MNIST example."""
-    bright = row % 3  # Which two of six columns are.
-    pixels = bytes(
-        150 * (column // 2 == bright) + chance.randrange(100)
-        for _ in range(8)
-        for column in range(6)
-    )
-    shape = {"height": [8], "width": [6], "depth": [1]}
-    return {**shape, "image_raw": [pixels], "label": [bright]}
 
 
 def customers(row, chance):
@@ -67,18 +55,7 @@ def customers(row, chance):
 @pytest.mark.parametrize(
     ("record", "files", "model"),
     [
-        pytest.param(
-            photos,
-            {"train": 300, "validation": 90, "test": 90},
-            "cnn",
-            marks=pytest.mark.acceptance,
-        ),
-        pytest.param(
-            raw_photos,
-            {"train": 900, "validation": 90, "test": 90},
-            "cnn",
-            marks=pytest.mark.acceptance,
-        ),
+        (photos, {"train": 300, "validation": 90, "test": 90}, "cnn"),
         (customers, {"part": 900}, "wide_deep"),
     ],
 )

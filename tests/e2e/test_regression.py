@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipeline.config.load import load_config
-from reports.formats import number
 from sample_data.tf_example import encode
-from sluice.project import own_root
 from sluice.tfrecords import tfrecord
-from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import locate
-from tests.kit.read_page import Page
+from tests.kit.project import write_project
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
 # Label: OFFSET + SLOPES of the numbers, and noise.
 OFFSETS, SLOPES = np.array([1e6, 1e-3]), np.array([[6e3, 8e3], [4e-4, -3e-4]])
@@ -89,11 +82,7 @@ def write(path: Path, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory, run_config):
     """The project after a run, and its record."""
-    root = tmp_path_factory.mktemp("plant")
-    for name in ("configs", "schemas/plant", "data"):
-        (root / name).mkdir(parents=True)
-    (root / "configs" / "plant.yaml").write_text(CONFIG)
-    (root / "schemas" / "plant" / "schema.pbtxt").write_text(SCHEMA)
+    root = write_project(tmp_path_factory.mktemp("plant"), "plant", CONFIG, SCHEMA)
     for seed, (split, count) in enumerate({"train": 4000, "eval": 500}.items()):
         write(root / "data" / f"{split}-0", count, seed)
     write(root / "data" / "test-0", 2000, 9)
@@ -104,8 +93,8 @@ def plant(tmp_path_factory, run_config):
 
 def test_the_error_is_that_of_the_noise(plant):
     _, record = plant
-    (gate,) = [gate for gate in record.gates if gate["gate"] == "model"]
-    checks = {(c["check"], c["slice"]): c["actual"] for c in gate["rows"]}
+    (gate,) = [gate for gate in record.gates if gate.gate == "model"]
+    checks = {(c.check, c.slice): c.actual for c in gate.rows}
     # Pooled: the second target's squared error is nothing beside the first's.
     floor = NOISE[0] / np.sqrt(2)
     assert floor * 0.93 < checks["rmse", "overall"] < 1.15 * floor
@@ -118,48 +107,6 @@ def test_predictions_have_the_unit_of_each_target(plant, tmp_path):
     numbers, expected = write(tmp_path / "new", 500, 77)
     model = Predictor(locate(root, "plant").serving / "1")
     found = [row.prediction for row in model.predict_files([tmp_path / "new"])]
-    # Of the function itself, without noise.
+    # The errors are those of the function itself, without noise.
     errors = np.sqrt(np.mean((np.array(found) - expected) ** 2, axis=0))
     assert np.all(errors < 0.3 * NOISE), errors / NOISE
-
-    names = ("heat", "light")
-    rows = [json.dumps(dict(zip(names, row, strict=True))) for row in numbers.tolist()]
-    (tmp_path / "rows.jsonl").write_text("\n".join(rows[:3]))
-    command = [sys.executable, "-m", "runners.cli.main"]
-    done = subprocess.run(
-        [*command, "predict", "plant", str(tmp_path / "rows.jsonl")],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(own_root()), "SLUICE_WORKSPACE": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [{*answer} for answer in answers] == [{"source", "index", "prediction"}] * 3
-    again = [answer["prediction"] for answer in answers]
-    assert np.allclose(again, np.array(found[:3]), rtol=1e-5)
-
-
-def test_the_page_has_the_residuals_of_each_target(plant, report_pages):
-    from serving.predictor import Predictor
-
-    root, record = plant
-    workspace, file = locate(root, "plant"), root / "data" / "test-0"
-    answers = Predictor(workspace.serving / "1").predict_files([file])
-    predicted = np.array([row.prediction for row in answers])
-    features = [parse(data).features.feature for data in tfrecord.read(file)]
-    true = np.array([item["yields"].float_list.value for item in features])
-    errors = predicted - true
-    report = workspace.run_dir(record.run_id) / "report.html"
-    page = Page(report.read_text("utf-8"))
-    assert "2,000 predictions on test" in page.text
-    for mean in errors.mean(axis=0):
-        assert f"Residuals: mean {number(mean)}" in page.text
-    rows = page.tables["errors-0"]
-    # Each target counts by its own deviation, though the first is a billion times it.
-    relative = np.abs(errors) / np.sqrt((errors**2).mean(axis=0))
-    worst = np.argsort(-relative.max(axis=1))[: len(rows)]
-    said = [", ".join(map(number, errors[i])) for i in worst]
-    assert [row["Error"] for row in rows] == said
-    assert [row["Place"].split()[-1] for row in rows] == [f"{i + 1:,}" for i in worst]
-    report_pages.check(report)

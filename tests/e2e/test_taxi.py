@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from serving.store_owner import Owner, read_owner
 from sluice.storage import digest
 from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
-from tests.kit.read_page import wrong_bars
+from tests.kit.read_page import Page
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
@@ -28,64 +26,34 @@ def record(project: Path, run_config):
 
 def test_metrics_reach_their_targets(record):
     assert (record.status, record.pushes[0].state) == ("succeeded", "pushed")
-    rows = {(row["check"], row["slice"]): row for row in record.gates[-1]["rows"]}
+    rows = {(row.check, row.slice): row for row in record.gates[-1].rows}
     overall = rows["auc", "overall"]
     card = rows["auc", "payment_type: Credit Card"]
-    assert (overall["limit"], card["limit"]) == (0.935, 0.58)
-    assert overall["actual"] >= 0.935
-    assert card["actual"] >= 0.58
+    assert (overall.limit, card.limit) == (0.935, 0.58)
+    assert overall.actual >= 0.935
+    assert card.actual >= 0.58
 
 
-class _Tables(HTMLParser):
-    """The rows of each table of a page, as text, by the label of the table."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.rows: dict[str, list[list[str]]] = {}
-        self._labels: list[str] = []
-        self._cell: list[str] | None = None
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        if given.get("role") == "region":
-            label = given.get("aria-label") or given.get("aria-labelledby")
-            self._labels.append(label or "")
-        elif tag == "tr":
-            self.rows.setdefault(self._labels[-1], []).append([])
-        elif tag in ("td", "th"):
-            self._cell = []
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th") and self._cell is not None:
-            text = " ".join("".join(self._cell).split())
-            self.rows[self._labels[-1]][-1].append(text)
-            self._cell = None
-
-    def handle_data(self, data: str) -> None:
-        if self._cell is not None:
-            self._cell.append(data)
-
-    def cells(self, label: str) -> dict[tuple[str, str], str]:
-        """Returns each cell by its row and its column."""
-        header, *rows = self.rows[label]
-        return {
-            (row[0], column): cell
-            for row in rows
-            for column, cell in zip(header[1:], row[1:], strict=True)
-        }
+def cells_of(rows: list[list[str]]) -> dict[tuple[str, str], str]:
+    """Returns each cell of a table by its row and its column."""
+    header, *others = rows
+    return {
+        (row[0], column): cell
+        for row in others
+        for column, cell in zip(header[1:], row[1:], strict=True)
+    }
 
 
 @pytest.fixture(scope="module")
-def tables(record) -> _Tables:
-    return _Tables(Path(record.report_uri).read_text())
+def tables(record) -> dict[str, list[list[str]]]:
+    return Page(Path(record.report_uri).read_text()).rows
 
 
 def test_statistics_on_the_page_are_those_of_tfdv(record, tables):
     import tensorflow_data_validation as tfdv
 
     (uri,) = record.node("StatisticsGen").outputs["statistics"]
-    examples = tables.cells("examples-caption")
+    examples = cells_of(tables["examples"])
     compared = 0
     for split in ("train", "eval", "test"):
         path = Path(uri) / f"Split-{split}" / "FeatureStats.pb"
@@ -94,7 +62,7 @@ def test_statistics_on_the_page_are_those_of_tfdv(record, tables):
         assert examples[split, "Examples"] == count
         for feature in statistics.features:
             name = feature.path.step[0]
-            cells = tables.cells(f"Numbers of {name}")
+            cells = cells_of(tables[f"Numbers of {name}"])
             if feature.WhichOneof("stats") == "num_stats":
                 found = feature.num_stats
                 expected = {
@@ -121,10 +89,10 @@ def test_metrics_on_the_page_are_those_of_tfma(record, tables):
 
     (uri,) = record.node("Evaluator").outputs["evaluation"]
     result = tfma.load_eval_result(uri)
-    overall = tables.cells("metrics-0-caption")
+    overall = cells_of(tables["metrics-0"])
     slices = {
         (name.removesuffix(" (few examples)"), column): text
-        for (name, column), text in tables.cells("slices-0-caption").items()
+        for (name, column), text in cells_of(tables["slices-0"]).items()
     }
     compared = 0
     for key, outputs in result.slicing_metrics:
@@ -145,113 +113,10 @@ def test_metrics_on_the_page_are_those_of_tfma(record, tables):
                 compared += 1
     assert compared >= 4 + 6 * 2
     accuracy = dict(result.slicing_metrics)[()][""][""]["binary_accuracy"]
-    counts = [row[-2:] for row in tables.rows["Confusion matrix"][-2:]]
+    counts = [row[-2:] for row in tables["Confusion matrix"][-2:]]
     matrix = [[int(x.replace(",", "")) for x in row] for row in counts]
     right, examples = matrix[0][0] + matrix[1][1], sum(map(sum, matrix))
     assert right / examples == pytest.approx(accuracy["doubleValue"])
-
-
-def test_bars_on_the_page_are_those_of_the_records(project, record):
-    page = Path(record.report_uri).read_text()
-    count, wrong = wrong_bars(page, project / "data" / "taxi")
-    assert count > 400 and wrong == []
-    assert len(page) < 1_000_000
-
-
-@pytest.mark.browser
-def test_the_page_in_a_browser(record, report_pages):
-    report = Path(record.report_uri)
-    report_pages.check(report)
-    with report_pages.open(report) as page:
-        assert page.get_by_role("slider").is_visible()
-        slices = page.locator("#model .table").filter(has_text="Credit Card").first
-        assert slices.locator("tbody tr").count() >= 6
-        cards = page.locator("#data figure.card").filter(has_text="payment_type")
-        assert cards.locator("svg[role=img]").count() == 1
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize(
-    ("override", "exit_code", "headline", "decisive", "sections"),
-    [
-        (
-            "validate.max_examples={train: 19}",
-            3,
-            "Not pushed: the data gate stopped the run",
-            "limit ≤ 19",
-            ("Verdict", "Data", "Run", "Provenance"),
-        ),
-        (
-            "evaluate.thresholds=[{metric: auc, lower_bound: 0.999}]",
-            4,
-            "Not pushed: the model gate stopped the run",
-            "below the limit 0.999",
-            ("Verdict", "Model", "Data", "Training", "Run", "Serving", "Provenance"),
-        ),
-    ],
-    ids=["data", "model"],
-)
-@pytest.mark.usefixtures("record")
-def test_the_page_of_a_run_that_is_blocked(
-    project, run_config, report_pages, override, exit_code, headline, decisive, sections
-):
-    config = load_config("taxi", cwd=project, overrides=[override])
-    blocked = run_config(config, locate(project, "taxi"))
-    assert (blocked.status, blocked.exit_code) == ("blocked", exit_code)
-    report = Path(blocked.report_uri)
-    report_pages.check(report, sections)
-    with report_pages.open(report) as page:
-        banner = page.locator("#verdict .banner").first.inner_text()
-        assert headline in banner and decisive in banner
-
-
-def test_plain_values_and_tf_examples_get_the_same_prediction(
-    project, record, tmp_path
-):
-    """Also for missing values: absent in one form, null in the other."""
-    import tensorflow as tf
-
-    from serving.predictor import Predictor
-
-    shard = project / "data" / "taxi" / "test-00000-of-00002.tfrecord.gz"
-    predictor = Predictor(record.pushes[0].uri)
-    lines = []
-    for serialized in list(tfrecord.read(shard))[:40]:
-        features = tf.train.Example.FromString(serialized).features.feature
-        row = {}
-        for name in predictor.features:
-            kind = features[name].WhichOneof("kind") if name in features else None
-            values = getattr(features[name], kind).value if kind else []
-            value = values[0] if values else None
-            row[name] = value.decode() if isinstance(value, bytes) else value
-        lines.append(row)
-    assert any(None in row.values() for row in lines)
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text("\n".join(json.dumps(row) for row in lines))
-    from_examples = list(predictor.predict_files([shard], limit=40))
-    from_values = list(predictor.predict_files([rows]))
-    for one, other in zip(from_examples, from_values, strict=True):
-        assert one.label == other.label
-        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-6)
-
-
-def test_the_label_is_optional_when_serving(project, record):
-    import tensorflow as tf
-
-    shard = project / "data" / "taxi" / "test-00000-of-00002.tfrecord.gz"
-    with_label = next(tfrecord.read(shard))
-    example = tf.train.Example.FromString(with_label)
-    label = example.features.feature["big_tip"].int64_list.value[0]
-    del example.features.feature["big_tip"]
-    without = example.SerializeToString()
-    model = tf.saved_model.load(record.pushes[0].uri)
-    served = model.signatures["serving_default"](tf.constant([with_label, without]))
-    one, other = served["probabilities"].numpy()
-    assert one == pytest.approx(other)
-    transformed = model.signatures["transform_features"](
-        tf.constant([with_label, without])
-    )
-    assert transformed["big_tip_xf"].numpy().tolist() == [[label], [-1]]
 
 
 def test_tfx_components_run_beside_ours(record, tmp_path):
@@ -267,7 +132,7 @@ def test_tfx_components_run_beside_ours(record, tmp_path):
     from tfx.types import standard_artifacts
 
     from components.model_verdict.component import ModelVerdict
-    from components.model_verdict.threshold import Settings, Threshold
+    from components.model_verdict.settings import Settings, Threshold
     from components.pusher.component import Pusher
     from runners.local import LocalRunner
 

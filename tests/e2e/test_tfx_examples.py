@@ -14,12 +14,6 @@ from sluice.tfrecords import tfrecord
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
-TRIPS = """trip_seconds,trip_miles,payment_type,tips
-0,0.5,Cash,0
-420,2.4,Credit Card,3.25
-60,,Cash,
-1380,17.1,Credit Card,8
-"""
 PENGUIN = (
     "species",
     "culmen_length_mm",
@@ -53,27 +47,6 @@ def _write_penguins(path: Path) -> int:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([PENGUIN, *rows])
     return len(rows)
-
-
-def test_hello_world(tmp_path):
-    from tfx.examples.custom_components.hello_world.example import taxi_pipeline_hello
-
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "trips.csv").write_text(TRIPS)
-    pipeline = taxi_pipeline_hello._create_pipeline(
-        pipeline_name="hello",
-        pipeline_root=str(tmp_path / "root"),
-        data_root=str(tmp_path / "data"),
-        metadata_path=str(tmp_path / "metadata.db"),
-    )
-
-    nodes = _run(pipeline)
-
-    assert {name: node.state for name, node in nodes.items()} == dict.fromkeys(
-        ("CsvExampleGen", "HelloComponent", "StatisticsGen"), "ran"
-    )
-    (copied,) = nodes["HelloComponent"].outputs["output_data"]
-    assert list(Path(copied).glob("Split-train/*.gz"))
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +107,6 @@ def test_penguin_with_a_rolling_window(penguin):
 def test_the_page_of_a_foreign_pipeline(penguin, report_pages):
     folder, _ = penguin
     (report,) = (folder / "runs").glob("*/report.html")
-    # Of its training nothing is known: neither epochs nor layers.
+    # Nothing is known of its training: neither epochs nor layers.
     sections = (item for item in report_pages.SECTIONS if item != "Training")
     report_pages.check(report, tuple(sections))

@@ -113,6 +113,3 @@ def test_the_best_values_reach_the_config_and_the_model(trips, fork_command):
         assert shown[str(trial["number"])] == pytest.approx(values)
     page = Path(record.report_uri).read_text()
     assert 'aria-label="Trials"' in page and "log scale" not in page
-
-    record = trips.run("tune.trials=2", to_nodes=["Tuner"])
-    assert record.node("Tuner").state == "ran"

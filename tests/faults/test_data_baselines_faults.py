@@ -6,11 +6,9 @@ import shutil
 
 import pytest
 
-from components.data_baselines import (
-    RECORD_FILE,
-)
+from components.data_baselines import RECORD_FILE
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.acceptance]
 
 
 def test_an_entry_that_was_deleted_is_written_again(place):

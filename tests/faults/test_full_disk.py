@@ -38,6 +38,7 @@ def run(mounting, place, script):
     )
 
 
+@pytest.mark.acceptance
 def test_a_full_disk_of_the_outputs_is_named_and_the_run_resumed(mounting, place):
     done = run(mounting, place, FULL_OUTPUTS)
     assert "exit code 7" in done.stdout

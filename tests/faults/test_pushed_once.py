@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.acceptance]
 
 CHANGE = (
     "evaluate.thresholds=[{metric: binary_accuracy, "

@@ -7,7 +7,6 @@ epochs, waits until the file is deleted; meanwhile ``held`` exists.
 
 # No `from __future__ import annotations`: TFX reads the annotations as objects.
 
-import ctypes
 import os
 import signal
 import time
@@ -35,10 +34,6 @@ def Slow(examples: InputArtifact[Examples], out: OutputArtifact[Examples]):
     Path(out.uri, f"of {os.getpid()}").touch()
     if what == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    elif what == "segfault":
-        ctypes.string_at(0)
-    elif what == "exit":
-        os._exit(3)
     elif what == "ignore signals":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _hold("Slow")

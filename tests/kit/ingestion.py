@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from components.tfrecord_gen.ingest import ingest
+from components.tfrecord_gen.ingestion_report import Report
 from components.tfrecord_gen.input_files import SourceFile, Window
-from components.tfrecord_gen.report import Report
 from components.tfrecord_gen.settings import Ingestion
 from sample_data.tf_example import encode
 from sluice.storage.storage import storage_for

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from components.tfrecord_gen.report import FileReport, Report
+from components.tfrecord_gen.ingestion_report import FileReport, Report
 from sample_data.tf_example import encode
 from sluice.storage import digest
 from sluice.tfrecords import tfrecord

@@ -49,15 +49,7 @@ class ReportPages:
       SECTIONS: the headings of a report that lacks nothing.
     """
 
-    SECTIONS = (
-        "Verdict",
-        "Model",
-        "Data",
-        "Training",
-        "Run",
-        "Serving",
-        "Provenance",
-    )
+    SECTIONS = ("Verdict", "Model", "Data", "Training", "Run", "Serving", "Provenance")
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser

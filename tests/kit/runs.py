@@ -27,19 +27,16 @@ FIRST, SECOND = "20260101T000000Z-aaaa", "20260102T000000Z-bbbb"
 def a_check(check: str = "accuracy", **changes: Any) -> Check:
     """Returns a row of a verdict that has passed."""
     values: dict[str, Any] = {
-        "slice": "overall",
         "limit": 0.97,
         "comparison": ">=",
-        "baseline": None,
         "actual": 0.98,
-        "passed": True,
     }
-    return Check(check, **{**values, **changes})
+    return Check(check=check, **{**values, **changes})
 
 
-def a_gate(name: str, *rows: Check, override: str | None = None) -> dict[str, Any]:
+def a_gate(name: str, *rows: Check, override: str | None = None) -> Verdict:
     """Returns the verdict of a gate."""
-    return Verdict(name, rows, override).to_dict()
+    return Verdict(name, rows, override)
 
 
 def a_record(run_id: str = FIRST, **changes: Any) -> RunRecord:

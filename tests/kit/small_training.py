@@ -35,10 +35,7 @@ def write_examples(directory: Path) -> Path:
 
 
 def train(
-    data: Path,
-    *,
-    tensorboard_dir: str | None = None,
-    **given: Any,
+    data: Path, *, tensorboard_dir: str | None = None, **given: Any
 ) -> tuple[dict[str, list[float]], Any]:
     """Trains; returns the history and the model.
 

@@ -27,6 +27,10 @@ def run_with(tmp_path):
     return make
 
 
+def _stored(verdict):
+    return json.loads(verdict.to_json())
+
+
 @pytest.fixture
 def taxi(tmp_path):
     """The run of taxi; its documents can be changed before they are written."""
@@ -37,7 +41,8 @@ def taxi(tmp_path):
         change(documents)
         run_dir = tmp_path / "runs" / changes.get("run_id", found["record"]["run_id"])
         run_dir.mkdir(parents=True)
-        (run_dir / "run.json").write_text(json.dumps({**found["record"], **changes}))
+        content = json.dumps({**found["record"], **changes}, default=_stored)
+        (run_dir / "run.json").write_text(content)
         record = RunRecord.load(run_dir)
         return RunData(write_to(run_dir.parent, record, documents), record)
 

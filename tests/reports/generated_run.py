@@ -64,12 +64,14 @@ def _record(taxi):
         limit="in the domain",
         comparison=None,
         actual="other",
-        passed=False,
-        severity="fail",
+        result="FAIL",
+        policy="validate.default: fail",
         kind="new_value",
         feature="feature 1",
         examples=("data-0, record 3",),
     )
+    data = a_gate("data", miss, override="a good reason")
+    model = a_gate("model", a_check("auc", baseline=0.75, actual=0.8, why="fine"))
     nodes = deepcopy(taxi["nodes"])
     nodes[-1] |= {"state": "failed", "reason": "a reason"}
     return {
@@ -84,10 +86,7 @@ def _record(taxi):
             "log_tail": ["last line"],
         },
         "nodes": nodes,
-        "gates": [
-            a_gate("data", miss, override="a good reason"),
-            a_gate("model", a_check("auc", baseline=0.75, actual=0.8, why="fine")),
-        ],
+        "gates": [json.loads(gate.to_json()) for gate in (data, model)],
         "pushes": [{"destination": "/serving", "state": "failed"}],
         "resume_command": "sluice resume generated",
         "tags": {"who": "me"},
@@ -126,6 +125,7 @@ def _documents(taxi, features, slices):
         "metrics": protos.evaluation(*_metrics(slices)),
         "mistakes": {**mistakes, "classes": list(CLASSES)},
         "residuals": _residuals(mistakes["mistakes"]),
+        "trials": SEARCH,
     }
 
 
@@ -145,6 +145,35 @@ def _residuals(examples):
         "targets": [target] * 2,
         "largest": [{**item, **found} for item in examples],
     }
+
+
+def _trial(number, rate, units, objective):
+    is_done = objective is not None
+    return {
+        "number": number,
+        "status": "completed" if is_done else "failed",
+        "objective": objective,
+        "epochs": 3 if is_done else None,
+        "duration_s": 2.5 if is_done else None,
+        "error": None if is_done else "the loss is <NaN>",
+        "values": {"train.learning_rate": rate, "model_params.units": units},
+    }
+
+
+SEARCH = {
+    "algorithm": "random",
+    "objective": "val_auc",
+    "direction": "max",
+    "space": {
+        "train.learning_rate": {"min": 0.001, "max": 0.1, "log": True},
+        "model_params.units": [[4], [8, 4], [16]],
+    },
+    "trials": [
+        _trial(2, 0.01, [8, 4], 0.75),
+        _trial(1, 0.001, [4], 0.5),
+        _trial(3, 0.1, [16], None),
+    ],
+}
 
 
 def _ingestion(taxi):

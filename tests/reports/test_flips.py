@@ -51,26 +51,6 @@ def _flips(**examples):
     return {**counts, "examples": {**dict.fromkeys(FLIPPED, ()), **examples}}
 
 
-def test_flips_with_values_and_with_pictures(run_with, page_of):
-    row = _example("a", "cat", "dog", fare=12.5)
-    picture = _example("b", "dog", "dog", images=[IMAGE])
-    flips = _flips(newly_wrong=[row], newly_right=[picture])
-    page = page_of(run_with(_documents([0] * 300, [0] * 300, flips=flips)))
-    assert (
-        "Of 300 examples of test, the candidate is newly right on 4 and newly wrong on "
-        "9, compared with the baseline; both are right on 280 and wrong on 7. A "
-        "difference as large occurs by chance in 26.7 % of cases (McNemar's exact test)"
-    ) in page.text
-    (shown,) = page.tables["newly_wrong-0"]
-    assert (shown["True class"], shown["Candidate"]) == ("cat", "dog")
-    assert (shown["Baseline"], shown["fare"]) == ("cat", "12.50")
-    assert shown["Probability"] == "75 %" and shown["Place"] == "data-0, record 3"
-    assert "Newly right: 4, 1 of them shown dog 75 % baseline: cat" in page.text
-    assert [x["alt"] for tag, x in page.elements if tag == "img"] == [
-        "class dog, 8 x 8 PNG"
-    ]
-
-
 def test_other_classes_and_no_baseline(run_with, page_of):
     page = page_of(run_with(_documents([0], [1], flips=None)))
     assert "The baseline has other classes: no example is compared." in page.text

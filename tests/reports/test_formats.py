@@ -7,7 +7,6 @@ import pytest
 from reports import formats
 from reports.compare import MetricChange
 from reports.environment import environment
-from reports.metric_changes import SliceMetric
 from reports.tables import Table, numbers
 
 pytestmark = pytest.mark.unit
@@ -61,11 +60,6 @@ def test_progress_of_an_epoch_and_of_a_step():
     assert formats.progress({"event": "something new"}) == []
 
 
-def test_shortened_text_is_marked():
-    assert formats.shorten("x" * 11, 10) == "x" * 9 + "…"
-    assert formats.shorten("x" * 10, 10) == "x" * 10
-
-
 @pytest.mark.parametrize(
     ("after", "better", "tone", "text"),
     [
@@ -86,9 +80,3 @@ def test_a_change_has_the_colour_and_the_word_of_its_direction(
     ui: Any = environment().globals["ui"]
     html = ui.table(table)
     assert f'<td class="number {tone}" data-value="{change.value}">{text}</td>' in html
-
-
-def test_a_change_that_may_be_chance_is_neither_better_nor_worse():
-    change = SliceMetric("overall", "auc", 0.5, 0.4717, "higher", is_noise=True).change
-    assert change is not None
-    assert (change.tone, str(change)) == ("quiet", "-0.0283")

@@ -25,14 +25,14 @@ TEXTS = (
     "W" * 10_000,
     "many words " * 1_000,
 )
-# Of these keys, values are terms of the format, or refer to something.
+# Values of these keys are terms of the format, or refer to something.
 TERMS = (
-    "aggregation at created_at data ended_at gate kind model model_name predicted "
-    "severity source started_at state status true type"
+    "aggregation at comparison created_at data ended_at gate kind model model_name "
+    "predicted severity source started_at state status true type"
 ).split()
 # Keys of these objects are text of the user, not of the format.
 NAMED = (
-    "anomaly_info config digests metrics packages records splits tags values"
+    "anomaly_info config digests metrics packages records space splits tags values"
 ).split()
 NUMBERS = ("NaN", "Infinity", "-Infinity", 1.7e308, -1.7e308, 5e-324, -0.0)
 
@@ -60,7 +60,7 @@ def with_hostile_texts(value, key=""):
 
 
 def with_hostile_numbers(value, key=""):
-    """Of documents: there, and only there, floats may be infinite or NaN."""
+    """Changes documents: only there floats may be infinite or NaN."""
     if isinstance(value, dict) and "schema_version" not in value:
         return {
             name: with_hostile_numbers(item, name + key) for name, item in value.items()
@@ -73,16 +73,6 @@ def with_hostile_numbers(value, key=""):
     if isinstance(value, float):
         return NUMBERS[zlib.crc32(f"{key} {value}".encode()) % len(NUMBERS)]
     return value
-
-
-def without_texts(value, key=""):
-    """Makes names empty where they are only shown."""
-    if isinstance(value, dict):
-        return {name: without_texts(item, name) for name, item in value.items()}
-    if isinstance(value, list):
-        return [without_texts(item, key) for item in value]
-    is_shown = isinstance(value, str) and key not in TERMS and not value.isdigit()
-    return "" if is_shown else value
 
 
 @pytest.fixture
@@ -117,7 +107,6 @@ def test_hostile_texts_are_only_shown(draw, report_pages):
         )
         assert longest <= 12_000
         report_pages.check_layout(page)
-        report_pages.check_accessibility(page)
 
 
 def test_hostile_numbers(draw, report_pages):
@@ -130,9 +119,3 @@ def test_hostile_numbers(draw, report_pages):
             " /NaN|Infinity|inf|undefined/.test(value)).slice(0, 5)"
         )
         assert broken == []
-
-
-def test_empty_names(draw, report_pages):
-    with report_pages.open(draw(without_texts)) as page:
-        report_pages.check_layout(page)
-        report_pages.check_accessibility(page)

@@ -1,7 +1,5 @@
 """The page of all runs: a row and a link for each, trends where two have a value."""
 
-import re
-
 import pytest
 
 from reports.index_page import MAX_RUNS, make_index, render_index
@@ -9,7 +7,6 @@ from reports.read_run import RunData
 from sluice.record.run_record import RunRecord
 from tests.kit import protos
 from tests.kit.read_page import Page
-from tests.kit.runs import a_check, a_gate
 
 pytestmark = pytest.mark.unit
 
@@ -17,73 +14,6 @@ pytestmark = pytest.mark.unit
 def metrics(value):
     found = {"auc": value, "example_count": 7}
     return {"metrics": protos.evaluation(protos.slice_metrics(found))}
-
-
-def distances(train):
-    """Train against eval is no drift; a limit of 0, or none, has no ratio."""
-    comparisons = [
-        {
-            "check": check,
-            "split": "train",
-            "features": [
-                {"feature": "fare", "distance": distance, "limit": 0.05},
-                {"feature": "tips", "distance": 0.0, "limit": 0.0},
-                {"feature": "miles", "distance": 9.0, "limit": None},
-            ],
-        }
-        for check, distance in (("drift", train), ("split_drift", 9.0))
-    ]
-    return {"distances": {"comparisons": comparisons}}
-
-
-def test_trends_and_links(run_with):
-    old, tags = run_with(metrics(0.8)), {"<b>": ""}
-    new = run_with(metrics(0.9), run_id="20260102T000000Z-bbbb", tags=tags)
-    (new.run_dir / "report.html").touch()
-    page = render_index("digits", [new, old])
-    assert 'href="runs/20260102T000000Z-bbbb/report.html"' in page
-    assert f'href="runs/{old.record.run_id}' not in page
-    assert "auc, over the runs" in page and "example_count" not in page
-    assert "Drift" not in page and "Examples, over the runs" not in page
-    assert "&lt;b&gt;" in page and "<b>" not in page
-    page = render_index("digits", [old])
-    assert "Trends" not in page and "1 run<" in page
-
-
-def test_the_drift_of_a_run_is_its_largest_also_of_one_that_a_gate_stopped(run_with):
-    old = run_with(distances(0.01), run_id="a")
-    new = run_with(distances(0.06), run_id="b")
-    page = render_index("digits", [run_with(run_id="c"), new, old])
-    assert "Drift: distance relative to its limit" in page
-    assert "a, pushed: 0.2000<" in page and "b, pushed: 1.200<" in page
-
-
-def test_a_run_is_at_the_same_place_in_each_chart(run_with):
-    first, second = (run_with(metrics(x), run_id=str(x)) for x in (0.8, 0.9))
-    index = make_index([run_with(run_id="blocked"), second, first], lambda run: None)
-    auc = dict(index["charts"])["auc"]
-    assert re.findall(r">(\d)</text>", auc) == ["1", "2", "3"]
-
-
-def test_a_point_has_shape_and_colour_of_the_verdict_and_leads_to_the_report(run_with):
-    gates = [a_gate("model", a_check("auc", limit=0.85))]
-    bad = {"status": "blocked", "gates": gates, "pushes": [], "run_id": "b"}
-    runs = [
-        run_with(metrics(0.8), **bad),
-        run_with(metrics(0.9), run_id="a", gates=gates),
-    ]
-    for run in runs:
-        (run.run_dir / "report.html").touch()
-    page = Page(render_index("digits", runs))
-    classes = [x.get("class") or "" for _, x in page.elements]
-    points = [name for name in classes if name.startswith("point ")]
-    links = [x for tag, x in page.elements if tag == "a" and x.get("tabindex")]
-    assert points[:2] == ["point good", "point bad"]
-    assert [(x["href"], x["aria-label"]) for x in links[:2]] == [
-        ("runs/a/report.html", "a, pushed: 0.9000"),
-        ("runs/b/report.html", "b, blocked: 0.8000"),
-    ]
-    assert "limit: from 0.8500 to 0.8500" in render_index("digits", runs)
 
 
 def epochs(*losses):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.log_lines import is_error, without_library_lines
+from reports.read_run import is_error, without_library_lines
 
 pytestmark = pytest.mark.unit
 

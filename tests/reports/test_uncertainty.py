@@ -3,7 +3,7 @@
 import pytest
 
 from reports.metric_changes import metrics_by_slice
-from reports.uncertainty import Estimate, wilson
+from reports.uncertainty import wilson
 from tests.kit import protos
 
 pytestmark = pytest.mark.unit
@@ -33,23 +33,6 @@ def test_wilsons_interval_is_the_published_one(successes, total, expected):
     assert wilson(successes, total) == pytest.approx(expected, abs=5e-5)
 
 
-@pytest.mark.parametrize(
-    ("right", "total", "text"),
-    [
-        (288, 300, "0.960 (0.931 to 0.977), 12 errors of 300"),
-        (13, 13, "1.000 (0.772 to 1.000), 0 errors of 13"),
-        (90_000, 100_000, "0.9000 (0.8981 to 0.9018), 10,000 errors of 100,000"),
-        (1, 2, "0.500 (0.095 to 0.905), 1 error of 2"),
-    ],
-)
-def test_an_estimate_has_the_digits_that_its_interval_leaves(right, total, text):
-    interval = wilson(right, total)
-    found = Estimate(right / total, *interval, total - right, total)
-    assert f"{found} {found.note}" == text
-    loss = Estimate(1234.5, 1200.0, 1270.0)
-    assert f"{loss} {loss.note}" == "1,234 (1,200 to 1,270)"
-
-
 def _found(metrics, config=CONFIG, **where):
     part = protos.slice_metrics(metrics, **where)
     (found,) = metrics_by_slice(protos.evaluation(part), config).values()
@@ -66,7 +49,7 @@ def _found(metrics, config=CONFIG, **where):
         ("auc", 0.93, None),
         ("loss", 0.5, None),
         ("precision_recall", 0.5, None),
-        # Of weighted examples.
+        # The examples are weighted.
         ("accuracy", 0.93456, None),
     ],
 )
@@ -81,18 +64,3 @@ def test_weighted_shares_are_of_the_effective_examples():
     counted = {"example_count": 100.0, "examples_per_class": [60, 40]}
     counted |= {"effective_example_count": 20.0, "right": 0.9, "recall": 0.75}
     assert _found(counted) == {"right": (2, 20)}
-
-
-def test_a_slice_has_its_own_examples():
-    counts = {"example_count": 20.0, "examples_per_class": [15, 5]}
-    found = _found({"right": 0.9, "recall": 0.8, **counts}, where="x")
-    assert found == {"right": (2, 20), "recall": (1, 5)}
-
-
-def test_what_is_no_share_has_the_interval_of_tfma():
-    metrics = {"right": (0.9, 0.7, 0.95), "auc": (0.8, 0.7, 0.9), "example_count": 20.0}
-    document = protos.evaluation(protos.slice_metrics(metrics))
-    found = metrics_by_slice(document, CONFIG)["overall"]
-    assert found["right"].estimate == Estimate(0.9, *wilson(18, 20), 2, 20)
-    assert found["auc"].estimate == Estimate(0.8, 0.7, 0.9)
-    assert found["auc"].estimate.contains(0.75)

@@ -11,17 +11,13 @@ machine's own, the same in all processes.
 import json
 import os
 import signal
-import socket
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
-from misbehaving_component import FILE, OUTLIVES_S
+from misbehaving_component import FILE
 from misbehaving_component import Misbehave as Misbehave
 from tfx.dsl.component.experimental.annotations import (
-    BeamComponentParameter,
     InputArtifact,
     OutputArtifact,
     OutputDict,
@@ -33,15 +29,13 @@ from tfx.dsl.component.experimental.container_component import (
 from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.components.base import (
     base_component,
-    base_driver,
     base_executor,
     executor_spec,
 )
 from tfx.dsl.components.common.resolver import ResolverStrategy
-from tfx.orchestration.portable import base_driver as portable_base_driver
-from tfx.proto.orchestration import driver_output_pb2, execution_result_pb2
+from tfx.proto.orchestration import execution_result_pb2
 from tfx.types import component_spec
-from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
+from tfx.types.standard_artifacts import Examples
 
 from sluice.errors import GateError
 
@@ -136,46 +130,6 @@ def Raise(out: OutputArtifact[Examples], message: Parameter[str]):
 
 
 @component
-def Train(model: OutputArtifact[Model], text: Parameter[str] = "a model"):
-    folder = Path(model.uri, "Format-Serving")
-    (folder / "variables").mkdir(parents=True)
-    (folder / "saved_model.pb").write_text(text)
-    (folder / "variables" / "variables.index").write_text(text)
-
-
-@component
-def Bless(
-    model: InputArtifact[Model],
-    blessing: OutputArtifact[ModelBlessing],
-    good: Parameter[int],
-    examples: InputArtifact[Examples] = None,
-):
-    blessing.set_int_custom_property("blessed", good)
-    blessing.set_int_custom_property("current_model_id", model.id)
-    blessing.set_string_custom_property("current_model_uri", model.uri)
-    Path(blessing.uri, "BLESSED" if good else "NOT_BLESSED").touch()
-
-
-@component
-def Compare(
-    trace: Parameter[str],
-    latest: InputArtifact[Model],
-    baseline: InputArtifact[Model] = None,
-):
-    note(trace, latest=latest.id, baseline=baseline.id if baseline else None)
-
-
-@component
-def PushIfBlessed(
-    trace: Parameter[str],
-    model: InputArtifact[Model],
-    blessing: InputArtifact[ModelBlessing] = None,
-):
-    """As TFX's Pusher: without a blessing nobody has judged, and it pushes."""
-    note(trace, model=model.id, judged=blessing is not None)
-
-
-@component
 def Meet(
     out: OutputArtifact[Examples],
     place: Parameter[str],
@@ -193,40 +147,6 @@ def Meet(
         time.sleep(0.01)
     Path(out.uri, FILE).write_text(name)
     note(place, name=name, end=True, met=there >= others)
-
-
-def _tcp_servers() -> list[int]:
-    """Returns the TCP ports on which this process listens."""
-    own = set()
-    for path in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # that of this listing
-            own.add(os.readlink(path).removeprefix("socket:").strip("[]"))
-    rows = [
-        line.split()
-        for table in ("tcp", "tcp6")
-        for line in Path("/proc/self/net", table).read_text().splitlines()[1:]
-    ]
-    return [
-        int(address.rpartition(":")[2], 16)
-        for _, address, _, state, *_, inode in (row[:10] for row in rows)
-        if state == "0A" and inode in own
-    ]
-
-
-@component
-def Listen(trace: Parameter[str]):
-    with socket.create_server(("localhost", 0)) as server:
-        note(trace, port=server.getsockname()[1], servers=_tcp_servers())
-    note(trace, servers=_tcp_servers())
-
-
-@component(use_beam=True)
-def ListenInBeam(
-    trace: Parameter[str], pipeline: BeamComponentParameter[beam.Pipeline] = None
-):
-    with pipeline as opened:
-        numbers = opened | beam.Create([1])
-        numbers | beam.Map(lambda _: note(trace, servers=_tcp_servers()))
 
 
 @component
@@ -248,43 +168,6 @@ def DieAtFirst(out: OutputArtifact[Examples], trace: Parameter[str]):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-@component
-def SleepAtFirst(trace: Parameter[str]):
-    note(trace, begin=True)
-    if len(notes(trace)) == 1:
-        time.sleep(OUTLIVES_S)
-
-
-class DrivenExecutor(base_executor.BaseExecutor):
-    """Notes what its driver has decided."""
-
-    def Do(self, input_dict, output_dict, exec_properties):
-        (out,) = output_dict["out"]
-        note(
-            exec_properties["trace"],
-            text=exec_properties["text"],
-            span=out.get_int_custom_property("span"),
-        )
-
-
-class Driver(base_driver.BaseDriver, portable_base_driver.BaseDriver):
-    """Changes a property and marks the output."""
-
-    def __init__(self, metadata_handle):
-        super().__init__(metadata_handle)
-
-    def run(self, execution_info):
-        result = driver_output_pb2.DriverOutput()
-        result.exec_properties["text"].string_value = "from the driver"
-        result.exec_properties["trace"].string_value = execution_info.exec_properties[
-            "trace"
-        ]
-        for artifact in execution_info.output_dict["out"]:
-            artifact.set_int_custom_property("span", 7)
-            result.output_artifacts["out"].artifacts.append(artifact.mlmd_artifact)
-        return result
-
-
 class DrivenSpec(component_spec.ComponentSpec):
     PARAMETERS = {
         "trace": component_spec.ExecutionParameter(type=str),
@@ -292,14 +175,6 @@ class DrivenSpec(component_spec.ComponentSpec):
     }
     INPUTS: dict[str, Any] = {}
     OUTPUTS = {"out": component_spec.ChannelParameter(type=Examples)}
-
-
-class Driven(base_component.BaseComponent):
-    """A component with a driver of its own."""
-
-    SPEC_CLASS = DrivenSpec
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(DrivenExecutor)
-    DRIVER_CLASS = Driver
 
 
 class ReportingExecutor(base_executor.BaseExecutor):

@@ -52,35 +52,6 @@ def _allocate(scratch: str) -> None:
     Path(scratch).write_text(str(len(b"x" * size)))
 
 
-def _grow(scratch: str) -> None:
-    held = []
-    for _ in range(60):
-        held.append(b"x" * (50 << 20))
-        time.sleep(0.02)
-
-
-_GROW = """import pathlib, sys, time
-held = [b"x" * (50 << 20) for _ in range(14)]
-pathlib.Path(sys.argv[1] + sys.argv[2]).touch()
-time.sleep(float(sys.argv[3]))
-"""
-
-
-def _grow_in_children(scratch: str) -> None:
-    """Uses 700 MB in each of three processes, which lead sessions of their own."""
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", _GROW, scratch, str(number), str(OUTLIVES_S)],
-            start_new_session=True,
-        )
-        for number in range(3)
-    ]
-    Path(scratch).write_text(" ".join(str(child.pid) for child in children))
-    while not all(Path(f"{scratch}{number}").exists() for number in range(3)):
-        time.sleep(0.02)
-    time.sleep(5)
-
-
 def _print(scratch: str) -> None:
     for number in range(60_000):
         print(f"line {number} of many " + 60 * "-")
@@ -97,8 +68,6 @@ _WAYS = {
     "sys_exit": _sys_exit,
     "leave_a_child": _leave_a_child,
     "allocate": _allocate,
-    "grow": _grow,
-    "grow_in_children": _grow_in_children,
     "print": _print,
     "nothing": _nothing,
 }

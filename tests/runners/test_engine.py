@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -74,21 +73,6 @@ def test_the_terminal_draws_it(root, capsys):
     for line in ("Read works", "Train is broken", "stopped by Train", "resume: "):
         assert line in shown.err, shown.err
     assert document["resume_command"].endswith(document["run_id"])
-
-
-def test_a_push_to_a_bucket_is_never_up_to_date(root):
-    """Whether a bucket still has the model is not known without a request to it."""
-    uri = "gs://models/digits/1"
-    for _ in range(2):
-        record = run_digits(MemoryEngine(pushes=uri))
-        assert (record.status, record.pushes[0].uri) == ("succeeded", uri)
-
-
-def test_a_schema_deleted_during_a_run_does_not_fail_it(root):
-    schema = Path("schemas/digits/schema.pbtxt")
-    engine = MemoryEngine(act=lambda name: schema.unlink(missing_ok=True))
-    record = run_digits(engine)
-    assert (record.status, record.exit_code) == ("succeeded", 0)
 
 
 def test_an_error_of_an_engine_is_the_error_of_the_run(root):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sample_data.tf_example import encode
-from schemas.data_statistics import compute_statistics, read_statistics
+from schemas.data_statistics import compute_statistics
 from sluice.errors import DataError
 
 pytestmark = pytest.mark.tf
@@ -24,13 +24,3 @@ def test_statistics_of_records():
     assert features["s"].string_stats.unique == 3
     with pytest.raises(DataError, match="feature.*a"):
         compute_statistics([*records, encode({"a": [b"x"]})])
-
-
-def test_files_are_read_by_split(tmp_path):
-    content = compute_statistics([encode({"a": [1]})]).SerializeToString()
-    for split in ("train", "eval"):
-        path = tmp_path / f"Split-{split}" / "FeatureStats.pb"
-        path.parent.mkdir()
-        path.write_bytes(content)
-    assert set(read_statistics(str(tmp_path))) == {"train", "eval"}
-    assert read_statistics(str(tmp_path / "none")) == {}

@@ -92,28 +92,6 @@ def test_missing_values_and_nan_are_a_shift(trips):
     }
 
 
-def test_values_without_a_meaning_have_no_large_distance():
-    def records(first):
-        return [
-            encode(
-                {"id": [b"id %d" % n], "image": [b"\xff%d" % n], "zero": [n % 2]},
-            )
-            for n in range(first, first + 3000)
-        ]
-
-    found = {x.feature: x for x in compare(records(0), records(9000))}
-    assert "image" not in found and found["zero"].distance == 0
-    assert found["id"].measure == "L-infinity" and found["id"].distance < 0.01
-
-
-def test_a_rare_class_that_becomes_frequent_is_a_shift():
-    rare, frequent = (
-        [encode({"x": [int(n % k > 0)]}) for n in range(900)] for k in (50, 3)
-    )
-    (found,) = compare(frequent, rare)
-    assert found.distance > 0.1
-
-
 def _records(count, seed, **features):
     chosen = random.Random(seed)
     return [
@@ -146,24 +124,16 @@ CATEGORIES = {"text", "id", "many_ids", "list"}
 
 @pytest.mark.parametrize(
     ("count", "other", "expected"),
-    [
-        (10, 1000, set()),
-        (1000, 10, set()),
-        (40, 40, set()),
-        (1500, 3000, {*CHANGED}),
-        (3000, 20_000, {*CHANGED}),
-    ],
+    [(10, 1000, set()), (1000, 10, set()), (40, 40, set()), (1500, 3000, {*CHANGED})],
 )
-@pytest.mark.parametrize("check", ["split_drift", "skew"])
-def test_what_chance_gives_is_no_failure(count, other, expected, check):
+def test_what_chance_gives_is_no_failure(count, other, expected):
     """Found: 10 requests of the same distribution as 1,000 examples were skew."""
     schema = schema_pb2.Schema()
     for name in AS_BEFORE:
         kind = {"flag": schema_pb2.INT}.get(name, schema_pb2.FLOAT)
         kind = schema_pb2.BYTES if name in CATEGORIES else kind
         feature = schema.feature.add(name=name, type=kind)
-        key = "skew_comparator" if check == "skew" else "drift_comparator"
-        found = getattr(feature, key)
+        found = feature.skew_comparator
         if name in CATEGORIES:
             found.infinity_norm.threshold = 0.02
         if name != "id":
@@ -172,7 +142,7 @@ def test_what_chance_gives_is_no_failure(count, other, expected, check):
 
     def judge(features, seed):
         current = compute_statistics(_records(count, seed, **features))
-        pair = gate.Pair(check, "train", "before", current, control)
+        pair = gate.Pair("skew", "train", "before", current, control)
         return gate.compare(schema, pair).rows
 
     for seed in (2, 3, 4):
@@ -202,7 +172,7 @@ def test_few_examples_that_are_all_different_from_before_are_a_shift():
 
 
 def test_missing_values_of_few_examples():
-    """Of two examples neither has a value; of 1,000, half have."""
+    """Neither of two examples has a value; half of 1,000 have one."""
     rare = [encode({"y": [1]}), encode({"y": [1]})]
     half = [encode({"y": [1], "x": [1]} if n % 2 else {"y": [1]}) for n in range(1000)]
     for current, is_by_chance in ((rare, True), (rare * 10, False)):

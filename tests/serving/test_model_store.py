@@ -33,16 +33,6 @@ def test_a_name_that_is_no_version(name):
     assert number_of(name) is None
 
 
-def test_a_link_to_a_file_becomes_the_file(store, make_saved_model, tmp_path):
-    source = make_saved_model()
-    (tmp_path / "blob").write_bytes(b"linked")
-    (source / "assets" / "vocabulary").symlink_to(tmp_path / "blob")
-
-    copied = store.root / f"{store.publish(source, facts={}).version}/assets/vocabulary"
-
-    assert not copied.is_symlink() and copied.read_bytes() == b"linked"
-
-
 def test_a_file_in_place_of_the_root_is_named(store, make_saved_model):
     store.root.write_text("")
 

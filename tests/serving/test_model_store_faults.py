@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -143,16 +142,6 @@ def test_racing_publishers_of_different_models(tmp_path, make_saved_model):
     who = {version.version: version.facts["who"] for version in store.versions()}
     assert [who[number] for number, _ in results] == ["0", "1", "2", "3"]
     assert_tidy(store.root, {1, 2, 3, 4})
-
-
-def test_racing_publishers_of_one_model(tmp_path, make_saved_model):
-    store = LocalModelStore(tmp_path / "serving")
-    source = make_saved_model(content=os.urandom(4 << 20))
-
-    results = race(store, [source] * 4, watch=lambda: time.sleep(0.01))
-
-    assert sorted(results) == [(1, "already_served")] * 3 + [(1, "pushed")]
-    assert_tidy(store.root, {1})
 
 
 def test_reader_does_not_wait_for_a_publisher(tmp_path, make_saved_model):

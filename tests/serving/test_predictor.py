@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.predictor import BATCH_SIZE, Predictor
+from serving.predictor import Predictor
 from sluice.errors import DataError, ServingError
 from sluice.tfrecords import tfrecord
 
@@ -106,44 +106,14 @@ def test_missing_json_values_reach_the_model_as_missing(tabular_model, tmp_path)
     assert actual == pytest.approx(expected, abs=1e-6)
 
 
-def test_batches_and_kinds_do_not_change_the_answers(tabular_model, tmp_path):
-    count = BATCH_SIZE + 44
-    lines = [{"miles": i / 100, "riders": 0, "payment": "x"} for i in range(count)]
-    records = [example(**(row | {"payment": b"x"})) for row in lines]
-    tfrecord.write(tmp_path / "records", records)
-    path = write_lines(tmp_path / "lines", *lines)
-
-    found = list(tabular_model.predict_files([path, tmp_path / "records"]))
-
-    assert [row.index for row in found] == list(range(count)) * 2
-    probabilities = [row.probabilities["yes"] for row in found]
-    assert probabilities[:count] == pytest.approx(probabilities[count:], abs=1e-6)
-    expected = [sigmoid(i / 100) for i in range(count)]
-    assert probabilities[:count] == pytest.approx(expected, abs=1e-6)
-
-
-def test_limit_is_over_all_files_and_reads_no_further(tabular_model, tmp_path):
-    first = write_lines(tmp_path / "a", {"miles": 1})
-    second = write_lines(tmp_path / "b", {"miles": 2}, {"no such feature": 3})
-
-    found = list(tabular_model.predict_files([first, second], limit=2))
-
-    assert [(Path(row.source).name, row.index) for row in found] == [("a", 0), ("b", 0)]
-
-
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"miles": "2"}, "'miles', float32"),
-        ({"miles": True}, "'miles', float32"),
         ({"miles": 1e39}, "beyond 32 bits"),
         ({"miles": [1]}, "'miles', float32"),
         ({"riders": 2.5}, "'riders', int64"),
-        ({"riders": "3"}, "'riders', int64"),
-        ({"riders": False}, "'riders', int64"),
         ({"riders": 2**63}, "'riders', int64"),
         ({"payment": 3}, "'payment', string"),
-        ({"payment": {"text": "x"}}, "'payment', string"),
         ({"payment": "\ud800"}, "'payment', string"),
     ],
 )
@@ -156,17 +126,6 @@ def test_a_value_of_another_type_is_named(tabular_model, tmp_path, row, words):
         next(found)
     assert caught.value.where == f"{path}, line 2"
     assert words in str(caught.value)
-
-
-def test_image_that_does_not_decode_is_named(image_model, tmp_path):
-    (tmp_path / "good.png").write_bytes(encoded(255))
-    (tmp_path / "bad.png").write_bytes(encoded(255)[:30])
-    found = image_model.predict_files([tmp_path / "good.png", tmp_path / "bad.png"])
-
-    assert next(found).label == "bright"
-    with pytest.raises(DataError, match="row: Invalid PNG") as caught:
-        next(found)
-    assert caught.value.where == str(tmp_path / "bad.png")
 
 
 @pytest.mark.parametrize("bad", [b"no proto", {"miles": b"far"}])
@@ -224,61 +183,6 @@ def test_a_row_whose_prediction_is_not_a_number_is_named(tf, tmp_path):
     assert caught.value.where == f"{path}, line 2"
 
 
-def test_vectors_of_fixed_and_of_any_length(tf, tmp_path):
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, 2], tf.float32, name="place"),
-            tf.TensorSpec([None, None], tf.int64, name="tags"),
-        ]
-    )
-    def serve(place, tags):
-        tags = tf.where(tags == tf.int64.min, tf.zeros_like(tags), tags)
-        total = tf.reduce_sum(place, 1) + tf.cast(tf.reduce_sum(tags, 1), "float32")
-        return {"label": tf.as_string(total), "probabilities": total[:, None]}
-
-    signatures = {"serving_default": serve, "predict_values": serve}
-    tf.saved_model.save(tf.Module(), str(tmp_path / "m"), signatures=signatures)
-    model = Predictor(tmp_path / "m")
-    path = write_lines(
-        tmp_path / "in.jsonl",
-        {"place": [1, 2.5], "tags": [1, 2, 3]},
-        {"place": [1, 2], "tags": None},
-        {"place": [1, 2], "tags": [7]},
-    )
-    sums = [row.probabilities for row in model.predict_files([path])]
-    assert sums == [[9.5], [3.0], [10.0]]
-
-    for bad in (
-        {"place": [1]},
-        {"place": None},
-        {"place": [1, float("nan")]},
-        {"place": [1, 2], "tags": ["a"]},
-        {"place": [1, 2], "tags": "ab"},
-    ):
-        write_lines(path, bad)
-        with pytest.raises(DataError, match="cannot process this row"):
-            list(model.predict_files([path]))
-
-
-def test_batches_are_bounded_in_bytes(image_model, tmp_path, monkeypatch):
-    image = encoded(255)
-    sizes = []
-    call = image_model._values
-
-    def record(image):
-        sizes.append(len(image))
-        return call(image=image)
-
-    monkeypatch.setattr(image_model, "_values", record)
-    monkeypatch.setattr("serving.predictor._BATCH_BYTES", 2 * len(image))
-    paths = [tmp_path / f"{i}.png" for i in range(7)]
-    for path in paths:
-        path.write_bytes(image)
-
-    assert len(list(image_model.predict_files(paths))) == 7
-    assert sizes == [3, 3, 1]
-
-
 @pytest.fixture
 def copy_of(tmp_path, tabular_model_dir):
     return Path(shutil.copytree(tabular_model_dir, tmp_path / "copy"))
@@ -288,7 +192,6 @@ def copy_of(tmp_path, tabular_model_dir):
     ("name", "size"),
     [
         ("saved_model.pb", 100),
-        ("saved_model.pb", 0),
         ("variables/variables.data*", 10),
         ("variables/variables.index", None),
     ],
@@ -300,43 +203,6 @@ def test_truncated_or_missing_file_of_the_model(copy_of, name, size):
         Predictor(copy_of)
     # The first line of a long reason.
     assert "experimental_io_device" not in str(bad.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"classes": ["a", "b", "c"]}', "1 probabilities for the 3 classes"),
-        ('{"classes": 3}', "cannot be loaded"),
-        ("{", "cannot be loaded"),
-        ("[]", "cannot be loaded"),
-    ],
-)
-def test_class_names_that_do_not_fit(copy_of, tmp_path, content, message):
-    (copy_of / "assets.extra" / "classes.json").write_text(content)
-    path = write_lines(tmp_path / "in.jsonl", {"miles": 1})
-
-    with pytest.raises(ServingError, match=message):
-        list(Predictor(copy_of).predict_files([path]))
-
-
-@pytest.mark.parametrize(
-    ("names", "outputs", "words"),
-    [
-        (["predict"], ["label", "probabilities"], "serving_default"),
-        (["serving_default"], ["label", "probabilities"], "predict_values"),
-        (["serving_default", "predict_values"], ["scores"], "outputs .'scores'"),
-    ],
-)
-def test_model_with_other_signatures(tf, tmp_path, names, outputs, words):
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
-    def serve(value):
-        return dict.fromkeys(outputs, tf.identity(value))
-
-    signatures = dict.fromkeys(names, serve)
-    tf.saved_model.save(tf.Module(), str(tmp_path / "m"), signatures=signatures)
-
-    with pytest.raises(ServingError, match=f"cannot be loaded.*{words}"):
-        Predictor(tmp_path / "m")
 
 
 @pytest.mark.parametrize(

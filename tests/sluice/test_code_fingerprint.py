@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from sluice import code_fingerprint
-from sluice.errors import ConfigError
 
 pytestmark = pytest.mark.unit
 
@@ -46,7 +45,6 @@ def test_imports_are_followed_through_packages_and_relative_names(root):
     [
         ("app/shapes.py", {"app.shapes"}),
         ("app/models/__init__.py", {"app.models"}),
-        ("app/models/dense.py", set()),
         ("tests/test_train.py", set()),
     ],
 )
@@ -57,11 +55,6 @@ def test_a_change_in_what_runs_changes_the_digest_of_its_module(root, name, chan
     assert {name for name in before if before[name] != after[name]} == changed
 
 
-def test_imports_inside_functions_count(root):
-    (root / "app/data.py").write_text("def f():\n    import app.models.dense\n")
-    assert "app.models.dense" in code_fingerprint.modules_of(["app.data"], [root])
-
-
 @pytest.mark.parametrize(
     ("call", "found"),
     [
@@ -70,7 +63,6 @@ def test_imports_inside_functions_count(root):
         ('import_module(".shapes", __package__)', {"app.shapes"}),
         ('import_module(".dense", package="app.models")', {"app.models.dense"}),
         ('import_module("..shapes", "app.models")', {"app.shapes"}),
-        ('import_module("..shapes", "app")', set()),
         ('__import__("app.shapes", fromlist=["x"]).square', {"app.shapes"}),
         ('__import__("app", None, None, ("shapes",))', {"app.shapes"}),
         ('__import__("shapes", globals(), {}, ["square"], 1)', {"app.shapes"}),
@@ -78,9 +70,6 @@ def test_imports_inside_functions_count(root):
         # Not seen, as the guide says.
         ("importlib.import_module(NAME)", set()),
         ('importlib.import_module(f"app.{NAME}")', set()),
-        ('load("app.shapes")', set()),
-        ("import_module(*NAMES)", set()),
-        ("import_module(**GIVEN)", set()),
         ('import_module("os"), import_module("no/such.x"), import_module("")', set()),
     ],
 )
@@ -88,20 +77,6 @@ def test_imports_of_literals_are_followed(root, call, found):
     (root / "app/data.py").write_text(f"def f():\n    return {call}\n")
     modules = {*code_fingerprint.modules_of(["app.data"], [root])}
     assert modules - {"app.models"} == {"app", "app.data"} | found
-
-
-def test_the_first_root_that_has_a_module_wins(root, tmp_path):
-    other = tmp_path / "other"
-    (other / "app").mkdir(parents=True)
-    (other / "app/data.py").write_text("")
-    found = code_fingerprint.modules_of(["app.data"], [other, root])
-    assert found["app.data"] == other / "app/data.py"
-
-
-def test_invalid_python_is_an_error(root):
-    (root / "app/data.py").write_text("def f(:\n")
-    with pytest.raises(ConfigError, match=r"data.py is not valid Python[\s\S]*py:1"):
-        code_fingerprint.digests_of(["app.train"], [root])
 
 
 def test_an_installed_entry_counts_with_its_whole_package(root, tmp_path, monkeypatch):
@@ -113,11 +88,6 @@ def test_an_installed_entry_counts_with_its_whole_package(root, tmp_path, monkey
     before = code_fingerprint.digests_of(["installed_models.build"], [root])
     (package / "layers.py").write_text("a = 1\n")
     assert code_fingerprint.digests_of(["installed_models.build"], [root]) != before
-
-
-def test_an_unknown_entry_is_an_error(root):
-    with pytest.raises(ConfigError, match="there is no module 'no_such_package'"):
-        code_fingerprint.digests_of(["no_such_package.models"], [root])
 
 
 def test_only_the_named_part_of_a_namespace_package_counts(root, tmp_path, monkeypatch):
@@ -136,9 +106,6 @@ def test_only_the_named_part_of_a_namespace_package_counts(root, tmp_path, monke
     assert code_fingerprint.digests_of(entries, [root]) != before
 
 
-def test_a_root_is_not_a_package(root):
-    (root / "__init__.py").write_text("")
-    (root / "script.py").write_text("from . import beside\n")
-    (root / "beside.py").write_text("")
-    found = code_fingerprint.modules_of(["script"], [root])
-    assert set(found.values()) == {root / "script.py", root / "beside.py"}
+def test_imports_inside_functions_count(root):
+    (root / "app/data.py").write_text("def f():\n    import app.models.dense\n")
+    assert "app.models.dense" in code_fingerprint.modules_of(["app.data"], [root])

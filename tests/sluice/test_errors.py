@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from sluice.errors import ConfigError, DataError, ExitCode, NodeError, bounded
+from sluice.errors import ConfigError, DataError, NodeError
 
 pytestmark = pytest.mark.unit
 
@@ -73,21 +73,3 @@ def test_only_five_examples_are_shown_and_the_rest_counted():
     assert "row 4" in text
     assert "row 5" not in text
     assert "and 37 more" in text
-
-
-def test_five_examples_are_not_cut():
-    assert bounded(["a"] * 5) == ["a"] * 5
-
-
-@pytest.mark.parametrize(
-    ("kind", "code"),
-    [(ConfigError, 2), (DataError, 3), (NodeError, 7)],
-)
-def test_each_kind_has_its_exit_code(kind, code):
-    assert kind("x").exit_code == code == ExitCode(code)
-
-
-def test_an_error_survives_pickling():
-    error = DataError("bad", where="f", examples=["a"], hint="h")
-    copy = pickle.loads(pickle.dumps(error))
-    assert (type(copy), str(copy)) == (DataError, str(error))

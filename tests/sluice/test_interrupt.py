@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import textwrap
 
 import pytest
 
-from sluice import interrupt
 from sluice.project import own_root
 
 STOPPED = 42
@@ -35,15 +33,6 @@ def run(code, timeout_s=20.0):
         text=True,
         timeout=timeout_s,
     )
-
-
-@pytest.mark.unit
-def test_without_listen_nothing_happens():
-    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with interrupt.deferred():
-        assert not interrupt.requested()
-    after = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    assert after == before
 
 
 CODE = {
@@ -93,11 +82,7 @@ CODE = {
     ("what", "printed"),
     zip(
         CODE,
-        [
-            ["cleaned up"],
-            ["0 False", "1 True"],
-            ["child False", "stopped"],
-        ],
+        [["cleaned up"], ["0 False", "1 True"], ["child False", "stopped"]],
         strict=True,
     ),
 )
@@ -105,22 +90,6 @@ def test_a_stop(what, printed):
     done = run(CODE[what])
     assert done.returncode == STOPPED, done.stderr
     assert done.stdout.splitlines() == [*printed, "the node was asked to stop"]
-
-
-@pytest.mark.unit
-def test_an_exception_in_the_block_is_not_replaced():
-    done = run(
-        """
-        interrupt.listen()
-        try:
-            with interrupt.deferred():
-                term()
-                raise OSError("disk full")
-        except OSError as error:
-            print(error, interrupt.requested())
-        """
-    )
-    assert (done.returncode, done.stdout) == (0, "disk full True\n"), done.stderr
 
 
 @pytest.mark.fault

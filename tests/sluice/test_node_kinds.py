@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 @pytest.mark.parametrize("class_path", node_kinds._KINDS)
 def test_each_kind_is_an_existing_class(class_path):
     module, _, name = class_path.rpartition(".")
-    find_user_code(own_root(), f"{module}:{name}", "component")
+    find_user_code(own_root(), f"{module}:{name}")
     assert kind_of(class_path).name == name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.printable import printable, printable_output
+from sluice.errors import printable, printable_output
 
 pytestmark = pytest.mark.unit
 

@@ -31,16 +31,3 @@ def test_an_incomplete_line_is_read_later(tmp_path):
     assert (lines, offset) == ([{"a": 1}], 9)
     path.write_bytes(b'{"a": 1}\n{"b": 2}\n')
     assert progress.read(path, offset)[0] == [{"b": 2}]
-
-
-def test_without_a_file_it_goes_to_the_log(tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("SLUICE_PROGRESS_FILE", raising=False)
-    monkeypatch.chdir(tmp_path)
-    progress.report(event="epoch", epoch=1)
-    progress.note("restarted", event="restarted")
-    assert capsys.readouterr().err == '{"event": "epoch", "epoch": 1}\nrestarted\n'
-    assert list(tmp_path.iterdir()) == []
-    monkeypatch.setenv("SLUICE_PROGRESS_FILE", str(tmp_path / "file"))
-    progress.report(event="epoch", epoch=1)
-    progress.note("restarted", event="restarted")
-    assert capsys.readouterr().err == "restarted\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import re
 import socket
 import time
@@ -11,16 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sluice.errors import LockedError, WorkspaceError
-from sluice.run_lock import workspace_command
+from sluice.errors import LockedError
 from sluice.storage import atomic
-from sluice.workspace import (
-    Workspace,
-    locate,
-    new_run_id,
-    private_umask,
-    workspaces_in,
-)
+from sluice.workspace import Workspace, locate, new_run_id, private_umask, workspaces_in
 
 pytestmark = pytest.mark.unit
 
@@ -30,12 +22,6 @@ def made(tmp_path):
     made = Workspace(tmp_path / "w")
     made.prepare()
     return made
-
-
-def test_prepare_makes_the_layout_and_can_be_repeated(made):
-    made.prepare()
-    folders = ["artifacts", "documents", "inputs", "runs", "state"]
-    assert sorted(os.listdir(made.root)) == folders
 
 
 def test_a_private_workspace_lets_others_pass_to_the_served_model_alone(made):
@@ -64,12 +50,6 @@ def test_a_private_workspace_lets_others_pass_to_the_served_model_alone(made):
     with private_umask(False):
         made.run_dir("two").mkdir()
     assert made.run_dir("two").stat().st_mode & 0o777 == 0o755
-
-
-def test_an_unwritable_place_is_named(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(WorkspaceError, match="cannot be written[\\s\\S]*--workspace"):
-        Workspace(tmp_path / "file" / "w").prepare()
 
 
 def test_the_location_of_a_workspace(tmp_path, monkeypatch):
@@ -151,22 +131,3 @@ def test_a_run_that_waits_tells_for_whom(made, tmp_path):
     with made.exclusive("again", wait=True, on_wait=kill_owner):
         assert f"process {owner.pid} on " in told[0]
     owner.join()
-
-
-def test_the_command_that_cancels_names_a_workspace_elsewhere(tmp_path, monkeypatch):
-    root = tmp_path / "workspace" / "digits"
-    monkeypatch.chdir(tmp_path)
-    assert workspace_command("cancel", root) == "sluice cancel digits"
-    monkeypatch.chdir("/")
-    command = workspace_command("cancel", root)
-    assert command == f"sluice cancel digits --workspace {tmp_path}/workspace"
-
-
-def test_is_running_writes_nothing(tmp_path):
-    made = Workspace(tmp_path / "w")
-    (made.root / "state").mkdir(parents=True)
-    assert not made.is_running()
-    assert os.listdir(made.root / "state") == []
-    with made.exclusive("run"):
-        assert made.is_running()
-    assert not made.is_running()

@@ -35,8 +35,8 @@ from pipeline.training.models.published_weights import (
 )
 from pipeline.training.strategy.distribution import Distribution
 from sluice import progress
-from sluice.decision_threshold import THRESHOLD
 from sluice.errors import NodeError
+from sluice.metrics import THRESHOLD
 from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.secrets import resolve
 from sluice.splits import SPLIT_PREFIX

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from pipeline.config.features import Image, RawPixels
-from sluice.tfrecords.images import decode_image
+from sluice.tfrecords.encoded_images import decode_image
 
 Images = Mapping[str, Image | RawPixels]
 

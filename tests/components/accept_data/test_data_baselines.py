@@ -15,12 +15,11 @@ from components.data_baselines import (
     Identity,
     entry_before,
     find_data_baseline,
-    holds,
     identify,
     read_entry,
     write_entry,
 )
-from components.tfrecord_gen.report import Report
+from components.tfrecord_gen.ingestion_report import Report
 from sluice.errors import DataError
 from sluice.storage.storage import LocalStorage
 from tests.kit.ingestion_reports import a_file, a_report
@@ -71,21 +70,6 @@ def test_the_baseline_is_the_newest_other_data(tmp_path):
     assert _baseline(tmp_path, Identity("data", "a")) == "3"
 
 
-def test_an_entry_whose_writer_was_killed_is_none(tmp_path, monkeypatch):
-    write = LocalStorage.write_atomically
-    _accept(tmp_path, ONE)
-
-    def killed(storage, path, data, **options):
-        if path.endswith(RECORD_FILE):
-            raise OSError(28, "No space left on device")
-        write(storage, path, data, **options)
-
-    monkeypatch.setattr(LocalStorage, "write_atomically", killed)
-    with pytest.raises(OSError, match="No space left"):
-        _accept(tmp_path, TWO)
-    assert _baseline(tmp_path, THREE) == "1"
-
-
 def test_only_the_folder_of_the_baseline_is_read(tmp_path, monkeypatch):
     """Found: each run read the record of each acceptance, on gs:// one request each."""
     for number in range(20):
@@ -124,15 +108,6 @@ def test_the_identity_is_the_content(tmp_path):
     assert identity.fingerprint != identify(_report(tmp_path, "a", "c")).fingerprint
     assert identity.span == "data"
     assert identify(_report(tmp_path, "a", spans=(6, 7))).span == "7"
-
-
-def test_a_store_holds_data_with_the_same_splits(tmp_path):
-    store, report = tmp_path / "accepted", _report(tmp_path, "a")
-    assert not holds(str(store), report)
-    _accept(store, identify(report))
-    assert holds(str(store), report)
-    assert not holds(str(store), _report(tmp_path, "b"))
-    assert not holds(str(store), _report(tmp_path, "a", train=11))
 
 
 def test_the_data_of_a_model_is_what_was_accepted_before_its_push(tmp_path):

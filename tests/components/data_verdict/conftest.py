@@ -10,7 +10,8 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
-from components.data_verdict.policy import Policy, Settings
+from components.data_verdict.settings import Policy, Settings
+from pipeline.graph.arguments import statistics_options
 from sample_data.tf_example import encode
 from sluice.record.verdict import Verdict
 from tests.kit.ingestion_reports import a_file, a_report
@@ -76,9 +77,9 @@ class Workbench:
         return records
 
     @staticmethod
-    def statistics_of(records: Sequence[Record]) -> Any:
+    def statistics_of(records: Sequence[Record], schema: schema_pb2.Schema) -> Any:
         """Returns what StatisticsGen would write about records."""
-        from tensorflow_data_validation.statistics import stats_impl, stats_options
+        from tensorflow_data_validation.statistics import stats_impl
         from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 
         if not records:
@@ -87,7 +88,7 @@ class Workbench:
             return empty
         encoded = [encode(record) for record in records]
         batch = ExamplesToRecordBatchDecoder().DecodeBatch(encoded)
-        options = stats_options.StatsOptions()
+        options = statistics_options(schema)
         return stats_impl.generate_statistics_in_memory(batch, options)
 
     @staticmethod
@@ -122,11 +123,10 @@ class Workbench:
         }
         inputs = self._inputs(records, _schema(schema), spans)
         if serving is not None:
-            inputs["serving_statistics"] = self._statistics({"serving": serving})
+            given = self._statistics({"serving": serving}, _schema(schema))
+            inputs["serving_statistics"] = given
         settings = Settings(
-            splits=SPLITS,
-            policy=policy or Policy(),
-            sensitive=sensitive,
+            splits=SPLITS, policy=policy or Policy(), sensitive=sensitive
         )
         self.properties = {
             "settings": settings.model_dump_json(),
@@ -177,7 +177,7 @@ class Workbench:
         report = a_report(*files, splits=splits, spans=spans)
         _write(folder / "q" / "report.json", report.to_json())
         _write(folder / "schema" / "schema.pbtxt", str(schema).encode())
-        statistics = self._statistics(records)
+        statistics = self._statistics(records, schema)
         for split in records:
             path = folder / "stats-train" / f"Split-{split}" / "FeatureStats.pb"
             measured = Statistics.FromString(path.read_bytes())
@@ -193,12 +193,14 @@ class Workbench:
             "quarantine": [self.artifact(artifacts.Quarantine, folder / "q")],
         }
 
-    def _statistics(self, records: Mapping[str, Sequence[Record]]) -> list[Any]:
+    def _statistics(
+        self, records: Mapping[str, Sequence[Record]], schema: schema_pb2.Schema
+    ) -> list[Any]:
         from tfx.types import artifact_utils, standard_artifacts
 
         folder = self.folder / f"stats-{next(iter(records))}"
         for split, given in records.items():
-            content = self.statistics_of(given).SerializeToString()
+            content = self.statistics_of(given, schema).SerializeToString()
             _write(folder / f"Split-{split}" / "FeatureStats.pb", content)
         artifact = self.artifact(standard_artifacts.ExampleStatistics, folder)
         artifact.split_names = artifact_utils.encode_split_names(list(records))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +11,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict import search_records
 from components.data_verdict.search_records import add_examples
-from components.tfrecord_gen.report import FileReport
-from components.tfrecord_gen.settings import HashSplits
-from sample_data.tf_example import encode
+from components.tfrecord_gen.ingestion_report import FileReport
 from sluice.record.verdict import Check
 from tests.kit.ingestion_reports import a_file, a_report
 
@@ -31,13 +28,7 @@ SCHEMA = text_format.Parse(
     """,
     schema_pb2.Schema(),
 )
-GOOD = {
-    "fare": [1.5],
-    "pay": [b"Cash"],
-    "own": [b"a"],
-    "label": [1],
-    "tags": [1, 2],
-}
+GOOD = {"fare": [1.5], "pay": [b"Cash"], "own": [b"a"], "label": [1], "tags": [1, 2]}
 BAD = {**GOOD, "fare": [-1.0]}
 
 
@@ -45,11 +36,7 @@ def _row(kind: str = "out_of_range", feature: str = "fare", **changes: Any) -> C
     fields: dict[str, Any] = {
         "check": f"feature {feature!r}",
         "slice": "train",
-        "limit": None,
-        "baseline": None,
-        "actual": None,
-        "passed": False,
-        "severity": "fail",
+        "result": "FAIL",
         "kind": kind,
         "feature": feature,
     }
@@ -104,39 +91,6 @@ def test_values_of_a_sensitive_feature_are_withheld(tmp_path):
     file = a_file(tmp_path / "a", [{**GOOD, "pay": [b"Jane Doe"]}])
     (found,) = _find([file], _row("new_value", "pay"), sensitive=["pay"])
     assert found == [f"{file.path}, record 1"]
-
-
-def test_passing_rows_and_kinds_without_records_are_not_searched(tmp_path):
-    rows = [
-        _row(severity="ignore", passed=True),
-        _row(severity=None, passed=True),
-        _row("drift"),
-        _row(severity="warn", passed=True),
-    ]
-    found = _find([a_file(tmp_path / "a", [BAD])], *rows)
-    assert [len(examples) for examples in found] == [0, 0, 0, 1]
-
-
-def test_missing_and_damaged_files_are_skipped(tmp_path):
-    gone = a_file(tmp_path / "gone", [GOOD])
-    Path(gone.path).unlink()
-    cut = a_file(tmp_path / "cut", [BAD, GOOD])
-    Path(cut.path).write_bytes(Path(cut.path).read_bytes()[:-5])
-    (found,) = _find([gone, cut], _row())
-    assert found == [f"{cut.path}, record 1: fare -1"]
-
-
-def test_hashed_records_are_searched_by_split(tmp_path):
-    bad: list[Any] = [{**GOOD, "fare": [-1.0 - n]} for n in range(40)]
-    file = a_file(tmp_path / "a", bad, None)
-    splits = HashSplits(train=1, eval=1)
-    (found,) = _find([file], _row(), hash_splits=splits)
-    mine = [
-        n for n, one in enumerate(bad, 1) if splits.split_of(encode(one)) == "train"
-    ]
-    assert [line.split(": ")[0] for line in found] == [
-        f"{file.path}, record {number}" for number in mine[:5]
-    ]
 
 
 def test_serving_examples_are_searched_in_their_own_files(tmp_path):

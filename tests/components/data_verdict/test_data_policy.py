@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
-from components.data_verdict.policy import KINDS, Policy, Rule
 from components.data_verdict.schema_rows import anomaly_kind
+from components.data_verdict.settings import KINDS, Policy, Rule
 
 pytestmark = pytest.mark.unit
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from components.model_verdict.judge import (
     slice_name,
 )
 from components.model_verdict.read_evaluation import Evaluation
-from components.model_verdict.threshold import Change, Settings, Threshold
+from components.model_verdict.settings import Change, Settings, Threshold
 from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
@@ -128,6 +129,25 @@ def test_crossed_slices_match_in_any_order():
     assert (row.passed, row.slice) == (True, slice_name(key))
 
 
+def test_a_threshold_on_two_features_is_judged_on_each_pair_and_on_nothing_else():
+    metrics: Any = {
+        (("b", "2"), ("a", "1")): {"auc": 0.8},
+        (("a", "2"), ("b", "2")): {"auc": 0.6},
+        (("a", "1"),): {"auc": 0.1},
+        (): {"auc": 0.1},
+    }
+    threshold = Threshold(metric="auc", slice=("a", "b"), lower_bound=0.7)
+    verdict = _judge(threshold, candidate=Evaluation(metrics))
+    rows = {row.slice: row.passed for row in verdict.rows}
+    assert rows == {"a: 2, b: 2": False, "b: 2, a: 1": True}
+
+
+def test_a_slice_of_unknown_size_fails_where_a_size_is_needed():
+    threshold = Threshold(metric="auc", lower_bound=0.1, min_examples_per_class=10)
+    row = _only(_judge(threshold, candidate=Evaluation({(): {"auc": 0.9}})))
+    assert (row.passed, row.why) == (False, "examples per class are unknown, 10 needed")
+
+
 def _change(metric: str, direction: Any, **limits: float) -> Threshold:
     return Threshold(metric=metric, change=Change(direction=direction, **limits))
 
@@ -154,6 +174,36 @@ def test_a_change_from_the_baseline(threshold, shift, passed, why):
     assert (row.passed, row.why) == (passed, why)
     before = {"auc": 0.95, "loss": 0.2}[threshold.metric] + shift
     assert row.baseline == pytest.approx(before)
+
+
+def test_an_absolute_and_a_relative_change_are_two_rows():
+    both = _change("auc", HIGHER, absolute=-0.06, relative=-0.05)
+    absolute, relative = _judge(both, baseline=_evaluation(0.04)).rows
+    assert (absolute.measure, absolute.passed) == ("absolute", True)
+    assert (relative.measure, relative.passed) == ("relative", True)
+    absolute, relative = _judge(both, baseline=_evaluation(0.055)).rows
+    assert (absolute.passed, relative.passed) == (True, False)
+
+
+def test_a_change_on_each_value_is_compared_with_the_same_value():
+    change = Change(direction="higher_is_better", absolute=-0.01)
+    threshold = Threshold(metric="auc", slice=("payment",), change=change)
+    cash = Evaluation({(("payment", "Cash"),): {"auc": 0.95}})
+    rows = {row.slice: row for row in _judge(threshold, baseline=cash).rows}
+    assert not rows["payment: Cash"].passed
+    assert rows["payment: Cash"].baseline == 0.95
+    others = [row for name, row in rows.items() if name != "payment: Cash"]
+    assert {row.why for row in others} == {
+        "the baseline has no value for it on this slice"
+    }
+
+
+@pytest.mark.parametrize(
+    ("actual", "before"), [(math.nan, 0.9), (0.9, math.nan), (math.inf, math.inf)]
+)
+def test_a_change_that_is_no_number_fails(actual, before):
+    candidate, baseline = (Evaluation({(): {"auc": x}}) for x in (actual, before))
+    assert not _judge(CHANGE, candidate=candidate, baseline=baseline).passed
 
 
 def test_a_slice_missing_from_the_baseline_has_no_change():
@@ -212,6 +262,12 @@ def test_the_baseline_is_named_with_those_that_were_skipped():
         "an older model is used: version 3 (artifact 30 of run c) is missing: nothing "
         "is at /c; artifact 20 of run b is retired: wrong labels"
     )
+
+
+def test_a_lost_model_does_not_loosen_the_limit_of_an_older_one():
+    about = BaselineSummary(name="version 1 (artifact 10 of run a)", skipped=(LOST,))
+    worse = _judge(CHANGE, baseline=_evaluation(0.02), about=about)
+    assert [row.passed for row in worse.rows] == [False, True]
 
 
 def test_what_holds_nothing_back_is_reported():

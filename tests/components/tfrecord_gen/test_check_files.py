@@ -50,14 +50,6 @@ def test_a_set_that_lacks_files(room):
     )
 
 
-def test_a_set_is_whole_if_its_files_lie_there_even_if_they_are_not_taken(room):
-    paths = [
-        room.put(f"train-{index:05d}-of-00003", shard(examples(2, index)))
-        for index in range(3)
-    ]
-    assert room.ingest(*paths[:1]).problems == ()
-
-
 def test_the_manifest_that_comes_with_sample_data_is_understood(tmp_path):
     """A shard that is cut between two records is a sound file: only it can tell."""
     folder = tmp_path / "digits"

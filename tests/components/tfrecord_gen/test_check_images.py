@@ -68,21 +68,14 @@ GIF = {"formats": ("gif",)}
         (PNG, {"formats": ("jpeg",)}, "a png image, where jpeg is allowed"),
         (PNG[:19], {}, "a png image that does not decode: its header cannot be read"),
         (PNG, {"min_side": 31}, "of 40 x 30 pixels; the shortest side allowed is 31"),
-        (PNG, {"max_side": 39}, "of 40 x 30 pixels; the longest side allowed is 39"),
         (PNG, {"max_pixels": 1199}, "40 x 30 pixels; at most 1,199 are allowed"),
         (PNG, {"channels": 1}, "a png image with 3 channels, not 1"),
         # Refused before they are decoded.
         (bomb(60_000, 60_000), {}, "60,000 pixels; the longest side allowed is 16,384"),
-        (bomb(8000, 8000), {}, "8,000 x 8,000 pixels; at most 50,000,000 are allowed"),
         (
             animated(*400 * [(2000, 2000)]),
             GIF,
             "1,600,000,000 pixels in all its frames; at most 50,000,000 are allowed",
-        ),
-        (
-            animated((1, 1), (60_000, 60_000)),
-            GIF,
-            "3,600,000,001 pixels in all its frames; at most 50,000,000 are allowed",
         ),
     ],
 )
@@ -114,25 +107,10 @@ def test_the_reason_is_tensorflow_s_own_and_not_told_of_a_sensitive_feature():
         assert str(check_image(target.getvalue(), check)).startswith(str(found))
 
 
-@pytest.mark.tf
-def test_the_features_of_a_record():
-    checks = (ImageCheck(feature="a"), ImageCheck(feature="b"))
-
-    def problem(**features: list[Any]) -> str | None:
-        return check_images(parse(encode(features)), checks)
-
-    assert problem(a=[PNG, PNG], c=[b"GIF89a"]) is None
-    assert problem(a=[PNG], b=[PNG, b"GIF89a"]) == (
-        "feature 'b': a GIF image, where PNG or JPEG or BMP is allowed"
-    )
-    assert problem(a=[1, 2]) == "feature 'a' contains numbers, not encoded images"
-
-
 @pytest.mark.parametrize(
     ("values", "dtype", "why"),
     [
         ([b"abcd"], "uint8", None),
-        ([b"abc"], "uint8", "feature 'x': 3 bytes, not the 4 of its pixels"),
         ([b"abcd", b""], "uint8", "feature 'x': 0 bytes, not the 4 of its pixels"),
         ([1, 2, 3], "uint8", None),
         ([struct.pack("<4f", 0, 1, 2, 3)], "float32", None),

@@ -10,21 +10,11 @@ import time
 
 import pytest
 
-from components.tfrecord_gen.run_forked import run_forked
+from components.tfrecord_gen.ingest import run_forked
 from sluice import interrupt
 from sluice.errors import DataError, NodeError
 
 pytestmark = pytest.mark.unit
-
-
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_answers_come_in_order(workers):
-    def slow_first(value):
-        time.sleep(0.05 * (value == 0))
-        return value * 2
-
-    assert run_forked(slow_first, range(9), workers) == list(range(0, 18, 2))
-    assert run_forked(slow_first, [], workers) == []
 
 
 @pytest.mark.parametrize(
@@ -61,7 +51,7 @@ def test_a_worker_is_killed_though_its_parent_handles_signals():
 
 _ORPHANS = """
 import os, sys, time
-from components.tfrecord_gen.run_forked import run_forked
+from components.tfrecord_gen.ingest import run_forked
 
 def work(value):
     with open(sys.argv[1], "a") as file:

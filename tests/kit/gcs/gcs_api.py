@@ -22,12 +22,7 @@ from tests.kit.gcs.gcs_uploads import (
     check_precondition,
     resource,
 )
-from tests.kit.gcs.http_server import (
-    Request,
-    Response,
-    error_response,
-    json_response,
-)
+from tests.kit.gcs.http_server import Request, Response, error_response, json_response
 
 # Where a service account gets a token.
 _TOKEN = "/token"
@@ -161,11 +156,7 @@ class GcsApi:
         return json_response(answer)
 
     def _read(
-        self,
-        bucket: str,
-        name: str,
-        query: dict[str, str],
-        headers: Mapping[str, str],
+        self, bucket: str, name: str, query: dict[str, str], headers: Mapping[str, str]
     ) -> Response:
         self._require_bucket(bucket)
         found = self._existing(bucket, name, query)

@@ -14,12 +14,7 @@ from itertools import count
 from typing import Any
 
 from tests.kit.gcs.gcs_objects import ObjectStore, StoredObject
-from tests.kit.gcs.http_server import (
-    Request,
-    Response,
-    error_response,
-    json_response,
-)
+from tests.kit.gcs.http_server import Request, Response, error_response, json_response
 
 SESSION = "/upload/session/"
 """Path of a resumable upload, before its number."""

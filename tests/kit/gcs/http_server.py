@@ -71,9 +71,7 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(
-        self,
-        respond: Callable[[Request], Response],
-        tls: ssl.SSLContext | None = None,
+        self, respond: Callable[[Request], Response], tls: ssl.SSLContext | None = None
     ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.respond = respond

@@ -73,11 +73,6 @@ def config_text() -> str:
 
 
 @pytest.fixture
-def config_file(project: Path) -> Path:
-    return project / "configs" / "fares.yaml"
-
-
-@pytest.fixture
 def profile(project: Path) -> Callable[..., None]:
     """Returns a function that writes a profile, ``gpu`` unless it is named."""
 

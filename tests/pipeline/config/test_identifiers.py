@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.features import identifiers
-from tests.kit.trainings import feature_set
 
 pytestmark = pytest.mark.unit
 
@@ -43,15 +42,3 @@ def test_no_two_names_become_one(names, random):
 )
 def test_only_names_that_collide_get_a_digest_of_their_own(names, expected):
     assert [*identifiers(names).values()] == expected
-
-
-def test_vocabularies_have_the_names_of_their_transformed_features():
-    features = feature_set(
-        {"pay/kind": "vocabulary", "城市": "vocabulary", "评论": "text", "a": "numeric"}
-    )
-
-    kind, city, review, _ = features.vocabulary_names.values()
-
-    assert kind == "pay_kind_xf"
-    assert city != review
-    assert city.startswith("feature____xf_") and review.startswith("feature____xf_")

@@ -10,18 +10,6 @@ pytestmark = pytest.mark.unit
 SLACK = "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/"
 
 
-@pytest.mark.parametrize(
-    "url", ["json://localhost:8080/", "ntfy://sluice", "${env:UNSET}"]
-)
-def test_a_url_without_a_secret_and_a_reference_are_accepted(
-    validate, monkeypatch, url
-):
-    monkeypatch.delenv("UNSET", raising=False)
-    config = validate(f"notify.urls=['{url}']").config
-    assert config.notify.urls == (url,)
-    assert config.notify.on == ("blocked", "failed", "recovered")
-
-
 @pytest.mark.parametrize("url", ["slak://a/b/c", "json", "https://example.org/hook"])
 def test_a_url_that_apprise_does_not_know_is_refused(refused, url):
     said = refused(f"notify.urls=['json://localhost/', '{url}']")
@@ -44,10 +32,6 @@ def test_a_secret_in_plain_text_is_refused(refused, url):
     assert "the URL contains a secret" in said and "${env:NAME}" in said
 
 
-def test_a_reference_without_a_name_is_refused(refused):
-    assert "(no name)" in refused("notify.urls=['${env:}']")
-
-
 @pytest.mark.parametrize(
     "url",
     ["me", "ftp://host/a", "https://me:password@host/a", "https://host/a?token=b"],
@@ -66,7 +50,3 @@ def test_a_run_is_only_warned_of_a_variable_that_is_not_set(validate, monkeypatc
     require_secrets(valid.config)
     with pytest.raises(ConfigError, match="UNSET is not set"):
         require_secrets(valid.config, in_notify=True)
-
-
-def test_an_unknown_outcome_is_refused(refused):
-    assert "'skipped' or 'recovered'" in refused("notify.on=[succeeded]")

@@ -30,26 +30,6 @@ def test_our_own_configs_are_valid(name, profile):
     assert valid.warnings == ()
 
 
-def test_every_profile_is_for_all_configs_or_for_one():
-    assert set(PROFILES) == {p for name in CONFIGS for p in _profiles_of(name)}
-
-
-@pytest.mark.parametrize(
-    ("name", "floor"),
-    [("digits", 0.97), ("mnist", 0.97), ("fashion-mnist", 0.9)],
-)
-def test_the_floors_of_our_own_configs(name, floor):
-    thresholds = load_config(name, cwd=own_root()).evaluate.thresholds
-
-    assert ("accuracy", floor) in [(t.metric, t.lower_bound) for t in thresholds]
-
-
-def test_the_targets_of_diabetes():
-    thresholds = load_config("diabetes", cwd=own_root()).evaluate.thresholds
-
-    assert ("rmse", 65.0) in [(t.metric, t.upper_bound) for t in thresholds]
-
-
 def test_the_targets_of_taxi():
     taxi = load_config("taxi", cwd=own_root()).evaluate.thresholds
 

@@ -89,10 +89,3 @@ def test_a_stored_config_is_checked_again(monkeypatch):
 
     with pytest.raises(ConfigError, match="variable TOKEN is not set"):
         require_secrets(config)
-
-
-@pytest.mark.parametrize(
-    "override", ["model_params.x=$${env:UNSET}", "description=reads $${env:UNSET}"]
-)
-def test_an_escaped_reference_is_accepted(override):
-    assert validate(override)

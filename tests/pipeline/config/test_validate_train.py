@@ -52,16 +52,11 @@ def test_any_batch_divides_evenly_or_the_nearest_that_do_are_named(multiple):
         (TWO, "batch_per_replica=33"),
         # In a cluster of its own, TF_CONFIG says how many there are.
         (SERVERS,),
-        ("batch_size=64", "replicas=4"),
-        ("batch_per_replica=24", "strategy=tpu"),
         ("batch_per_replica=3", "replicas=4", "strategy=mirrored"),
         ("strategy=central_storage", "precision=mixed_bfloat16"),
-        ("devices.memory_growth=true",),
         ("devices.memory_limit_mb=100", "replicas=2"),
         ("fine_tune={freeze: [backbone], unfreeze_after: 6}",),
-        ("early_stopping={metric: val_cost, mode: min}",),
         ("class_weights={'0': 1.0, '1': 2.5}",),
-        ("class_weights=balanced",),
     ],
 )
 def test_what_fits_together(validate, overrides):
@@ -76,13 +71,11 @@ def test_what_fits_together(validate, overrides):
         ("batch_size", ("processes=3",), "of 3; try train.batch_size=126"),
         ("batch_size", ("strategy=tpu", "batch_size=100"), "100 is not a mult"),
         ("batch_per_replica", ("strategy=tpu", "batch_per_replica=4"), "4 is not a"),
-        ("replicas", ("replicas=2", "strategy=tpu"), "takes no number of replicas"),
         ("processes", (TWO, "replicas=2"), "exclude each other"),
         ("processes", (TWO, "strategy=mirrored"), "mirrored trains in one process"),
         ("processes", (TWO, SERVERS), "needs train.parameter_servers"),
         ("parameter_servers", ("parameter_servers=1",), "need train.strategy"),
         ("parameter_servers", ("parameter_servers=1", SERVERS), "train.processes"),
-        ("parameter_servers", ("parameter_servers=1", TWO), "need train.strategy"),
         (
             "precision",
             ("strategy=central_storage", "precision=mixed_float16"),
@@ -98,14 +91,11 @@ def test_what_fits_together(validate, overrides):
             ("reduce_on_plateau={}", "learning_rate={warmup_epochs: 1}"),
             "a learning rate that a schedule sets",
         ),
-        ("epochs", ("epochs=1" + "0" * 30,), "1000000"),
         (
             "fine_tune.unfreeze_after",
             ("fine_tune={freeze: [backbone], unfreeze_after: 7}",),
             "of 7 epochs none is left",
         ),
-        ("fine_tune.freeze", ("fine_tune={unfreeze_after: 2}",), "missing"),
-        ("fine_tune", ("fine_tune={freeze: []}",), "at least one"),
         (
             "fine_tune.learning_rate",
             ("fine_tune={freeze: [a], learning_rate: 0.1}",),
@@ -121,7 +111,6 @@ def test_what_fits_together(validate, overrides):
         ("class_weights.0", ("class_weights={'0': -1}",), "greater than or equal to 0"),
         ("class_weights.2", ("class_weights={'0': 1, '2': 2}",), "no class '2'"),
         ("sample_weight", ("sample_weight=big_tip",), "'big_tip' is the label"),
-        ("sample_weight", ("sample_weight=far",), "did you mean 'fare'"),
         ("sample_weight", ("sample_weight=payment_type",), "is no number"),
         ("sample_weight", ("sample_weight=history",), "have exactly one value"),
         ("input.augment", ("input.augment.rotate=5",), "no image to augment"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
 import pytest
@@ -29,18 +28,14 @@ def read(tmp_path):
     ("scalar", "value"),
     [
         ("1e-3", 0.001),
-        (".5", 0.5),
-        ("-3", -3),
         ("010", 10),
         ("true", True),
-        ("on", "on"),
         ("no", "no"),
         ("12:30:00", "12:30:00"),
         ("'1'", "1"),
         ('"true"', "true"),
         ("''", ""),
         ("null", None),
-        ("", None),
     ],
 )
 def test_scalars_are_those_of_yaml_1_2(read, scalar, value):
@@ -70,11 +65,11 @@ EXPLODING = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "\n".join(
         ("[a, b]", "empty, or not a mapping", "configs/x.yaml"),
         ("a:\n- [1, 2\n\n", "not valid YAML", "configs/x.yaml:4"),
         ("a: 1\n b: 2\n", "not valid YAML", "configs/x.yaml:2"),
-        ("a:\n\t- 1", "not valid YAML", "configs/x.yaml:2"),
-        ("a: 1\n---\nb: 2\n", "not valid YAML", "configs/x.yaml:2"),
         ("a: 1\nb: {c: 1,\n c: 2}", "not valid YAML", "configs/x.yaml:3"),
         ("a: !env HOME", "not valid YAML", "configs/x.yaml:1"),
-        ("a: " + "[" * 5000, "too many brackets", "configs/x.yaml"),
+        pytest.param(
+            "a: " + "[" * 5000, "too many brackets", "configs/x.yaml", id="deep"
+        ),
         ("a: &a {b: [1, *a]}", "an alias of itself", "configs/x.yaml"),
         ("a: &a\n  <<: *a", "an alias of itself", "configs/x.yaml"),
         (EXPLODING, "more than 100,000 values", "configs/x.yaml"),
@@ -90,12 +85,6 @@ def test_what_is_no_yaml_is_refused_with_its_line(read, content, what, where):
     assert caught.value.where == where
 
 
-def test_a_pipe_is_no_config(tmp_path):
-    os.mkfifo(tmp_path / "x.yaml")
-    with pytest.raises(UsageError, match="is not a file"):
-        read_file(tmp_path / "x.yaml", "configs/x.yaml")
-
-
 _PARTS = [*" \n\t,:-?[]{}&*!|>%@`\"'#~<=\\._+", "%YAML 1.", "---", "\\U", "!!", "bool"]
 
 
@@ -105,12 +94,6 @@ _PARTS = [*" \n\t,:-?[]{}&*!|>%@`\"'#~<=\\._+", "%YAML 1.", "---", "\\U", "!!", 
 def test_any_text_is_read_or_refused(text):
     with suppress(ConfigError):
         read_override(f"a={text}")
-
-
-def test_an_overlay_merges_mappings_and_replaces_the_rest():
-    base = Layer({"a": {"b": 1, "c": [1, 2]}, "d": 3, "e": {"f": 1}}, {})
-    base.overlay(Layer({"a": {"c": [3], "g": 4}, "e": None, "d": {"h": 5}}, {}))
-    assert base.data == {"a": {"b": 1, "c": [3], "g": 4}, "d": {"h": 5}, "e": None}
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,6 @@ number = 3
 @pytest.fixture
 def check(project, monkeypatch):
     (project / "own_training_code.py").write_text(OWN_CODE)
-    (project / "broken_training_code.py").write_text("import nowhere\ndef make(): ...")
     monkeypatch.syspath_prepend(str(project))
 
     def check(name, *overrides):
@@ -135,7 +134,6 @@ def _params(key, name, params):
     [
         ("train.optimizer=Adm", "did you mean 'Adam'?"),
         (_params("train.optimizer", "SGD", "momentun: 0.9"), "momentun"),
-        (_params("train.optimizer", "SGD", "momentum: high"), "string to float is not"),
         (
             _params("train.optimizer", "SGD", "learning_rate: 0.9"),
             "multiple values for keyword argument 'learning_rate'",
@@ -145,24 +143,13 @@ def _params(key, name, params):
             _params("train.loss", "CategoricalCrossentropy", "from_logits: true"),
             "remove from_logits",
         ),
-        (_params("train.loss", "Huber", "delta: wide"), "wide"),
-        ("train.metrics=[Hinge, AUCC]", "did you mean 'AUC'?"),
-        ("train.metrics=[F1Score]", "arrays can be converted"),
         ("train.metrics=[MeanRelativeError]", "normalizer"),
         ("train.callbacks=[own_training_code:number]", "not a callable"),
-        ("train.callbacks=[own_training_code:Missing]", "has no attribute 'Missing'"),
         (
             "train.callbacks=[{function: own_training_code:Good, params: {evry: 2}}]",
             "unexpected keyword argument 'evry'",
         ),
-        ("train.callbacks=[broken_training_code:make]", "No module named 'nowhere'"),
         ("model=own_training_code:make", "too many positional arguments"),
-        ("model=os:system", "too many positional arguments"),
-        ("evaluate.metrics=[DiagnosticOdsRatio]", "did you mean 'DiagnosticOddsRatio'"),
-        (
-            "evaluate.metrics=[{class: ExampleCount, params: {x: 1}}]",
-            "unexpected keyword argument 'x'",
-        ),
         ("evaluate.metrics=[CategoricalAccuracy]", "for right and for wrong"),
         ("evaluate.metrics=[KLDivergence]", "it is not for 10 classes"),
     ],
@@ -174,22 +161,6 @@ def test_what_is_refused(check, override, message):
     assert caught.value.exit_code == ExitCode.USAGE
     assert message in str(caught.value)
     assert key in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        # Of one probability these are 0 or 1 whatever it is.
-        "train.loss=CategoricalCrossentropy",
-        "train.loss=SparseCategoricalCrossentropy",
-        "train.loss=KLDivergence",
-        "train.metrics=[CategoricalAccuracy]",
-        "evaluate.metrics=[SparseCategoricalAccuracy]",
-    ],
-)
-def test_what_is_not_for_two_classes(check, override):
-    with pytest.raises(ConfigError, match="not for 2 classes"):
-        check("taxi", "evaluate.thresholds=[]", override)
 
 
 @pytest.mark.parametrize(
@@ -228,19 +199,6 @@ def test_what_is_not_for_a_regression(check, key, names):
     assert key != "evaluate.metrics" or "AUC is not for a regression" in errors[0]
 
 
-def test_what_is_for_a_regression(check):
-    for loss in ("MeanAbsoluteError", "LogCosh", "Huber", "MeanSquaredError"):
-        check(
-            "diabetes",
-            f"train.loss={loss}",
-            "train.metrics=[MeanSquaredError, MeanSquaredLogarithmicError]",
-            "evaluate.metrics=[MeanAbsoluteError, MeanSquaredError, Poisson, "
-            "MeanAbsolutePercentageError, MeanSquaredLogarithmicError, Calibration, "
-            "LogCoshError, MeanLabel, MeanPrediction, SquaredPearsonCorrelation]",
-            "evaluate.thresholds=[]",
-        )
-
-
 OWN_MODEL = "model=own_training_code:one_output"
 OF_FARE = (
     "features=null",
@@ -273,12 +231,8 @@ KEEPS_ROWS = "preprocessing=own_training_code:keeps_rows"
             ["preprocessing=own_training_code:drops_rows"],
             "drops_rows returns 2 rows of 'length_xf' for 3 records",
         ),
-        (
-            [KEEPS_ROWS, OWN_MODEL, "model_params={units: 2}"],
-            "expected: (None, 1)",
-        ),
+        ([KEEPS_ROWS, OWN_MODEL, "model_params={units: 2}"], "expected: (None, 1)"),
         (["model=own_training_code:raises"], "RuntimeError: no such layer"),
-        (["model=own_training_code:make"], "too many positional arguments"),
     ],
 )
 def test_own_code_is_refused_before_a_node_runs(check, overrides, message):
@@ -328,16 +282,9 @@ _TUNE = "tune={{objective: {{metric: {}, mode: max}}, space: {{train.seed: [1]}}
 @pytest.mark.parametrize(
     ("name", "override", "watched", "says"),
     [
-        ("taxi", _STOPPING, "val_acc", "train.early_stopping.metric"),
         ("taxi", _STOPPING, "val_auc_1", "did you mean 'val_auc'?"),
         ("digits", _STOPPING, "val_auc", "val_sparse_categorical_accuracy"),
         ("diabetes", _STOPPING, "val_mae", "val_mean_absolute_error"),
-        (
-            "taxi",
-            "train.reduce_on_plateau={{metric: {}, mode: max}}",
-            "val_learning_rate",
-            "train.reduce_on_plateau.metric",
-        ),
         ("taxi", _TUNE, "val_acc", "tune.objective"),
         ("taxi", _KERAS_CALLBACK, "val_acc", "train.callbacks[0].params.monitor"),
     ],
@@ -353,11 +300,9 @@ def test_a_metric_that_is_watched_must_exist(check, name, override, watched, say
 @pytest.mark.parametrize(
     ("watched", "overrides"),
     [
-        ("val_auc", []),
-        ("learning_rate", []),
         ("val_area", ["train.metrics=[{class: AUC, params: {name: area}}]"]),
         ("val_distance", ["train.metrics=['own_training_code:Distance']"]),
-        # Of a model's own, and what only the first epoch shows.
+        # The model's own, and what only the first epoch shows.
         ("val_added", [KEEPS_ROWS, "model=own_training_code:adds_metric"]),
         ("val_any", [KEEPS_ROWS, "model=own_training_code:own_step"]),
         ("val_any", ["train.callbacks=['own_training_code:Good']"]),
@@ -365,10 +310,6 @@ def test_a_metric_that_is_watched_must_exist(check, name, override, watched, say
 )
 def test_a_metric_that_may_exist_may_be_watched(check, watched, overrides):
     check("taxi", _STOPPING.format(watched), *overrides)
-
-
-def test_own_code_that_training_takes(check):
-    check("taxi", KEEPS_ROWS, OWN_MODEL)
 
 
 def test_a_model_that_is_given_a_secret(check, monkeypatch, capfd):
@@ -390,9 +331,6 @@ def test_a_model_that_is_given_a_secret(check, monkeypatch, capfd):
             "makes it by get_config",
         ),
         ("own_training_code:AUC", "TFMA has a AUC too"),
-        ("own_training_code:Distnce", "did you mean 'Distance'?"),
-        ("own_training_code:Good", "unknown metric type"),
-        ("{class: 'own_training_code:Distance', params: {pwr: 2}}", "'pwr'"),
     ],
 )
 def test_own_metrics_that_tfma_cannot_compute(check, metric, message):
@@ -436,21 +374,7 @@ def test_what_keras_and_tfma_take(check):
     )
 
 
-def test_callbacks_are_imported_and_not_called(check):
-    check(
-        "digits",
-        "train.callbacks=[own_training_code:Good, "
-        "{function: own_training_code:make, params: {path: logs}}]",
-    )
-
-
 IMAGE = "features={image: {kind: image, height: 32, width: 32, channels: 1}}"
-
-
-def test_a_misspelt_application(check):
-    with pytest.raises(ConfigError, match="has a model 'VGG-16'") as caught:
-        check("digits", "model=VGG-16", IMAGE)
-    assert caught.value.hint == "did you mean 'VGG16'?"
 
 
 @pytest.mark.parametrize("given", ["imagenet", "weights/missing.h5"])
@@ -471,3 +395,19 @@ def test_validate_makes_the_components_of_custom_nodes(project, monkeypatch):
         validate(config)
     assert "nodes.Own" in str(error.value.where)
     assert not (project / ".sluice").exists()
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        # With one probability these are 0 or 1 whatever it is.
+        "train.loss=CategoricalCrossentropy",
+        "train.loss=SparseCategoricalCrossentropy",
+        "train.loss=KLDivergence",
+        "train.metrics=[CategoricalAccuracy]",
+        "evaluate.metrics=[SparseCategoricalAccuracy]",
+    ],
+)
+def test_what_is_not_for_two_classes(check, override):
+    with pytest.raises(ConfigError, match="not for 2 classes"):
+        check("taxi", "evaluate.thresholds=[]", override)

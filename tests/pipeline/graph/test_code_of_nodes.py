@@ -41,10 +41,3 @@ def test_shared_modules_in_the_code_of_a_node(digits, node_id):
 
     assert {"errors", "storage.storage", "storage.gcs_storage"} <= shared
     assert not shared & FOREIGN
-
-
-def test_the_other_nodes_have_no_shared_code(digits):
-    for node in sort_nodes(digits):
-        if node.id not in OURS:
-            found = modules_of(node.modules(digits), [own_root()])
-            assert not [name for name in found if name.startswith("sluice")]

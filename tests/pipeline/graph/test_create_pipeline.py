@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.graph.arguments import Locations
-from tests.pipeline.graph.compiled import (
-    compile_locally,
-    config_of,
-    properties_of,
-)
+from tests.pipeline.graph.compiled import compile_locally, config_of, properties_of
 
 pytestmark = pytest.mark.tf
 
@@ -40,15 +36,6 @@ def test_own_artifact_types_resolve_by_name():
         assert type_name == f"components.{name}"
 
 
-def test_every_call_creates_new_components(project, tmp_path):
-    from pipeline.graph.create_pipeline import create_pipeline
-
-    config = config_of(project, "digits")
-    locations = Locations(str(tmp_path), tmp_path / "m.db", tmp_path / "in", "s", "l")
-    first, second = (create_pipeline(config, locations) for _ in range(2))
-    assert not {id(c) for c in first.components} & {id(c) for c in second.components}
-
-
 def _changed(project: Path, tmp_path: Path, name: str, *overrides: str) -> set[str]:
     """Returns the nodes whose exec properties an override changes."""
     before = properties_of(compile_locally(config_of(project, name), tmp_path))
@@ -61,10 +48,7 @@ def _changed(project: Path, tmp_path: Path, name: str, *overrides: str) -> set[s
     ("override", "nodes"),
     [
         ("train.epochs=7", {"Trainer"}),
-        ("model=dense", {"Trainer"}),
-        ("description=other words", set()),
         ("evaluate.metrics=[AUC, Precision]", {"Evaluator"}),
-        ("evaluate.thresholds=[]", {"ModelVerdict"}),
         ("features.company.buckets=32", {"Transform", "Trainer"}),
         ("examples.max_record_bytes=1000", {"TFRecordGen"}),
         (

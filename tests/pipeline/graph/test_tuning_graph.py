@@ -48,9 +48,3 @@ def test_only_what_a_trial_depends_on_is_in_the_key_of_the_search(project, tmp_p
     assert given("train.learning_rate=0.5") != first
     assert given("model_params={dense_units: 8}") != first
     assert given("tune.trials=3") != first
-
-
-def test_without_a_section_the_graph_has_no_tuner(project, tmp_path):
-    nodes = compile_locally(config_of(project, "digits"), tmp_path)
-    assert "Tuner" not in nodes
-    assert "hyperparameters" not in nodes["Trainer"].inputs.inputs

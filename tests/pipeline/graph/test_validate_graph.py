@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,17 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.checks.before_run import check_before_run, check_node_ids
+from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from pipeline.graph.custom_nodes import (
-    files_of,
-    modules_of,
     node_ids,
     selected_nodes,
     sort_nodes,
 )
-from sluice.errors import ConfigError, UsageError
+from sluice.errors import ConfigError
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
@@ -80,7 +77,6 @@ def test_nodes_are_in_topological_order(config_of):
             {"inputs": {"examples": "TFRecordGenn.examples"}},
             ["did you mean 'TFRecordGen'?", "no node 'TFRecordGenn'"],
         ),
-        ({"after": ["Traner"]}, ["'Traner'", "did you mean 'Trainer'?"]),
         ({"before": ["TFRecordGen"]}, ["has a cycle", "Count"]),
         ({"after": ["Count"]}, ["a cycle: Count -> Count"]),
     ],
@@ -99,37 +95,10 @@ def test_names_that_no_node_can_have(config_of, name):
         config_of(f"nodes={ {name: COUNT} }")
 
 
-def test_a_name_that_is_taken(refused):
-    assert "already" in str(refused(Trainer={**COUNT}))
-
-
 def test_serving_nodes_are_there_if_the_config_has_serving_data(refused, config_of):
     node = {**COUNT, "inputs": {"examples": "ServingTFRecordGen.examples"}}
     assert "no node 'ServingTFRecordGen'" in str(refused(Count=node))
     check_before_run(config_of("data.serving='sent-*'", Count=node))
-
-
-def test_requested_nodes_must_exist(config_of):
-    check_node_ids(config_of(Count=COUNT), ["Count", "Trainer"])
-    with pytest.raises(UsageError) as caught:
-        check_node_ids(config_of(), ["Traner"])
-    assert caught.value.hint == "did you mean 'Trainer'?"
-
-
-def test_modules_and_files_of_custom_nodes(config_of, project):
-    (project / "settings.txt").write_text("a")
-    (project / "mine").mkdir()
-    for name in ("parts", "other"):
-        (project / "mine" / f"{name}.py").write_text("")
-    parameters = {"name": "settings.txt", "functions": ["mine.other.Other", "a.b.c"]}
-    config = config_of(Count={**COUNT, "parameters": parameters})
-    assert {"mine.parts", "mine.other"} <= set(modules_of(config))
-    assert "components.pusher.component" in modules_of(config)
-    assert not [name for name in modules_of(config) if name.startswith("tfx")]
-    assert files_of(config) == [project / "settings.txt"]
-    # Other tests share the project.
-    shutil.rmtree(project / "mine")
-    (project / "settings.txt").unlink()
 
 
 def test_tensorflow_is_not_imported(project):

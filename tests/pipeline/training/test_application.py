@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from pipeline.checks.check_config import SMALLEST_IMAGE
-from pipeline.config.train import ApplicationParams
 from sluice.errors import NodeError
 from tests.kit.trainings import feature_set
 
@@ -83,45 +82,6 @@ def test_images_are_converted_as_each_family_expects():
         np.testing.assert_allclose(converted, expected, atol=2e-4, err_msg=name)
         scales.add(round(float(expected.min())))
     assert len(scales) > 2, "the families differ"
-
-
-def test_gray_images_are_repeated_and_precision_is_kept():
-    import tensorflow as tf
-
-    from pipeline.training.models.application import Preprocess
-
-    gray = np.random.default_rng(2).random((2, 5, 5, 1), dtype="float32")
-    layer = Preprocess("VGG16")
-    np.testing.assert_array_equal(layer(gray), layer(np.repeat(gray, 3, axis=-1)))
-    tf.keras.mixed_precision.set_global_policy("mixed_float16")
-    try:
-        np.testing.assert_array_equal(Preprocess("VGG16")(gray), layer(gray))
-    finally:
-        tf.keras.mixed_precision.set_global_policy("float32")
-
-
-def test_a_model_has_its_head_and_a_gradient_for_every_weight():
-    import tensorflow as tf
-
-    model = _build(SMALL, channels=1, head=[5, 4], dropout=0.5, pooling="max")
-    images = tf.random.stateless_uniform((2, 32, 32, 1), (1, 2))
-    with tf.GradientTape() as tape:
-        output = model({"x_xf": images})
-        first = output[:, 0]
-    assert output.shape == (2, 3)
-    np.testing.assert_allclose(tf.reduce_sum(output, axis=1), [1, 1], rtol=1e-5)
-    gradients = tape.gradient(first, model.trainable_weights)
-    assert None not in gradients
-    units = [layer.units for layer in model.layers if hasattr(layer, "units")]
-    assert units == [5, 4, 3]
-
-
-def test_the_defaults_are_those_of_the_config():
-    shapes = [
-        [layer.output_shape for layer in _build("VGG16", **params).layers]
-        for params in ({}, ApplicationParams().model_dump())
-    ]
-    assert shapes[0] == shapes[1]
 
 
 def test_weights_are_those_of_the_file(weights):

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from pipeline.config.learning_rate import Cosine
-from pipeline.config.train import EarlyStopping, ReduceOnPlateau, TensorBoard
+from pipeline.config.train import EarlyStopping, TensorBoard
 from sluice.errors import NodeError
 from tests.kit.small_training import train, write_examples
 
 pytestmark = pytest.mark.tf
 
-STEPS = 5
 Trained = Callable[..., tuple[dict[str, list[float]], Any]]
 
 
@@ -42,22 +41,6 @@ def adds_a_metric(name: str, values: list[float]) -> Any:
 def own(name: str = "mine", values: tuple[float, ...] = ()) -> list[dict[str, Any]]:
     params = {"name": name, "values": list(values)}
     return [{"function": f"{__name__}:adds_a_metric", "params": params}]
-
-
-def test_a_plateau_reduces_the_learning_rate(trained):
-    plateau = ReduceOnPlateau(
-        metric="mine", mode="min", patience=1, factor=0.1, min_learning_rate=0.002
-    )
-    history, model = trained(
-        epochs=5,
-        learning_rate=0.1,
-        reduce_on_plateau=plateau,
-        callbacks=own(values=(3, 2, 2, 2, 1)),
-    )
-
-    assert history["learning_rate"] == pytest.approx([0.1, 0.1, 0.1, 0.01, 0.002])
-    assert "lr" not in history
-    assert model.optimizer.learning_rate.numpy() == pytest.approx(0.002)
 
 
 def test_early_stopping_keeps_the_best_weights(trained):

@@ -13,7 +13,7 @@ from pipeline.config.features import Label
 from pipeline.config.train import KerasObject
 from pipeline.training.compile import compile_model, make_loss, make_metrics
 from sluice.errors import NodeError
-from sluice.metric_names import OF_EVERY_THRESHOLD, result_name
+from sluice.metrics import OF_EVERY_THRESHOLD, result_name
 from sluice.patches.tensorflow import exclude_keras_from_autograph
 from tests.kit.trainings import settings
 
@@ -24,9 +24,9 @@ _OTHERS = """
     Optimizer Loss Metric Accuracy BinaryIoU IoU Mean MeanIoU MeanMetricWrapper
     MeanRelativeError MeanTensor OneHotIoU OneHotMeanIoU R2Score Sum
 """.split()
-OPTIMIZERS = """
-    Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lion Nadam RMSprop SGD
-""".split()
+
+
+CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
 
 
 def label(classes: int) -> Label:
@@ -104,19 +104,6 @@ def as_in_a_training() -> None:
     exclude_keras_from_autograph()
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_trains(name):
-    model = compiled(
-        optimizer=spec(name),
-        learning_rate={"kind": "cosine", "initial": 0.1},
-    )
-    before = [weight.copy() for weight in model.get_weights()]
-    model.train_on_batch(*data())
-
-    changed = zip(model.get_weights(), before, strict=True)
-    assert any((now != old).any() for now, old in changed)
-
-
 @pytest.mark.parametrize("classes", [2, 4])
 def test_every_loss_and_metric_that_fits(classes):
     import tensorflow as tf
@@ -166,16 +153,6 @@ def test_every_loss_that_fits(classes):
         assert found == pytest.approx(expected, rel=1e-6), name
 
 
-def test_label_smoothing_for_class_ids():
-    x, ids = data(4)
-    predictions = small_model(4).predict(x, verbose=0)
-    smooth = make_loss(spec("CategoricalCrossentropy", label_smoothing=0.2), label(4))
-    targets = np.eye(4)[ids[:, 0]] * 0.8 + 0.05
-    expected = -(targets * np.log(predictions)).sum(axis=1).mean()
-
-    assert smooth(ids, predictions).numpy() == pytest.approx(expected, rel=1e-5)
-
-
 def step_of_gradients(model: Any, x: np.ndarray, ids: np.ndarray) -> list[np.ndarray]:
     import tensorflow as tf
 
@@ -185,42 +162,21 @@ def step_of_gradients(model: Any, x: np.ndarray, ids: np.ndarray) -> list[np.nda
     return [gradient.numpy() for gradient in gradients]
 
 
-def clipped(key: str, limit: float, gradients: list[np.ndarray]) -> list[np.ndarray]:
-    if key == "value":
-        return [np.clip(gradient, -limit, limit) for gradient in gradients]
-    norms = [np.sqrt((gradient**2).sum()) for gradient in gradients]
-    if key == "global_norm":
-        norms = [np.sqrt(sum(norm**2 for norm in norms))] * len(gradients)
-    pairs = zip(gradients, norms, strict=True)
-    return [gradient * min(1.0, limit / max(norm, 1e-12)) for gradient, norm in pairs]
-
-
-@pytest.mark.parametrize("key", ["norm", "global_norm", "value"])
-def test_gradients_are_clipped(key):
-    limit = 0.05
-    model = compiled(
-        optimizer=spec("SGD"), learning_rate=1.0, clip_gradients={key: limit}
-    )
-    x, ids = data()
-    before, gradients = model.get_weights(), step_of_gradients(model, x, ids)
-    model.train_on_batch(x, ids)
-
-    steps = clipped(key, limit, gradients)
-    assert any(
-        (abs(step - raw) > 1e-4).any()
-        for step, raw in zip(steps, gradients, strict=True)
-    )
-    for now, old, step in zip(model.get_weights(), before, steps, strict=True):
-        np.testing.assert_allclose(now, old - step, rtol=1e-4, atol=1e-7)
+@pytest.mark.parametrize(
+    ("key", "attribute"),
+    [("norm", "clipnorm"), ("global_norm", "global_clipnorm"), ("value", "clipvalue")],
+)
+def test_gradients_are_clipped(key, attribute):
+    """Keras clips; an optimizer that ignores an argument would train on silently."""
+    optimizer = compiled(clip_gradients={key: 0.05}).optimizer
+    limits = {name: getattr(optimizer, name) for name in CLIPS}
+    assert limits == {**dict.fromkeys(CLIPS), attribute: 0.05}
 
 
 def test_weights_decay_but_not_biases_and_normalization():
     rate, decay = 0.1, 0.3
     model = compiled(
-        normalize=True,
-        optimizer=spec("SGD"),
-        learning_rate=rate,
-        weight_decay=decay,
+        normalize=True, optimizer=spec("SGD"), learning_rate=rate, weight_decay=decay
     )
     x, ids = data()
     for variable in model.trainable_variables:

@@ -76,6 +76,22 @@ def test_frozen_layers_do_not_change(patterns, frozen, frozen_for_ever):
     assert _trained(model) == ALL - {frozen_for_ever}
 
 
+def test_a_pattern_without_a_layer_names_the_nearest():
+    import tensorflow as tf
+
+    from pipeline.training.fine_tune import freeze
+
+    with pytest.raises(NodeError, match="no layer is named 'blok1_dense'") as caught:
+        freeze(_nested(), ["blok1_dense"])
+    assert caught.value.hint == "did you mean 'block1_dense'?"
+    assert "own_norm" in str(caught.value)
+    flat = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))])
+    with pytest.raises(NodeError, match="no layer is named 'backbone'"):
+        freeze(flat, ["backbone"])
+    with pytest.raises(NodeError, match="nothing to train"):
+        freeze(flat, ["*"])
+
+
 def test_layers_of_a_subclassed_model_and_those_its_author_froze():
     import tensorflow as tf
 
@@ -98,19 +114,3 @@ def test_layers_of_a_subclassed_model_and_those_its_author_froze():
     assert _trained(model) == {"block2_dense", "own_norm", "last"}
     unfreeze(model, ["block1_*"])
     assert _trained(model) == {"block1_dense", "block2_dense", "own_norm", "last"}
-
-
-def test_a_pattern_without_a_layer_names_the_nearest():
-    import tensorflow as tf
-
-    from pipeline.training.fine_tune import freeze
-
-    with pytest.raises(NodeError, match="no layer is named 'blok1_dense'") as caught:
-        freeze(_nested(), ["blok1_dense"])
-    assert caught.value.hint == "did you mean 'block1_dense'?"
-    assert "own_norm" in str(caught.value)
-    flat = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))])
-    with pytest.raises(NodeError, match="no layer is named 'backbone'"):
-        freeze(flat, ["backbone"])
-    with pytest.raises(NodeError, match="nothing to train"):
-        freeze(flat, ["*"])

@@ -10,33 +10,10 @@ from typing import Any
 
 import pytest
 
-from serving.predictor import Predictor
 from sluice import progress
-from tests.kit.small_training import FEATURES, OUTPUT, train, write_examples
 from tests.kit.trainings import settings
 
 pytestmark = pytest.mark.tf
-
-
-def test_a_grid_search_takes_the_best_model(tmp_path):
-    from pipeline.training.export import export_model
-
-    data = write_examples(tmp_path)
-
-    def attempt(learning_rate: float) -> tuple[float, Any]:
-        history, model = train(data, epochs=6, learning_rate=learning_rate)
-        assert {len(values) for values in history.values()} == {6}
-        return history["val_loss"][-1], model
-
-    attempts = {rate: attempt(rate) for rate in (1e-5, 0.1)}
-    assert attempts[0.1][0] < 0.5 * attempts[1e-5][0]
-    assert attempt(0.1)[0] == pytest.approx(attempts[0.1][0]), "it is reproducible"
-
-    export_model(attempts[0.1][1], str(tmp_path / "model"), FEATURES, OUTPUT)
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"fare": 2.0, "income": 0.0}\n{"fare": -2.0, "income": 0.0}\n')
-    predictor = Predictor(tmp_path / "model")
-    assert [item.label for item in predictor.predict_files([rows])] == ["1", "0"]
 
 
 def test_the_model_run_has_readable_json_and_no_optimizer(tmp_path):

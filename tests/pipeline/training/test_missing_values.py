@@ -193,6 +193,7 @@ def _from_values(signatures: Any, rows: list[dict[str, list[Any]]]) -> np.ndarra
 def test_training_and_both_signatures_read_the_same(output, signatures):
     import tensorflow as tf
 
+    from pipeline.training.input.examples import ExampleFormat
     from pipeline.training.input.images import decode_images
 
     records = list(tfrecord.read(output.transformed_file))
@@ -201,6 +202,16 @@ def test_training_and_both_signatures_read_the_same(output, signatures):
     del written["y_xf"]
     trained_on = _everything(decode_images(written, FEATURES.images)).numpy()[order]
     assert np.isfinite(trained_on).all()
+    example_format = ExampleFormat(
+        output.raw_feature_spec(),
+        output.transform_features_layer(),
+        output.transformed_feature_spec(),
+        FEATURES,
+    )
+    read = example_format.transformed(tf.constant(serialize(ROWS)))
+    del read["y_xf"]
+    answers = _everything(decode_images(read, FEATURES.images)).numpy()
+    np.testing.assert_allclose(answers, trained_on, rtol=1e-5, atol=1e-5)
     for answers in (_from_examples(signatures, ROWS), _from_values(signatures, ROWS)):
         np.testing.assert_allclose(answers, trained_on, rtol=1e-5, atol=1e-5)
 

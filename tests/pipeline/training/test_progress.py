@@ -120,22 +120,6 @@ def test_steps_and_epochs_are_reported_with_rate_and_time_left(
     assert set(reported[2]["metrics"]) == {"loss", "val_loss"}
 
 
-def test_steps_are_reported_once_a_second_at_most(model, training_input, lines):
-    started_s = time.monotonic()
-    _fit(model, _reporter(training_input, epochs=20), epochs=20)
-    took_s = time.monotonic() - started_s
-    events = [line["event"] for line in lines()]
-    assert events.count("epoch") == 20
-    assert events.count("step") <= took_s < 20 * (STEPS - 1)
-
-
-def test_only_the_chief_reports(model, training_input, lines):
-    callback = _reporter(training_input, epochs=1, is_chief=False)
-    _fit(model, callback, epochs=1)
-    assert lines() == []
-    assert len(callback.epoch_facts) == 1
-
-
 def test_the_facts_of_a_training_are_written(model, training_input, tmp_path):
     import tensorflow as tf
 
@@ -181,44 +165,3 @@ def test_the_facts_of_a_training_are_written(model, training_input, tmp_path):
         assert 0 < item["examples_per_second"] <= BATCH / WAIT_S
         # Without its validation.
         assert item["duration_s"] >= STEPS * WAIT_S
-
-
-def test_layers_of_a_nested_model_have_its_name():
-    import tensorflow as tf
-
-    from pipeline.training.progress import _layers
-
-    inner = tf.keras.Sequential([tf.keras.layers.Dense(2, name="inside")], "base")
-    inner.trainable = False
-    outer = tf.keras.Sequential([tf.keras.Input((4,)), inner])
-    (layer,) = _layers(outer)
-    assert layer == {
-        "name": "base/inside",
-        "class": "Dense",
-        "output_shape": [None, 2],
-        "parameters": 10,
-        "trainable_parameters": 0,
-    }
-
-
-def test_a_layer_is_not_taken_for_a_model_by_its_attributes():
-    import tensorflow as tf
-
-    from pipeline.training.progress import _layers
-
-    class Blocks(tf.keras.layers.Layer):
-        """Has an attribute named as that of models; here it is their number."""
-
-        def __init__(self, layers: int) -> None:
-            super().__init__(name="blocks")
-            self.layers = layers
-            self.blocks = [tf.keras.layers.Dense(4) for _ in range(layers)]
-
-        def call(self, x):
-            for block in self.blocks:
-                x = block(x)
-            return x
-
-    model = tf.keras.Sequential([tf.keras.Input((4,)), Blocks(2)])
-    (layer,) = _layers(model)
-    assert (layer["name"], layer["parameters"]) == ("blocks", 2 * 20)

@@ -74,21 +74,23 @@ def errors(model) -> float:
     return float(np.max(np.abs(found - (MEAN + SLOPE * a))))
 
 
+OTHERS: list[dict[str, Any]] = [
+    {"mirrored": True, "warm_start": "served"},  # There is none yet.
+    {"precision": "mixed_bfloat16"},
+    {"weight_decay": 1e-3, "optimizer": "AdamW"},
+    {
+        "fine_tune": {
+            "freeze": ["target_s*"],
+            "unfreeze_after": 2,
+            "learning_rate": 0.05,
+        }
+    },
+]
+
+
 @pytest.mark.parametrize(
     "given",
-    [
-        {},
-        {"mirrored": True, "warm_start": "served"},  # There is none yet.
-        {"precision": "mixed_bfloat16"},
-        {"weight_decay": 1e-3, "optimizer": "AdamW"},
-        {
-            "fine_tune": {
-                "freeze": ["target_s*"],
-                "unfreeze_after": 2,
-                "learning_rate": 0.05,
-            }
-        },
-    ],
+    [{}, *(pytest.param(given, marks=pytest.mark.acceptance) for given in OTHERS)],
 )
 def test_a_large_label_is_learned(train, tmp_path, given):
     from pipeline.training.build import target_scale
@@ -103,6 +105,7 @@ def test_a_large_label_is_learned(train, tmp_path, given):
     assert errors(model) < 0.05 * SLOPE
 
 
+@pytest.mark.acceptance
 def test_a_warm_start_keeps_what_was_learned_in_the_scale_of_these_records(
     train, tmp_path
 ):

@@ -18,7 +18,7 @@ from tests.kit.analysis import analyze, serialize
 from tests.kit.trainings import feature_set
 from tests.kit.transform_output import Output
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.acceptance]
 
 FORMS = ["exported", "model.weights.h5", "weights.h5"]
 PAIR = Output({"a": "float32", "y": "int64"}, width=2)
@@ -103,20 +103,6 @@ def test_another_architecture_names_the_layers(tmp_path, form, what):
     assert caught.value.where == str(path)
 
 
-@pytest.mark.parametrize(
-    ("form", "what"), [("exported", "needs a SavedModel"), ("w.h5", "is damaged")]
-)
-def test_a_damaged_model_is_named(tmp_path, form, what):
-    from pipeline.training.warm_start import warm_start
-
-    model, inputs = _model()
-    path = _save(model, inputs, tmp_path / form)
-    damaged = path / "saved_model.pb" if path.is_dir() else path
-    damaged.write_bytes(damaged.read_bytes()[:100])
-    with pytest.raises(NodeError, match=what):
-        warm_start(model, "latest", str(path), inputs, {})
-
-
 @pytest.fixture
 def notes(tmp_path, monkeypatch):
     """Returns a function of the notes so far."""
@@ -128,17 +114,6 @@ def notes(tmp_path, monkeypatch):
         return [report["line"] for report in found if report["note"]]
 
     return read
-
-
-def test_without_a_model_the_weights_stay(notes):
-    from pipeline.training.warm_start import warm_start
-
-    model, inputs = _model()
-    before = model(NUMBERS)
-    warm_start(model, "served", None, inputs, {})
-    np.testing.assert_array_equal(model(NUMBERS), before)
-    line = "warm start: there is no model for 'served' yet, weights are initial"
-    assert notes() == [line]
 
 
 # The letters of 20 records on each day, by frequency. Day 3 has a new one, and one of
@@ -390,6 +365,17 @@ def test_other_features_are_refused(days, base, names, other, what):
         warm_start(model, "served", path, inputs, _vocabularies(days[1]) | other)
 
 
+def test_ids_of_a_file_of_weights_are_taken_as_they_are(days, tmp_path, notes):
+    from pipeline.training.warm_start import warm_start
+
+    (base, inputs), (model, _) = (_build("dense", days[day]) for day in (1, 2))
+    path = _save(base, inputs, tmp_path / "w.weights.h5")
+    warm_start(model, str(path), str(path), inputs, _vocabularies(days[2]))
+    for one, other in zip(base.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert notes()[0].endswith("has no vocabularies, so ids are taken as they are")
+
+
 def test_what_ids_stand_for():
     """Ids of a cross are hashes of other ids, so they change with these."""
     features = feature_set(
@@ -412,14 +398,3 @@ def test_what_ids_stand_for():
     assert len(one["m_xf"]) == 4 and len(one["h_xf"]) == len(one["c_xf"]) == 3
     assert other["h_xf"] == one["h_xf"]
     assert not {*other["c_xf"][1:]} & {*one["c_xf"]}
-
-
-def test_ids_of_a_file_of_weights_are_taken_as_they_are(days, tmp_path, notes):
-    from pipeline.training.warm_start import warm_start
-
-    (base, inputs), (model, _) = (_build("dense", days[day]) for day in (1, 2))
-    path = _save(base, inputs, tmp_path / "w.weights.h5")
-    warm_start(model, str(path), str(path), inputs, _vocabularies(days[2]))
-    for one, other in zip(base.get_weights(), model.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert notes()[0].endswith("has no vocabularies, so ids are taken as they are")

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
-from sample_data import catalog
 from sluice.project import own_root
 
 pytestmark = pytest.mark.unit
@@ -29,11 +27,6 @@ def test_help_lists_every_verb_and_the_exit_codes(sluice):
     for verb in ("run", "resume", "status", "explain", "gc", "validate", "doctor"):
         assert f"\n  {verb} " in out
     assert "4 model gate" in out
-
-
-@pytest.mark.tf
-def test_validate_prints_valid(root, sluice):
-    assert sluice("validate", "digits") == (0, "configs/digits.yaml: valid\n", "")
 
 
 def test_a_python_without_the_packages_is_reported():
@@ -147,14 +140,6 @@ def test_success_is_one_json_object(root, sluice, monkeypatch, arguments, keys):
     assert document.keys() == {"schema_version", *keys.split()}
 
 
-def test_config_and_data_list_are_text(root, sluice):
-    out = sluice("config", "digits", "--set", "train.epochs=3")[1]
-    assert YAML(typ="safe").load(out)["train"]["epochs"] == 3
-    lines = sluice("data", "list")[1].splitlines()
-    assert [line.split()[0] for line in lines] == catalog.names()
-    assert all("licence: " in line for line in lines)
-
-
 @pytest.mark.parametrize("given", ["--json", " "])
 def test_accept_data_needs_a_reason(root, sluice, given):
     code, _, err = sluice("run", "digits", "--accept-data", given)
@@ -180,28 +165,6 @@ def test_a_bug_is_one_json_object_too(root, sluice, monkeypatch):
     assert (code, json.loads(out)["exit_code"]) == (1, 1)
     assert "Sluice itself failed: RuntimeError: we are wrong" in err
     assert _one_screen(err)
-
-
-def test_data_make_from_files(root, sluice, tmp_path_factory):
-    """Without a config of the name, the data lies where one would look for it."""
-    trips = tmp_path_factory.mktemp("source") / "trips.csv"
-    trips.write_text("fare,tip\n" + "12.5,1\n" * 20)
-    arguments = ("data", "make", "csv", "--from", str(trips), "--label", "tip")
-    code, out, _ = sluice(*arguments)
-    made = f"20 records in {root / 'data' / 'csv'} (train 16, eval 2, test 2)\n"
-    assert (code, out) == (0, f"csv: {made}")
-    code, out, _ = sluice(*arguments, "--to", str(root / "trips"), "--json")
-    assert (code, json.loads(out)["path"]) == (0, str(root / "trips"))
-
-    trips.write_text("fare,tip\n1\n")
-    code, _, err = sluice(*arguments)
-    assert code == 3
-    assert "row 1 after the header" in err and str(trips) in err
-    code, _, err = sluice("data", "make", "csv", "--from", "nowhere")
-    assert code == 2
-    assert "nothing at this path" in err
-    found = sorted(path.name for path in (root / "data").iterdir())
-    assert found == ["csv", "digits"]
 
 
 @pytest.mark.tf

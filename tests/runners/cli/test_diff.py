@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sluice.record.parts import PushRecord
+from tests.kit.runs import a_check, a_gate
 
 pytestmark = pytest.mark.unit
 
@@ -23,7 +24,7 @@ def run_dirs(write_run):
         {"pushes": [PushRecord("s", "pushed", 2)]},
         {
             "status": "blocked",
-            "gates": [{"gate": "model", "passed": False, "override": None, "rows": []}],
+            "gates": [a_gate("model", a_check(result="FAIL"))],
         },
     ]
     return [

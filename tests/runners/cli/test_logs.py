@@ -28,16 +28,6 @@ def test_the_log_of_the_newest_run_that_has_one(written, sluice):
     }
 
 
-def test_an_unknown_node_or_log_lists_the_known_ones(written):
-    written.fail(written.FIRST)
-    with pytest.raises(UsageError, match="no node 'Examplez'") as unknown:
-        find_log("digits", "Examplez")
-    assert "one of start, Examples, Trainer" in str(unknown.value)
-    assert "did you mean 'Examples'?" in str(unknown.value)
-    with pytest.raises(UsageError, match="Trainer has no log .*: not reached"):
-        find_log("digits", "Trainer")
-
-
 def test_following_yields_whole_lines_until_the_run_ends(written):
     record = written.begin()
     path = written.run_dir() / "logs" / "Trainer.log"
@@ -57,3 +47,13 @@ def test_following_yields_whole_lines_until_the_run_ends(written):
         record.status = "succeeded"
         written.save(record)
         assert list(lines) == [b"third"]
+
+
+def test_an_unknown_node_or_log_lists_the_known_ones(written):
+    written.fail(written.FIRST)
+    with pytest.raises(UsageError, match="no node 'Examplez'") as unknown:
+        find_log("digits", "Examplez")
+    assert "one of start, Examples, Trainer" in str(unknown.value)
+    assert "did you mean 'Examples'?" in str(unknown.value)
+    with pytest.raises(UsageError, match="Trainer has no log .*: not reached"):
+        find_log("digits", "Trainer")

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from runners.operations.draw_pages import draw, draw_all
-from sluice.errors import UsageError, WorkspaceError
-from sluice.storage.storage import LocalStorage
+from sluice.errors import UsageError
 
 pytestmark = pytest.mark.unit
 
@@ -21,26 +20,6 @@ def test_the_last_run_is_the_default(written):
     assert not (first / "report.html").exists()
     assert draw("digits", written.FIRST)[1] == first / "report.html"
     assert draw() == (record, page)
-
-
-def test_all_runs(written):
-    with pytest.raises(UsageError, match="no pipeline has run yet"):
-        draw()
-    run_dir = written.fail(written.FIRST)
-    draw("digits")
-    _, page = draw_all("digits")
-    assert page == run_dir.parents[1] / "index.html"
-    assert f'href="runs/{written.FIRST}/report.html"' in page.read_text("utf-8")
-
-
-def test_a_workspace_that_cannot_be_written(written, monkeypatch):
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
-
-    written.fail(written.FIRST)
-    monkeypatch.setattr(LocalStorage, "write_atomically", refuse)
-    with pytest.raises(WorkspaceError, match="cannot be written"):
-        draw("digits")
 
 
 def test_the_verb(written, sluice):
@@ -56,3 +35,13 @@ def test_the_verb(written, sluice):
     for arguments in (["--all"], ["--run", "2026"]):
         code, _, err = sluice("report", *arguments)
         assert code == 2 and "need a NAME" in err
+
+
+def test_all_runs(written):
+    with pytest.raises(UsageError, match="no pipeline has run yet"):
+        draw()
+    run_dir = written.fail(written.FIRST)
+    draw("digits")
+    _, page = draw_all("digits")
+    assert page == run_dir.parents[1] / "index.html"
+    assert f'href="runs/{written.FIRST}/report.html"' in page.read_text("utf-8")

@@ -9,6 +9,7 @@ import pytest
 
 from reports.formats import MISSING
 from sluice.record.parts import PushRecord
+from tests.kit.runs import a_check, a_gate
 
 pytestmark = pytest.mark.unit
 
@@ -22,7 +23,7 @@ def three(write_run):
         {"train": {"epochs": epochs, "seed": 7}} for epochs in (9, 10, 10)
     ]
     pushed = [PushRecord("s", "pushed", 4)]
-    gates = [{"gate": "model", "passed": False}]
+    gates = [a_gate("model", a_check(result="FAIL"))]
     write_run(IDS[0], {"auc": 0.9, "loss": 0.5}, config=values[0], pushes=pushed)
     write_run(
         IDS[1],
@@ -52,14 +53,6 @@ def test_the_screen(sluice):
         f"{IDS[1]} blocked (model gate) 0.8000 NaN night, team=a 10".split(),
         f"{IDS[0]} pushed 4 0.9000 0.5000 9".split(),
     ]
-
-
-@pytest.mark.usefixtures("three")
-def test_a_name_that_no_run_has(sluice):
-    code, _, err = sluice("runs", "digits", "--sort", "epohs")
-    assert code == 2
-    assert "no run has 'epohs' to sort by" in err
-    assert "did you mean 'train.epochs'?" in err
 
 
 @pytest.fixture
@@ -104,47 +97,6 @@ def test_a_column_that_no_run_has(sluice):
     assert "did you mean 'train.learning_rate'?" in err
 
 
-@pytest.mark.usefixtures("trials")
-@pytest.mark.parametrize(
-    ("width", "shown", "others"),
-    [
-        (60, "model", "train.learning_rate, train.optimizer.class, model_params"),
-        (90, "model train.learning_rate", "train.optimizer.class, model_params"),
-    ],
-)
-def test_columns_that_fit_are_shown_on_lines_of_their_own(
-    sluice, monkeypatch, width, shown, others
-):
-    monkeypatch.setattr("runners.cli.rich_console._WIDE", width)
-    *table, last = sluice("runs", "digits")[1].splitlines()
-    assert max(map(len, table)) <= width and len(table) == 4
-    assert table[0].split() == f"run verdict auc loss {shown}".split()
-    assert last.startswith(f"not shown: {others}") and "see --columns" in last
-
-
-@pytest.mark.usefixtures("three")
-def test_a_limit_is_named(sluice):
-    for arguments in ([], ["--sort", "started"]):
-        _, out, _ = sluice("runs", "digits", "--limit", "2", *arguments)
-        *table, last = out.splitlines()
-        assert _ids("\n".join(table)) == [IDS[2], IDS[1]]
-        assert last == "at most 2 runs are listed: see --limit"
-        # Both shown runs have as many epochs.
-        assert "epochs" not in table[0]
-
-
-@pytest.mark.usefixtures("three")
-def test_json_has_a_row_per_run(sluice):
-    third, second, first = json.loads(sluice("runs", "digits", "--json")[1])
-    assert (first["outcome"], first["version"]) == ("pushed", 4)
-    assert first["parameters"] == {"train.epochs": 9}
-    assert second["metrics"] == {"auc": 0.8, "loss": "NaN", "example_count": 30.0}
-    assert second["tags"] == {"night": "", "team": "a"}
-    assert (third["exit_code"], third["metrics"]) == (7, {})
-    (row,) = json.loads(sluice("runs", "digits", "--tag", "team=a", "--json")[1])
-    assert row["run_id"] == IDS[1]
-
-
 def test_damaged_records_and_documents_are_named(write_run, sluice):
     write_run(IDS[0], {"auc": 0.9})
     run_dir = write_run(IDS[1], {"auc": 0.8})
@@ -168,3 +120,34 @@ def test_runs_are_sorted_by_a_metric_or_a_parameter(sluice):
     assert _ids(out) == [IDS[0], IDS[1], IDS[2]]
     _, out, _ = sluice("runs", "digits", "--sort", "train.epochs")
     assert _ids(out) == [IDS[2], IDS[1], IDS[0]]
+
+
+@pytest.mark.usefixtures("three")
+def test_a_name_that_no_run_has(sluice):
+    code, _, err = sluice("runs", "digits", "--sort", "epohs")
+    assert code == 2
+    assert "no run has 'epohs' to sort by" in err
+    assert "did you mean 'train.epochs'?" in err
+
+
+@pytest.mark.usefixtures("three")
+def test_a_limit_is_named(sluice):
+    for arguments in ([], ["--sort", "started"]):
+        _, out, _ = sluice("runs", "digits", "--limit", "2", *arguments)
+        *table, last = out.splitlines()
+        assert _ids("\n".join(table)) == [IDS[2], IDS[1]]
+        assert last == "at most 2 runs are listed: see --limit"
+        # Both shown runs have as many epochs.
+        assert "epochs" not in table[0]
+
+
+@pytest.mark.usefixtures("three")
+def test_json_has_a_row_per_run(sluice):
+    third, second, first = json.loads(sluice("runs", "digits", "--json")[1])
+    assert (first["outcome"], first["version"]) == ("pushed", 4)
+    assert first["parameters"] == {"train.epochs": 9}
+    assert second["metrics"] == {"auc": 0.8, "loss": "NaN", "example_count": 30.0}
+    assert second["tags"] == {"night": "", "team": "a"}
+    assert (third["exit_code"], third["metrics"]) == (7, {})
+    (row,) = json.loads(sluice("runs", "digits", "--tag", "team=a", "--json")[1])
+    assert row["run_id"] == IDS[1]

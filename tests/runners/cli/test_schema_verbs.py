@@ -122,16 +122,6 @@ def _ids(changes: list[dict[str, Any]]) -> list[str]:
     return [change["id"] for change in changes]
 
 
-def test_show_is_a_table_without_sensitive_values(root, sluice):
-    code, out, _ = sluice("show", "trips")
-    assert code == 0
-    assert "payment  BYTES" in out and '"Cash"' in out and "0 .. 300" in out
-    assert "1 value (sensitive)" in out and "Ada" not in out
-    code, out, _ = sluice("show", "trips", "--json")
-    assert json.loads(out)["features"][0]["presence"] == "all"
-    assert "Ada" not in out
-
-
 def test_diff_with_the_last_run_that_has_statistics(ran, reviewed, sluice):
     code, out, err = sluice("diff", "trips")
     assert code == 0, err
@@ -161,14 +151,6 @@ def test_diff_with_the_last_run_that_has_statistics(ran, reviewed, sluice):
         "fare.out_of_range",
         "user.new_feature",
     }
-
-
-def test_without_statistics_the_command_that_makes_them_is_printed(run, sluice):
-    run(FIRST)
-    code, _, err = sluice("diff", "trips")
-    assert code == 2
-    assert "no run of trips has statistics" in err
-    assert "sluice run trips --to StatisticsGen" in err
 
 
 def test_accept_by_name(ran, root, reviewed, sluice):

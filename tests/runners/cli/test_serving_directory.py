@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from serving.local_store import LocalModelStore
 from serving.store_owner import Owner
-from sluice.workspace import locate, workspaces_in
+from sluice.workspace import locate
 
 pytestmark = pytest.mark.unit
 
@@ -60,35 +59,3 @@ def test_an_unusable_serving_directory_is_refused_before_a_run(
     for verb in ("gc digits", "runs digits", "models list digits"):
         code, _, err = sluice(*verb.split())
         assert code in (0, 2), err
-
-
-def test_a_partial_run_without_the_push_needs_no_serving_directory(
-    root, sluice, monkeypatch
-):
-    """It goes on to compile the graph, which is far enough here."""
-    from runners.operations import run as operations
-
-    class Began(Exception):
-        pass
-
-    def begin(*_: object) -> None:
-        raise Began
-
-    monkeypatch.setattr(operations, "execute", begin)
-    bad = ["--set", "push.serving_dir=/dev/null/x"]
-
-    _, _, err = sluice("run", "digits", "--to", "Trainer", *bad)
-    assert "Began" in err
-    code, _, err = sluice("run", "digits", "--to", "Pusher", *bad)
-    assert code == 2 and "Not a directory" in err
-
-
-def test_a_moved_workspace_keeps_its_id(tmp_path):
-    for name in ("digits", "taxi"):
-        locate(tmp_path, name).prepare()
-        locate(tmp_path, name).ensure_id()
-    first = locate(tmp_path, "digits").id
-    assert first not in (None, locate(tmp_path, "taxi").id)
-    shutil.move(tmp_path / "workspace", tmp_path / "moved")
-    with workspaces_in(str(tmp_path / "moved")):
-        assert locate(tmp_path, "digits").id == first

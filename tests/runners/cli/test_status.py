@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from runners.operations.find_run import find_run
-from sluice.errors import DataError, UsageError, WorkspaceError
+from sluice.errors import DataError, WorkspaceError
 from sluice.record.run_record import RunRecord
+from sluice.record.verdict import Check, Verdict
 
 pytestmark = pytest.mark.unit
 
@@ -63,18 +64,6 @@ def test_a_running_node_shows_its_progress(written, sluice):
     assert re.search(said, shown), shown
 
 
-def test_runs_are_found_by_the_beginning_of_their_id(written):
-    written.fail(written.FIRST)
-    written.fail(written.SECOND)
-    assert find_run("digits").record.run_id == written.SECOND
-    assert find_run("digits", "20260101").record.run_id == written.FIRST
-    with pytest.raises(UsageError, match="several runs") as several:
-        find_run("digits", "2026")
-    assert several.value.examples == (written.SECOND, written.FIRST)
-    with pytest.raises(UsageError, match="there is no run '2027'"):
-        find_run("digits", "2027")
-
-
 @pytest.mark.parametrize(
     "damaged",
     [b"", b"{", b"\xff\x00", b'{"schema_version": 1}', b'{"schema_version": 2}'],
@@ -104,35 +93,14 @@ def test_a_killed_run_is_interrupted_and_nothing_is_written(written):
     assert {path: path.stat().st_mtime_ns for path in written.root.rglob("*")} == files
 
 
-def test_no_more_records_are_read_than_shown(written, sluice, monkeypatch):
-    for day in range(1, 6):
-        written.write(f"2026010{day}T000000Z-aaaa")
-    read, load = [], vars(RunRecord)["load"].__func__
-
-    def note(cls, run_dir):
-        read.append(run_dir.name)
-        return load(cls, run_dir)
-
-    monkeypatch.setattr(RunRecord, "load", classmethod(note))
-    for arguments, number in (
-        (["status", "digits"], 1),
-        (["status"], 1),
-        (["status", "digits", "--run", "20260102"], 1),
-        (["runs", "digits", "--limit", "2"], 2),
-    ):
-        assert sluice(*arguments)[0] == 0
-        assert len(read) == number, arguments
-        read.clear()
-
-
 def test_control_characters_in_a_record_are_escaped(written, sluice):
     """Names come from data, files and arguments: of features, of folders, of runs."""
     run_dir = written.fail(written.FIRST)
     record = RunRecord.load(run_dir)
     evil = "x[red]\nerror: forged\x1b[2J\x9b2J"
-    row: dict[str, Any] = dict.fromkeys(("check", "slice", "limit", "baseline"), evil)
-    row |= {"actual": evil, "passed": False, "why": evil, "examples": [evil]}
-    record.gates = [{"gate": "model", "passed": False, "override": None, "rows": [row]}]
+    texts: Any = dict.fromkeys(("slice", "limit", "baseline", "actual", "why"), evil)
+    row = Check(check=evil, result="FAIL", examples=(evil,), **texts)
+    record.gates = [Verdict("model", (row,))]
     record.pipeline = record.command = record.started_at = evil
     record.resume_command, record.tags = evil, {evil: evil}
     record.notes, record.nodes[0].reason, record.nodes[0].id = [evil], evil, evil

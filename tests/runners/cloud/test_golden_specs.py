@@ -9,7 +9,6 @@ version of TFX.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -24,6 +23,7 @@ from kfp.pipeline_spec.pipeline_spec_pb2 import PipelineJob
 
 from runners.cloud.image import image_of
 from runners.cloud.spec import Task, read_spec
+from tests.kit.page_text import check_golden
 from tests.pipeline.graph.compiled import config_of, env, parameters_of
 
 pytestmark = pytest.mark.tf
@@ -35,7 +35,7 @@ PLACE = (
     "cloud.image=host/sluice",
 )
 VERTEX = (*PLACE, "cloud.project=my-project", "cloud.region=europe-west4")
-# Of each file the profile, and keys beside those of the profile.
+# Each file has a profile, and keys beside those of the profile.
 SPECS = {
     "vertex": (
         *VERTEX,
@@ -80,10 +80,7 @@ def test_what_a_profile_compiles_to(project: Path, name: str) -> None:
     for gpu, shown in ((False, "CODE"), (True, "GPU-CODE")):
         text = text.replace(image_of(project, gpu=gpu).fingerprint[:16], shown)
     text = re.sub(r"\b([0-9a-f]{64}|[0-9a-f]{32})\b", "DIGEST", text)
-    path = GOLDEN / f"{name}.yaml"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text(), "see the docstring of this module"
+    check_golden(GOLDEN / f"{name}.yaml", text)
 
 
 def described(job: dict[str, Any]) -> dict[str, Any]:

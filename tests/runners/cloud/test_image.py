@@ -9,9 +9,9 @@ import requests
 
 from pipeline.config.load import load_config
 from runners.cloud import image
-from runners.cloud.image import check_images, check_modules, image_of, with_tag
+from runners.cloud.image import check_images, check_modules, image_of
 from sluice.compat import child_environment
-from sluice.errors import ConfigError, UsageError
+from sluice.errors import ConfigError
 from sluice.project import OWN_PACKAGES, own_root
 
 pytestmark = pytest.mark.unit
@@ -46,12 +46,6 @@ def test_an_image_holds_both_projects_packages_and_the_lock(project):
     assert "requirements/tfx-1.16.txt" in files
 
 
-def test_own_checkout_as_the_project_has_no_second_copy():
-    files = image_of(own_root(), "1.16").files
-    assert not [name for name in files if name.startswith(("project/", "tests/"))]
-    assert "setup.py" not in files
-
-
 def test_the_fingerprint_is_that_of_code_and_lock(project):
     before = image_of(project, "1.16")
     write(project, "configs/b.yaml", "workspace/x", "my_models/__pycache__/a.pyc")
@@ -63,16 +57,6 @@ def test_the_fingerprint_is_that_of_code_and_lock(project):
     variants = [image_of(project, "1.16", gpu=True), image_of(project, "1.21")]
     assert len({item.fingerprint for item in (before, after, *variants)}) == 4
     assert re.fullmatch(r"eu/me:[0-9a-f]{16}", after.name("eu/me"))
-
-
-def test_the_dockerfile_has_the_arguments_of_its_version(project):
-    found = image_of(project, "1.21", gpu=True)
-    assert "\nARG BASE=python:3.12-slim-trixie\n" in found.dockerfile
-    assert "\nARG TFX=1.21\nARG GPU=yes\n" in found.dockerfile
-    assert "requirements/gpu-1.21.txt" in found.files
-    lock = (own_root() / "requirements" / "tfx-1.21.txt").read_text()
-    beam = re.search(r"\nARG BEAM=apache/beam_python3.12_sdk:(.*)\n", found.dockerfile)
-    assert beam and f"\napache-beam=={beam[1]} " in lock
 
 
 def test_the_dockerfile_by_hand_is_that_of_tfx_1_16(project):
@@ -88,18 +72,6 @@ def test_the_image_has_the_environment_of_local_runs(project, monkeypatch):
     text = image_of(project, "1.16").dockerfile
     for name, value in child_environment().items():
         assert re.search(rf"^ENV .*\b{name}={value}\b", text, re.MULTILINE)
-
-
-def test_an_unknown_version_is_refused(project):
-    with pytest.raises(UsageError, match=r"for TFX 1.16, 1.21, but not for '1.15'"):
-        image_of(project, "1.15")
-
-
-def test_a_tag_is_added_where_there_is_none(project):
-    tagged = image_of(project).name("localhost:5000/me")
-    assert with_tag("localhost:5000/me", project) == tagged
-    for whole in ("eu/me:latest", "eu/me@sha256:12"):
-        assert with_tag(whole, project) == whole
 
 
 def test_code_that_is_in_no_image(project):

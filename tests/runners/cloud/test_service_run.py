@@ -1,10 +1,8 @@
 """The record of a run in a service, from the state of its job."""
 
-import json
-
 import pytest
 
-from runners.cloud.service_run import failure_in_log, make_artifact, record_of
+from runners.cloud.service_run import failure_in_log, record_of
 from sluice.errors import ExitCode
 from sluice.record.parts import PushRecord
 from sluice.record.run_record import RunRecord
@@ -58,20 +56,11 @@ def verdict(tmp_path):
     """Returns a function that makes the outputs of DataVerdict."""
 
     def make(passed):
-        row = Check("drift", "all", "<= 0.1", None, 0.2, passed, "why")
-        text = json.dumps(Verdict("data", (row,), None).to_dict())
-        (tmp_path / "verdict.json").write_text(text)
+        row = Check(check="drift", result="pass" if passed else "FAIL", why="why")
+        Verdict("data", (row,)).save(str(tmp_path))
         return artifact("components.DataVerdict", tmp_path)
 
     return make
-
-
-def test_the_graph_has_kinds_but_no_exit_handler():
-    record = refreshed(job("PENDING"))
-    assert [node.id for node in record.nodes] == list(EXECUTORS)[:-1]
-    assert [node.kind for node in record.nodes][:2] == ["DataVerdict", "DataGate"]
-    assert record.node("Pusher").upstream == ["Trainer"]
-    assert record.status == "running"
 
 
 def test_a_run_that_succeeds_whenever_it_is_asked_for(verdict):
@@ -100,7 +89,7 @@ def test_a_run_that_succeeds_whenever_it_is_asked_for(verdict):
         assert (one.status, one.exit_code) == ("succeeded", 0)
         assert one.ended_at == "2026-01-01T00:00:40+00:00"
         assert states(one) == ["ran", "ran", "cached", "ran"]
-        assert [gate["gate"] for gate in one.gates] == ["data"]
+        assert [verdict.gate for verdict in one.gates] == ["data"]
         assert (one.pushes[0].version, one.pushes[0].destination) == (
             7,
             "gs://b/serving",
@@ -163,20 +152,6 @@ def test_how_a_run_ends(verdict, passed, answer, result, nodes, error):
     assert (record.error and record.error.message) == error
 
 
-def test_attempts_that_the_service_repeats():
-    failed = {"containerDetail": {"failedMainJobs": ["a/customJobs/5", "b"]}}
-    detail = task("SUCCEEDED", executorDetail=failed)
-    assert refreshed(job("RUNNING", DataVerdict=detail)).nodes[0].attempts == 3
-
-
-def test_a_failed_exit_handler_is_a_note():
-    tasks = {name: task("SUCCEEDED") for name in EXECUTORS}
-    tasks["Report"] = task("FAILED", 20, error={"message": "exited with 1"})
-    record = refreshed(job("FAILED", "some tasks failed", **tasks))
-    assert record.status == "succeeded"
-    assert record.notes == ["Report, which writes the report, failed"]
-
-
 @pytest.mark.parametrize("new_data", [0.0, 1.0])
 def test_a_run_without_new_data_says_so(new_data):
     """Found: it ended as a success with skipped nodes, and no word about the data."""
@@ -184,18 +159,6 @@ def test_a_run_without_new_data_says_so(new_data):
     record = refreshed(job("RUNNING", DataVerdict=task("SUCCEEDED", outputs=outputs)))
     note = "no new data since the last complete run: nothing is trained"
     assert (note in record.notes) == (new_data == 0)
-
-
-def test_an_artifact_is_as_the_record_has_it():
-    found = make_artifact(
-        "projects/1/locations/l/metadataStores/default/artifacts/77",
-        "tfx.Examples",
-        "gs://b/examples",
-        {"custom:span": 3.0, "share": 0.5, "split_names": '["train"]'},
-    )
-    assert (found.id, found.type) == (77, "Examples")
-    assert found.properties == {"span": 3, "share": 0.5, "split_names": '["train"]'}
-    assert isinstance(found.properties["span"], int)
 
 
 TRACEBACK = "Traceback (most recent call last):"
@@ -238,3 +201,11 @@ def test_the_error_in_a_log(lines, message, code, gate):
     failure = failure_in_log("Task", lines)
     assert (failure.message, failure.exit_code, failure.gate) == (message, code, gate)
     assert failure.log_tail == (lines if code == ExitCode.NODE else [])
+
+
+def test_a_failed_exit_handler_is_a_note():
+    tasks = {name: task("SUCCEEDED") for name in EXECUTORS}
+    tasks["Report"] = task("FAILED", 20, error={"message": "exited with 1"})
+    record = refreshed(job("FAILED", "some tasks failed", **tasks))
+    assert record.status == "succeeded"
+    assert record.notes == ["Report, which writes the report, failed"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import json_format
+from google.protobuf import json_format, text_format
 from PIL import Image
 
 from reports.charts.bars import Distribution, common_edges
@@ -14,8 +14,8 @@ from reports.evaluation import read_metrics, read_plots
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from runners.documents import images, protos
+from runners.documents.examples import predicted_class
 from runners.documents.mistakes import mistakes
-from runners.documents.predict import predicted_class
 from runners.documents.write import write_documents
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
@@ -38,7 +38,6 @@ def analyzed(tmp_path_factory):
     """Statistics, a schema and anomalies, as TFX's nodes write them."""
     import pandas
     import tensorflow_data_validation as tfdv
-    from google.protobuf import text_format
 
     folder = tmp_path_factory.mktemp("artifacts")
     found = tfdv.generate_statistics_from_dataframe(pandas.DataFrame(ROWS))
@@ -154,6 +153,18 @@ def test_values_of_sensitive_features_are_nowhere(analyzed, monkeypatch):
     assert "Flash" in texts and "40" in texts
 
 
+EVALUATION = """
+model_specs { label_key: "label" prediction_key: "prediction" }
+slicing_specs {}
+slicing_specs { feature_keys: "company" }
+metrics_specs {
+  metrics { class_name: "AUC" }
+  metrics { class_name: "ExampleCount" }
+  metrics { class_name: "CalibrationPlot" }
+}
+"""
+
+
 @pytest.mark.tf
 def test_metrics_are_those_of_tfma(tmp_path):
     import pandas
@@ -167,23 +178,7 @@ def test_metrics_are_those_of_tfma(tmp_path):
             "company": ["Flash", "Blue"] * 10,
         }
     )
-    config = config_pb2.EvalConfig(
-        model_specs=[
-            config_pb2.ModelSpec(label_key="label", prediction_key="prediction")
-        ],
-        slicing_specs=[
-            config_pb2.SlicingSpec(),
-            config_pb2.SlicingSpec(feature_keys=["company"]),
-        ],
-        metrics_specs=[
-            config_pb2.MetricsSpec(
-                metrics=[
-                    config_pb2.MetricConfig(class_name=name)
-                    for name in ("AUC", "ExampleCount", "CalibrationPlot")
-                ]
-            )
-        ],
-    )
+    config = text_format.Parse(EVALUATION, config_pb2.EvalConfig())
     result = tfma.analyze_raw_data(data, config, output_path=str(tmp_path))
     document = json.loads(json.dumps(protos.metrics(tmp_path)))
     found = {(x.slice, x.name): x.value for x in read_metrics(document)}
@@ -196,11 +191,6 @@ def test_metrics_are_those_of_tfma(tmp_path):
     assert found["overall", "example_count"] == 20
     ((_, tables),) = read_plots(document)
     assert tables["calibration_histogram_buckets"]["buckets"]
-
-
-@pytest.mark.tf
-def test_what_is_no_evaluation_of_tfma_has_no_metrics(tmp_path):
-    assert protos.metrics(tmp_path) is None
 
 
 def _picture(colour, size=(9, 5), kind="png"):
@@ -303,16 +293,6 @@ def test_images_that_may_not_be_shown(tmp_path, privacy, expected):
     found: Any = images.samples(item, privacy)
     assert ("data:image" in json.dumps(found)) == (expected == "all")
     assert bool(found["features"]) == (expected != "nothing")
-
-
-@pytest.mark.unit
-def test_examples_without_images_and_reading_within_limits(tmp_path, monkeypatch):
-    item = write_examples(tmp_path / "a", train=[example(text=b"BMW", number=1)] * 200)
-    assert images.samples(item, Privacy()) is None
-    monkeypatch.setattr(images, "MAX_RECORDS", 10)
-    item = write_examples(tmp_path / "b", train=[example(image=RED)] * 50)
-    found: Any = images.samples(item, Privacy())
-    assert (found["records"], found["complete"]) == ({"train": 10}, False)
 
 
 @pytest.mark.unit
@@ -455,33 +435,19 @@ def test_the_baseline_is_the_one_that_the_evaluator_was_given(
     [((0.6, 0.4), 0), ((0.5, 0.5), 1), ((0.2, 0.4, 0.4), 1)],
 )
 def test_the_predicted_class_is_that_of_the_served_model(probabilities, index):
-    """Of two classes the export takes the second from 0.5 on, of more the first."""
+    """The export takes the second of two classes from 0.5 on, of more the first."""
     assert predicted_class(probabilities) == index
-
-
-@pytest.mark.tf
-def test_a_model_and_its_training(tmp_path, model):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "history.json").write_text('{"loss": [2.0, null]}')
-    (tmp_path / "run" / "training.json").write_text('{"strategy": "default"}')
-    outputs = {
-        "model": [_artifact("Model", model)],
-        "model_run": [_artifact("ModelRun", tmp_path / "run")],
-    }
-    end = NodeEnd("Node", "ran", outputs=outputs)
-    write_documents(end, tmp_path, tmp_path, {})
-    found = {x.kind: json.loads((tmp_path / x.path).read_text()) for x in end.documents}
-    assert set(found) == {"model", "epochs"}
-    assert found["epochs"]["metrics"] == {"loss": [2.0, None]}
-    assert found["epochs"]["training"] == {"strategy": "default"}
-    described = found["model"]
-    signature, _ = described["signatures"]
-    assert signature["inputs"] == [
-        {"name": "examples", "dtype": "string", "shape": [-1]}
-    ]
-    assert (described["parameters"], described["trainable_parameters"]) == (3, 3)
-    assert "Format-Serving/saved_model.pb" in str(described["files"])
 
 
 def _artifact(kind, uri):
     return Artifact(7, kind, str(uri))
+
+
+@pytest.mark.unit
+def test_examples_without_images_and_reading_within_limits(tmp_path, monkeypatch):
+    item = write_examples(tmp_path / "a", train=[example(text=b"BMW", number=1)] * 200)
+    assert images.samples(item, Privacy()) is None
+    monkeypatch.setattr(images, "MAX_RECORDS", 10)
+    item = write_examples(tmp_path / "b", train=[example(image=RED)] * 50)
+    found: Any = images.samples(item, Privacy())
+    assert (found["records"], found["complete"]) == ({"train": 10}, False)

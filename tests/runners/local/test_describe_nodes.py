@@ -45,35 +45,23 @@ def prints_and_dies(folder: Path, dies: bool) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class StopOnEnd(Observer):
-    """Asks to stop when the last node has ended."""
-
-    def __init__(self, stop: StopRequest) -> None:
-        self._stop = stop
-
-    def on_node(self, record: RunRecord, node: NodeRecord) -> None:
-        if {node.state for node in record.nodes} == {"ran"}:
-            self._stop.signal = signal.SIGINT
-
-
 @pytest.fixture
 def run(server: Any, tmp_path: Path) -> Callable[..., RunRecord]:
     """Runs nodes in a row with one worker."""
 
-    def run(*functions: str, dies: bool = False, is_stopped: bool = False) -> RunRecord:
+    def run(*functions: str, dies: bool = False) -> RunRecord:
         assert wait_until_ready(lambda: None, lambda: False)
         record = RunRecord("run", "pipeline", options=RunOptions(workers=1))
         for name in functions:
             before = [node.id for node in record.nodes[-1:]]
             record.nodes.append(NodeRecord(name.title(), name, upstream=before))
-        around, stop = Surroundings(tmp_path, tmp_path), StopRequest()
+        around = Surroundings(tmp_path, tmp_path)
 
         def start(node: NodeRecord) -> Child:
             function = f"{__name__}:{node.kind}"
             return Child(node.id, tmp_path / "log", around, function, tmp_path, dies)
 
-        observer = StopOnEnd(stop) if is_stopped else Observer()
-        assert Scheduler(record, tmp_path, start, observer, stop).run()
+        assert Scheduler(record, tmp_path, start, Observer(), StopRequest()).run()
         return record
 
     return run
@@ -93,11 +81,6 @@ def test_a_killed_description_is_noted(run):
     assert record.documents == []
     (note,) = record.notes
     assert note.startswith("First: its outputs could not be described: was killed by")
-
-
-def test_a_run_is_complete_that_is_stopped_while_it_describes(run):
-    record = run("first", "second", is_stopped=True)
-    assert [item.path for item in record.documents] == ["first.json"]
 
 
 @pytest.mark.fault

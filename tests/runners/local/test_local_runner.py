@@ -1,14 +1,9 @@
 """``LocalRunner`` with foreign TFX pipelines: failures, resumes, the cache."""
 
-import os
-import signal
-import threading
-
 import pytest
 
-from sluice.errors import LockedError, UsageError
+from sluice.errors import LockedError
 from sluice.storage import atomic
-from tests.kit.wait import wait_for
 
 pytestmark = pytest.mark.tf
 
@@ -99,64 +94,6 @@ def test_nodes_without_their_inputs(foreign, own):
     assert run.reasons["Latest"] == "found nothing"
     assert run.message("Broken").endswith("ValueError: the strategy is broken")
     assert [note["read"] for note in foreign.notes("Optional")] == [None]
-
-
-def test_unsupported_pipelines_are_refused(foreign, own, tmp_path):
-    from ml_metadata.proto import metadata_store_pb2
-    from tfx.orchestration.pipeline import Pipeline
-
-    from runners.local.local_runner import LocalRunner
-
-    def make():
-        return own.Make(trace=foreign.trace("Make"))
-
-    empty = foreign.run([])
-    assert "the pipeline has no nodes" in str(empty.error)
-    made = make()
-    inner = Pipeline("inner", components=[made], outputs={"out": made.outputs["out"]})
-    read = own.Read(data=inner.outputs["out"], trace=foreign.trace("Read"))
-    nested = foreign.run([inner, read], run_id="nested")
-    assert "does not run nested pipelines" in str(nested.error)
-    with pytest.raises(UsageError, match="leave out run_options"):
-        LocalRunner().run_with_ir(None, object())
-    in_memory = metadata_store_pb2.ConnectionConfig(
-        fake_database=metadata_store_pb2.FakeDatabaseConfig()
-    )
-    pipeline = Pipeline(
-        "foreign",
-        str(foreign.root),
-        components=[make()],
-        metadata_connection_config=in_memory,
-    )
-    with pytest.raises(UsageError, match="metadata is not in an SQLite file"):
-        LocalRunner().run(pipeline)
-    with pytest.raises(UsageError, match="metadata is in memory"):
-        LocalRunner(runs_dir=tmp_path).run(pipeline)
-    assert foreign.notes("Make") == []
-
-
-def test_an_interrupted_run_is_resumed(foreign, own):
-    def nodes():
-        sleep = own.SleepAtFirst(trace=foreign.trace("Sleep"))
-        after = own.TakeParameters(trace=foreign.trace("After"))
-        after.add_upstream_node(sleep)
-        return [sleep, after]
-
-    def press_ctrl_c():
-        wait_for(lambda: foreign.notes("Sleep"))
-        os.kill(os.getpid(), signal.SIGINT)
-
-    finger = threading.Thread(target=press_ctrl_c)
-    finger.start()
-    with pytest.raises(KeyboardInterrupt):
-        foreign.run(nodes())
-    finger.join()
-    log = foreign.root / "runs" / "one" / "logs" / "SleepAtFirst.log"
-    assert "Traceback" not in log.read_text()
-
-    continued = foreign.run(nodes())
-    assert continued.states == {"SleepAtFirst": "ran", "TakeParameters": "ran"}
-    assert foreign.execution_states() == {"COMPLETE": 2}
 
 
 def test_a_run_is_resumed_and_another_uses_the_cache(foreign, own):

@@ -64,16 +64,6 @@ def test_closing_ends_the_whole_group(around, log, tmp_path):
     wait_for(lambda: is_gone(pid))
 
 
-def test_a_stopped_process_is_killed_by_sigterm(around, log):
-    assert wait_until_ready(lambda: None, lambda: False)
-    child = Child("sleeps", log, around, "time:sleep", 1000)
-    child.stop()
-    wait_for(lambda: child.has_ended)
-    with pytest.raises(NodeError, match="SIGTERM"):
-        child.result()
-    child.close()
-
-
 @pytest.mark.parametrize("as_last", ["; sleep 1000", "; kill -9 $PPID", ""])
 def test_no_secret_is_ever_in_a_log(around, log, monkeypatch, as_last):
     monkeypatch.setattr(secrets, "_resolved", {})
@@ -97,13 +87,6 @@ def test_no_secret_is_ever_in_a_log(around, log, monkeypatch, as_last):
     child.close()
     start = "asked\n${env:PASSWORD}${env:PASSWORD},"
     assert read() == start + 800_000 * "0" + "the-end"
-
-
-def test_a_log_is_complete_when_the_process_dies(around, log, monkeypatch):
-    monkeypatch.setattr(secrets, "_resolved", {SECRET: "${env:PASSWORD}"})
-    with pytest.raises(NodeError, match="SIGABRT"):
-        call("os:abort", log=log, around=around)
-    assert "Fatal Python error: Aborted" in log.read_text()
 
 
 def _text(path: Path) -> str:

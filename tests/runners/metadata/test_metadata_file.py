@@ -8,7 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from runners.metadata.metadata_file import check_metadata
+from runners.metadata.metadata_file import check_metadata, copy_metadata
+from runners.metadata.read_metadata import read_metadata
 from sluice.errors import UsageError, WorkspaceError
 
 pytestmark = [pytest.mark.unit, pytest.mark.fault]
@@ -113,3 +114,27 @@ def test_the_journal_of_a_killed_writer_is_rolled_back(past):
     journal.write_bytes(kept[1])
     assert _check(past) == []
     assert len(past.graph().artifacts) == rows
+
+
+def test_a_copy_has_what_is_committed_and_the_original_is_untouched(past, tmp_path):
+    """A dry run asks and writes in a copy, also while another program writes."""
+    past.run(push=True)
+    path, copy = past.workspace.metadata_db, tmp_path / "copy.db"
+    before = path.read_bytes()
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("DELETE FROM Artifact")
+        copy_metadata(path, copy)
+        writer.execute("ROLLBACK")
+    assert read_metadata(copy) == past.graph()
+    _without_rows(copy)
+    assert path.read_bytes() == before and past.graph().artifacts
+
+
+@pytest.mark.parametrize("problem", [*LOSSES][2:])
+def test_lost_metadata_is_not_copied(past, tmp_path, problem):
+    past.run(push=True)
+    LOSSES[problem](past.workspace.metadata_db)
+    with pytest.raises(WorkspaceError, match="metadata is") as raised:
+        copy_metadata(past.workspace.metadata_db, tmp_path / "copy.db")
+    assert raised.value.where == str(past.workspace.metadata_db)

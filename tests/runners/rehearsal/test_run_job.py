@@ -177,20 +177,6 @@ def test_failure_is_explained_and_stops_what_follows(
     assert states(record) == {"First": "failed", "Second": left, "Beside": "ran"}
 
 
-def test_importers_import_and_resolvers_find_nothing(tmp_path):
-    importer = {"artifactUri": {"constant": "/given"}, "typeSchema": {}}
-    count = "base = given['inputs']['artifacts']['base']['artifacts']; "
-    record = rehearse(
-        tmp_path,
-        Importer=a_task(executor={"importer": importer}),
-        Resolver=a_task(executor={"resolver": {}}),
-        Imported=a_task(f"{READ}{count}assert base[0]['uri'] == '/given'", "Importer"),
-        Resolved=a_task(f"{READ}{count}assert base == []", "Resolver"),
-    )
-    assert set(states(record).values()) == {"ran"}, record.error
-    assert "looks up no artifacts" in record.node("Resolver").reason
-
-
 class _Interrupting(Observer):
     """Sends Ctrl-C to the rehearsal while its first task sleeps."""
 
@@ -215,3 +201,17 @@ def test_ctrl_c_ends_the_run_as_interrupted_and_leaves_no_process(tmp_path):
     assert (record.status, record.exit_code) == ("interrupted", 130)
     assert states(record) == {"First": "interrupted", "Second": "not_reached"}
     assert set(psutil.Process(os.getpid()).children(recursive=True)) <= before
+
+
+def test_importers_import_and_resolvers_find_nothing(tmp_path):
+    importer = {"artifactUri": {"constant": "/given"}, "typeSchema": {}}
+    count = "base = given['inputs']['artifacts']['base']['artifacts']; "
+    record = rehearse(
+        tmp_path,
+        Importer=a_task(executor={"importer": importer}),
+        Resolver=a_task(executor={"resolver": {}}),
+        Imported=a_task(f"{READ}{count}assert base[0]['uri'] == '/given'", "Importer"),
+        Resolved=a_task(f"{READ}{count}assert base == []", "Resolver"),
+    )
+    assert set(states(record).values()) == {"ran"}, record.error
+    assert "looks up no artifacts" in record.node("Resolver").reason

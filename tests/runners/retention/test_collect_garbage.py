@@ -189,7 +189,7 @@ def test_leftovers_of_nodes_are_deleted(past):
         past.uri("Trainer", "model", killed),
     ]
     stay = [
-        # Of a run that may be resumed.
+        # This run may be resumed.
         system / "stateful_working_dir" / run_id,
         past.workspace.artifacts / "_wheels" / "1" / "2",
     ]

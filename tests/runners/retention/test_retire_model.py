@@ -51,28 +51,6 @@ def test_a_served_version_can_be_retired(past, sluice):
     assert marked not in sluice("status", "digits")[1].replace("\n", " ")
 
 
-def test_retiring_as_json(past, sluice):
-    run_id = past.run()
-    (model,) = blessed_models(past.graph().artifacts.values())
-    reference = f"artifact:{model.model.id}"
-    arguments = ("models", "retire", "digits", reference, "--reason", "why", "--json")
-    code, out, _ = sluice(*arguments)
-    assert code == 0
-    assert json.loads(out) == {
-        "schema_version": 1,
-        "pipeline": "digits",
-        "reason": "why",
-        "retired": [
-            {
-                "artifact": model.model.id,
-                "uri": str(_model(past, run_id)),
-                "name": f"artifact {model.model.id} of run {run_id}",
-            }
-        ],
-        "baseline": None,
-    }
-
-
 @pytest.mark.parametrize(
     ("blessed", "arguments", "words"),
     [

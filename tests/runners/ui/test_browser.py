@@ -83,6 +83,7 @@ def _page(browser, url, patience_ms):
     assert problems == []
 
 
+@pytest.mark.acceptance
 def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     workspace = ui[0]
     place = f"--workspace={workspace.root.parent}"
@@ -140,22 +141,19 @@ def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     # From the report to the list.
     page.get_by_role("link", name="digits").click()
     expect(page.get_by_role("row", name=run_dir.name)).to_contain_text(text)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible_and_fit_a_phone(ui, page, scheme):
-    page.emulate_media(color_scheme=scheme)
-    origin = ui[1].partition("/?")[0]
-    run = f"/pipelines/digits/runs/{ui[0].run_ids()[0]}/"
-    paths = ["/", *(f"/pipelines/digits{name}" for name in ("", "/models", "/data"))]
-    own = (run, f"{run}?lines=all", f"{run}do/run", f"{run}report.html")
-    for path in [*paths, *own, "/pipelines/digits/do/run"]:
+    origin, own = ui[1].partition("/?")[0], f"/pipelines/digits/runs/{run_dir.name}/"
+    pages = ("", "/models", "/data", "/do/run")
+    for path in (
+        "/",
+        own,
+        f"{own}report.html",
+        *(f"/pipelines/digits{x}" for x in pages),
+    ):
         page.goto(origin + path)
         check_accessibility(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_failed_run_is_followed_to_its_error(written, start_ui, open_page, scheme):
+def test_a_failed_run_is_followed_to_its_error(written, start_ui, open_page):
     pushed = PushRecord(str(written.workspace.serving), "pushed", 1)
     written.write(FIRST, pushes=[pushed])
     write_report(written.run_dir(FIRST))
@@ -165,7 +163,7 @@ def test_a_failed_run_is_followed_to_its_error(written, start_ui, open_page, sch
     with ExitStack() as lock, start_ui(written.root) as (_, printed):
         lock.enter_context(written.workspace.exclusive("test"))
         page = open_page(printed["url"], SHORT_MS)
-        page.emulate_media(color_scheme=scheme)
+        page.emulate_media(color_scheme="dark")
         expect(page).to_have_title("digits: running")
         icon = page.evaluate(ICON)
         page.get_by_role("link", name=SECOND).click()
@@ -192,7 +190,6 @@ def test_a_failed_run_is_followed_to_its_error(written, start_ui, open_page, sch
         page.get_by_role("link", name="show all lines").press("Enter")
         expect(shown).to_contain_text("WARNING:absl")
         wait_until_at_the_top(page, first)
-        check_accessibility(page)
 
         # From one report to another, to the list and to the first page.
         page.get_by_role("link", name="Report").click()
@@ -203,10 +200,8 @@ def test_a_failed_run_is_followed_to_its_error(written, start_ui, open_page, sch
         expect(frame.get_by_text(f"run {FIRST}").first).to_be_visible()
         page.get_by_role("link", name="digits").click()
         expect(page).to_have_title("digits: failed")
-        check_accessibility(page)
         page.get_by_role("link", name="Sluice").click()
         expect(page.locator(".pipeline")).to_contain_text(said)
-        check_accessibility(page)
         # A page whose stream ends with the server would complain.
         page.goto("about:blank")
 

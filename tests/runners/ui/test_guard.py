@@ -101,13 +101,6 @@ def test_the_printed_address_opens_a_session(client):
     assert "set-cookie" not in client.get("/").headers
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:9"])
-def test_other_ports_of_a_tunnel_are_allowed(client, host):
-    headers = {"Host": host, "Cookie": "sluice_ui=secret", "Origin": f"http://{host}"}
-    assert client.get("/", headers=headers).status_code == 200
-    assert client.post(f"{RUN}do/nothing", headers=headers).status_code == 409
-
-
 def test_headers(client):
     for path, cookies in (("/", True), ("/nowhere", True), ("/", False)):
         client.cookies = client.cookies if cookies else {}
@@ -133,3 +126,10 @@ def test_a_report_is_in_a_sandbox(client, run_dir):
     assert f'<iframe class="report" src="{RUN}page.html?failed"' in answer.text
     policy = answer.headers["content-security-policy"]
     assert "frame-src 'self'" in policy and "frame-ancestors 'none'" in policy
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:9"])
+def test_other_ports_of_a_tunnel_are_allowed(client, host):
+    headers = {"Host": host, "Cookie": "sluice_ui=secret", "Origin": f"http://{host}"}
+    assert client.get("/", headers=headers).status_code == 200
+    assert client.post(f"{RUN}do/nothing", headers=headers).status_code == 409

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import subprocess
@@ -14,14 +13,6 @@ import pytest
 from sluice.storage import atomic
 
 pytestmark = pytest.mark.unit
-
-
-def test_a_write_replaces_the_content_and_leaves_nothing_else(tmp_path):
-    path = tmp_path / "a.json"
-    atomic.write_json(path, {"x": 1})
-    atomic.write_json(path, {"x": 2})
-    assert path.read_text() == '{\n  "x": 2\n}\n'
-    assert os.listdir(tmp_path) == ["a.json"]
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
@@ -42,15 +33,6 @@ def test_a_file_never_gets_a_wider_mode_than_the_one_that_it_replaces(tmp_path):
     path.touch(0o600)
     atomic.write_text(path, "x")
     assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_failed_write_keeps_the_old_file(tmp_path):
-    path = tmp_path / "a"
-    atomic.write_text(path, "old")
-    with pytest.raises(TypeError):
-        atomic.write_bytes(path, "not bytes")  # type: ignore[arg-type]
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["a"]
 
 
 @pytest.mark.fault
@@ -91,10 +73,3 @@ def test_a_lock_is_exclusive_and_dies_with_its_owner(tmp_path):
     assert not atomic.is_locked(path)
     with atomic.lock(path, wait=False):
         pass
-
-
-def test_json_keeps_text_that_is_not_unicode(tmp_path):
-    """Such as an argument of the command line with bytes that are not UTF-8."""
-    value = {"argument\udcff": "ä\ud800", "pair": "😀"}
-    atomic.write_json(tmp_path / "a.json", value)
-    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == value

@@ -45,10 +45,7 @@ def test_paths_that_cannot_be_used(tmp_path, text):
     ("text", "means"),
     [
         ("models", "{base}/models"),
-        ("a/../models/", "{base}/models"),
-        ("./~/models", "{base}/~/models"),
         ("~/models", "{home}/models"),
-        ("/srv/models", "/srv/models"),
         ("Modelle f\u00fcr ~/\u00e9", "{base}/Modelle f\u00fcr ~/\u00e9"),
         ("links/x", "{base}/disk/x"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import time
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from sluice.errors import ConfigError
 from sluice.storage import digest, stat_cache
 from sluice.storage.stat_cache import (
     FileDigests,
@@ -74,29 +72,6 @@ def test_a_file_written_a_moment_ago_is_not_trusted(tmp_path, read):
     assert len(read) == 2
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"a": 3}'])
-def test_a_damaged_cache_counts_as_empty(tmp_path, damage):
-    path = _old_file(tmp_path / "a", b"one")
-    (tmp_path / "memory.json").write_bytes(damage)
-    assert FileDigests(tmp_path / "memory.json").of(path) == digest.of_bytes(b"one")
-
-
-def test_unused_entries_are_dropped(tmp_path):
-    paths = [_old_file(tmp_path / name, b"one") for name in ("a", "b")]
-    memory = tmp_path / "memory.json"
-    digests = FileDigests(memory)
-    for path in paths:
-        digests.of(path)
-    digests.save()
-    assert set(json.loads(memory.read_text())) == set(map(str, paths))
-
-    paths[0].unlink()
-    digests = FileDigests(memory)
-    digests.of(paths[1])
-    digests.save()
-    assert list(json.loads(memory.read_text())) == [str(paths[1])]
-
-
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has not looked at any source."""
@@ -118,16 +93,6 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return seen
 
 
-def test_what_is_imported(tmp_path):
-    text = "import a, b.c\nfrom . import d\ndef f():\n    from ..e import g, h\n"
-    assert source_of(_old_file(tmp_path / "x.py", text.encode())).imports == [
-        (0, "a", []),
-        (0, "b.c", []),
-        (1, "", ["d"]),
-        (2, "e", ["g", "h"]),
-    ]
-
-
 def test_the_cache_file_is_shared_between_processes(tmp_path, parsed, monkeypatch):
     path, memory = _old_file(tmp_path / "x.py", b"import a"), tmp_path / "memory.json"
     stat_cache.use_sources_file(memory)
@@ -141,11 +106,3 @@ def test_the_cache_file_is_shared_between_processes(tmp_path, parsed, monkeypatc
     _old_file(path, b"import b")
     assert source_of(path).imports == [(0, "b", [])]
     assert source_of(path).digest != first.digest
-
-
-def test_invalid_python_is_reported_each_time(tmp_path):
-    path = _old_file(tmp_path / "x.py", b"def f(:")
-    for _ in range(2):
-        with pytest.raises(ConfigError, match="x.py is not valid Python") as caught:
-            source_of(path)
-        assert caught.value.where == f"{path}:1"

@@ -221,11 +221,7 @@ NAME, VALUE = field(1, b"a"), field(2, FIVE)
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        features(entry(b"a", FIVE), UNKNOWN),
-        features(entry(b"\xff", FIVE)),
-    ],
+    "data", [features(entry(b"a", FIVE), UNKNOWN), features(entry(b"\xff", FIVE))]
 )
 def test_records_that_readers_read_differently_are_rejected(read, data):
     assert read(data) is None

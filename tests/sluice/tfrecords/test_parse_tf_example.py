@@ -12,17 +12,6 @@ pytestmark = pytest.mark.unit
 RECORD = tf_example.encode({"image": [b"\xff\xd8"], "label": [-3], "fare": [0.5, 2.0]})
 
 
-def test_every_kind_of_values_is_read():
-    features = parse(RECORD).features.feature
-
-    assert set(features) == {"image", "label", "fare"}
-    assert list(features["image"].bytes_list.value) == [b"\xff\xd8"]
-    assert list(features["label"].int64_list.value) == [-3]
-    assert list(features["fare"].float_list.value) == [0.5, 2.0]
-    assert features["label"].WhichOneof("kind") == "int64_list"
-    assert not parse(b"").features.feature
-
-
 @pytest.mark.parametrize(
     ("data", "reason"),
     [

@@ -55,23 +55,6 @@ class Looks(tf.keras.layers.Layer):
         return x + tf.cast(self.ids(tf.cast(x, tf.int64)), tf.float32)
 
 
-class Random(tf.keras.layers.Layer):
-    @tf.function
-    def noise(self, x):
-        count = tf.cast(tf.reduce_max(x), tf.int32)
-        return tf.reduce_sum(tf.random.uniform([count]))
-
-    def call(self, x):
-        return x + self.noise(x)
-
-
-class Loops(tf.keras.layers.Layer):
-    def call(self, x):
-        while tf.reduce_sum(x) < 100.0:
-            x = x * 2.0 + 1.0
-        return x
-
-
 class Raises(tf.keras.layers.Layer):
     def call(self, x):
         return tf.matmul(x, tf.ones([5, 5]))
@@ -83,9 +66,7 @@ class Trains(tf.keras.Model):
 
 
 many = model_of(Texts, Python, Prints, Double, Masks, Looks)
-random_size = model_of(Random)
 looks = model_of(Looks)
-loop = model_of(Loops)
 raises = model_of(Raises)
 
 
@@ -104,12 +85,6 @@ def recurrent(inputs, params):
     return tf.keras.Model(features, inputs.output_layer()(x))
 
 
-def half_output(inputs, params):
-    features = inputs.keras_inputs()
-    output = L.Dense(3, activation="softmax")(features["x_xf"])
-    return tf.keras.Model(features, output)
-
-
 def does_not_train(inputs, params):
     features = inputs.keras_inputs()
     return Trains(features, inputs.output_layer()(features["x_xf"]))
@@ -118,8 +93,3 @@ def does_not_train(inputs, params):
 def sparse(inputs, custom_config):
     """Preprocessing that returns a sparse feature."""
     return {"x_xf": tf.sparse.from_dense(inputs["x"]), "y_xf": inputs["y"]}
-
-
-def doubles(inputs, custom_config):
-    """Preprocessing that returns 64-bit floats, which Transform cannot store."""
-    return {"x_xf": tf.cast(inputs["x"], tf.float64), "y_xf": inputs["y"]}

@@ -13,13 +13,8 @@ pytestmark = pytest.mark.tf
     ("model", "message"),
     [
         ("rotates", "train step: XLA cannot compile it: Detected unsupported operatio"),
-        ("random_size", "with op RandomUniform must be a compile-time constant"),
-        ("loop", "does not have its maximum_iteration set"),
         ("looks", "No registered 'LookupTableFindV2' OpKernel"),
-        (
-            "many",
-            "be called within the step: tf.py_function in while/model/python/",
-        ),
+        ("many", "be called within the step: tf.py_function in while/model/python/"),
     ],
 )
 def test_the_first_error_of_the_compiler_is_told(check, model, message):
@@ -46,13 +41,6 @@ def test_a_model_that_a_tpu_takes_passes(check):
     assert found.assumptions == ["8 replicas"]
 
 
-def test_a_low_precision_output_is_a_warning(check):
-    overrides = ("train.precision=mixed_bfloat16", "model=refused_models:half_output")
-    found = check("tpu", *overrides)
-    assert found.refused == []
-    assert "output is bfloat16" in found.warnings[0]
-
-
 @pytest.mark.parametrize(
     ("override", "message"),
     [
@@ -63,7 +51,6 @@ def test_a_low_precision_output_is_a_warning(check):
             "train.metrics=[{class: AUC, params: {curve: none}}]",
             "the model cannot be compiled: ",
         ),
-        ("train.batch_size=32", "train.batch_size 32 is not a multiple of 64"),
     ],
 )
 def test_whatever_is_raised_is_refused(check, override, message):
@@ -71,20 +58,10 @@ def test_whatever_is_raised_is_refused(check, override, message):
     assert message in refused
 
 
-def test_on_a_gpu_calls_of_the_host_are_warnings(check):
-    found = check("gpu", "model=refused_models:many")
-    assert found.refused == []
-    assert "tf.py_function" in found.warnings[0] and "tf.print" in found.warnings[0]
-
-
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [("sparse", "these are sparse: ['x_xf']"), ("doubles", "invalid dtype")],
-)
-def test_what_transform_or_the_model_cannot_take_is_refused(check, function, message):
-    own = (f"preprocessing=refused_models:{function}", "features=null")
+def test_what_the_model_cannot_take_is_refused(check):
+    own = ("preprocessing=refused_models:sparse", "features=null")
     (refused,) = check("tpu", *own).refused
-    assert message in " ".join(refused.split())
+    assert "these are sparse: ['x_xf']" in " ".join(refused.split())
 
 
 @pytest.mark.acceptance
@@ -100,3 +77,9 @@ def test_bundled_configs_pass_on_a_tpu(check, config):
         "train.batch_per_replica=8",
     )
     assert check("tpu", *overrides, config=config).refused == []
+
+
+def test_on_a_gpu_calls_of_the_host_are_warnings(check):
+    found = check("gpu", "model=refused_models:many")
+    assert found.refused == []
+    assert "tf.py_function" in found.warnings[0] and "tf.print" in found.warnings[0]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from sluice.errors import NodeError
-from tests.kit.analysis import serialize
 from tests.kit.trainings import feature_set
 
 pytestmark = pytest.mark.tf
@@ -54,18 +53,6 @@ def test_inputs_are_told_apart_whatever_their_names(tmp_path):
     assert load_tflite(tmp_path / "model")(rows) == [[43210.0]]
 
 
-def test_a_layer_that_tflite_lacks_is_named(tmp_path):
-    import tensorflow as tf
-
-    from pipeline.training.exports.tflite import write_tflite
-
-    digamma = inner(tf.keras.layers.Lambda(tf.math.digamma))
-    path, given = tmp_path / "model.tflite", {"fare_xf": np.ones((1, 1), np.float32)}
-    with pytest.raises(NodeError, match="TFLite cannot convert the model: it has no D"):
-        write_tflite(digamma, path, "probabilities", "none", given)
-    assert not any(tmp_path.iterdir())
-
-
 def test_a_subclass_of_a_keras_model_is_refused_but_may_be_a_layer():
     import tensorflow as tf
 
@@ -80,6 +67,7 @@ def test_a_subclass_of_a_keras_model_is_refused_but_may_be_a_layer():
     assert inner(Doubling())([np.array([[3.0]])]).numpy() == [[6.0]]
 
 
+@pytest.mark.acceptance
 def test_a_layer_of_the_users_own_is_no_tfjs_layer(tmp_path, tfjs_environment):
     import tensorflow as tf
 
@@ -93,22 +81,6 @@ def test_a_layer_of_the_users_own_is_no_tfjs_layer(tmp_path, tfjs_environment):
     model, given = inner(Own()), {"fare_xf": np.ones((1, 1), np.float32)}
     with pytest.raises(NodeError, match=r"cannot convert the model: .*test>Own"):
         write_tfjs(model, tmp_path / "tfjs", given)
-
-
-def test_values_that_count_as_missing_are_no_numbers():
-    import tensorflow as tf
-
-    from pipeline.training.exports.signature import _numbers
-
-    records = serialize(
-        [{"a": [x], "n": [k]} for x, k in ((1.5, 7), (np.inf, -(2**63)))]
-    )
-    specs = {
-        "a": tf.io.FixedLenFeature([1], tf.float32),
-        "n": tf.io.VarLenFeature("int64"),
-    }
-    found = np.array([_numbers(records, name, specs) for name in specs])
-    np.testing.assert_array_equal(found, [[[1.5], [np.nan]], [[7.0], [np.nan]]])
 
 
 @pytest.mark.parametrize(

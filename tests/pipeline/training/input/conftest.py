@@ -17,7 +17,7 @@ from tests.kit.trainings import feature_set, files_in, settings
 from tests.kit.transform_output import Output
 
 FEATURES = feature_set({"a": "numeric"}, (0, 1, 2))
-# Of unequal shards, more than are read at a time.
+# The shards are unequal, and more than are read at a time.
 SHARDS = (3, 1, 11, 0, 7, 2, 5, 4, 10, 8)
 
 

@@ -76,32 +76,6 @@ def test_a_crop_is_a_part_of_the_image_enlarged():
     assert result == pytest.approx(between, abs=1e-5)
 
 
-def test_brightness_adds_the_same_to_all_pixels_of_an_image():
-    image = np.full((100, 4, 4, 3), 0.5, np.float32)
-    added = changed(image, brightness=0.2) - 0.5
-    assert np.ptp(added, axis=(1, 2, 3)).max() < 1e-6
-    assert -0.2 <= added.min() < -0.15 and 0.15 < added.max() <= 0.2
-
-
-def test_contrast_spreads_pixels_about_the_mean(images):
-    small = 0.4 + 0.2 * images
-    result = changed(small, contrast=0.5)
-    assert result.mean(axis=(1, 2)) == pytest.approx(small.mean(axis=(1, 2)), abs=1e-5)
-    factors = result.std(axis=(1, 2)) / small.std(axis=(1, 2))
-    assert 0.5 <= factors.min() < 0.6 and 1.4 < factors.max() <= 1.5001
-
-
-def test_saturation_moves_colours_from_and_to_gray(images):
-    import tensorflow as tf
-
-    small = 0.4 + 0.2 * images
-    result = changed(small, saturation=0.5)
-    gray = tf.image.rgb_to_grayscale(small).numpy()
-    assert tf.image.rgb_to_grayscale(result).numpy() == pytest.approx(gray, abs=1e-3)
-    factors = (result - gray).std(axis=(1, 2, 3)) / (small - gray).std(axis=(1, 2, 3))
-    assert 0.5 <= factors.min() < 0.6 and 1.4 < factors.max() <= 1.5001
-
-
 def test_cutout_is_a_gray_square_anywhere():
     image = np.zeros((300, 10, 20, 1), np.float32)
     square = changed(image, cutout=0.3)[..., 0]
@@ -124,7 +98,3 @@ def test_only_colours_change_beside_an_alpha_channel():
     result = changed(image, brightness=0.3, contrast=0.3, saturation=0.3)
     assert (result[..., 3] == image[..., 3]).all()
     assert (result[..., :3] != image[..., :3]).any()
-
-
-def test_without_settings_nothing_changes(images):
-    assert (changed(images) == images).all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from tests.kit.transform_output import Output
 
 pytestmark = pytest.mark.tf
 
-InputOf = Callable[..., Any]
 SIZE = {"height": 6, "width": 5, "channels": 3}
 FEATURES = feature_set({"x": {"kind": "image", **SIZE}})
 AUGMENT = Augment(flip="both", brightness=0.3, cutout=0.4).model_dump()

@@ -9,20 +9,6 @@ from pipeline.config.features import Image
 pytestmark = pytest.mark.tf
 
 
-def test_images_of_any_size_and_format_are_decoded_to_the_declared_size():
-    import tensorflow as tf
-
-    from pipeline.training.input.images import decode_images
-
-    white = tf.fill([4, 6, 3], tf.constant(255, tf.uint8))
-    encoded = [tf.io.encode_png(white), tf.io.encode_jpeg(white[:, :, :1])]
-    feature = Image(height=2, width=3, channels=1)
-    features = {"x_xf": tf.reshape(tf.stack(encoded), [2, 1])}
-    pixels = decode_images(features, {"x_xf": feature})["x_xf"]
-    assert pixels.shape == (2, 2, 3, 1)
-    assert abs(pixels.numpy() - 1.0).max() < 0.01
-
-
 def test_pixels_are_those_of_tensorflow_and_resized_to_the_nearest_of_256():
     import numpy as np
     import tensorflow as tf

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
-from typing import Any
 
 import pytest
 
@@ -16,14 +14,6 @@ pytestmark = pytest.mark.tf
 
 EXAMPLES, STEPS = 51, 7
 ALL = [float(number) for number in range(EXAMPLES)]
-InputOf = Callable[..., Any]
-NumbersIn = Callable[[Any], list[list[float]]]
-
-
-def test_examples_and_steps_are_counted(input_of):
-    made = input_of(batch_size=8)
-    assert (made.train_examples, made.steps_per_epoch) == (EXAMPLES, STEPS)
-    assert (made.eval_examples, made.eval_steps) == (20, 3)
 
 
 @pytest.mark.parametrize("cache", ["none", "memory"])
@@ -68,12 +58,6 @@ def test_the_first_features_are_read_again_during_the_first_epoch(input_of, cach
     again = made.first_features()
     assert again["a_xf"].numpy().tolist() == features["a_xf"].numpy().tolist()
     assert next(batches) is not None
-
-
-@pytest.mark.parametrize("seed", [0, 2**31 - 2, 2**31 - 1])
-def test_every_seed_of_the_config_shuffles(input_of, numbers_in, seed):
-    order = list(chain(*numbers_in(input_of(seed=seed).train().take(STEPS))))
-    assert sorted(order) == ALL != order
 
 
 @pytest.mark.parametrize("cache", ["none", "memory"])

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +15,11 @@ import pytest
 
 from sample_data.tf_example import encode
 from sluice import progress
-from sluice.project import own_root
 from sluice.tfrecords import tfrecord
+from tests.kit.forked_command import call_as_node
 
-DONE, STOPPED = 0, 42
+ONE_TRAINING = "tests.pipeline.training.resume.one_training"
+DONE = 0
 EPOCHS = 5
 # 79 examples in batches of 8.
 STEPS_PER_EPOCH = 10
@@ -80,18 +78,10 @@ class Work:
 
 
 class Trainings:
-    """Trains in processes forked from one that has imported TensorFlow."""
+    """Trains in processes forked from one that has imported TFX."""
 
     def __init__(self, data: Path) -> None:
         self._data = data
-        self._zygote = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("zygote.py"))],
-            cwd=own_root(),
-            env={**os.environ, "PYTHONPATH": str(own_root())},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
 
     def run(self, work: Path, train: dict[str, Any] | None = None, **facts: Any) -> int:
         """Trains in ``work``; returns the exit code, or minus a signal.
@@ -107,7 +97,7 @@ class Trainings:
             "data": str(self._data),
             "train": {"epochs": EPOCHS, **(train or {})},
             "checkpoints": True,
-            "model": "build_model",  # a function of the zygote
+            "model": "build_model",  # a function of one_training
             "label": "y",  # or z, of a regression
             "signal": int(signal.SIGTERM),
             # The batch at which the training gets the signal; of train, of eval.
@@ -116,27 +106,23 @@ class Trainings:
             "export": "none",
             # Section of the config, to search instead of training.
             "tune": None,
-            # Of checkpoints within an epoch.
+            # The steps between checkpoints within an epoch.
             "save_every": 1000,
             **facts,
         }
-        print(json.dumps(job), file=self._zygote.stdin, flush=True)
-        self._line()
-        return int(self._line())
+        process = multiprocessing.get_context("forkserver").Process(
+            target=call_as_node,
+            args=(f"{ONE_TRAINING}:run", dict(os.environ), work / "log", job),
+        )
+        process.start()
+        process.join()
+        assert process.exitcode is not None
+        return process.exitcode
 
     @staticmethod
     def folder(work: Path) -> Work:
         """Returns what a training has left."""
         return Work(work)
-
-    def close(self) -> None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._zygote.communicate(timeout=30)
-        self._zygote.kill()
-
-    def _line(self) -> str:
-        assert self._zygote.stdout is not None
-        return self._zygote.stdout.readline()
 
 
 @pytest.fixture(scope="session")
@@ -163,10 +149,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def trainings(data: Path) -> Iterator[Trainings]:
-    started = Trainings(data)
-    yield started
-    started.close()
+def trainings(server: None, data: Path) -> Trainings:
+    return Trainings(data)
 
 
 @pytest.fixture(scope="session")

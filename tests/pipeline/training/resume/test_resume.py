@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = [pytest.mark.tf, pytest.mark.fault]
+pytestmark = [pytest.mark.tf, pytest.mark.fault, pytest.mark.acceptance]
 
 DONE, STOPPED, KILLED = 0, 42, -signal.SIGKILL
 KILL = {"signal": int(signal.SIGKILL)}
@@ -67,26 +67,8 @@ def test_the_facts_of_all_epochs_are_kept(interrupted):
     assert facts["time_to_first_step_s"] > 0
 
 
-@pytest.mark.parametrize("model", ["build_model", "build_subclassed"])
-def test_replicas_resume_together(trainings, tmp_path, model):
-    train, facts = {"replicas": 2, "epochs": 2}, {"model": model, "export": "real"}
-    whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))
-    assert trainings.run(whole.path, train, **facts) == DONE, whole.log
-    at_step = 2 * (STEPS_PER_EPOCH + 4)  # Each replica counts.
-    assert trainings.run(cut.path, train, **facts, at_step=at_step) == STOPPED
-    assert trainings.run(cut.path, train, **facts) == DONE, cut.log
-    assert cut.lines("restored") == ["restored: training resumes with epoch 2 of 2"]
-    assert cut.epochs == [1, 2]
-    for name in ("loss", "binary_accuracy", "auc"):
-        assert cut.history[name] == pytest.approx(whole.history[name], rel=1e-5), name
-    # Each replica validates with its own moving averages, whose mean is saved.
-    assert cut.history["val_loss"] == pytest.approx(whole.history["val_loss"], rel=1e-3)
-    assert (cut.path / "out/model/saved_model.pb").is_file()
-
-
 @pytest.mark.parametrize(
-    ("model", "replicas"),
-    [("build_model", 2), ("build_subclassed", 1)],
+    ("model", "replicas"), [("build_model", 2), ("build_subclassed", 1)]
 )
 def test_a_killed_regression_resumes(trainings, tmp_path, model, replicas):
     """With its scale: the label's deviation is 50, and its mean 1000."""
@@ -174,6 +156,16 @@ def test_a_fine_tuning_resumes_in_each_of_its_phases(trainings, tmp_path):
     assert cut.history["val_loss"] == whole.history["val_loss"]
     assert cut.history["learning_rate"] == pytest.approx(rates)
     assert cut.weights == whole.weights
+
+
+def test_a_model_of_mixed_precision_is_exported_in_float32(trainings, tmp_path):
+    from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+
+    work, train = trainings.folder(tmp_path), {"precision": "mixed_bfloat16"}
+    assert trainings.run(tmp_path, {**train, "epochs": 1}, export="real") == DONE
+    assert work.facts["precision"] == "mixed_bfloat16"
+    exported = (tmp_path / "out/model/saved_model.pb").read_bytes()
+    assert "DT_BFLOAT16" not in str(SavedModel.FromString(exported))
 
 
 def test_a_wrong_layer_is_named(trainings, tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.tf, pytest.mark.fault]
+pytestmark = [pytest.mark.tf, pytest.mark.fault, pytest.mark.acceptance]
 
 DONE, FAILED, STOPPED, KILLED = 0, 1, 42, -signal.SIGKILL
 STEPS_PER_TRIAL = 20
@@ -83,9 +83,12 @@ def test_a_killed_search_repeats_no_finished_trial(trainings, searched, tmp_path
 
 def test_hyperband_goes_on_with_the_best(trainings, tmp_path):
     work = trainings.folder(tmp_path)
-    tune = {"algorithm": "hyperband", "epochs": 3, "space": RATES}
+    tune: dict[str, Any] = {"algorithm": "hyperband", "epochs": 3, "space": RATES}
+    tune["objective"] = {"metric": "val_auc"}
     assert trainings.run(work.path, {"epochs": 9}, tune=tune) == DONE, work.log
     trials = document(work)["trials"]
+    assert document(work)["direction"] == "max"
+    assert trials[0] == max(trials, key=lambda trial: trial["objective"])
     trained = {int(name.split()[1]): found for name, found in epochs(work).items()}
     longer = [trial for trial in trials if trained[trial["number"]] == [2, 3]]
     assert longer, "none of the trials goes on with another"
@@ -93,35 +96,6 @@ def test_hyperband_goes_on_with_the_best(trainings, tmp_path):
     assert all(trial["epochs"] == 3 for trial in longer)
     # Those that went on were the best of their round.
     assert any(trial["values"]["train.learning_rate"] == 0.01 for trial in longer)
-
-
-def test_a_bayesian_search_of_replicas_counts_failed_trials(trainings, tmp_path):
-    work = trainings.folder(tmp_path)
-    space = {
-        "train.learning_rate": {"min": 1e-4, "max": 0.1, "log": True},
-        "train.batch_size": [8, 7],  # of which two replicas have no half
-        "train.early_stopping": [None, {"patience": 1}],
-    }
-    objective = {"metric": "val_auc"}
-    tune = {
-        "algorithm": "bayesian",
-        "trials": 5,
-        "space": space,
-        "objective": objective,
-    }
-    assert trainings.run(work.path, {"epochs": 1, "replicas": 2}, tune=tune) == DONE, (
-        work.log
-    )
-    found = document(work)
-    failed = [trial for trial in found["trials"] if trial["status"] == "failed"]
-    assert {trial["values"]["train.batch_size"] for trial in failed} == {7}
-    assert all("is not a multiple of 2" in trial["error"] for trial in failed)
-    done = [trial for trial in found["trials"] if trial["status"] == "completed"]
-    assert {trial["values"]["train.batch_size"] for trial in done} == {8}
-    best = max(done, key=lambda trial: trial["objective"])
-    assert (found["direction"], found["trials"][0]) == ("max", best)
-    stops = [trial["values"]["train.early_stopping"] for trial in found["trials"]]
-    assert all(value in (None, {"patience": 1}) for value in stops)
 
 
 @pytest.mark.parametrize(

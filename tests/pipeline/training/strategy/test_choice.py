@@ -36,21 +36,6 @@ def test_auto_takes_the_first_that_is_there(given, kind, why):
 
 @pytest.mark.parametrize(
     ("strategy", "given"),
-    [
-        ("one_device", {"gpus": 4, "tpu": TPU}),
-        ("mirrored", {"cluster": WORKERS}),
-        ("central_storage", {"gpus": 2}),
-        ("tpu", {"tpu": TPU}),
-        ("multi_worker", {"cluster": WORKERS}),
-        ("parameter_server", {"cluster": SERVED}),
-    ],
-)
-def test_what_is_asked_for_is_taken(strategy, given):
-    assert choose(strategy, **NOTHING | given) == (strategy, "as train.strategy says")
-
-
-@pytest.mark.parametrize(
-    ("strategy", "given"),
     [("tpu", {}), ("multi_worker", {}), ("parameter_server", {"cluster": WORKERS})],
 )
 def test_what_is_asked_for_and_not_there_is_an_error(strategy, given):

@@ -1,0 +1,68 @@
+"""Metrics of Keras and TFMA: which of them improve upwards, their range, thresholds.
+
+Neither library tells. A metric that is not listed has to be given its direction.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+_SHARES_TO_RAISE = """
+accuracy auc auc_precision_recall balanced_accuracy binary_accuracy categorical_accuracy
+f1_score f_beta_score negative_predictive_value npv positive_predictive_value ppv
+precision precision_at_recall recall recall_at_false_positive_rate recall_at_precision
+sensitivity_at_specificity sparse_categorical_accuracy squared_pearson_correlation
+sparse_top_k_categorical_accuracy specificity specificity_at_sensitivity tnr
+top_k_categorical_accuracy tpr true_negative_rate true_positive_rate
+""".split()
+_OTHERS_TO_RAISE = """
+cosine_similarity diagnostic_odds_ratio fowlkes_mallows_index informedness markedness
+matthews_correlation_coefficient ndcg r2_score true_negatives true_positives
+""".split()
+_SHARES_TO_LOWER = """
+fall_out false_discovery_rate false_negative_rate false_omission_rate
+false_positive_rate fnr fpr miss_rate
+""".split()
+_OTHERS_TO_LOWER = """
+binary_crossentropy categorical_crossentropy categorical_hinge false_negatives
+false_positives hinge kl_divergence log_cosh_error loss mean_absolute_error
+mean_absolute_percentage_error mean_squared_error mean_squared_logarithmic_error poisson
+root_mean_squared_error sparse_categorical_crossentropy squared_hinge
+""".split()
+
+# Classes of Keras and TFMA that count at many thresholds, and return none of them.
+OF_EVERY_THRESHOLD = """
+AUC AUCPrecisionRecall PrecisionAtRecall RecallAtFalsePositiveRate RecallAtPrecision
+SensitivityAtSpecificity SpecificityAtSensitivity
+""".split()
+# The log-odds up to which they tell predictions apart, on both sides: 1e-13.
+LOG_ODDS = 30.0
+
+# The probability from which on a class is predicted, of two classes or several labels:
+# signatures, tables and comparisons of exports must decide alike.
+THRESHOLD = 0.5
+
+# What no better model can leave.
+SHARES = frozenset(_SHARES_TO_RAISE + _SHARES_TO_LOWER)
+
+
+def result_name(class_name: str) -> str:
+    """Returns what TFMA and Keras call the result of a class: its name in snake case.
+
+    A class of the user's own is ``package.module:Class``.
+
+    Source: ``to_snake_case`` of tf_keras/src/utils/generic_utils.py. TFMA's own
+    ``BinaryCrossEntropy`` has the name of Keras's ``BinaryCrossentropy``.
+    """
+    plain = class_name.rpartition(":")[2].replace("CrossEntropy", "Crossentropy")
+    words = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", plain)
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", words).lower()
+
+
+def direction_of(name: str) -> Literal["max", "min"] | None:
+    """Returns how a metric improves, by the name of its result; None if not known."""
+    name = name.removeprefix("val_")
+    if name in _SHARES_TO_RAISE or name in _OTHERS_TO_RAISE:
+        return "max"
+    return "min" if name in _SHARES_TO_LOWER or name in _OTHERS_TO_LOWER else None

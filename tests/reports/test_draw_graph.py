@@ -1,0 +1,142 @@
+"""Graphs of pipelines: order, layout, and the three forms of a drawing."""
+
+import random
+import re
+import xml.etree.ElementTree as ET
+from collections import namedtuple
+
+import pytest
+
+from reports.draw_graph import (
+    GraphNode,
+    as_svg,
+    as_text,
+    direct_upstream,
+    topological_order,
+)
+
+pytestmark = pytest.mark.unit
+
+SVG = "{http://www.w3.org/2000/svg}"
+PIPELINE = [
+    GraphNode("Gen", "CsvExampleGen", ()),
+    GraphNode("Schema", "Schema", ()),
+    GraphNode("my.gate", "my.gate", ("Gen",), gate=True),
+    GraphNode("Trainer", "Trainer", ("Gen", "my.gate")),
+    GraphNode("Evaluator", "Evaluator", ("Schema", "Trainer")),
+]
+Box = namedtuple("Box", "left top right bottom")
+
+
+def chain(count):
+    return [
+        GraphNode(f"n{i}", "Kind", (f"n{i - 1}",) if i else ()) for i in range(count)
+    ]
+
+
+def fan(count):
+    """One source, that many trainers, one node that waits for all of them."""
+    ids = tuple(f"Trainer.variant-{i}" for i in range(count))
+    return [
+        GraphNode("Source", "Source", ()),
+        *(GraphNode(node_id, "Trainer", ("Source",)) for node_id in ids),
+        GraphNode("Collect", "Collect", ids),
+    ]
+
+
+def any_graph(count, seed):
+    chance = random.Random(seed)
+    nodes: list[GraphNode] = []
+    for i in range(count):
+        upstream = chance.sample(nodes, min(i, chance.choice([0, 1, 1, 2, 2, 3])))
+        ids = tuple(node.id for node in upstream)
+        name = f"N{i}" + ".x" * chance.randint(0, 12)
+        nodes.append(GraphNode(name, "K", ids, gate=chance.random() < 0.1))
+    chance.shuffle(nodes)
+    return nodes
+
+
+GRAPHS = [chain(1), chain(13), fan(20), *(any_graph(30, seed) for seed in range(5))]
+
+
+def boxes(svg):
+    """Returns each node's box by its id."""
+    found = {}
+    for group in svg.findall(f"{SVG}g"):
+        name, rect = group.findall(f"{SVG}text")[0].text, group.find(f"{SVG}rect")
+        keys = ("x", "y", "width", "height")
+        x, y, width, height = (float(rect.attrib[key]) for key in keys)
+        found[name] = Box(x, y, x + width, y + height)
+    return found
+
+
+def ends(svg):
+    """Returns the first and the last point of each edge's path."""
+    paths = [path.attrib["d"] for path in svg.findall(f"{SVG}path[@class='edge']")]
+    numbers = [[float(x) for x in re.findall(r"-?[\d.]+", path)] for path in paths]
+    heads = [re.findall("[MCV]", path)[-1] for path in paths]
+    return {
+        # A vertical line has only its end's y.
+        ((x[0], x[1]), (x[-2] if head == "C" else x[0], x[-1]))
+        for head, x in zip(heads, numbers, strict=True)
+    }
+
+
+@pytest.mark.parametrize("nodes", GRAPHS)
+def test_direct_edges_are_the_transitive_reduction(nodes):
+    ordered = topological_order(nodes)
+    direct = direct_upstream(ordered)
+
+    def reach(edges):
+        above: dict[str, set[str]] = {}
+        for item in ordered:
+            found = (above[upstream] for upstream in edges[item.id])
+            above[item.id] = set(edges[item.id]).union(*found)
+        return above
+
+    everything = reach({item.id: item.upstream for item in ordered})
+    assert reach(direct) == everything
+    for target, upstream in direct.items():
+        for leaving_out in upstream:
+            fewer = [other for other in upstream if other != leaving_out]
+            assert reach(direct | {target: fewer}) != everything
+
+
+@pytest.mark.parametrize("nodes", GRAPHS)
+def test_a_drawing_has_no_overlaps_and_every_direct_edge(nodes):
+    svg = ET.fromstring(as_svg(nodes))
+    width, height = float(svg.attrib["width"]), float(svg.attrib["height"])
+    placed, drawn = boxes(svg), ends(svg)
+    assert len(placed) == len(nodes)
+    for i, box in enumerate(placed.values()):
+        assert 0 <= box.left < box.right <= width
+        assert 0 <= box.top < box.bottom <= height
+        for other in list(placed.values())[:i]:
+            apart_x = box.right < other.left or other.right < box.left
+            assert apart_x or box.bottom < other.top or other.bottom < box.top
+    for node_id, upstream in direct_upstream(topological_order(nodes)).items():
+        box = placed[node_id]
+        for above in map(placed.get, upstream):
+            start = ((above.left + above.right) / 2, above.bottom)
+            assert (start, ((box.left + box.right) / 2, box.top - 7)) in drawn
+
+
+def test_a_drawing_is_safe_and_does_not_depend_on_chance():
+    hostile = '"><script>alert(1)</script>&'
+    text = as_svg([GraphNode(hostile, "K", ())])
+    assert hostile in boxes(ET.fromstring(text))
+    assert not re.search(r"<script|url\(|href|@import|@font-face|\son\w+=|\sid=", text)
+    assert text.count("http") == 1  # the namespace
+    assert as_svg(any_graph(30, 3)) == as_svg(any_graph(30, 3))
+    assert "<svg" in as_svg([])
+
+
+def test_a_graph_as_text():
+    assert as_text(PIPELINE).splitlines() == [
+        "Gen [CsvExampleGen]",
+        "Schema",
+        "my.gate [gate]       after Gen",
+        "Trainer              after my.gate",
+        "Evaluator            after Schema, Trainer",
+    ]
+    assert as_text([]) == ""
