@@ -79,5 +79,7 @@ def _line(
         points.append((x, scale.at(value)))
     is_first = class_ == "s0"
     dots = [tag("circle", cx=x, cy=y, r=3.5) for x, y in points if is_first]
+    if not points:
+        return tag("g")
     drawn = tag("path", tag("title", line[0]), class_="line", d=path(points))
     return tag("g", drawn, *dots, class_=class_)

@@ -154,7 +154,9 @@ def _searches(run: RunData) -> list[dict[str, Any]]:
     return [
         {
             **found,
-            "seconds": sum(trial["duration_s"] or 0.0 for trial in found["trials"]),
+            "seconds": sum(
+                filter(is_finite, (trial["duration_s"] for trial in found["trials"]))
+            ),
             "chart": _trials_chart(found),
             "table": _trials_table(found, f"trials-{i}"),
         }

@@ -27,12 +27,12 @@ TEXTS = (
 )
 # Values of these keys are terms of the format, or refer to something.
 TERMS = (
-    "aggregation at created_at data ended_at gate kind model model_name predicted "
-    "severity source started_at state status true type"
+    "aggregation at comparison created_at data ended_at gate kind model model_name "
+    "predicted severity source started_at state status true type"
 ).split()
 # Keys of these objects are text of the user, not of the format.
 NAMED = (
-    "anomaly_info config digests metrics packages records splits tags values"
+    "anomaly_info config digests metrics packages records space splits tags values"
 ).split()
 NUMBERS = ("NaN", "Infinity", "-Infinity", 1.7e308, -1.7e308, 5e-324, -0.0)
 

@@ -10,10 +10,11 @@ import pytest
 
 from pipeline.checks.metric_tables import (
     FOR_NUMBERS,
+    ONE_CLASS_ONLY,
     TWO_CLASSES_ONLY,
 )
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.acceptance]
 
 PARAMS: dict[str, dict[str, Any]] = {
     "PrecisionAtRecall": {"recall": 0.5},
@@ -31,6 +32,18 @@ PARAMS: dict[str, dict[str, Any]] = {
 INDEPENDENT = {
     *("Calibration", "ExampleCount", "MeanLabel", "MeanPrediction"),
     "WeightedExampleCount",
+}
+
+
+# Of metrics of one class, TFMA cannot compute these of several labels.
+FAIL = {
+    *("BinaryIoU", "CategoricalCrossEntropy", "FBetaScore", "IoU", "MeanIoU"),
+    *("MultiClassConfusionMatrixPlot", "R2Score", "SparseCategoricalAccuracy"),
+    *("SparseCategoricalCrossentropy", "SparseTopKCategoricalAccuracy"),
+}
+# These take the most probable class for the only one: they are perfect.
+MOST_PROBABLE = {
+    *("CategoricalAccuracy", "OneHotIoU", "OneHotMeanIoU", "TopKCategoricalAccuracy"),
 }
 
 
@@ -55,7 +68,8 @@ def values_of(names: Any, labels: Any, predictions: Any) -> dict[str, float]:
         frame, json_format.ParseDict(config, config_pb2.EvalConfig())
     )
     ((_, by_output),) = result.slicing_metrics
-    return {key: value["doubleValue"] for key, value in by_output[""][""].items()}
+    values = by_output[""][""].items()
+    return {key: value.get("doubleValue", 0.0) for key, value in values}
 
 
 def test_of_several_classes_tfma_pools_one_against_the_rest():
@@ -66,6 +80,23 @@ def test_of_several_classes_tfma_pools_one_against_the_rest():
     flat = np.eye(classes)[labels].ravel(), predictions.ravel()
     assert pooled.keys() == TWO_CLASSES_ONLY
     assert pooled == pytest.approx(values_of(TWO_CLASSES_ONLY, *flat))
+
+
+def test_of_several_labels_these_fail_or_take_the_most_probable():
+    labels = np.tile([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]], (5, 1))
+    predictions = np.where(labels, [0.9, 0.8, 0.7, 0.6], 0.1).astype(np.float32)
+    outcomes = {name: _outcome(name, labels, predictions) for name in ONE_CLASS_ONLY}
+    assert {name for name, outcome in outcomes.items() if outcome is None} == FAIL
+    perfect = {name for name, outcome in outcomes.items() if outcome == 1}
+    assert perfect == MOST_PROBABLE
+
+
+def _outcome(name: str, labels: Any, predictions: Any) -> float | None:
+    """Returns what TFMA computes; None if it fails, 0 for what is no number."""
+    try:
+        return values_of([name], labels.astype(np.float32), predictions)[name]
+    except Exception:
+        return None
 
 
 def test_what_is_for_numbers_tells_right_from_wrong():
