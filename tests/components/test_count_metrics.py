@@ -81,6 +81,7 @@ def test_counts_are_those_of_labels_and_predictions(evaluations, tmp_path, class
     assert confusion_matrices(document, classes)["candidate"].tolist() == confused
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("intervals", [False, True])
 def test_the_confusion_matrix_is_tfmas_plot(evaluations, tmp_path, intervals):
     """Each slice and both models are compared; every example has a label."""

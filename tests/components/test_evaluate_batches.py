@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.acceptance]
 
 OF_TWO = ("AUC", "BinaryAccuracy", "Precision", "ExampleCount")
 OF_THREE = (

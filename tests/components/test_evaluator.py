@@ -30,6 +30,7 @@ def _records() -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.acceptance
 def test_a_model_is_measured_alike_with_and_without_a_baseline(evaluations, tmp_path):
     """With confidence intervals and a baseline on one side, without either before."""
     from components.artifacts import ABSENT
@@ -68,6 +69,7 @@ def test_a_model_is_measured_alike_with_and_without_a_baseline(evaluations, tmp_
         assert row.bounds[0] < row.value < row.bounds[1]
 
 
+@pytest.mark.acceptance
 def test_macro_averages_are_those_of_scikit_learn(evaluations, tmp_path):
     """A slice that lacks a class has no recall of it, and an AUC of 0."""
     names = ("AUC", "Precision", "Recall")

@@ -17,7 +17,7 @@ from sluice.tfrecords import tfrecord
 from tests.kit.analysis import analyze, serialize
 from tests.kit.trainings import feature_set
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.acceptance]
 
 LEAST = -(2**63)
 MISSING: dict[str, Any] = {"float32": math.nan, "int64": LEAST, "string": b""}
