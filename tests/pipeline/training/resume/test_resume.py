@@ -164,8 +164,10 @@ def test_a_model_of_mixed_precision_is_exported_in_float32(trainings, tmp_path):
     work, train = trainings.folder(tmp_path), {"precision": "mixed_bfloat16"}
     assert trainings.run(tmp_path, {**train, "epochs": 1}, export="real") == DONE
     assert work.facts["precision"] == "mixed_bfloat16"
-    exported = (tmp_path / "out/model/saved_model.pb").read_bytes()
-    assert "DT_BFLOAT16" not in str(SavedModel.FromString(exported))
+    content = (tmp_path / "out/model/saved_model.pb").read_bytes()
+    (meta_graph,) = SavedModel.FromString(content).meta_graphs
+    assert "DT_FLOAT" in str(meta_graph.graph_def)
+    assert "DT_BFLOAT16" not in str(meta_graph.graph_def)
 
 
 def test_a_wrong_layer_is_named(trainings, tmp_path):
