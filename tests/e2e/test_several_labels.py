@@ -198,7 +198,7 @@ def test_the_answer_is_each_genre_that_is_likely(answers):
 def test_the_gate_judges_averages_single_classes_and_large_slices(record):
     rows = {(row.check, row.slice): row for row in record.gates[-1].rows}
     assert all(row.passed for row in rows.values())
-    assert rows["recall_of_war", "overall"].actual < 1
+    assert rows["recall_of_war", "overall"].actual > 0.9
     assert rows["auc", "country: US"].why == ""
     assert "of class war; 20 of each needed" in rows["auc", "country: FR"].why
 
