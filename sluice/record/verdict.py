@@ -1,7 +1,7 @@
 """Verdict of a gate: checks with limit, actual value and reason.
 
-Every gate (data, retrain, model, export) has this form, so that the terminal, ``--json``, the
-run record and the report show all of them alike.
+Every gate (data, retrain, model, export) has this form, so that the terminal,
+``--json``, the run record and the report show all of them alike.
 """
 
 from __future__ import annotations
