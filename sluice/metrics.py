@@ -43,7 +43,7 @@ LOG_ODDS = 30.0
 # signatures, tables and comparisons of exports must decide alike.
 THRESHOLD = 0.5
 
-# What no better model can leave.
+# Metrics between 0 and 1.
 SHARES = frozenset(_SHARES_TO_RAISE + _SHARES_TO_LOWER)
 
 

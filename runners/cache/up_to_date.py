@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import WorkspaceError
-from sluice.record.run_record import RunRecord
 from sluice.storage import atomic, digest
 from sluice.storage.storage import is_remote
 from sluice.workspace import Workspace
 
 if TYPE_CHECKING:
     from runners.cache.run_inputs import RunInputs
+    from sluice.record.run_record import RunRecord
 
 
 def remember(workspace: Workspace, record: RunRecord, inputs: RunInputs) -> None:
@@ -80,6 +80,9 @@ def is_probably_up_to_date(workspace: Workspace, command: str) -> bool:
 
 def _standing(workspace: Workspace) -> tuple[RunRecord | None, dict[str, Any]]:
     """Returns the complete run whose outputs are unchanged, and its stored state."""
+    # Imported here: ``is_probably_up_to_date`` must be fast and does not need it.
+    from sluice.record.run_record import RunRecord
+
     try:
         text = workspace.complete_file.read_text(encoding="utf-8")
         state = json.loads(text)

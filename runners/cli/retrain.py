@@ -17,7 +17,6 @@ from runners.cli.run import accept_data_option, start_run, tags_option, to_optio
 from runners.engine import Engine
 from sluice.machine_resources import usable_cores
 from sluice.node_kinds import RETRAIN_GATE
-from sluice.record.run_record import RunOptions
 
 
 @verb()
@@ -58,14 +57,12 @@ def command(
     result = start_run(
         engine,
         (name, profile, overrides),
-        RunOptions(
-            workers=workers or usable_cores(),
-            to_nodes=[RETRAIN_GATE] if dry_run else list(to_nodes),
-            accept_data=accept_data,
-            dry_run=dry_run,
-        ),
         tags=tags,
         wait=wait,
+        workers=workers or usable_cores(),
+        to_nodes=[RETRAIN_GATE] if dry_run else list(to_nodes),
+        accept_data=accept_data,
+        dry_run=dry_run,
     )
     assert isinstance(result.facts, dict)
     is_skipped = result.facts["status"] in ("skipped", "up_to_date")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runners.engine import Graph, Observer, Plan
 from runners.local import processes
@@ -15,8 +15,10 @@ from sluice import interrupt
 from sluice.compat import prepare_environment
 from sluice.errors import SluiceError
 from sluice.node_environment import NodeEnvironment
-from sluice.record.parts import NodeRecord
-from sluice.record.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from sluice.record.parts import NodeRecord
+    from sluice.record.run_record import RunRecord
 
 
 class LocalEngine:

@@ -8,10 +8,13 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sluice.errors import ConfigError, WorkspaceError
 from sluice.project import check_imports, own_root
-from sluice.record.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from sluice.record.run_record import RunRecord
 
 
 def prepare_report() -> None:

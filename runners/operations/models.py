@@ -126,23 +126,17 @@ def retire(
         workspace.exclusive(command),
         open_store(workspace.metadata_db, writable=True) as store,
     ):
-        for item in (
-            served_model.version
-            for served_model in served
-            if served_model.model_id == artifact_id
+        owner = Owner(config.name, workspace.id)
+        for pushed in (
+            model.version for model in served if model.model_id == artifact_id
         ):
-            owner = Owner(config.name, workspace.id)
-            store_at(os.path.dirname(item.uri)).retire(item.version, reason, owner)
+            store_at(os.path.dirname(pushed.uri)).retire(pushed.version, reason, owner)
         (artifact,) = store.get_artifacts_by_id([artifact_id])
         artifact.custom_properties[RETIRED].string_value = reason
         store.put_artifacts([artifact])
     retired = blessed.pop(artifact_id)
-    usable = (
-        served_model
-        for served_model, why in search_baseline(blessed.values())
-        if why is None
-    )
-    baseline = next(usable, None)
+    searched = search_baseline(blessed.values())
+    baseline = next((candidate for candidate, why in searched if why is None), None)
     model = {"artifact": artifact_id, "uri": retired.model.uri}
     return {
         "pipeline": config.name,
