@@ -92,6 +92,21 @@ def test_missing_values_and_nan_are_a_shift(trips):
     }
 
 
+def test_values_without_a_meaning_have_no_large_distance():
+    def records(first):
+        return [
+            encode(
+                {"id": [b"id %d" % n], "image": [b"\xff%d" % n], "zero": [n % 2]},
+            )
+            for n in range(first, first + 3000)
+        ]
+
+    distances = {x.feature: x for x in compare(records(0), records(9000))}
+    assert "image" not in distances and distances["zero"].distance == 0
+    ids = distances["id"]
+    assert ids.measure == "L-infinity" and ids.distance < 0.01
+
+
 def _records(count, seed, **features):
     chosen = random.Random(seed)
     return [
