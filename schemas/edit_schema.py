@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from google.protobuf import text_format
 from google.protobuf.message import Message
@@ -36,11 +35,6 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 ACCEPTABLE = (*_FIELDS, "new_feature")
 
 _ANY_SIZE = 1_000_000
-_FIRST = ("name", "type", "presence", "shape", "value_count")
-_TOKEN = re.compile(
-    r"""\#[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
-    r"""|(?P<field>\w+)\s*:?\s*[{<]|[{}<>]"""
-)
 
 
 def accept_change(
@@ -112,7 +106,8 @@ def edit_text(
     """Returns a schema's text with the features and domains of an edited schema.
 
     Comments within a replaced block are lost, all others are kept. New features are
-    appended.
+    appended. The text must have blocks as TFDV and ``schema_text`` write them: from a
+    line ``feature {`` to a line ``}``.
 
     Args:
       text: of ``before``.
@@ -123,15 +118,14 @@ def edit_text(
     Raises:
       ConfigError: the edited text would not parse to the edited schema.
     """
-    newline = "\r\n" if "\r\n" in text else "\n"
     edited, problem = text, "the edited text does not parse to the edited schema"
     try:
         for field in ("feature", "string_domain"):
             old = {entry.name: entry for entry in getattr(before, field)}
             for entry in getattr(after, field):
-                new = block(field, entry).replace("\n", newline)
+                new = block(field, entry)
                 if entry.name not in old:
-                    edited = f"{edited.rstrip()}{newline * 2}{new}{newline}"
+                    edited = f"{edited.rstrip()}\n\n{new}\n"
                 elif entry != old[entry.name]:
                     start, end = _find_block(edited, field, entry.name)
                     edited = edited[:start] + new + edited[end:]
@@ -148,22 +142,11 @@ def edit_text(
 
 def _find_block(text: str, field: str, name: str) -> tuple[int, int]:
     """Returns the position of the feature or string domain of a name."""
-    depth, start = 0, None
-    for token in _TOKEN.finditer(text):
-        last = token[0][-1]
-        if token[0][0] in "#\"'":
-            continue
-        if last in "{<":
-            if depth == 0:
-                start = token.start() if token["field"] == field else None
-            depth += 1
-            continue
-        depth -= 1
-        if depth == 0 and start is not None:
-            part = text_format.Parse(text[start : token.end()], schema_pb2.Schema())
-            if [item.name for item in getattr(part, field)] == [name]:
-                return start, token.end()
-    raise LookupError(f"no {field} {name!r}")
+    for block in re.finditer(rf"^{field} \{{.*?^\}}", text, re.MULTILINE | re.DOTALL):
+        part = text_format.Parse(block[0], schema_pb2.Schema())
+        if [item.name for item in getattr(part, field)] == [name]:
+            return block.span()
+    raise LookupError(f"no {field} {name!r} from a line '{field} {{' to a line '}}'")
 
 
 def schema_text(schema: schema_pb2.Schema) -> str:
@@ -171,7 +154,7 @@ def schema_text(schema: schema_pb2.Schema) -> str:
     rest = copy.deepcopy(schema)
     del rest.feature[:], rest.string_domain[:]
     domains = {domain.name: domain for domain in schema.string_domain}
-    blocks = [_printable(rest)] if rest.ListFields() else []
+    blocks = [_printable(rest).strip()] if rest.ListFields() else []
     for feature in schema.feature:
         blocks.append(block("feature", feature))
         if domain := domains.pop(feature.domain, None):
@@ -181,30 +164,14 @@ def schema_text(schema: schema_pb2.Schema) -> str:
 
 
 def block(name: str, message: Message) -> str:
-    """Returns ``name { ... }`` with one line per field of a message."""
-    order = {field: place for place, field in enumerate(_FIRST)}
-    fields = sorted(
-        message.ListFields(), key=lambda item: order.get(item[0].name, len(order))
-    )
-    lines = [f"{name} {{"]
-    for descriptor, value in fields:
-        repeated = descriptor.label == descriptor.LABEL_REPEATED
-        for item in value if repeated else [value]:
-            one: Any = type(message)()
-            if repeated:
-                getattr(one, descriptor.name).append(item)
-            elif descriptor.message_type is not None:
-                getattr(one, descriptor.name).CopyFrom(item)
-            else:
-                setattr(one, descriptor.name, item)
-            lines.append(f"  {_printable(one, as_one_line=True)}")
-    return "\n".join([*lines, "}"])
+    """Returns ``name { ... }``."""
+    return f"{name} {{\n{_printable(message, indent=2)}}}"
 
 
-def _printable(message: Message, *, as_one_line: bool = False) -> str:
+def _printable(message: Message, indent: int = 0) -> str:
     """Returns a message as text, escaped if a character cannot be printed."""
     text, escaped = (
-        text_format.MessageToString(message, as_one_line=as_one_line, as_utf8=as_utf8)
+        text_format.MessageToString(message, indent=indent, as_utf8=as_utf8)
         for as_utf8 in (True, False)
     )
-    return (text if text.replace("\n", "").isprintable() else escaped).strip()
+    return text if text.replace("\n", "").isprintable() else escaped

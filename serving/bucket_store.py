@@ -2,12 +2,10 @@
 
 A publisher claims the next number with an object that has the model's digest
 (``.versions/8.claim``). Then it uploads the model, ``saved_model.pb`` last, and writes
-the record. Claim and record are created on the condition that there is none:
+the record. The claim is created on the condition that there is none:
 
 * Readers trust only versions with a record, so a half-written one is never seen.
-* Publishers of different models have different numbers. Two of one model, or a second
-  attempt after a kill, complete the same claim: whose record is second has pushed
-  nothing.
+* Publishers have different numbers; a claim of one that was killed stays unused.
 
 TensorFlow Serving lists the folders of the root and loads the highest number. Without
 its ``saved_model.pb`` it cannot, keeps the version before, and tries again a minute
@@ -30,10 +28,8 @@ from serving.model_store import (
     generations_of,
 )
 from serving.store_owner import Owner, check_owner, claim
-from sluice.errors import ServingError, UsageError
+from sluice.errors import UsageError
 from sluice.storage import digest
-
-_ATTEMPTS = 100
 
 
 class BucketModelStore(ModelStore):
@@ -52,41 +48,22 @@ class BucketModelStore(ModelStore):
     ) -> Publication:
         check_owner(self._owner, owner)
         claim(self._owner, owner, facts)
-        for _ in range(_ATTEMPTS):
+        while True:
             number = self._next_number()
-            # A publisher of this model was killed, or is at work.
-            is_claimed = number > 1 and self._is_claimed(number - 1, source.digest)
             # Looked up last, else one that was at work could be overlooked.
             if served := self._already_served(source):
                 return served
-            if is_claimed:
-                number -= 1
-            elif not self._claim(number, source.digest):
-                continue
-            if self._complete(number, source, facts):
+            if self._claim(number, source.digest):
+                self._upload(number, source, facts)
                 uri = f"{self.uri}/{number}"
                 return Publication(number, "pushed", uri, source.digest)
-        raise ServingError(
-            "the model could not be pushed: other publishers were always faster",
-            where=self.uri,
-            hint="push again",
-        )
 
     def _claim(self, number: int, model_digest: str) -> bool:
         claim = f"{self._records}/{number}.claim"
         return self._storage.write_if_absent(claim, model_digest.encode())
 
-    def _is_claimed(self, number: int, model_digest: str) -> bool:
-        """Whether a model is claimed as this number, but not recorded."""
-        claim = f"{self._records}/{number}.claim"
-        return (
-            self._storage.exists(claim)
-            and self._storage.read(claim) == model_digest.encode()
-            and not self._storage.exists(self._record_of(number))
-        )
-
-    def _complete(self, number: int, source: SavedModel, facts: dict[str, Any]) -> bool:
-        """Uploads and records a model; False if another publisher was faster."""
+    def _upload(self, number: int, source: SavedModel, facts: dict[str, Any]) -> None:
+        """Uploads and records a model."""
         target = f"{self.uri}/{number}"
         for name in source.names:
             if name == GRAPH:
@@ -98,4 +75,4 @@ class BucketModelStore(ModelStore):
                 shutil.copyfileobj(file, uploaded, 1 << 20)
         record = {**source.record(facts), "generations": generations_of(target)}
         content = json.dumps(record, indent=2).encode()
-        return self._storage.write_if_absent(self._record_of(number), content)
+        self._storage.write_atomically(self._record_of(number), content)

@@ -17,9 +17,7 @@ used again. No store loads models.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -35,16 +33,6 @@ from sluice.storage.storage import is_remote, storage_for
 from sluice.storage.storage_errors import is_unreachable
 
 GRAPH = "saved_model.pb"
-# What TensorFlow Serving's ``strings::safe_strto64`` reads from a name, above zero.
-_NUMBER = re.compile(r"\s*\+?[0-9]+\s*", re.ASCII)
-_MAX_INT64 = 2**63 - 1
-_HINT = "make it a directory that this user can write, or name another one"
-_HINTS = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space, then push again")
-_REMOTE_HINTS = {
-    errno.EACCES: "grant these credentials roles/storage.objectUser on the bucket",
-    errno.ENOENT: "create the bucket (gcloud storage buckets create), or name another "
-    "in push.serving_dir",
-}
 
 
 @dataclass(frozen=True)
@@ -160,8 +148,7 @@ class ModelStore(ABC):
         """Returns all versions, oldest first, without waiting for publishers.
 
         Raises:
-          ServingError: the root cannot be read, or two folders have one number;
-            RemoteError if a bucket cannot be read.
+          ServingError: the root cannot be read; RemoteError if it is in a bucket.
         """
         return [*self._newest_first()][::-1]
 
@@ -178,26 +165,12 @@ class ModelStore(ABC):
                     yield replace(version, uri=folders[number])
 
     def _folders(self) -> dict[int, str]:
-        """Returns the address of each version's folder, by its number.
-
-        Raises:
-          ServingError: two have one number, such as ``10`` and ``010``.
-        """
-        folders: dict[int, str] = {}
-        for entry in self._storage.list(self.uri):
-            number = number_of(entry.name)
-            if entry.kind != "folder" or not number:
-                continue
-            if number in folders:
-                raise ServingError(
-                    f"two folders are version {number}, of which TensorFlow Serving "
-                    "loads either",
-                    where=self.uri,
-                    examples=[folders[number], entry.uri],
-                    hint="move one elsewhere",
-                )
-            folders[number] = entry.uri
-        return folders
+        """Returns the address of each version's folder, by its number."""
+        return {
+            number: entry.uri
+            for entry in self._storage.list(self.uri)
+            if entry.kind == "folder" and (number := number_of(entry.name))
+        }
 
     @abstractmethod
     def prepare(self, owner: Owner | None = None) -> None:
@@ -211,7 +184,6 @@ class ModelStore(ABC):
         Raises:
           UsageError: the root cannot be written, or belongs to another pipeline.
           RemoteError: its service does not answer.
-          ServingError: it has versions that no other can follow.
         """
 
     def publish(
@@ -283,23 +255,11 @@ class ModelStore(ABC):
         return None
 
     def _next_number(self) -> int:
-        """Returns the number after the highest of all names and records.
-
-        Raises:
-          ServingError: there is none, or two folders have one number.
-        """
+        """Returns the number after the highest of all names and records."""
         records = self._storage.names(self._records)
         stems = (name.partition(".")[0] for name in records)
         numbers = map(number_of, (*self._storage.names(self.uri), *stems))
-        highest = max([0, *self._folders(), *filter(None, numbers)])
-        if highest == _MAX_INT64:
-            raise ServingError(
-                f"no version can follow {highest}, the highest number that TensorFlow "
-                "Serving knows",
-                where=self.uri,
-                hint="move it elsewhere, or set push.serving_dir to a new directory",
-            )
-        return highest + 1
+        return max([0, *filter(None, numbers)]) + 1
 
     def _record_of(self, number: int) -> str:
         return f"{self._records}/{number}.json"
@@ -321,10 +281,8 @@ class ModelStore(ABC):
         try:
             yield
         except OSError as error:
-            number, remote = error.errno or 0, is_remote(self.uri)
-            hint = _REMOTE_HINTS.get(number) if remote else _HINTS.get(number, _HINT)
             kind = RemoteError if is_unreachable(error) else kind
-            raise kind(f"{message}: {error}", where=self.uri, hint=hint) from error
+            raise kind(f"{message}: {error}", where=self.uri) from error
 
 
 def store_at(uri: str | Path) -> ModelStore:
@@ -344,10 +302,5 @@ def generations_of(uri: str) -> dict[str, str]:
 
 
 def number_of(name: str) -> int | None:
-    """Returns the number that TensorFlow Serving would read from a name, or None.
-
-    It takes any name that is an int64 (``file_system_storage_path_source.cc``). None
-    stands for negative ones, too, which no push of ours has to exceed.
-    """
-    number = int(name) if _NUMBER.fullmatch(name) else None
-    return None if number is None or number > _MAX_INT64 else number
+    """Returns the number that TensorFlow Serving would read from a name, or None."""
+    return int(name) if name.isascii() and name.isdigit() else None

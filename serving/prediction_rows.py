@@ -11,7 +11,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -47,7 +47,7 @@ class Row:
 
 def read_rows(
     paths: Sequence[str | Path],
-    features: Mapping[str, str],
+    features: Collection[str],
     max_row_bytes: int = MAX_RECORD_BYTES,
 ) -> Iterator[Row]:
     """Yields the rows of all sources in order, with one row in memory.
@@ -57,21 +57,15 @@ def read_rows(
         BMP images, or JSON lines (one object per line: value by raw feature; null,
         absent, NaN and Infinity are missing; ``{"b64": "..."}`` gives bytes, a list a
         vector). ``-`` is JSON lines from the standard input.
-      features: the name in the model's signature of each raw feature; a row may have
-        either.
+      features: the raw features of the model.
       max_row_bytes: limit of a record, an image or a line.
 
     Raises:
-      UsageError: no path; a path is no readable file (checked before the first row); an
+      UsageError: a path is no readable file (checked before the first row); an
         image for a model of several features.
       DataError: a file is empty or has another format, or a record or line is invalid.
         Rows before it have been yielded.
     """
-    if not paths:
-        raise UsageError(
-            "there is no input to predict from: give TFRecords, images, JSON lines, or "
-            "- for JSON lines on stdin"
-        )
     for path in paths:
         if str(path) != STDIN and not os.path.isfile(path):
             raise UsageError("there is no such input file", where=path)
@@ -82,9 +76,7 @@ def read_rows(
             yield from _file_rows(Path(path), features, max_row_bytes)
 
 
-def _file_rows(
-    path: Path, features: Mapping[str, str], max_bytes: int
-) -> Iterator[Row]:
+def _file_rows(path: Path, features: Collection[str], max_bytes: int) -> Iterator[Row]:
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -123,7 +115,7 @@ def _kind(head: bytes) -> Literal["tfrecord", "image", "json"] | None:
     return None
 
 
-def _image_row(path: Path, image: bytes, features: Mapping[str, str]) -> Row:
+def _image_row(path: Path, image: bytes, features: Collection[str]) -> Row:
     if len(features) != 1:
         raise UsageError(
             "this model cannot predict from an image file: its features are "
@@ -134,7 +126,7 @@ def _image_row(path: Path, image: bytes, features: Mapping[str, str]) -> Row:
 
 
 def _json_rows(
-    source: str, file: IO[bytes], features: Mapping[str, str], max_bytes: int
+    source: str, file: IO[bytes], features: Collection[str], max_bytes: int
 ) -> Iterator[Row]:
     index = -1
     lines = iter(lambda: file.readline(max_bytes + 1), b"")
@@ -142,16 +134,15 @@ def _json_rows(
         where = f"{source}, line {number}"
         if len(line) > max_bytes:
             raise tfrecord.too_large(where, f"more than {max_bytes:,} bytes", max_bytes)
-        text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
-        if not text.strip():
+        if not line.removeprefix(_BYTE_ORDER_MARK).strip():
             continue
         index += 1
-        yield Row(source, index, where, _parse(text, features, where))
+        yield Row(source, index, where, _parse(line, features, where))
     if index < 0:
         raise DataError("there are no JSON lines to predict from", where=source)
 
 
-def _parse(line: bytes, features: Mapping[str, str], where: str) -> dict[str, Any]:
+def _parse(line: bytes, features: Collection[str], where: str) -> dict[str, Any]:
     """Returns the values of a line, by name; bytes are decoded."""
     try:
         values = json.loads(line, object_hook=_decoded, parse_float=_finite)
@@ -159,19 +150,15 @@ def _parse(line: bytes, features: Mapping[str, str], where: str) -> dict[str, An
         raise DataError(f"a line is not JSON: {error}", where=where) from error
     if not isinstance(values, dict):
         raise DataError("a line is not a JSON object: a value by feature", where=where)
-    names = {key: name for name, key in features.items()} | {x: x for x in features}
     for name in values:
-        if name not in names:
+        if name not in features:
             raise DataError(
                 f"the model has no feature {name!r}",
                 where=where,
                 expected=", ".join(features),
                 hint=did_you_mean(name, features),
             )
-    row = {names[name]: value for name, value in values.items()}
-    if len(row) < len(values):
-        raise DataError("a line has a feature under two names", where=where)
-    return row
+    return values
 
 
 def _finite(text: str) -> float:

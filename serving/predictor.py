@@ -22,9 +22,7 @@ from sluice.errors import DataError, ServingError, SluiceError
 from sluice.metrics import THRESHOLD
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
-BATCH_SIZE = 256
-# Bounds the memory of a batch of photographs.
-_BATCH_BYTES = 64 << 20
+BATCH_SIZE = 64
 _CLASSES_FILE = Path("assets.extra", "classes.json")
 _REASON_LENGTH = 300
 _NOISE = re.compile(r"\{\{function_node .*?\}\} ?| \[Op:.*|\[\[\{\{node(.|\n)*")
@@ -41,9 +39,7 @@ class Prediction:
       index: of the row in its source, from 0.
       label: the predicted class; None of a regression or several labels.
       labels: of several labels, the classes with a probability of at least 0.5.
-      probabilities: by class if the model has class names; otherwise the model's
-        output: one per class, or the positive class's of a binary model. None of a
-        regression.
+      probabilities: by class; None of a regression.
       prediction: the number of a regression, or a list of several; otherwise None.
     """
 
@@ -51,7 +47,7 @@ class Prediction:
     index: int
     label: str | None = None
     labels: list[str] | None = None
-    probabilities: dict[str, float] | list[float] | None = None
+    probabilities: dict[str, float] | None = None
     prediction: float | list[float] | None = None
 
 
@@ -84,7 +80,8 @@ class Predictor:
             self._model = tf.saved_model.load(str(self._dir))
             self._examples = self._model.signatures["serving_default"]
             self._values = self._model.signatures["predict_values"]
-            self._task, self._classes, known = self._read_classes_file()
+            about = json.loads((self._dir / _CLASSES_FILE).read_text("utf-8"))
+            self._task, self._classes = about["task"], about["classes"]
             self._outputs = ["probabilities", "label"]
             if self._task == "regression":
                 self._outputs = ["prediction"]
@@ -93,8 +90,7 @@ class Predictor:
                     raise ValueError(f"outputs {sorted(signature.structured_outputs)}")
             self._examples_input, *_ = self._examples.structured_input_signature[1]
             specs = self._values.structured_input_signature[1]
-            # Older models have no features in the file.
-            known = known or {x: {"input": x, "required": False} for x in specs}
+            known = about["features"]
             self.inputs = {name: item["input"] for name, item in known.items()}
             self.features = {name: specs[key] for name, key in self.inputs.items()}
             self._required = {name for name, item in known.items() if item["required"]}
@@ -164,14 +160,8 @@ class Predictor:
             raise ValueError("its prediction is not a finite number")
         answered = {name: outputs[name].numpy().tolist() for name in self._outputs}
         if {len(values) for values in answered.values()} != {len(batch)}:
-            if len(batch) > 1:
-                for row in batch:  # One by one, to name the row without an answer.
-                    self._run([row])
-            answers = " and ".join(
-                f"{len(x)} of {name}" for name, x in answered.items()
-            )
-            place = batch[0].where if len(batch) == 1 else f"{len(batch)} rows"
-            raise self._failure(f"{answers} for {place}")
+            counts = {name: len(values) for name, values in answered.items()}
+            raise self._failure(f"{len(batch)} rows have other numbers of {counts}")
         return [
             Prediction(row.source, row.index, **self._answer(*values))
             for row, *values in zip(batch, *answered.values(), strict=True)
@@ -213,16 +203,14 @@ class Predictor:
     def _answer(self, values: list[float], label: Any = None) -> dict[str, Any]:
         if self._task == "regression":
             return {"prediction": values[0] if len(values) == 1 else values}
-        by_class: Any = self._by_class(values)
+        by_class = self._by_class(values)
         if self._task == "multi_label":
             labels = [name for name, value in by_class.items() if value >= THRESHOLD]
             return {"labels": labels, "probabilities": by_class}
         label = label[0] if isinstance(label, list) else label
         return {"label": label.decode(), "probabilities": by_class}
 
-    def _by_class(self, values: list[float]) -> dict[str, float] | list[float]:
-        if self._classes is None:
-            return values
+    def _by_class(self, values: list[float]) -> dict[str, float]:
         if len(values) == 1 and len(self._classes) == 2:
             values = [1.0 - values[0], values[0]]
         if len(values) != len(self._classes):
@@ -231,15 +219,6 @@ class Predictor:
                 f"{_CLASSES_FILE}"
             )
         return dict(zip(self._classes, values, strict=True))
-
-    def _read_classes_file(self) -> tuple[str, list[str] | None, dict[str, Any]]:
-        """Returns the task, the classes and the features, where the model has them."""
-        path = self._dir / _CLASSES_FILE
-        if not path.exists():
-            return "classification", None, {}
-        content = json.loads(path.read_text("utf-8"))
-        names = [str(name) for name in content["classes"]]
-        return content.get("task", "classification"), names, content.get("features", {})
 
     def _failure(self, reason: str) -> ServingError:
         return ServingError(
@@ -258,29 +237,21 @@ def _as_int(value: Any) -> Any:
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Groups rows that go to the same signature, bounded in number and bytes."""
+    """Groups rows that go to the same signature."""
     batch: list[Row] = []
-    size_bytes = 0
     try:
         for row in rows:
             same_kind = not batch or type(row.payload) is type(batch[0].payload)
-            if not same_kind or len(batch) == BATCH_SIZE or size_bytes > _BATCH_BYTES:
+            if not same_kind or len(batch) == BATCH_SIZE:
                 yield batch
-                batch, size_bytes = [], 0
+                batch = []
             batch.append(row)
-            size_bytes += _size_bytes(row)
     except SluiceError:
         if batch:
             yield batch  # The rows before the bad one.
         raise
     if batch:
         yield batch
-
-
-def _size_bytes(row: Row) -> int:
-    if isinstance(row.payload, bytes):
-        return len(row.payload)
-    return sum(len(v) for v in row.payload.values() if isinstance(v, bytes))
 
 
 def _reason(error: Exception) -> str:

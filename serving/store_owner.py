@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.errors import UsageError
-from sluice.storage.storage import is_remote, storage_for
+from sluice.storage.storage import storage_for
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def check_owner(file: str, publisher: Owner | None) -> None:
     """Raises if the store belongs to another pipeline than the publisher, if any.
 
     Raises:
-      UsageError: the store has another owner, or the file is damaged.
+      UsageError: the store has another owner.
       OSError: the file cannot be read.
     """
     owner = read_owner(file)
@@ -52,7 +52,7 @@ def check_owner(file: str, publisher: Owner | None) -> None:
         expected=f"a push by {owner}, see {file}",
         actual=f"a push by {publisher or 'a publisher without a pipeline name'}",
         hint="give this pipeline a push.serving_dir of its own; or, for the next push "
-        f"to take this one over: {_delete(file)}",
+        f"to take this one over, delete {file}",
     )
 
 
@@ -77,8 +77,7 @@ def read_owner(file: str | Path) -> Owner | None:
     """Returns the owner of a store; None if it has none.
 
     Raises:
-      UsageError: the file is damaged.
-      OSError: it cannot be read, which does not mean that it is damaged.
+      OSError: it cannot be read.
     """
     file = str(file)
     try:
@@ -86,13 +85,3 @@ def read_owner(file: str | Path) -> Owner | None:
         return Owner(known["pipeline"], known["workspace_id"])
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UsageError(
-            f"the owner file of this serving directory cannot be read: {error!r}",
-            where=file,
-            hint=f"for the next push to take the directory over: {_delete(file)}",
-        ) from error
-
-
-def _delete(file: str) -> str:
-    return f"gcloud storage rm {file}" if is_remote(file) else f"rm {file}"

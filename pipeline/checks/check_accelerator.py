@@ -40,9 +40,6 @@ _HOST_CALLS = {
     "PrintV2": "tf.print",
     "StringFormat": "tf.print",
 }
-_WIDE = (tf.float64.as_datatype_enum, tf.complex128.as_datatype_enum)
-# XLA has kernels for these, but the size of their outputs depends on values.
-_DYNAMIC = ("DynamicPartition", "NonMaxSuppressionV3", "Unique", "UniqueV2", "Where")
 _NODE = re.compile(r"\{\{node ([^}]+)\}\}")
 
 
@@ -163,28 +160,17 @@ def _check_step(
     model: tf.keras.Model, name: str, batch: Any, check: AcceleratorCheck
 ) -> None:
     tpu = check.accelerator == "tpu"
-    layers = {module.name for module in model.submodules}
-    called, wide, dynamic = [], [], []
-    for node in _nodes_of(_trace_execution(model, name, batch)):
-        if node.op in _HOST_CALLS:
-            called.append(f"{_HOST_CALLS[node.op]} in {node.name}")
-        # Keras' own ops, such as Unique for the gradient of a lookup, run on TPUs.
-        if not tpu or not layers.intersection(node.name.split("/")[:-1]):
-            continue
-        if any(attribute.type in _WIDE for attribute in node.attr.values()):
-            wide.append(node.name)
-        if node.op in _DYNAMIC:
-            dynamic.append(node.name)
-    on_host = "the host would be called within the step"
-    by_value = "a TPU may refuse outputs whose size depends on values"
-    for problem, ops, findings in (
-        (on_host, called, check.refused if tpu else check.warnings),
-        ("a TPU may refuse 64-bit floats", wide, check.warnings),
-        (by_value, dynamic, check.warnings),
-    ):
-        if ops:
-            listed = ", ".join(bounded(list(dict.fromkeys(ops))))
-            findings.append(f"{name} step: {problem}: {listed}")
+    called = [
+        f"{_HOST_CALLS[node.op]} in {node.name}"
+        for node in _nodes_of(_trace_execution(model, name, batch))
+        if node.op in _HOST_CALLS
+    ]
+    if called:
+        listed = ", ".join(bounded(list(dict.fromkeys(called))))
+        findings = check.refused if tpu else check.warnings
+        findings.append(
+            f"{name} step: the host would be called within the step: {listed}"
+        )
     if tpu and not called and (error := _compile_step(model, name, batch)):
         check.refused.append(f"{name} step: XLA cannot compile it: {error}")
 
@@ -224,12 +210,6 @@ def _compile_step(model: tf.keras.Model, name: str, batch: Any) -> str | None:
         return None
     except (ValueError, tf.errors.OpError) as error:
         message = str(error).removeprefix("Failed getting HLO text: '")
-    if message.startswith("RET_CHECK"):
-        # The op of a table is only named when the step is called.
-        try:
-            run_step(*_zeros(specs))
-        except tf.errors.OpError as error:
-            message = str(error)
     first, nodes = message.partition("\n")[0], _NODE.findall(message)
     return first if not nodes or nodes[-1] in first else f"{first} ({nodes[-1]})"
 

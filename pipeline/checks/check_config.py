@@ -15,7 +15,6 @@ from typing import Any
 from pydantic import ValidationError
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.checks.metric_tables import ONE_CLASS_ONLY, TWO_CLASSES_ONLY
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.evaluate import Metric
 from pipeline.config.features import (
@@ -43,12 +42,11 @@ from pipeline.config.tune import candidates, with_values
 from schemas import loader
 from sluice.config_section import Classes, Section
 from sluice.errors import ConfigError, did_you_mean
+from sluice.metrics import ONE_CLASS_ONLY, TWO_CLASSES_ONLY
 from sluice.project import check_names, find_user_code
 from sluice.secrets import references
 from sluice.storage.storage import is_remote
 
-# Height and width that models of ``tf.keras.applications`` need at least; others: 32.
-SMALLEST_IMAGE = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
 # With these such a metric is of one class, or of the best ones.
 _CHOSEN = {"class_id", "top_k"}
 
@@ -314,14 +312,12 @@ def _check_model(config: Config, problems: Problems) -> None:
             problems.add(("features", name), text, hint=own)
     if config.model == "wide_deep" and images:
         problems.add(("model",), "the model 'wide_deep' takes no images")
-    if config.model == "cnn" or config.is_application:
-        if len(images) != 1 or len(features) != 1:
-            text = f"the model {config.model!r} takes exactly one image and no other "
-            hint = did_you_mean(config.model, BUNDLED_MODELS)
-            hint = hint if config.is_application else None
-            problems.add(("model",), f"{text}feature: list it in 'features'", hint=hint)
-        elif config.is_application:
-            _check_image(config, next(iter(features)), images[0], problems)
+    takes_one_image = config.model == "cnn" or config.is_application
+    if takes_one_image and (len(images) != 1 or len(features) != 1):
+        text = f"the model {config.model!r} takes exactly one image and no other "
+        hint = did_you_mean(config.model, BUNDLED_MODELS)
+        hint = hint if config.is_application else None
+        problems.add(("model",), f"{text}feature: list it in 'features'", hint=hint)
     section = _PARAMS.get(config.model, ApplicationParams)
     try:
         section.model_validate(config.model_params)
@@ -340,16 +336,3 @@ def _check_tune(config: Config, problems: Problems) -> None:
         except ValidationError as error:
             details = error.errors(include_url=False)[0]
             problems.add(path, details["msg"], actual=shown(*values.values()))
-
-
-def _check_image(
-    config: Config, name: str, image: Image | RawPixels, problems: Problems
-) -> None:
-    smallest = SMALLEST_IMAGE.get(config.model, 32)
-    if min(image.height, image.width) < smallest:
-        text = f"{config.model} takes images of at least {smallest} x {smallest}"
-        hint = "write a larger size, to which images are resized"
-        problems.add(("features", name), text, hint=hint)
-    if image.channels == 4:
-        text = f"{config.model} takes no alpha channel: 3 (RGB), or 1 (gray)"
-        problems.add(("features", name, "channels"), text)

@@ -23,7 +23,6 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_model_analysis.metrics import metric_specs, metric_types
 
-from pipeline.checks.metric_tables import FOR_NUMBERS
 from pipeline.checks.traced_preprocessing import TracedPreprocessing
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.features import Label
@@ -35,10 +34,10 @@ from pipeline.training.compile import make_loss, make_metrics, make_optimizer
 from pipeline.training.strategy.distribution import Distribution
 from schemas.loader import load
 from sluice.errors import ConfigError, SluiceError, did_you_mean
+from sluice.metrics import FOR_NUMBERS
 from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.secrets import are_known, redact_output, resolve
 
-_KERAS = ("keras.", "tf_keras.", "tensorflow.")
 _TWO_CLASSES = Label(feature="label", classes=(0, 1))
 
 
@@ -59,7 +58,7 @@ def check_objects(config: Config) -> None:
     transformed = None
     if config.preprocessing or config.has_own_model:
         transformed = attempt(("preprocessing",), _trace_preprocessing, config)
-    model = attempt(("model",), _check_model, config, transformed)
+    attempt(("model",), _check_model, config, transformed)
     attempt(("model_params", "weights"), _check_weights, config)
     attempt(("train", "optimizer"), _try_optimizer, train)
     attempt(("train", "loss"), _try_loss, train.loss, label)
@@ -76,7 +75,7 @@ def check_objects(config: Config) -> None:
         of = _TWO_CLASSES if metric.average else label
         attempt(("evaluate", "metrics", index), _try_evaluated, evaluated, of)
     problems.raise_if_any()
-    _check_watched(config, model, problems)
+    _check_watched(config, problems)
     problems.raise_if_any()
 
 
@@ -239,7 +238,7 @@ def _check_takes(reference: str, /, *args: Any, **kwargs: Any) -> None:
 
 
 def _trace_preprocessing(config: Config) -> TracedPreprocessing:
-    """Traces the preprocessing, and runs it on a few made-up records."""
+    """Traces the preprocessing, and checks what it returns."""
     schema = load(config.schema_path)
     function, features = config.preprocessing_path, config.feature_set
     transformed = TracedPreprocessing(function, schema, features)
@@ -247,46 +246,30 @@ def _trace_preprocessing(config: Config) -> TracedPreprocessing:
     return transformed
 
 
-def _check_watched(config: Config, model: Any, problems: Problems) -> None:
+def _check_watched(config: Config, problems: Problems) -> None:
     """Adds metrics that are watched and do not exist.
 
     A model or callback of the user's own may add others: then the first epoch decides.
     """
-    train, base = config.train, tf.keras.Model
-    kind = base if model is None else type(model)
-    steps_are_own = (kind.train_step, kind.test_step) != (
-        base.train_step,
-        base.test_step,
-    )
-    callbacks = [load_function(own.function).__module__ for own in train.callbacks]
-    if steps_are_own or not all(name.startswith(_KERAS) for name in callbacks):
+    train = config.train
+    if config.has_own_model or train.callbacks:
         return
     made = make_metrics(train.metrics, config.label)
-    made += [] if model is None else model.metrics
     names = ["loss", *(metric.name for metric in made)]
     known = [*names, "learning_rate", *(f"val_{name}" for name in names)]
-    sections = {
-        ("train", "early_stopping"): train.early_stopping,
-        ("train", "reduce_on_plateau"): train.reduce_on_plateau,
-        ("tune", "objective"): config.tune and config.tune.objective,
+    watching: dict[KeyPath, Any] = {
+        ("train", "early_stopping", "metric"): train.early_stopping,
+        ("train", "reduce_on_plateau", "metric"): train.reduce_on_plateau,
+        ("tune", "objective", "metric"): config.tune and config.tune.objective,
     }
-    watched: dict[KeyPath, Any] = {
-        (*path, "metric"): section.metric
-        for path, section in sections.items()
-        if section
-    }
-    watched |= {
-        ("train", "callbacks", index, "params", "monitor"): own.params["monitor"]
-        for index, own in enumerate(train.callbacks)
-        if "monitor" in own.params
-    }
-    for path, name in watched.items():
-        if name not in known:
-            problems.unknown(path, f"there is no metric {name!r}", name, known)
+    for path, section in watching.items():
+        if section and section.metric not in known:
+            what = f"there is no metric {section.metric!r}"
+            problems.unknown(path, what, section.metric, known)
 
 
-def _check_model(config: Config, transformed: TracedPreprocessing | None) -> Any:
-    """Checks the model's name or function; returns it if it was built, or else None."""
+def _check_model(config: Config, transformed: TracedPreprocessing | None) -> None:
+    """Checks the model's name or function; one of the user's own is built."""
     known = [name for name in vars(tf.keras.applications) if name[:1].isupper()]
     params = config.model_params
     if config.is_application and config.model not in known:
@@ -300,8 +283,7 @@ def _check_model(config: Config, transformed: TracedPreprocessing | None) -> Any
         params = resolve(params)
         if are_known():
             redact_output()
-        return build_model(config.model_path, params, inputs, one_device)
-    return None
+        build_model(config.model_path, params, inputs, one_device)
 
 
 def _check_weights(config: Config) -> None:

@@ -43,7 +43,7 @@ from sluice.storage.storage import is_remote
 BUNDLED_MODELS = {
     "dense": "pipeline.training.models.dense:build_model",
     "cnn": "pipeline.training.models.cnn:build_model",
-    "wide_deep": "pipeline.training.models.wide_deep:build_model",
+    "wide_deep": "pipeline.training.models.dense:build_wide_deep",
 }
 
 _SEVERAL = ("multi_worker", "parameter_server")

@@ -131,10 +131,4 @@ class Validate(DataPolicy):
     and of data without spans, from the time when its newest file was written."""
 
 
-def _once(names: Any) -> Any:
-    if len(set(names)) != len(names):
-        expect("each name once")
-    return names
-
-
-Sensitive = Annotated[tuple[Text, ...], AfterValidator(_once)]
+Sensitive = tuple[Text, ...]

@@ -117,13 +117,11 @@ class Evaluate(Section):
 
 
 def _check_limits(threshold: Threshold, metric: Metric, *path: str | int) -> None:
-    """Refuses limits that no model can meet, or that a worse model meets."""
+    """Refuses limits in percent, and those that a worse model meets."""
     kind = result_name(metric.class_name)
-    low, high, change = threshold.lower_bound, threshold.upper_bound, threshold.change
+    low, change = threshold.lower_bound, threshold.change
     if kind in SHARES and low is not None and low > 1:
         refuse(f"{metric.name!r} never exceeds 1", *path, "lower_bound")
-    if kind in SHARES and high is not None and high < 0:
-        refuse(f"{metric.name!r} is never below 0", *path, "upper_bound")
     wrong = {"max": "lower_is_better", "min": "higher_is_better"}
     if change and change.direction == wrong.get(direction_of(kind) or ""):
         opposite = "higher" if direction_of(kind) == "max" else "lower"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,6 @@ from pipeline.config.problems import KeyPath, Origin, Problems
 from pipeline.config.tune import SELECTORS
 from sluice.errors import ConfigError, UsageError
 from sluice.project import find_root, own_root
-
-# A file has no more values; aliases count wherever they are used.
-_MAX_VALUES = 100_000
 
 
 @dataclass
@@ -117,16 +113,11 @@ def _read_yaml(text: str, shown: str, below: KeyPath | None = None) -> Layer:
 
     try:
         node = yaml.compose(text)
-        nodes = [*islice(_nodes(node, path), _MAX_VALUES)] if node else []
-        if len(nodes) == _MAX_VALUES:
-            raise ValueError(f"more than {_MAX_VALUES:,} values, aliases counted")
+        nodes = [*_nodes(node, path)] if node else []
         data: Any = None if node is None else yaml.constructor.construct_document(node)
     except Exception as error:  # ruamel lets errors of its constructors through.
-        problem = getattr(error, "problem", error)
-        if isinstance(error, RecursionError):
-            problem = "too many brackets inside each other, or an alias of itself"
         raise ConfigError(
-            f"this is not valid YAML: {problem}",
+            f"this is not valid YAML: {getattr(error, 'problem', error)}",
             where=location(getattr(error, "problem_mark", None)),
         ) from error
     above = {path[:end]: shown for end in range(1, len(path) + 1)}

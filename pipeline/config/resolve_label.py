@@ -87,10 +87,6 @@ def _classes_of_places(
         text = f"the schema does not say that the {size} values of the label "
         where = f"{text}{label.feature!r} are 0 and 1, one for each class"
         problems.add(_PATH, where, hint="give it a domain { min: 0 max: 1 }")
-    if size > loader.MAX_CLASSES:
-        text = f"{size:,} classes are too many: at most {loader.MAX_CLASSES:,}"
-        problems.add(_PATH, text)
-        return ()
     classes = label.classes or tuple(range(size))
     if len(classes) == size:
         return classes

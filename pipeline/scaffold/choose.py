@@ -6,7 +6,6 @@ worse, a model that learned an identifier is wrong.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -49,7 +48,6 @@ _SIZE_WORDS = (
     frozenset("width cols columns w".split()),
     frozenset("channels channel depth".split()),
 )
-_PIXEL_WORDS = frozenset("image images img pixel pixels picture photo".split())
 # Lists of these are of categories, even if all have the same length.
 _LIST_WORDS = frozenset(
     "ids codes categories genres tags labels types classes kinds groups".split()
@@ -175,10 +173,7 @@ def _text_spec(length: int) -> dict[str, Any]:
 def _choose_pixels(
     column: Column, columns: Mapping[str, Column]
 ) -> FeatureChoice | None:
-    """Returns the choice for the raw pixels of an image; None if it has none.
-
-    They are known by features with height and width, or by a name such as image_raw.
-    """
+    """Returns the choice for raw pixels, whose height and width are features, too."""
     if column.present < column.records or column.images:
         return None
     counts = {column.lengths[1]} if column.lengths[0] == column.lengths[1] else set()
@@ -189,11 +184,6 @@ def _choose_pixels(
     (count,) = counts
     size = [_only_value(columns, names) for names in _SIZE_WORDS]
     height, width, channels = size[0], size[1], size[2] or 1
-    said = ""
-    if not (height and width) and {*words(column.name)} & _PIXEL_WORDS:
-        channels = 1 if math.isqrt(count) ** 2 == count else 3
-        height = width = math.isqrt(count // channels)
-        said = ", assumed to be square"
     pixels = (height or 0) * (width or 0) * channels
     is_float = column.type == "BYTES" and count == 4 * pixels
     if not pixels or count not in (pixels, 4 * is_float * pixels):
@@ -201,7 +191,7 @@ def _choose_pixels(
     spec = {"kind": "pixels", "height": height, "width": width, "channels": channels}
     spec |= {"dtype": "float32"} if is_float else {}
     why = f"{count:,} {'bytes' if column.type == 'BYTES' else 'numbers'}"
-    why += f", {width} x {height} pixels, {_channels_text(channels)}{said}"
+    why += f", {width} x {height} pixels, {_channels_text(channels)}"
     return FeatureChoice(column.name, "pixels", why, spec)
 
 

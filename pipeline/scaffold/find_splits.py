@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.errors import UsageError, did_you_mean
+from sluice.errors import UsageError
 from sluice.storage.file_pattern import FilePattern, PatternError
 from sluice.storage.storage import is_remote
 
@@ -98,7 +98,11 @@ def find_examples(pattern: str, cwd: Path) -> ExampleFiles:
         matching = [path for path in everything if parsed.takes(path)]
     files = [path for path in matching if _may_hold_records(path)]
     if not files:
-        raise _nothing(pattern, base, below, matching)
+        raise UsageError(
+            f"the pattern {pattern!r} matches no file that can be a TFRecord",
+            where=base,
+            examples=matching or everything,
+        )
     wanted = set(files)
     others = tuple(path for path in everything if path not in wanted)
     return ExampleFiles(base, asked, tuple(files), others)
@@ -169,25 +173,6 @@ def _walk(base: Path) -> list[str]:
 def _may_hold_records(path: str) -> bool:
     name = path.rpartition("/")[2].lower()
     return not name.startswith("_") and not name.endswith(_OTHER_SUFFIXES)
-
-
-def _nothing(pattern: str, base: Path, below: str, matching: list[str]) -> UsageError:
-    """Returns the error for a pattern without files, with what is there instead."""
-    while not base.is_dir():
-        base, below = base.parent, base.name
-    if matching:
-        return UsageError(
-            f"the pattern {pattern!r} matches only files that are no TFRecords by name",
-            where=base,
-            examples=matching,
-        )
-    names = sorted(f"{x.name}/" if x.is_dir() else x.name for x in base.iterdir())
-    return UsageError(
-        f"the pattern {pattern!r} matches no file",
-        where=base,
-        examples=names,
-        hint=did_you_mean(below.partition("/")[0], names),
-    )
 
 
 def _with_placeholders(examples: ExampleFiles) -> dict[str, str]:

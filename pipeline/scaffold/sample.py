@@ -26,7 +26,7 @@ from schemas.loader import SERVING, TRAINING, has_one_value, without_values
 from sluice.errors import DataError
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.encoded_images import ImageHeader, image_header
-from sluice.tfrecords.parse_tf_example import parse, types_of
+from sluice.tfrecords.parse_tf_example import parse
 
 RECORDS_PER_FILE = 10_000
 MAX_RECORDS = 40_000
@@ -150,13 +150,12 @@ def read_sample(
     count = min(len(files), MAX_FILES)
     per_file = max(1, min(per_file, MAX_RECORDS // count))
     records: list[bytes] = []
-    types: dict[str, str] = {}
     is_complete = count == len(files)
     for index in range(count):
         path = files[index * len(files) // count]
         read = tfrecord.read(path)
         # Each file gets the same share, so large records leave none of them out.
-        records += _first(read, path, per_file, MAX_BYTES // count, types)
+        records += _first(read, path, per_file, MAX_BYTES // count)
         is_complete &= next(read, None) is None
     if not records:
         raise DataError("the files hold no records", where=files[0])
@@ -178,26 +177,14 @@ def read_sample(
 
 
 def _first(
-    records: Iterator[bytes],
-    path: Path | str,
-    most: int,
-    max_bytes: int,
-    types: dict[str, str],
+    records: Iterator[bytes], path: Path | str, most: int, max_bytes: int
 ) -> Iterator[bytes]:
-    """Yields records, and adds the types of their features."""
     for number, record in enumerate(itertools.islice(records, most), 1):
-        where = f"{path}, record {number:,}"
         try:
-            of_record = types_of(parse(record))
+            parse(record)
         except ValueError as error:
+            where = f"{path}, record {number:,}"
             raise DataError(f"a record is {error}", where=where) from error
-        for name, kind in of_record.items():
-            if types.setdefault(name, kind) != kind:
-                raise DataError(
-                    f'a value of the wrong type: a {kind} for feature "{name}"',
-                    where=where,
-                    hint=f"those before: {types[name]}; write one type in all records",
-                )
         yield record
         max_bytes -= len(record)
         if max_bytes <= 0:

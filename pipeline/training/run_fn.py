@@ -81,14 +81,10 @@ def wait_for_model(directory: str) -> None:
         time.sleep(1.0)
 
 
-def report_strategy(train: Train, distribution: Distribution) -> None:
+def report_strategy(distribution: Distribution) -> None:
     """Reports how a training is distributed, if this process is its chief."""
-    if not distribution.is_chief:
-        return
-    progress.report(event="strategy", line=distribution.line)
-    if train.precision == "mixed_float16" and not tf.config.list_logical_devices("GPU"):
-        what = "train.precision mixed_float16 is many times slower without a GPU"
-        progress.note(what, event="slow_precision")
+    if distribution.is_chief:
+        progress.report(event="strategy", line=distribution.line)
 
 
 def train_model(
@@ -192,7 +188,7 @@ def _train_and_export(
     model_params: Mapping[str, Any],
     distribution: Distribution,
 ) -> None:
-    report_strategy(train, distribution)
+    report_strategy(distribution)
     config, model_run_dir = fn_args.custom_config, fn_args.model_run_dir
     checkpoints = own_checkpoints(fn_args)
     model, history, undistributed = train_model(

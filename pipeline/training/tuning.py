@@ -79,7 +79,7 @@ class Search(base_tuner.BaseTuner):
         self._fn_args, self._distribution = fn_args, distribution
         self._train = Train.model_validate(config["train"])
         self._tune = Tune.model_validate(config["tune"])
-        report_strategy(self._train, distribution)
+        report_strategy(distribution)
         oracle = make_oracle(self._tune, self._train)
         super().__init__(oracle, directory=directory, project_name="search")
 

@@ -95,9 +95,8 @@ def _load_saved_model(
     """Sets the weights, and returns what is not as it was, one line each."""
     loaded = tf.saved_model.load(str(path))
     base_classes = json.loads((path / CLASSES_FILE).read_bytes())["classes"]
-    base_features = features = inputs.feature_set
-    if (file := path / FEATURES_FILE).is_file():  # Older versions have written none.
-        base_features = FeatureSet.model_validate_json(file.read_bytes())
+    features = inputs.feature_set
+    base_features = FeatureSet.model_validate_json((path / FEATURES_FILE).read_bytes())
     transformed = loaded.signatures["transform_features"].structured_outputs
     names = {*transformed} - {base_features.label.key, SAMPLE_WEIGHT_KEY}
     differing = sorted(names ^ {*inputs.shapes}) or [

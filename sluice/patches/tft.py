@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 
-@contextmanager
-def traced(
-    preprocessing_fn: Callable[..., Any], feature_spec: dict[str, Any]
-) -> Iterator[tuple[Any, Any]]:
-    """Traces a preprocessing function as Transform does, without data.
+def trace(preprocessing_fn: Callable[..., Any], feature_spec: dict[str, Any]) -> Any:
+    """Returns the schema of what a preprocessing function returns, without data.
 
     Why: public functions of Transform need data, and a run of Beam.
     Upstream: ``impl_helper``, ``graph_context``, ``annotators`` and
     ``schema_inference`` of tensorflow_transform.
     Checked with: TFT 1.16 and 1.21.
     Without it: no checks of user preprocessing before a run.
-
-    Yields:
-      The concrete function and the schema of its outputs.
     """
     import tensorflow as tf
     from tensorflow_transform import (
@@ -41,7 +34,6 @@ def traced(
                 impl_helper.get_type_specs_from_feature_specs(feature_spec),
                 context,
             ).get_concrete_function()
-        schema = schema_inference.infer_feature_schema(
+        return schema_inference.infer_feature_schema(
             function.structured_outputs, function.graph
         )
-        yield function, schema

@@ -86,7 +86,6 @@ TRAIN = "train-00001-of-00003.tfrecord"
         (TRAIN, cut(24)),  # between two records
         (TRAIN, Path.unlink),
         (MANIFEST_FILE, Path.unlink),
-        (MANIFEST_FILE, lambda path: path.write_text('{"format": 2}')),
     ],
 )
 def test_a_damaged_data_set_is_rewritten(toys, name, damage):

@@ -1,17 +1,11 @@
 """How records are ordered, divided and encoded, without TensorFlow."""
 
-import io
-
-import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
-from PIL import Image
 
 from sample_data import tf_example
 from sample_data.catalog import divide, shuffled_positions
-from sluice.tfrecords.parse_tf_example import parse
 
 pytestmark = pytest.mark.unit
 
@@ -41,32 +35,9 @@ def test_the_order_never_changes():
     assert list(shuffled_positions(10, 17)) != list(shuffled_positions(10, 18))
 
 
-@given(st.integers(0, 50), st.integers())
-def test_no_position_is_lost_or_doubled(count, seed):
-    assert sorted(shuffled_positions(count, seed)) == list(range(count))
-
-
 @given(st.integers(0, 1000), st.lists(st.integers(1, 9), min_size=1))
 def test_what_is_divided_stays_whole(count, weights):
     shares = divide(count, weights)
     assert [position for share in shares for position in share] == list(range(count))
     for share, weight in zip(shares, weights, strict=True):
         assert abs(len(share) - count * weight / sum(weights)) < 1
-
-
-SIDES = st.integers(1, 9)
-GRAY = st.tuples(st.integers(1, 3), SIDES, SIDES)
-RGB = st.tuples(st.integers(1, 3), SIDES, SIDES, st.just(3))
-
-
-@settings(deadline=None)
-@given(arrays.arrays(np.uint8, GRAY | RGB), st.integers(-(2**63), 2**63 - 1))
-def test_every_pixel_of_an_array_survives(pixels, label):
-    # Planes that are not contiguous too.
-    for source in (pixels, pixels[..., ::-1]):
-        records = tf_example.image_records(source, np.full(len(source), label))
-        for position, expected in enumerate(source):
-            features = parse(records.make(position)).features.feature
-            (image,) = features["image"].bytes_list.value
-            assert np.array_equal(np.asarray(Image.open(io.BytesIO(image))), expected)
-            assert list(features["label"].int64_list.value) == [label]

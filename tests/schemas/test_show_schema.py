@@ -26,9 +26,7 @@ def _row(text, sensitive=()):
     ("text", "column", "wanted"),
     [
         ("shape { dim { size: 2 } dim { size: 3 } }", "values", "2 x 3"),
-        ("presence { min_fraction: 1 }", "presence", "all"),
         ("presence { min_fraction: 0.995 min_count: 1 }", "presence", ">= 99.5 %"),
-        ("lifecycle_stage: DEPRECATED", "presence", "deprecated"),
         ('domain: "d"', "domain", '"a", "b"'),
         ('string_domain { value: "\\033" }', "domain", '"\\u001b"'),
         ("int_domain { min: 0 max: 9 is_categorical: true }", "domain", "0 .. 9, "

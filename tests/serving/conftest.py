@@ -25,7 +25,7 @@ def tf() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def image_model_dir(tf, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SavedModel that calls an image dark, grey or bright; no classes.json."""
+    """A SavedModel that calls an image dark, grey or bright."""
 
     class Brightness(tf.Module):
         def __init__(self):
@@ -56,7 +56,8 @@ def image_model_dir(tf, tmp_path_factory: pytest.TempPathFactory) -> Path:
             spec = {"image": tf.io.FixedLenFeature([], tf.string)}
             return self._predict(tf.io.parse_example(examples, spec)["image"])
 
-    return _save(tf, Brightness(), tmp_path_factory.mktemp("image") / "1")
+    root = tmp_path_factory.mktemp("image") / "1"
+    return save_model(tf, Brightness(), root, IMAGE_CLASSES, ["image"])
 
 
 @pytest.fixture(scope="session")
@@ -112,15 +113,24 @@ def tabular_model_dir(tf, tmp_path_factory: pytest.TempPathFactory) -> Path:
             }
             return self._predict(**tf.io.parse_example(examples, spec))
 
-    root = _save(tf, Tips(), tmp_path_factory.mktemp("tabular") / "1")
-    (root / "assets.extra").mkdir()
-    (root / "assets.extra" / "classes.json").write_text(
-        json.dumps({"classes": TABULAR_CLASSES})
-    )
-    return root
+    root = tmp_path_factory.mktemp("tabular") / "1"
+    inputs = ["miles", "riders", "payment"]
+    return save_model(tf, Tips(), root, TABULAR_CLASSES, inputs)
 
 
-def _save(tf: ModuleType, module, root: Path) -> Path:
+def save_model(
+    tf: ModuleType,
+    module,
+    root: Path,
+    classes: list[str],
+    inputs: list[str],
+    task="classification",
+) -> Path:
+    """Saves a module with ``examples`` and ``values``, as our trainer does."""
     signatures = {"serving_default": module.examples, "predict_values": module.values}
     tf.saved_model.save(module, str(root), signatures=signatures)
+    features = {name: {"input": name, "required": False} for name in inputs}
+    about = {"task": task, "classes": classes, "features": features}
+    (root / "assets.extra").mkdir()
+    (root / "assets.extra" / "classes.json").write_text(json.dumps(about))
     return root

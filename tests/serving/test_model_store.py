@@ -5,7 +5,6 @@ import os
 import pytest
 
 from serving.local_store import LocalModelStore
-from serving.model_store import number_of
 from sluice.errors import ServingError
 
 pytestmark = pytest.mark.unit
@@ -25,14 +24,6 @@ def test_a_file_with_a_number_is_no_version_but_keeps_it(store, make_saved_model
     assert not [name for name in os.listdir(store.root) if "staging" in name]
 
 
-@pytest.mark.parametrize(
-    "name", ["9223372036854775808", "-1", "1_0", "\uff11", "1.0", "0x10", "+ 1", ""]
-)
-def test_a_name_that_is_no_version(name):
-    """As ``tf.strings.to_number`` reads an int64, by the function of the server."""
-    assert number_of(name) is None
-
-
 def test_a_file_in_place_of_the_root_is_named(store, make_saved_model):
     store.root.write_text("")
 
@@ -40,4 +31,3 @@ def test_a_file_in_place_of_the_root_is_named(store, make_saved_model):
         store.publish(make_saved_model(), facts={})
 
     assert push.value.where == str(store.root)
-    assert "can write" in str(push.value.hint)

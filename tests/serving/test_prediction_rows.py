@@ -8,7 +8,7 @@ from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 
-TABLE = {"miles": "miles", "payment": "payment", "kind/1": "kind_1"}
+TABLE = ["miles", "payment", "kind/1"]
 PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
 BITMAP = b"BM\x7a\x00\x00\x00\x00\x00\x00\x00rest"
 
@@ -38,7 +38,7 @@ def test_image_is_one_row_whatever_its_name(tmp_path, content):
     path = tmp_path / "image.jsonl"
     path.write_bytes(content * 1000)
 
-    assert rows(path, features={"image": "image"}) == [
+    assert rows(path, features=["image"]) == [
         Row(str(path), 0, str(path), {"image": content * 1000})
     ]
 
@@ -72,7 +72,6 @@ def test_json_lines_skip_blank_ones_but_count_them(tmp_path):
         (b'{"miles": \xff}', "can't decode"),
         (b'{"payment": {"b64": "%"}}', "not JSON: "),
         (b'{"payments": "Cash"}', "did you mean 'payment'"),
-        (b'{"kind/1": 1, "kind_1": 2}', "a feature under two names"),
         (b'{"miles": "' + b"x" * 999 + b'"}', "200"),
     ],
 )
@@ -93,8 +92,6 @@ def test_a_bad_line_is_named_after_the_rows_before_it(tmp_path, line, words):
     [
         (b"", "the file is empty"),
         (b"BMW,1\n", "not TFRecords, an image or JSON lines"),
-        (b"miles,payment\n1,Cash\n", "not TFRecords"),
-        (b'[{"miles": 1}]', "not TFRecords"),
         (b"\x89PN", "not TFRecords"),
     ],
 )

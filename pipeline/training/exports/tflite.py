@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,7 +13,6 @@ import tensorflow as tf
 from sluice.errors import NodeError
 
 SIGNATURE = "serving_default"
-_REFUSED = re.compile(r"'tf\.(\w+)' op is neither a custom op nor a flex op")
 
 Rows = Mapping[str, np.ndarray]
 
@@ -60,11 +58,9 @@ def write_tflite(
         try:
             content = converter.convert()
         except Exception as error:  # ConverterError, and whatever its parts raise.
-            text = str(error)
-            if refused := sorted({*_REFUSED.findall(text)}):
-                text = f"it has no {', '.join(refused)}"
+            reason = " ".join(str(error).split())
             raise NodeError(
-                f"TFLite cannot convert the model: {' '.join(text.split())[:300]}",
+                f"TFLite cannot convert the model: {reason:.300}",
                 where="export",
                 hint="leave tflite out of export, or replace the layer that does this",
             ) from error

@@ -102,28 +102,40 @@ def count_records(
     Reads every record once; of several workers each reads a part of the files.
 
     Raises:
-      NodeError: no file matches, there are no records, a weight is negative or not
-        finite, or an example has no class, or of several labels another number than 0
-        or 1, or of a regression one that is not finite.
+      NodeError: no file matches, there are no records, preprocessing does not return
+        one row per record, a weight is negative, not finite or not that of the record,
+        or an example has no class, or of several labels another number than 0 or 1, or
+        of a regression one that is not finite.
     """
     files = sorted({file for glob in patterns for file in tf.io.gfile.glob(glob)})
     label = example_format.feature_set.label
+    weight = example_format.feature_set.sample_weight
     classes = len(label.class_names) if by_class else 0
     chunk_size = example_format.chunk_size
     has_classes = label.task != "regression"
 
+    def bad_weights(records: tf.Tensor, examples: Any) -> tf.Tensor:
+        if weight is None:
+            return tf.zeros([0])
+        given = tf.io.parse_example(records, {weight: example_format.raw_spec[weight]})
+        weights, raw = examples[SAMPLE_WEIGHT_KEY], tf.cast(given[weight], tf.float32)
+        return ~tf.math.is_finite(weights) | (weights < 0) | (weights != raw)
+
     @not_converted
     def facts_of(records: tf.Tensor) -> tf.Tensor:
-        """Returns numbers of records, bytes, bad weights, no label, and each class."""
+        """Returns numbers of records, bytes, features with other numbers of rows.
+
+        Also of bad weights, examples without a label, and those of each class.
+        """
         examples = example_format.transformed(records)
-        weights = examples.get(SAMPLE_WEIGHT_KEY, tf.zeros([0]))
+        rows = tf.stack([tf.shape(value)[0] for value in examples.values()])
         labels = examples[label.key]
         is_none = labels < 0 if has_classes else ~tf.math.is_finite(labels)
-        bad = ~tf.math.is_finite(weights) | (weights < 0)
         facts = [
             tf.size(records, tf.int64),
             tf.reduce_sum(tf.cast(tf.strings.length(records), tf.int64)),
-            tf.math.count_nonzero(bad),
+            tf.math.count_nonzero(rows != tf.size(records)),
+            tf.math.count_nonzero(bad_weights(records, examples)),
             tf.math.count_nonzero(tf.reduce_any(is_none, axis=-1)),
         ]
         if by_class:
@@ -138,7 +150,7 @@ def count_records(
             not_converted(lambda chunk: (number, facts_of(chunk)))
         )
 
-    totals = np.zeros([len(files), 4 + classes], np.int64)
+    totals = np.zeros([len(files), 5 + classes], np.int64)
     # One dataset for all, since making its iterator takes 20 ms of CPU.
     numbered = tf.data.Dataset.from_tensor_slices(tf.constant(files, tf.string))
     own = numbered.enumerate().shard(distribution.workers, distribution.worker)
@@ -148,17 +160,22 @@ def count_records(
     for number, facts in chunks.as_numpy_iterator():
         totals[number] += facts
     totals = _sum_over_workers(totals, distribution)
-    counts, sizes, bad, without, *of_classes = totals.T
+    counts, sizes, uneven, bad, without, *of_classes = totals.T
     if not counts.sum():
         raise NodeError(
             f"there are no examples in {len(files)} files",
             where=", ".join(patterns),
         )
+    if uneven.any():
+        raise NodeError(
+            "preprocessing does not return one row per record",
+            where=files[int(uneven.argmax())],
+        )
     if bad.any():
         first = int(bad.argmax())
         raise NodeError(
-            f"{bad[first]} of {counts[first]} sample weights are negative or not "
-            "finite: correct the feature that train.sample_weight names",
+            f"{bad[first]} of {counts[first]} sample weights are negative, not finite "
+            f"or not those of the records: correct {weight!r}, or your preprocessing",
             where=files[first],
         )
     if without.any():

@@ -1,4 +1,4 @@
-"""Multilayer perceptron over any features; also the deep part of wide and deep."""
+"""Multilayer perceptron over any features, alone or beside a linear model."""
 
 from __future__ import annotations
 
@@ -57,3 +57,27 @@ def embedded(tensor: Any, ids: int, width: int) -> Any:
     """
     vectors = tf.keras.layers.Embedding(ids, width)(tensor)
     return vectors if tensor.shape[1] == 1 else MeanOfWords()([vectors, tensor])
+
+
+def build_wide_deep(inputs: ModelInputs, params: dict[str, Any]) -> tf.keras.Model:
+    """Returns wide and deep: a linear model and a perceptron, trained jointly.
+
+    Categorical and multi-hot features feed both sides, numbers the deep side.
+    ``params`` are ``DenseParams``. Source: Cheng et al., Wide & Deep Learning for
+    Recommender Systems, 2016 (arXiv:1606.07792).
+    """
+    layers = tf.keras.layers
+    keras_inputs = inputs.keras_inputs()
+    deep = hidden_layers(inputs, keras_inputs, params)
+    # An embedding of width 1 is a linear weight per category.
+    wide = [
+        layers.Flatten()(embedded(keras_inputs[name], ids, 1))
+        for name, ids in inputs.number_of_ids.items()
+    ]
+    wide += [
+        keras_inputs[name]
+        for name, spec in inputs.feature_set.transformed.items()
+        if spec.kind == "multi_hot" and name in keras_inputs
+    ]
+    joined = layers.Concatenate()([deep, *wide]) if wide else deep
+    return tf.keras.Model(keras_inputs, inputs.output_layer()(joined))

@@ -6,7 +6,6 @@ only add overhead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -149,7 +148,12 @@ def _configure_devices(settings: Devices, replicas: int | None = None) -> list[A
       NodeError: there is no GPU of a number.
       RuntimeError: TensorFlow has used the devices already.
     """
-    gpus = choose_gpus(settings.visible)
+    gpus = tf.config.list_physical_devices("GPU")
+    if missing := {*(settings.visible or ())} - {*range(len(gpus))}:
+        what = f"there is no GPU {min(missing)}: this machine has {len(gpus)}"
+        raise NodeError(what, where="train.devices.visible")
+    if settings.visible is not None:
+        gpus = [gpus[number] for number in settings.visible]
     if replicas is not None:
         gpus = gpus[:1]
     if settings.visible is not None or replicas is not None:
@@ -164,20 +168,3 @@ def _configure_devices(settings: Devices, replicas: int | None = None) -> list[A
             parts = [part] * (replicas or 1)
             tf.config.set_logical_device_configuration(device, parts)
     return devices
-
-
-def choose_gpus(visible: Sequence[int] | None) -> list[Any]:
-    """Returns this machine's GPUs of some numbers; None: all.
-
-    Raises:
-      NodeError: there is no GPU of a number.
-    """
-    gpus = tf.config.list_physical_devices("GPU")
-    for number in visible or ():
-        if number >= len(gpus):
-            raise NodeError(
-                f"there is no GPU {number}: this machine has {len(gpus)}",
-                where="train.devices.visible",
-                hint="sluice doctor lists the devices",
-            )
-    return gpus if visible is None else [gpus[number] for number in visible]

@@ -133,11 +133,11 @@ THRESHOLD = "evaluate.thresholds=[{metric: auc, %s}]"
         (THRESHOLD % "change: {dir: 1}", "did you mean 'direction'"),
         *(
             (f"name={name!r}", "lower-case letters, digits and hyphens")
-            for name in ("", "-a", "A", "a_b", "a.b", "\u00e9", "a" * 129)
+            for name in ("", "-a", "\u00e9", "a" * 129)
         ),
         *(
             (f"data.splits.train={pattern!r}", "below data.dir")
-            for pattern in ("", "/data/train-*", "../train-*", "a/../../b", "..")
+            for pattern in ("/data/train-*", "a/../../b")
         ),
         *(
             (f"data.dir={given!r}", "data.dir")
@@ -147,14 +147,14 @@ THRESHOLD = "evaluate.thresholds=[{metric: auc, %s}]"
         ("train.warm_start=gs://bucket/a", "a path of this machine"),
         *(
             (f"label.classes={given}", "classes")
-            for given in ("[]", "[1]", "[1, 1]", "[0, '1']", "[true, false]", "[0.0]")
+            for given in ("[1]", "[1, 1]", "[0, '1']", "[true, false]")
         ),
         ("evaluate.thresholds=[{metric: auc}]", "lower_bound, upper_bound or change"),
         (THRESHOLD % "lower_bound: 2, upper_bound: 1", "above"),
         (THRESHOLD % "lower_bound: .nan", "finite"),
         *(
             (THRESHOLD % f"lower_bound: 0, slice: {given}", "such as {payment_type:")
-            for given in ("3", "[]", "{}", "[3]", "{a: true}", "{a: null}")
+            for given in ("3", "[]", "{a: true}")
         ),
         (THRESHOLD % "change: {direction: lower_is_better}", "thresholds[0].change"),
         ("examples.images={min_side: 9, max_side: 8}", "min_side is above max_side"),

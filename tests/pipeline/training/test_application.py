@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pipeline.checks.check_config import SMALLEST_IMAGE
 from sluice.errors import NodeError
 from tests.kit.trainings import feature_set
 
@@ -45,20 +43,6 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("weights") / "no_top.h5"
     _build(SMALL).get_layer("mobilenet_1.00_32").save_weights(path)
     return path
-
-
-def test_the_smallest_image_of_each_application():
-    import tensorflow as tf
-
-    found = {}
-    for name, build in vars(tf.keras.applications).items():
-        if callable(build) and name[0].isupper():
-            with pytest.raises(ValueError, match="at least") as caught:
-                build(weights=None, include_top=False, input_shape=(8, 8, 3))
-            size = re.search(r"at least (\d+)x\1", str(caught.value))
-            assert size is not None
-            found[name] = int(size[1])
-    assert found == {name: SMALLEST_IMAGE.get(name, 32) for name in found}
 
 
 def test_images_are_converted_as_each_family_expects():
@@ -115,12 +99,3 @@ def test_weights_of_another_model_are_refused_with_the_layer(weights):
     with pytest.raises(NodeError, match="conv1|Layer count mismatch") as caught:
         _build("VGG16", weights=str(weights))
     assert caught.value.where == str(weights)
-
-
-@pytest.mark.parametrize("length", [0, 10_000])
-def test_a_damaged_file_of_weights_is_named(weights, tmp_path, length):
-    path = tmp_path / "damaged.h5"
-    path.write_bytes(weights.read_bytes()[:length])
-    with pytest.raises(NodeError, match="the file is damaged") as caught:
-        _build(SMALL, weights=str(path))
-    assert caught.value.where == str(path)

@@ -148,21 +148,13 @@ def test_a_lookup_table_inside_the_model_is_exported(tmp_path):
     assert answer["probabilities"].numpy().tolist() == [[0.5], [1.0], [0.0]]
 
 
-def test_signatures_name_only_what_the_model_uses(tmp_path):
-    loaded = _export(lambda x: x, tmp_path)
-    _, values = loaded.signatures["predict_values"].structured_input_signature
-    assert sorted(values) == ["a", "b_1_c", "feature_self"]
-    assert (tmp_path / "assets.extra" / "classes.json").is_file()
-
-
 def test_features_are_told_apart_whatever_their_names(tmp_path):
     loaded = _export(lambda x: x, tmp_path / "model", named())
     predictor = Predictor(tmp_path / "model")
     assert [*predictor.features] == [*NAMES]
-    paths = [tmp_path / name for name in ("own", "inputs", "records")]
-    for path, names in zip(paths, (NAMES, predictor.inputs.values()), strict=False):
-        path.write_text("\n".join(json.dumps({name: 1}) for name in names))
-    tfrecord.write(paths[2], [encode({name: [1.0]}) for name in NAMES])
+    paths = [tmp_path / name for name in ("rows", "records")]
+    paths[0].write_text("\n".join(json.dumps({name: 1}) for name in NAMES))
+    tfrecord.write(paths[1], [encode({name: [1.0]}) for name in NAMES])
 
     for path in paths:
         answers = [row.probabilities for row in predictor.predict_files([path])]

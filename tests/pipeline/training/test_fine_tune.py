@@ -53,12 +53,6 @@ ALL = {"block1_dense", "block1_norm", "block2_dense", "own_norm", "head"}
     [
         (["backbone"], {"block1_dense", "block1_norm", "block2_dense"}, "block1_norm"),
         (
-            ["pretrained"],
-            {"block1_dense", "block1_norm", "block2_dense"},
-            "block1_norm",
-        ),
-        (["block1_*"], {"block1_dense", "block1_norm"}, "block1_norm"),
-        (
             ["block?_dense", "own_norm"],
             {"block1_dense", "block2_dense", "own_norm"},
             "own_norm",

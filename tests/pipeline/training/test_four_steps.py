@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 
-from sluice import progress
-from tests.kit.trainings import settings
-
 pytestmark = pytest.mark.tf
 
 
@@ -70,21 +67,3 @@ def test_a_worker_of_another_machine_waits_for_the_model_of_the_chief(tmp_path):
     threading.Timer(0.2, model.mkdir).start()
     wait_for_model(str(model))
     assert model.is_dir()
-
-
-@pytest.mark.parametrize(("precision", "notes"), [("mixed_float16", 1), ("float32", 0)])
-def test_float16_without_a_gpu_is_noted(tmp_path, monkeypatch, precision, notes):
-    import tensorflow as tf
-
-    from pipeline.training.run_fn import report_strategy
-    from pipeline.training.strategy.distribution import Distribution
-
-    file = tmp_path / "progress"
-    file.touch()
-    monkeypatch.setenv("SLUICE_PROGRESS_FILE", str(file))
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [])
-    here = Distribution(tf.distribute.get_strategy(), "one_device", "", 8)
-    report_strategy(settings(precision=precision), here)
-    found = [item for item in progress.read(file)[0] if item.get("note")]
-    assert len(found) == notes
-    assert all("without a GPU" in item["line"] for item in found)

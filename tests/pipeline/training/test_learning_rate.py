@@ -34,7 +34,6 @@ def half_cosine(share: float) -> float:
     ("schedule", "warmup", "after"),
     [
         (0.3, 0, lambda step: 0.3),
-        (Constant(initial=0.3), 0, lambda step: 0.3),
         (Constant(initial=0.3, warmup_epochs=1.5), 15, lambda step: 0.3),
         (
             Cosine(initial=0.3, warmup_epochs=2, final_fraction=0.1),

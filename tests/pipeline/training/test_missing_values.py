@@ -272,19 +272,3 @@ def test_each_value_has_an_id_of_its_own(output, name):
         # Beside them there are the missing one and a bucket of unknown ones.
         assert {*ids} == {*range(1, len(values) + 1)}
         assert number_of_ids(name, FEATURES, output) == len(values) + 2
-
-
-def test_tokens_and_lists_leave_out_what_is_missing(output):
-    rows = [
-        {**ROWS[0], "tokens": tokens, "plain list": numbers, "tags": tokens}
-        for tokens, numbers in (
-            ([b"red", b"", b"blue\n"], [1.0, math.nan, 3.0, 4.0]),
-            ([b"red", b"blue\n"], [1.0]),
-        )
-    ]
-    found = _transformed(output, rows)
-    for name in ("tokens", "tags"):
-        first, second = found[transformed_name(name)]
-        np.testing.assert_array_equal(first, second)
-        assert np.count_nonzero(first) == 2
-    assert found["plain list_xf"].tolist() == [[1, 0, 3], [1, 0, 0]]

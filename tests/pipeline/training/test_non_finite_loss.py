@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -55,19 +53,3 @@ def test_where_it_was_found(given, what, where):
     assert error.what == f"the {what}, so training has stopped"
     assert error.where == f"{where}, learning rate 0.25"
     assert "lower train.learning_rate" in str(error.hint)
-
-
-def test_keras_gives_tensors_to_a_step_callback():
-    import tensorflow as tf
-
-    from pipeline.training.callbacks import StepCallback
-
-    class Logs(StepCallback):
-        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            self.loss = logs["loss"]
-
-    logs = Logs()
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-    model.fit(np.ones((2, 1)), np.ones((2, 1)), callbacks=[logs], verbose=0)
-    assert tf.is_tensor(logs.loss)

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from pipeline.config.features import FeatureSet
-from pipeline.training.export import FEATURES_FILE
-from pipeline.training.preprocessing import feature_places
 from sluice import progress
 from sluice.errors import NodeError
 from tests.kit.analysis import analyze, serialize
@@ -20,7 +18,7 @@ from tests.kit.transform_output import Output
 
 pytestmark = [pytest.mark.tf, pytest.mark.acceptance]
 
-FORMS = ["exported", "model.weights.h5", "weights.h5"]
+FORMS = ["exported", "weights.h5"]
 PAIR = Output({"a": "float32", "y": "int64"}, width=2)
 NUMBERS = {"a_xf": np.random.default_rng(3).random((4, 2))}
 
@@ -89,7 +87,6 @@ def test_the_model_predicts_as_the_one_it_starts_from(tmp_path, form):
     ("form", "what"),
     [
         ("exported", r"(?s)more/bias \[4\]\n.*more/kernel \[4, 4\]\n"),
-        ("model.weights.h5", "do not fit the model.*more/kernel"),
         ("weights.h5", "do not fit the model.*Layer count mismatch"),
     ],
 )
@@ -207,6 +204,9 @@ def subclassed(inputs: Any, params: Any) -> Any:
     return Model()
 
 
+_FUNCTIONS = {"dense": "build_model", "wide_deep": "build_wide_deep"}
+
+
 def _build(function: str, output: Any, features: FeatureSet = FEATURES) -> Any:
     """Returns a model, with random weights, and what it is given."""
     import tensorflow as tf
@@ -215,7 +215,7 @@ def _build(function: str, output: Any, features: FeatureSet = FEATURES) -> Any:
     from pipeline.training.strategy.distribution import Distribution
 
     inputs = _inputs(output, features)
-    module = f"pipeline.training.models.{function}:build_model"
+    module = f"pipeline.training.models.dense:{_FUNCTIONS.get(function)}"
     if function in globals():
         module = f"{__name__}:{function}"
     here = Distribution(tf.distribute.get_strategy(), "one_device", "", 8)
@@ -257,7 +257,7 @@ def base(days, tmp_path):
 
 @pytest.mark.parametrize("function", ["dense", "wide_deep", "functional"])
 def test_categories_keep_their_weights(days, base, notes, function):
-    """Other frequencies; then values that are new and gone, for an older version."""
+    """Other frequencies; then values that are new and gone."""
     from pipeline.training.warm_start import warm_start
 
     path, expected = base(function)
@@ -265,32 +265,12 @@ def test_categories_keep_their_weights(days, base, notes, function):
         model, inputs = _build(function, days[day])
         warm_start(model, "served", path, inputs, _vocabularies(days[day]))
         np.testing.assert_allclose(_predict(model, days[day]), expected, rtol=1e-5)
-        Path(path, FEATURES_FILE).unlink(missing_ok=True)
 
     same, grown = notes()
     start, kept = f"warm start: weights of served, {path}; ", "kept, though bounds or"
     assert same == f"{start}{kept} settings may have changed: place"
     assert grown.startswith(f"{start}k: 2 new, 1 gone; ")
     assert kept in grown
-
-
-def test_a_new_value_starts_with_initial_weights(days, base):
-    from pipeline.training.warm_start import warm_start
-
-    path, _ = base("dense")
-    (model, inputs), (initial, _) = (_build("dense", days[3]) for _ in range(2))
-    warm_start(model, "served", path, inputs, _vocabularies(days[3]))
-
-    (place,) = [
-        index
-        for index, place in enumerate(
-            feature_places(FEATURES, _vocabularies(days[3]))["k_xf"]
-        )
-        if place[1] == b"e"
-    ]
-    rows = [x.get_layer("embedding").get_weights()[0][place] for x in (model, initial)]
-    np.testing.assert_array_equal(*rows)
-    assert np.any(rows[0])
 
 
 def test_a_model_that_cannot_be_followed(days, base):
@@ -374,27 +354,3 @@ def test_ids_of_a_file_of_weights_are_taken_as_they_are(days, tmp_path, notes):
     for one, other in zip(base.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
     assert notes()[0].endswith("has no vocabularies, so ids are taken as they are")
-
-
-def test_what_ids_stand_for():
-    """Ids of a cross are hashes of other ids, so they change with these."""
-    features = feature_set(
-        {
-            "k": {"kind": "vocabulary", "oov_buckets": 2},
-            "m": {"kind": "multi_hot", "top_k": 3},
-            "c": {"kind": "cross", "of": ["k", "h"], "buckets": 2},
-            "h": {"kind": "hashed", "buckets": 2},
-            "n": "numeric",
-        }
-    )
-    one, same, other = (
-        feature_places(features, {"k_xf": values, "m_xf": [b"u"]})
-        for values in ([b"a", b"b"], [b"a", b"b"], [b"b", b"a"])
-    )
-    assert one == same
-    assert list(one) == ["k_xf", "m_xf", "h_xf", "c_xf"]
-    missing, a, b, *oov = one["k_xf"]
-    assert other["k_xf"] == (missing, b, a, *oov) and len(oov) == 2
-    assert len(one["m_xf"]) == 4 and len(one["h_xf"]) == len(one["c_xf"]) == 3
-    assert other["h_xf"] == one["h_xf"]
-    assert not {*other["c_xf"][1:]} & {*one["c_xf"]}

@@ -37,13 +37,13 @@ NEEDED = {
     "tensorflow/python/client/session.py": {
         "def _make_callable_from_options(": "tensorflow.make_callable",
     },
-    "tensorflow_transform/annotators.py": {"def object_tracker_scope(": "tft.traced"},
-    "tensorflow_transform/graph_context.py": {"class TFGraphContext": "tft.traced"},
+    "tensorflow_transform/annotators.py": {"def object_tracker_scope(": "tft.trace"},
+    "tensorflow_transform/graph_context.py": {"class TFGraphContext": "tft.trace"},
     "tensorflow_transform/impl_helper.py": {
-        "def get_traced_transform_fn(": "tft.traced",
+        "def get_traced_transform_fn(": "tft.trace",
     },
     "tensorflow_transform/schema_inference.py": {
-        "def infer_feature_schema(": "tft.traced",
+        "def infer_feature_schema(": "tft.trace",
     },
     "tfx/orchestration/portable/launcher.py": {
         "cache_utils.get_cached_outputs(": "tfx.replace_cache",

@@ -35,17 +35,6 @@ class Prints(tf.keras.layers.Layer):
         return x
 
 
-class Double(tf.keras.layers.Layer):
-    def call(self, x):
-        exact = tf.cast(x, tf.float64)
-        return tf.cast(exact, tf.float32)
-
-
-class Masks(tf.keras.layers.Layer):
-    def call(self, x):
-        return x + tf.reduce_sum(tf.boolean_mask(x, x > 0))
-
-
 class Looks(tf.keras.layers.Layer):
     def __init__(self):
         super().__init__()
@@ -65,7 +54,7 @@ class Trains(tf.keras.Model):
         raise NotImplementedError("no training yet")
 
 
-many = model_of(Texts, Python, Prints, Double, Masks, Looks)
+many = model_of(Texts, Python, Prints, Looks)
 looks = model_of(Looks)
 raises = model_of(Raises)
 

@@ -52,6 +52,7 @@ def input_of(numbers: Path) -> Callable[..., Any]:
         seed: int = 3,
         class_weights: Any = None,
         label: dict[str, Any] | None = None,
+        change: Callable[[Any], Any] = lambda outputs: outputs,
         **given: Any,
     ) -> Any:
         import tensorflow as tf
@@ -70,10 +71,11 @@ def input_of(numbers: Path) -> Callable[..., Any]:
         features = FEATURES.model_dump()
         if label:
             features["label"] |= label
+        features["sample_weight"] = "sample_weight" if sample_weight else None
         output = Output(spec)
         example_format = ExampleFormat(
             output.raw_feature_spec(),
-            output.transform_features_layer(),
+            lambda raw: change(output.transform_features_layer()(raw)),
             output.transformed_feature_spec(),
             FeatureSet.model_validate(features),
         )

@@ -188,12 +188,3 @@ def test_all_workers_together_read_each_record_once(tmp_path, workers):
             assert found == sorted(records), (sizes, epoch)
     assert by_file[0]
     assert all(by_file) == (workers == 1), "some are shared out by record"
-
-
-def test_no_worker_is_without_files():
-    from pipeline.training.input.records import Records
-
-    # A worker without a file would make the other 21 only 5 % slower.
-    files = [f"{index}.gz" for index in range(21)]
-    shares = Records(files, [100] * 21, 1, []).shares(22)
-    assert {share.count for share in shares} == {95, 96}

@@ -65,3 +65,18 @@ def test_a_wrong_weight_names_its_file(input_of, tmp_path, wrong):
     with pytest.raises(NodeError, match="1 of 1 sample weights") as caught:
         input_of(folder=tmp_path, sample_weight=True)
     assert caught.value.where == f"{tmp_path}/train-1.gz"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda x: x | {"a_xf": x["a_xf"][1:]}, "does not return one row per record"),
+        (
+            lambda x: x | {"sample_weight": 2 * x["sample_weight"]},
+            r"not those of the records: correct 'sample_weight', or your preprocessing",
+        ),
+    ],
+)
+def test_own_preprocessing_returns_each_record_with_its_weight(input_of, change, says):
+    with pytest.raises(NodeError, match=says):
+        input_of(sample_weight=True, change=change)

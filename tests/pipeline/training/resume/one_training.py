@@ -45,17 +45,13 @@ class Tripwire(tf.keras.layers.Layer):
         return tf.identity(x)
 
 
-def build_model(inputs: Any, params: dict[str, Any], units: int = 8) -> tf.keras.Model:
+def build_model(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
     """Has moving averages beside its weights."""
     keras_inputs = inputs.keras_inputs()
     x = Tripwire()(keras_inputs["a_xf"])
-    x = tf.keras.layers.Dense(units, activation="relu")(x)
+    x = tf.keras.layers.Dense(8, activation="relu")(x)
     x = tf.keras.layers.BatchNormalization()(x)
     return tf.keras.Model(keras_inputs, inputs.output_layer()(x))
-
-
-def build_wider(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
-    return build_model(inputs, params, units=9)
 
 
 class Subclassed(tf.keras.Model):

@@ -170,23 +170,11 @@ def test_a_model_of_mixed_precision_is_exported_in_float32(trainings, tmp_path):
     assert "DT_BFLOAT16" not in str(meta_graph.graph_def)
 
 
-def test_a_wrong_layer_is_named(trainings, tmp_path):
-    work = trainings.folder(tmp_path / "wrong")
-    assert trainings.run(work.path, {"fine_tune": {"freeze": ["dens"]}}) == 1
-    assert "no layer is named 'dens'" in work.log
-    assert "did you mean 'dense'?" in work.log
-
-
-@pytest.mark.parametrize("damage", ["truncated", "of another model"])
-def test_a_checkpoint_that_cannot_be_restored_is_an_error(trainings, tmp_path, damage):
+def test_a_checkpoint_that_cannot_be_restored_is_an_error(trainings, tmp_path):
     work = trainings.folder(tmp_path)
     assert trainings.run(tmp_path, at_step=STEPS_PER_EPOCH + 4) == STOPPED
     (path,) = work.checkpoints.rglob("*.data-*")
-    if damage == "truncated":
-        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-        code = trainings.run(tmp_path)
-    else:
-        code = trainings.run(tmp_path, model="build_wider")
-    assert code == 1
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert trainings.run(tmp_path) == 1
     assert "NodeError: the checkpoint cannot be restored: " in work.log
     assert "--force Trainer trains from scratch" in work.log

@@ -107,11 +107,6 @@ def test_hyperband_goes_on_with_the_best(trainings, tmp_path):
             "there is no metric 'val_f1' among auc",
         ),
         (
-            {"space": {"train.batch_size": [7, 9]}},
-            {"replicas": 2},
-            "every trial has failed",
-        ),
-        (
             {"space": {"train.batch_size": [5, 7, 9, 11]}},
             {"replicas": 2},
             "consecutive failures exceeded the limit of 3",

@@ -25,7 +25,6 @@ NOTHING: dict[str, Any] = {"gpus": 0, "tpu": None, "cluster": {}}
         ({"cluster": WORKERS, "gpus": 2}, "multi_worker", "there are several workers"),
         ({"cluster": SERVED}, "parameter_server", "TF_CONFIG names parameter servers"),
         ({"gpus": 2}, "mirrored", "several GPUs are visible"),
-        ({"gpus": 1}, "one_device", "one GPU is visible"),
         ({}, "one_device", "no accelerator is visible"),
         ({"gpus": 1, "replicas": 4}, "mirrored", "train.replicas is 4"),
     ],

@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.checks.metric_tables import (
-    FOR_NUMBERS,
-    ONE_CLASS_ONLY,
-    TWO_CLASSES_ONLY,
-)
+from sluice.metrics import FOR_NUMBERS, ONE_CLASS_ONLY, TWO_CLASSES_ONLY
 
 pytestmark = [pytest.mark.tf, pytest.mark.acceptance]
 
