@@ -236,7 +236,7 @@ def pixels_of(feature_set: FeatureSet, raw_spec: Mapping[str, Any]) -> dict[str,
         if not isinstance(spec, Image | RawPixels):
             continue
         size = {"height": spec.height, "width": spec.width, "channels": spec.channels}
-        about = {"kind": spec.kind, **size, "divide_by": 255}
+        about: dict[str, Any] = {"kind": spec.kind, **size, "divide_by": 255}
         dtype = raw_spec[name].dtype
         if isinstance(spec, Image):
             about["resize"] = "bilinear"
