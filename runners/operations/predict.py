@@ -65,12 +65,13 @@ def predict(
                 hint="choose another with --version, or push again; --trust loads it "
                 "all the same, and runs the code in it",
             )
-        # Native libraries print errors about GPUs; failures still raise. At import,
-        # TensorFlow 2.21 does not respect the variable.
+        # Native libraries print errors about GPUs; failures still raise. While it is
+        # imported, TensorFlow 2.21 does not respect the variable.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         with hidden_native_logs():
             from serving.predictor import Predictor
 
-        yield from Predictor(local_dir).predict_files(
+            predictor = Predictor(local_dir)
+        yield from predictor.predict_files(
             list(files), limit=limit, max_row_bytes=config.examples.max_record_bytes
         )
