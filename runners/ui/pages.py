@@ -1,31 +1,35 @@
-"""The content of the pages, from the records and the operations."""
+"""The content of the pages, from the records and the operations.
+
+While a page is open ``static/ui.js`` loads it again every second or so, and replaces
+what has changed. So a page has one template, live or not.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from pipeline.config.load import load_config
-from pipeline.graph.choose_spans import choose_spans
+from reports.environment import TEMPLATES, environment
 from runners.operations.find_run import FoundRun, all_workspaces, read_record
 from runners.operations.models import ListedModel, list_models
 from runners.ui.actions import Action, ChildProcesses, first_action, possible_actions
-from runners.ui.live import View
 from runners.ui.run_view import (
     pipeline_card,
     pipeline_url,
     run_index,
     run_url,
     run_values,
-    span_table,
     version_table,
 )
 from sluice.errors import SluiceError, WorkspaceError
@@ -40,6 +44,50 @@ REPORT_PAGE, DIFF_PAGE = "page.html", "diff.html"
 _TONES: tuple[Tone, ...] = ("active", "bad", "warn", "good", "info")
 # Runs whose documents are read for a table.
 _MAX_RUNS = 50
+
+
+@cache
+def _environment() -> Environment:
+    """Returns the environment of the pages, with the templates of the reports."""
+    own = Path(__file__).parent / "templates"
+    return environment().overlay(loader=FileSystemLoader([own, TEMPLATES]))
+
+
+@dataclass(frozen=True)
+class View:
+    """The content of a page.
+
+    Attributes:
+      title: of the page.
+      tab: title of the browser's tab; by default, where the page is.
+      tone: of the tab's icon.
+      template: of the content.
+      values: of the template.
+      trail: name and address of the pages above it.
+      is_live: whether it may change while it is open.
+    """
+
+    title: str
+    template: str
+    values: dict[str, Any] = field(default_factory=dict)
+    trail: tuple[tuple[str, str], ...] = ()
+    is_live: bool = False
+    tab: str | None = None
+    tone: Tone = "quiet"
+
+    def render(self, is_read_only: bool) -> str:
+        """Returns the page."""
+        place = " · ".join([self.title, *(name for name, _ in self.trail[::-1])])
+        return (
+            _environment()
+            .get_template("ui.html.j2")
+            .render(
+                self.values,
+                view=self,
+                tab=self.tab or place,
+                is_read_only=is_read_only,
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -141,18 +189,6 @@ class Pages:
         table = version_table(listed, self._newest_runs(name))
         values = {"notices": notices, "versions": table}
         return View("models", "models.html.j2", values, _up(name))
-
-    def data(self, request: Request) -> View:
-        """The spans that runs have read, and those that the next one would read."""
-        name = request.path_params["name"]
-        values: dict[str, object] = {"notice": None}
-        values["spans"] = span_table(self._newest_runs(name))
-        try:
-            window = choose_spans(load_config(name)).data
-            values |= {"chosen": window.spans, "skipped": window.skipped}
-        except SluiceError as error:
-            values["notice"] = str(error)
-        return View("data", "data.html.j2", values, _up(name))
 
     def command(self, request: Request) -> View:
         """The output of a command that was started here."""

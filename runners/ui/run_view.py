@@ -244,21 +244,3 @@ def version_table(listed: Sequence[ListedModel], runs: Sequence[FoundRun]) -> Ta
     columns.append(Column("Digest", code=True))
     where = os.path.dirname(listed[0].version.uri) if listed else ""
     return Table("versions", f"Versions in {where}, newest first", columns, rows)
-
-
-def span_table(runs: Sequence[FoundRun]) -> Table | None:
-    """Returns a row for each span that a run has read, the newest first."""
-    readers: dict[tuple[str, int, int | None, str | None], list[FoundRun]] = {}
-    for item in runs:
-        for name, spans in item.record.spans.items():
-            for span in spans:
-                key = (name, span["span"], span["version"], span["date"])
-                readers.setdefault(key, []).append(item)
-    ordered = sorted(readers.items(), key=lambda pair: (pair[0][0], -pair[0][1]))
-    rows = [
-        [*key, len(found), _run_link(found[-1]), _run_link(found[0])]
-        for key, found in ordered
-    ]
-    columns: Header = ["Input", numbers("Span"), numbers("Version"), "Date"]
-    columns += [numbers("Runs"), "First run", "Last run"]
-    return Table("spans", "Spans that were read", columns, rows) if rows else None

@@ -142,7 +142,7 @@ def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     page.get_by_role("link", name="digits").click()
     expect(page.get_by_role("row", name=run_dir.name)).to_contain_text(text)
     origin, own = ui[1].partition("/?")[0], f"/pipelines/digits/runs/{run_dir.name}/"
-    pages = ("", "/models", "/data", "/do/run")
+    pages = ("", "/models", "/do/run")
     for path in (
         "/",
         own,
@@ -202,7 +202,7 @@ def test_a_failed_run_is_followed_to_its_error(written, start_ui, open_page):
         expect(page).to_have_title("digits: failed")
         page.get_by_role("link", name="Sluice").click()
         expect(page.locator(".pipeline")).to_contain_text(said)
-        # A page whose stream ends with the server would complain.
+        # A page that cannot reach its server would complain.
         page.goto("about:blank")
 
 
