@@ -28,7 +28,7 @@ from runners.cloud.job_inputs import (
     BASELINE,
     SPANS_OF,
     TRAINER_CONFIG,
-    Upload,
+    CompiledJob,
     cloud_locations,
 )
 from runners.cloud.task_settings import (
@@ -53,9 +53,7 @@ def _is_useful(record: logging.LogRecord) -> bool:
     return "DEFAULT_IMAGE_PATH_KEY is not found" not in str(record.msg)
 
 
-def compile_pipeline(
-    config: Config, *, scheduled: bool = False
-) -> tuple[dict[str, Any], list[Upload]]:
+def compile_pipeline(config: Config, *, scheduled: bool = False) -> CompiledJob:
     """Returns the compiled job and what it needs in the bucket.
 
     Args:
@@ -109,7 +107,7 @@ def compile_pipeline(
         skip_without_new_data(spec, INGESTION, "examples", NEW_DATA)
         _name_watermark(spec)
     job["labels"] |= cloud.labels
-    return job, list(locations.uploads.values())
+    return CompiledJob(job, list(locations.uploads.values()))
 
 
 def _check_node(node: Any, engine: str) -> None:

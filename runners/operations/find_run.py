@@ -54,15 +54,22 @@ def find_workspace(name: str) -> Workspace:
     Raises:
       UsageError: there is no such config, nor a workspace of that name.
     """
+    return _find_workspace(name)[0]
+
+
+def _find_workspace(
+    name: str, profile: str | None = None, overrides: Sequence[str] = ()
+) -> tuple[Workspace, Config | None]:
     from pipeline.config.load import load_config
 
     try:
-        return workspace_of(load_config(name))
+        config = load_config(name, profile=profile, overrides=overrides)
     except UsageError:
         workspace = locate(current_project(Path.cwd()), name)
-        if not workspace.runs.is_dir():
+        if profile or overrides or not workspace.runs.is_dir():
             raise
-        return workspace
+        return workspace, None
+    return workspace_of(config), config
 
 
 def updated_workspace(
@@ -76,21 +83,13 @@ def updated_workspace(
     Raises:
       UsageError: as ``find_workspace`` does, or there is no such profile.
     """
-    from pipeline.config.load import load_config
-
-    workspace = find_workspace(name)
+    workspace, config = _find_workspace(name, profile, overrides)
     update_records(workspace)
-    try:
-        config = load_config(name, profile=profile, overrides=overrides)
-    except UsageError:
-        if profile or overrides:
-            raise
-    else:
-        if config.cloud and config.cloud.engine == "vertex":
-            from runners.cloud.refresh import import_runs
+    if config and config.cloud and config.cloud.engine == "vertex":
+        from runners.cloud.refresh import import_runs
 
-            for warning in import_runs(config, workspace):
-                _log.warning(warning)
+        for warning in import_runs(config, workspace):
+            _log.warning(warning)
     return workspace
 
 

@@ -8,6 +8,7 @@ from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
 from runners.cloud.image import check_images
 from runners.cloud.job_inputs import (
+    CompiledJob,
     cloud_locations,
     explain_storage,
     job_parameters,
@@ -19,7 +20,7 @@ from runners.cloud.submitted_job import job_lock, save_job
 from runners.cloud.task_settings import tasks_of
 from runners.cloud.vertex_client import RUN_LABEL, VertexService, service_of, vertex_job
 from runners.engine import Observer
-from runners.operations.compile import CompiledPipeline, compile_checked
+from runners.operations.compile import compile_checked
 from runners.operations.notify import notify
 from runners.operations.prepared_run import PreparedRun
 from runners.operations.run import parse_tags, prepare_run
@@ -79,7 +80,7 @@ def submit(
 
 def _submit(
     prepared: PreparedRun,
-    compiled: CompiledPipeline,
+    compiled: CompiledJob,
     record: RunRecord,
     service: VertexService,
     observer: Observer,
