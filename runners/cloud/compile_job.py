@@ -9,7 +9,6 @@ from typing import Any
 
 from tfx.dsl.components.base.base_driver import BaseDriver
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
-from tfx.dsl.placeholder.placeholder import Placeholder
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
 from tfx.orchestration.kubeflow.v2.pipeline_builder import DEFAULT_IMAGE_PATH_KEY
@@ -121,13 +120,6 @@ def _check_node(node: Any, engine: str) -> None:
             f"{driver.__module__}.{driver.__name__}",
             hint="move what it does into the executor",
         )
-    for key, value in node.exec_properties.items():
-        if isinstance(value, Placeholder):
-            raise ConfigError(
-                f"the parameter {key!r} of {node.id} is another node's output, which "
-                "TFX 1.16 and 1.21 compile to a task that does not exist",
-                hint="make that output an input of the node, and read it there",
-            )
 
 
 def _add_schedule(nodes: Mapping[str, Any], config: Config) -> Any:

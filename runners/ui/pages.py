@@ -34,14 +34,11 @@ from runners.ui.run_view import (
 )
 from sluice.errors import SluiceError, WorkspaceError
 from sluice.project import current_project
-from sluice.record.states import RUN_TONES, Tone
 from sluice.workspace import Workspace, locate
 
 _HOME = ("Sluice", "/")
 # Pages that are in frames.
 REPORT_PAGE, DIFF_PAGE = "page.html", "diff.html"
-# The tab of the first page is about the first of these that a pipeline has.
-_TONES: tuple[Tone, ...] = ("active", "bad", "warn", "good", "info")
 # Runs whose documents are read for a table.
 _MAX_RUNS = 50
 
@@ -59,8 +56,6 @@ class View:
 
     Attributes:
       title: of the page.
-      tab: title of the browser's tab; by default, where the page is.
-      tone: of the tab's icon.
       template: of the content.
       values: of the template.
       trail: name and address of the pages above it.
@@ -72,8 +67,6 @@ class View:
     values: dict[str, Any] = field(default_factory=dict)
     trail: tuple[tuple[str, str], ...] = ()
     is_live: bool = False
-    tab: str | None = None
-    tone: Tone = "quiet"
 
     def render(self, is_read_only: bool) -> str:
         """Returns the page."""
@@ -84,7 +77,7 @@ class View:
             .render(
                 self.values,
                 view=self,
-                tab=self.tab or place,
+                place=place,
                 is_read_only=is_read_only,
             )
         )
@@ -113,9 +106,7 @@ class Pages:
             "can_start": configs if self.children else (),
             "commands": self.children.started if self.children else [],
         }
-        tabs = sorted(map(_tab, last), key=lambda tab: _TONES.index(tab["tone"]))
-        tab = tabs[0] if tabs else {}
-        return View("Sluice", "pipelines.html.j2", values, is_live=True, **tab)
+        return View("Sluice", "pipelines.html.j2", values, is_live=True)
 
     def runs(self, request: Request) -> View:
         """The runs of a pipeline."""
@@ -127,9 +118,8 @@ class Pages:
             "run_ids": [item.record.run_id for item in runs],
             "most": _MAX_RUNS,
         }
-        tab = _tab(runs[0]) if runs else {}
         is_live = bool(runs) and runs[0].record.status == "running"
-        return View(name, "runs.html.j2", values, (_HOME,), is_live, **tab)
+        return View(name, "runs.html.j2", values, (_HOME,), is_live)
 
     def run(self, request: Request) -> View:
         """A run, live while it is in progress."""
@@ -138,14 +128,13 @@ class Pages:
         # One that has ended holds the lock a little longer, and has no buttons yet.
         is_ending = run_id == workspace.run_ids()[-1] and workspace.is_running()
         is_live = found.record.status == "running" or is_ending
-        query = request.query_params
         values = {
             "url": run_url(found),
             "actions": self._actions(found),
-            **run_values(found, query.get("log"), query.get("lines") == "all"),
+            **run_values(found, request.query_params.get("log")),
         }
-        title, up, tab = f"run {run_id}", _up(found.name), _tab(found)
-        return View(title, "run_live.html.j2", values, up, is_live, **tab)
+        up = _up(found.name)
+        return View(f"run {run_id}", "run_live.html.j2", values, up, is_live)
 
     def report(self, request: Request) -> View:
         """The report of a run, in a frame, since it has no session of its own."""
@@ -154,7 +143,7 @@ class Pages:
         # It is loaded again at the end of the run.
         values = {"address": f"{run_url(found)}{REPORT_PAGE}?{status}"}
         up, is_live = _up_from_run(found), status == "running"
-        return View("report", "frame.html.j2", values, up, is_live, **_tab(found))
+        return View("report", "frame.html.j2", values, up, is_live)
 
     def diff(self, request: Request) -> View:
         """The differences between two runs, in a frame as a report is."""
@@ -198,8 +187,7 @@ class Pages:
             raise HTTPException(404, "this server has started no such command")
         child = started[index]
         is_live, values = child.exit_code is None, {"child": child}
-        title, up, tone = child.title, (_HOME,), child.tone
-        return View(title, "command.html.j2", values, up, is_live, tone=tone)
+        return View(child.title, "command.html.j2", values, (_HOME,), is_live)
 
     def action(self, request: Request) -> tuple[FoundRun | None, Action]:
         """Returns the button that an address names, and its run unless it needs none.
@@ -264,11 +252,6 @@ def _runs(workspace: Workspace) -> Iterator[FoundRun]:
 def _config_names() -> set[str]:
     configs = (current_project(Path.cwd()) / "configs").glob("*.yaml")
     return {path.stem for path in configs}
-
-
-def _tab(found: FoundRun) -> dict[str, Any]:
-    tab = f"{found.name}: {found.record.status.replace('_', ' ')}"
-    return {"tab": tab, "tone": RUN_TONES[found.record.status]}
 
 
 def _up_from_run(found: FoundRun) -> tuple[tuple[str, str], ...]:

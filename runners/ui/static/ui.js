@@ -34,9 +34,6 @@
 
   const show = (html) => {
     const page = new DOMParser().parseFromString(html, "text/html");
-    document.title = page.title;
-    const [link, icon] = [document, page].map((x) => x.querySelector("link[rel=icon]"));
-    if (link.getAttribute("href") !== icon.getAttribute("href")) link.href = icon.href;
     const fresh = document.importNode(page.getElementById("content"), true);
     // As it has been done to what is shown.
     window.setUpPage(fresh);
