@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.config.find import find_config
 from runners.cloud.submitted_job import is_service_run
 from sluice.errors import UsageError, WorkspaceError
 from sluice.project import current_project
@@ -229,11 +227,9 @@ def newest_resumable() -> tuple[Workspace, str]:
 
 def config_words(config: Config) -> list[str]:
     """Returns NAME and the options that load the same config in another command."""
-    origin, here = config.origin, Path.cwd()
-    name = Path(origin.file).stem
-    with suppress(UsageError):
-        if find_config(name, here) != find_config(str(here / origin.file), here):
-            name = origin.file
+    origin = config.origin
+    file = Path(origin.file)
+    name = file.stem if file.parent.name == "configs" else origin.file
     profile = ["--profile", Path(origin.profile).stem] if origin.profile else []
     sets = [word for item in origin.overrides for word in ("--set", item)]
     return [name, *profile, *sets]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
-from runners.cloud.image import check_images
 from runners.cloud.job_inputs import (
     CompiledJob,
     cloud_locations,
@@ -53,7 +52,7 @@ def submit(
       The record; its status is ``running`` where the run goes on in the service.
 
     Raises:
-      UsageError: the config or the data is wrong, or an image is not in its registry.
+      UsageError: the config or the data is wrong.
       RemoteError: the service does not answer any more while its run is waited for.
     """
     tag_values = parse_tags(tags)
@@ -63,7 +62,6 @@ def submit(
     service = service_of(config)
     # The data is listed: without a network this fails, and nothing has begun.
     prepared = prepare_run(config, cloud_locations(config).serving_dir)
-    check_images(config)
     observer.on_note("compiling for the service")
     compiled = compile_checked(config)
     with private_umask(config.private):

@@ -155,7 +155,7 @@ class Pages:
     def ask(self, request: Request) -> View:
         """Asks before a command is started."""
         found, action = self.action(request)
-        command = shlex.join(action.command("REASON"))
+        command = shlex.join(action.words)
         up = _up_from_run(found) if found else (_HOME,)
         values = {"action": action, "command": command, "url": up[-1][1]}
         title = f"{action.label} {request.path_params['name']}"

@@ -22,11 +22,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
@@ -110,14 +108,12 @@ class _Site:
             raise HTTPException(404, "there is no such log")
         return FileResponse(path, media_type="text/plain; charset=utf-8")
 
-    async def act(self, request: Request) -> Response:
+    def act(self, request: Request) -> Response:
         """Starts a command."""
-        form = parse_qs((await request.body()).decode(errors="replace"))
-        found, action = await run_in_threadpool(self.pages.action, request)
+        found, action = self.pages.action(request)
         assert self.pages.children is not None
-        words = action.command("".join(form.get("reason", ())))
         url = run_url(found) if found else None
-        index = self.pages.children.start(action.label, words, url)
+        index = self.pages.children.start(action.label, action.words, url)
         return RedirectResponse(f"/commands/{index}", 303)
 
 

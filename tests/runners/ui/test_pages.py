@@ -124,12 +124,11 @@ def test_hostile_names_and_texts_are_escaped(tmp_path, monkeypatch, call_ui):
     facts = {"pipeline": name, "nodes": [node], "error": error}
     record = a_record(f"{FIRST}{name}", status="failed", **facts)
     workspace = Workspace(tmp_path / "workspace" / name)
-    run_dir = write_run(workspace.runs, record, logs={name: HOSTILE})
-    (run_dir / "config.json").write_text('{"profile": null, "overrides": []}')
+    write_run(workspace.runs, record, logs={name: HOSTILE})
     client = call_ui()
     pipeline = f"/pipelines/{quote(name, safe='')}"
     run = f"{pipeline}/runs/{quote(record.run_id, safe='')}/"
-    for path in ("/", pipeline, run, f"{run}do/run", f"{pipeline}/models"):
+    for path in ("/", pipeline, run, f"{pipeline}/models"):
         text = client.get(path).text
         assert "&lt;img" in text, path
         assert "<img" not in text and "\u202e" not in text and ">49<" not in text
@@ -147,7 +146,7 @@ def buttons(written, record):
 
 def test_which_runs_have_which_buttons(written):
     first = RunRecord.load(written.fail())
-    assert list(buttons(written, first)) == ["resume", "run"]
+    assert list(buttons(written, first)) == ["resume"]
     with written.workspace.exclusive("test"):
         assert buttons(written, first) == {}
         running = written.begin(SECOND)
@@ -160,23 +159,7 @@ def test_which_runs_have_which_buttons(written):
         assert f"--run={SECOND}" in cancel.words
     # Only the last run can be resumed.
     written.fail("20260103T000000Z-cccc")
-    assert list(buttons(written, first)) == ["run"]
-
-
-def test_blocked_data_can_be_accepted_with_the_options_of_the_run(written):
-    gate = a_gate("data", a_check("image", result="FAIL", kind="new_value"))
-    nodes = [NodeRecord("DataGate", "DataGate", "failed", attempts=1)]
-    record = written.write(status="blocked", exit_code=3, nodes=nodes, gates=[gate])
-    stored = {"profile": "configs/profiles/gpu.yaml", "overrides": ["train.epochs=3"]}
-    path = written.run_dir() / "config.json"
-    path.write_text(json.dumps(stored))
-    command = buttons(written, record)["accept-data"].command("so be it")
-    options = ["--profile=gpu", "--set=train.epochs=3"]
-    place = f"--workspace={written.workspace.root.parent}"
-    reason = "--accept-data=so be it"
-    assert command == ["sluice", "run", "digits", *options, place, reason]
-    path.write_text("damaged")
-    assert buttons(written, record) == {}
+    assert list(buttons(written, first)) == []
 
 
 def test_a_button_asks_and_shows_the_output(written, call_ui, monkeypatch):
