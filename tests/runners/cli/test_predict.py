@@ -56,6 +56,10 @@ def make_model(tmp_path_factory):
             "predict_values": module.values,
         }
         tf.saved_model.save(module, str(folder), signatures=signatures)
+        features = {"name": {"input": "name", "required": False}}
+        about = {"task": "classification", "classes": ["a", "b"], "features": features}
+        (folder / "assets.extra").mkdir()
+        (folder / "assets.extra" / "classes.json").write_text(json.dumps(about))
         return folder
 
     return make
