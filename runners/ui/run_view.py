@@ -69,7 +69,6 @@ def run_values(shown_run: FoundRun, log: str | None, all_lines: bool) -> dict[st
         "elapsed": formats.seconds(duration_s(record, now_utc())),
         "verdict": verdict,
         "nodes": [(node, remark(node)) for node in nodes],
-        "timeline": section and section["timeline"],
         "graph": section and section["graph"],
         "charts": drawn(run, _curves),
         "tensorboard": shlex.quote(str(training)) if training.is_dir() else None,
