@@ -24,11 +24,6 @@ def usable_cores() -> int:
     return max(1, cores)
 
 
-def total_memory_bytes() -> int:
-    """Returns the memory of the machine, or the limit of the control group."""
-    return min([psutil.virtual_memory().total, *map(_limit, _groups("memory"))])
-
-
 def free_memory_bytes() -> int:
     """Returns the memory that can be taken without swapping; file cache is free."""
     free = psutil.virtual_memory().available

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable
+from keyword import iskeyword
 from typing import Annotated, ClassVar, Literal
 
 from annotated_types import MinLen
@@ -41,9 +42,10 @@ def identifiers(names: Iterable[str]) -> dict[str, str]:
 
     TensorFlow turns ``image/encoded`` into ``image_encoded`` in some places and refuses
     it in others, and ignores case in signatures. Characters other than ASCII letters,
-    digits and underscores become underscores, and what does not begin with a letter
-    gets the prefix ``feature_``. If this makes names equal, or leaves them different
-    only in case, each of them also gets 12 digits of its SHA-256.
+    digits and underscores become underscores, and what does not begin with a letter,
+    or is a word of Python's, such as ``class``, gets the prefix ``feature_``. If this
+    makes names equal, or leaves them different only in case, each of them also gets 12
+    digits of its SHA-256.
     """
     plain = {name: _plain(name) for name in names}
     hashed = {
@@ -59,7 +61,8 @@ def identifiers(names: Iterable[str]) -> dict[str, str]:
 
 def _plain(name: str) -> str:
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return plain if plain[:1].isalpha() and plain != "self" else f"feature_{plain}"
+    is_valid = plain[:1].isalpha() and plain != "self" and not iskeyword(plain)
+    return plain if is_valid else f"feature_{plain}"
 
 
 def _clip(value: tuple[float | None, ...]) -> tuple[float | None, ...]:

@@ -11,7 +11,7 @@ import click
 from pipeline.config.config import Config
 from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, config_argument, verb
-from runners.operations.compile import compile_pipeline
+from runners.operations.compile import compile_for_service
 from sluice.errors import UsageError
 from sluice.storage.output_path import resolve_output_path, write_output
 
@@ -36,7 +36,7 @@ def command(config: Config, output: str) -> Result:
     if file.suffix not in (".json", ".yaml", ".yml"):
         raise UsageError(f"--output {output} does not end in .json, .yaml or .yml")
     warnings: list[str] = []
-    compiled = compile_pipeline(config, warnings.append)
+    compiled = compile_for_service(config, warnings.append)
     for warning in warnings:
         echo_warning(warning)
     # JSON is YAML too.

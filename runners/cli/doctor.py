@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from rich.filesize import decimal
-
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
 from runners.cli.options import Result, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
 from sluice.errors import ExitCode, bounded
-from sluice.machine_resources import free_memory_bytes, total_memory_bytes
 from sluice.process_tree import describe_end
-from sluice.project import current_project, own_root
-from sluice.workspace import installed_version, locate
+from sluice.project import own_root
+from sluice.workspace import installed_version
 
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
 @verb()
 def command() -> Result:
-    """Check this machine: packages, disks, memory, devices.
+    """Check this machine: packages and devices.
 
     The exit code is 2 if there is a problem, and 0 if there are only warnings. The
     network is not used.
     """
-    workspaces = locate(current_project(Path.cwd()), "").root
     console = make_console(to_stderr=True)
     with console.status("checking; importing TensorFlow takes up to a minute"):
-        checks = list(run_checks(workspaces))
+        checks = [check_packages(own_root()), check_devices()]
     ok = not any(check.state == "problem" for check in checks)
     facts = {"ok": ok, "checks": [asdict(check) for check in checks]}
     code = ExitCode.DONE if ok else ExitCode.USAGE
@@ -82,29 +75,6 @@ class Check:
     hint: str | None = None
 
 
-def run_checks(workspaces: Path) -> Iterator[Check]:
-    """Yields each result as soon as it is known; that of the devices takes seconds.
-
-    Args:
-      workspaces: the folder of all workspaces.
-    """
-    temporary = Path(tempfile.gettempdir())
-    checks: dict[str, Callable[[], Check]] = {
-        "packages": partial(check_packages, own_root()),
-        "disk_workspace": partial(check_disk, "disk_workspace", workspaces),
-        "disk_temp": partial(check_disk, "disk_temp", temporary),
-        "memory": check_memory,
-        "devices": check_devices,
-    }
-    for name, check in checks.items():
-        try:
-            yield check()
-        except Exception as error:
-            # The check may fail because of the very problem it looks for.
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            yield Check(name, "problem", f"the check itself failed: {reason}")
-
-
 _PIN = re.compile(r"^([\w.-]+)(?:\[.*?\])?==([^\s;\\]+)", re.MULTILINE)
 
 
@@ -128,39 +98,6 @@ def check_packages(root: Path) -> Check:
     return Check("packages", "warning", found, "make setup")
 
 
-# A run of the sample data leaves 4 MB, Beam's temporary files of real data some GB.
-_SCARCE_BYTES, _TOO_LITTLE_BYTES = 2 * 10**9, 10**8
-
-
-def check_disk(name: str, folder: Path) -> Check:
-    """Checks that a folder, which need not exist, can be written and has space."""
-    place = next(known for known in (folder, *folder.parents) if known.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK):
-        return Check(name, "problem", f"{place} is not a folder that can be written")
-    disk = shutil.disk_usage(place)
-    found = f"{decimal(disk.free)} free of {decimal(disk.total)}, {folder}"
-    return Check(name, _state(disk.free, _SCARCE_BYTES, _TOO_LITTLE_BYTES), found)
-
-
-def _state(available: int, scarce: int, too_little: int) -> CheckState:
-    if available >= scarce:
-        return "ok"
-    return "warning" if available >= too_little else "problem"
-
-
-# A process that has imported TFX holds about 0.7 GB before it does anything.
-_SCARCE_MEMORY_BYTES, _MIN_MEMORY_BYTES = 2 * 10**9, 10**9
-
-
-def check_memory() -> Check:
-    """Returns the available memory, within the container's limit."""
-    free = free_memory_bytes()
-    found = f"{decimal(free)} available of {decimal(total_memory_bytes())}"
-    state = _state(free, _SCARCE_MEMORY_BYTES, _MIN_MEMORY_BYTES)
-    hint = None if state == "ok" else "sluice run --workers 1"
-    return Check("memory", state, found, hint)
-
-
 # In a process of its own: a broken installation may crash.
 _PROBE = """
 import json
@@ -173,7 +110,6 @@ devices = [
 ]
 print(json.dumps(devices, default=str))
 """
-_TIME_LIMIT_S = 180.0
 # Exists if an NVIDIA driver is installed.
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -186,7 +122,6 @@ def check_devices() -> Check:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=_TIME_LIMIT_S,
     )
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:]

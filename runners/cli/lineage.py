@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import click
-from rich.tree import Tree
 
 from pipeline.config.load import load_config
 from reports import formats
@@ -44,8 +43,9 @@ def _print_lineage(traced: Lineage) -> None:
     for what, text in [("asked for", traced["read_as"]), *_summary_rows(traced)]:
         say(console, f"{what:<18} {text}")
     say(console)
-    say(console, "made from", "bold")
-    console.print(_make_tree(traced))
+    say(console, "made by", "bold")
+    for line in _nodes(traced):
+        say(console, line)
     say(console)
     say(console, "used by", "bold")
     uses = [
@@ -74,30 +74,15 @@ def _summary_rows(traced: Lineage) -> list[tuple[str, Any]]:
     return rows
 
 
-def _make_tree(traced: Lineage) -> Tree:
-    """Returns a tree of each artifact above its inputs, each drawn once."""
-    artifacts = {item["id"]: item for item in traced["artifacts"]}
-    executions = {item["id"]: item for item in traced["executions"]}
-    drawn: set[int] = set()
-
-    def add(branch: Tree, artifact: dict[str, Any]) -> None:
-        execution = executions.get(artifact["producer"])
-        if artifact["id"] in drawn or execution is None:
-            return
-        drawn.add(artifact["id"])
-        for key, items in sorted(execution["inputs"].items()):
-            for item in items:
-                child, text = artifacts[item], f"{key}: {_label(artifacts[item])}"
-                maker = executions.get(child["producer"])
-                if maker and maker["run_id"] not in (None, execution["run_id"]):
-                    text += f"  run {maker['run_id']}"
-                if item in drawn and maker and maker["inputs"]:
-                    text += "  (above)"
-                add(branch.add(text), child)
-
-    root = Tree(_label(traced["artifact"]))
-    add(root, traced["artifact"])
-    return root
+def _nodes(traced: Lineage) -> list[str]:
+    """Returns a line for each execution upstream, oldest first, with what it read."""
+    labels = {item["id"]: _label(item) for item in traced["artifacts"]}
+    lines = []
+    for execution in traced["executions"]:
+        read = sorted({x for ids in execution["inputs"].values() for x in ids})
+        inputs = ", ".join(labels[x] for x in read) or "no input"
+        lines.append(f"{execution['node']}, run {execution['run_id']}: {inputs}")
+    return lines
 
 
 def _label(artifact: dict[str, Any]) -> str:

@@ -38,8 +38,6 @@ class RunView(Observer):
         self._record: RunRecord | None = None
         self._notes: dict[str, str] = {}
         self._last_plain_note = -math.inf
-        # By node, the newest line of progress that a pipe has not been given.
-        self._held_back: dict[str, str] = {}
         self._live = (
             Live(console=console, get_renderable=self._table, auto_refresh=False)
             if console.is_terminal
@@ -67,8 +65,6 @@ class RunView(Observer):
 
     def on_node(self, record: RunRecord, node: NodeRecord) -> None:
         if self._live is None and node.state != "running":
-            if last := self._held_back.pop(node.id, None):
-                self._line(last)
             label, took = NODE_STATES[node.state].label, seconds(node.duration_s, "")
             self._line(f"{node.id:<20} {label:<12} {took:>10}  {node.reason or ''}")
         self._refresh()
@@ -78,12 +74,11 @@ class RunView(Observer):
         if not note:
             return
         self._notes[node] = note
-        self._held_back[node] = f"{node:<20} {note}"
         now = time.monotonic()
         due = now - self._last_plain_note >= _PLAIN_PROGRESS_S
         if self._live is None and (due or "line" in facts):
             self._last_plain_note = now
-            self._line(self._held_back.pop(node))
+            self._line(f"{node:<20} {note}")
 
     def on_tick(self) -> None:
         if self._live:

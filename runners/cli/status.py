@@ -11,7 +11,6 @@ from runners.cli.options import Result, run_option, verb
 from runners.cli.rich_console import make_console, make_table, plain
 from runners.cli.run_view import print_run
 from runners.operations.find_run import find_run, last_runs
-from runners.operations.models import note_retired
 from sluice.record.run_record import RunRecord
 from sluice.record.states import RUN_STYLES
 
@@ -23,20 +22,18 @@ def command(name: str | None, run_id: str | None) -> Result:
     """Show a run of NAME; without NAME, the last run of every pipeline."""
     if name is not None:
         record = find_run(name, run_id).record
-        note_retired(record)
         return Result(record.to_dict(), partial(print_run, make_console(), record))
     records = [found.record for found in last_runs()]
-    retired = [*map(note_retired, records)]
-    show = partial(_print_pipelines, records, retired)
+    show = partial(_print_pipelines, records)
     if not records:
         show = partial(echo, "nothing has run yet; try: sluice run NAME")
     return Result([record.to_dict() for record in records], show)
 
 
-def _print_pipelines(records: list[RunRecord], retired: list[str]) -> None:
+def _print_pipelines(records: list[RunRecord]) -> None:
     columns = ("pipeline", "last run", "status", "served", "why")
     table = make_table(*columns, folded=("why",))
-    for record, mark in zip(records, retired, strict=True):
+    for record in records:
         versions = [str(push.version) for push in record.pushes if push.version]
         dry = " (dry run)" if record.options.dry_run else ""
         state = record.status.replace("_", " ") + dry
@@ -46,6 +43,6 @@ def _print_pipelines(records: list[RunRecord], retired: list[str]) -> None:
             record.run_id,
             plain(state, RUN_STYLES[record.status]),
             ", ".join(versions),
-            "; ".join(filter(None, [error, mark])),
+            error,
         )
     make_console().print(table)

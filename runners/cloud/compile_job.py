@@ -9,7 +9,6 @@ from typing import Any
 
 from tfx.dsl.components.base.base_driver import BaseDriver
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
-from tfx.dsl.placeholder.placeholder import Placeholder
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner as v2
 from tfx.orchestration.kubeflow.v2.pipeline_builder import DEFAULT_IMAGE_PATH_KEY
@@ -28,7 +27,7 @@ from runners.cloud.job_inputs import (
     BASELINE,
     SPANS_OF,
     TRAINER_CONFIG,
-    Upload,
+    CompiledJob,
     cloud_locations,
 )
 from runners.cloud.task_settings import (
@@ -53,9 +52,7 @@ def _is_useful(record: logging.LogRecord) -> bool:
     return "DEFAULT_IMAGE_PATH_KEY is not found" not in str(record.msg)
 
 
-def compile_pipeline(
-    config: Config, *, scheduled: bool = False
-) -> tuple[dict[str, Any], list[Upload]]:
+def compile_pipeline(config: Config, *, scheduled: bool = False) -> CompiledJob:
     """Returns the compiled job and what it needs in the bucket.
 
     Args:
@@ -109,7 +106,7 @@ def compile_pipeline(
         skip_without_new_data(spec, INGESTION, "examples", NEW_DATA)
         _name_watermark(spec)
     job["labels"] |= cloud.labels
-    return job, list(locations.uploads.values())
+    return CompiledJob(job, list(locations.uploads.values()))
 
 
 def _check_node(node: Any, engine: str) -> None:
@@ -123,13 +120,6 @@ def _check_node(node: Any, engine: str) -> None:
             f"{driver.__module__}.{driver.__name__}",
             hint="move what it does into the executor",
         )
-    for key, value in node.exec_properties.items():
-        if isinstance(value, Placeholder):
-            raise ConfigError(
-                f"the parameter {key!r} of {node.id} is another node's output, which "
-                "TFX 1.16 and 1.21 compile to a task that does not exist",
-                hint="make that output an input of the node, and read it there",
-            )
 
 
 def _add_schedule(nodes: Mapping[str, Any], config: Config) -> Any:

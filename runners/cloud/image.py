@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from pipeline.config.config import Config
-from pipeline.graph.custom_nodes import modules_of, node_ids
+from pipeline.graph.custom_nodes import modules_of
 from sluice import code_fingerprint
 from sluice.errors import ConfigError, UsageError, bounded
 from sluice.project import OWN_PACKAGES, own_root
@@ -36,19 +35,6 @@ _ARGUMENT = re.compile(r"^ARG (\w+)=.*$", re.MULTILINE)
 _TAG = re.compile(r":[\w.-]+$")
 # The folder of the user's packages, where the project is not Sluice's checkout.
 _PROJECT = "project"
-# Vertex AI takes images from Google's registries, which alone get Google's token.
-_GOOGLE = re.compile(
-    r"(?P<host>(?:[^/]+\.)?gcr\.io|[^/]+\.pkg\.dev)/(?P<name>[^:@]+)"
-    r"(?::(?P<tag>[\w.-]+))?(?:@(?P<digest>.+))?"
-)
-_MANIFESTS = ", ".join(
-    (
-        "application/vnd.oci.image.manifest.v1+json",
-        "application/vnd.oci.image.index.v1+json",
-        "application/vnd.docker.distribution.manifest.v2+json",
-        "application/vnd.docker.distribution.manifest.list.v2+json",
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -155,14 +141,9 @@ def _files(path: Path, left_out: list[str]) -> Iterator[Path]:
 
 def with_tag(image: str, root: Path, gpu: bool = False) -> str:
     """Returns an image's name, with the tag of the current code if it has none."""
-    if repository_of(image) != image:
+    if _TAG.sub("", image.partition("@")[0]) != image:
         return image
     return image_of(root, gpu=gpu).name(image)
-
-
-def repository_of(image: str) -> str:
-    """Returns an image's name without tag and digest."""
-    return _TAG.sub("", image.partition("@")[0])
 
 
 def image_of_node(config: Config, node: str) -> str:
@@ -178,57 +159,6 @@ def image_of_beam(config: Config) -> str:
     assert config.cloud is not None
     image = config.cloud.beam.image or config.cloud.image or REPOSITORY
     return with_tag(image, config.root)
-
-
-def check_images(config: Config) -> None:
-    """Checks that the images of a pipeline are in Google's registries.
-
-    A registry that cannot be asked from here is taken to have them: the service has
-    credentials of its own.
-
-    Raises:
-      ConfigError: one is not there.
-    """
-    assert config.cloud is not None
-    # "": the exit handler and the last task of a schedule are no nodes of the config.
-    images = [image_of_node(config, node) for node in (*node_ids(config), "")]
-    if config.cloud.beam.runner == "dataflow":
-        images.append(image_of_beam(config))
-    for image in dict.fromkeys(images):
-        if _is_missing(image):
-            raise ConfigError(
-                "the registry has no such image",
-                where=image,
-                hint=f"sluice image push --repository {repository_of(image)}, with "
-                "--gpu for one with accelerators",
-            )
-
-
-def _is_missing(image: str) -> bool:
-    import requests
-    from google.auth.exceptions import GoogleAuthError
-
-    found = _GOOGLE.fullmatch(image)
-    if found is None:
-        return False
-    manifest = f"manifests/{found['digest'] or found['tag']}"
-    try:
-        answer = _authorized_session().head(
-            f"https://{found['host']}/v2/{found['name']}/{manifest}",
-            headers={"Accept": _MANIFESTS},
-            timeout=30,
-        )
-    except (requests.RequestException, GoogleAuthError):
-        return False
-    return answer.status_code == 404
-
-
-def _authorized_session() -> Any:
-    import google.auth
-    from google.auth.transport.requests import AuthorizedSession
-
-    scope = "https://www.googleapis.com/auth/cloud-platform"
-    return AuthorizedSession(google.auth.default(scopes=[scope])[0])
 
 
 def check_modules(config: Config) -> None:

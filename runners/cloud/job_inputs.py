@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from components.baseline_model.blessed_models import pin_baseline
 from components.tfrecord_gen.input_files import SPANS_FILE, SpanChoice, Window
@@ -115,6 +115,13 @@ class Upload:
     path: Path
     uri: str
     digest: str | None = None
+
+
+class CompiledJob(NamedTuple):
+    """KFP's ``PipelineJob`` as JSON values, and what to copy before it runs."""
+
+    job: dict[str, Any]
+    uploads: list[Upload]
 
 
 @dataclass(frozen=True)

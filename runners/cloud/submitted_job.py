@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sluice.errors import WorkspaceError
 from sluice.storage import atomic
 
 _JOB_FILE = "job.json"
@@ -19,21 +18,8 @@ def save_job(run_dir: Path, name: str, page: str) -> None:
 
 
 def job_of(run_dir: Path) -> str:
-    """Returns the name by which the service knows the job of a run.
-
-    Raises:
-      WorkspaceError: the file is damaged.
-    """
-    path = run_dir / _JOB_FILE
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["name"])
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise WorkspaceError(
-            f"it is not known which job run {run_dir.name} is",
-            where=path,
-            actual=str(error),
-            hint="restore the file, or look the job up in the service's console",
-        ) from error
+    """Returns the name by which the service knows the job of a run."""
+    return json.loads((run_dir / _JOB_FILE).read_text(encoding="utf-8"))["name"]
 
 
 def is_service_run(run_dir: Path) -> bool:

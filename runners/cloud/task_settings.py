@@ -27,9 +27,8 @@ from sluice.node_kinds import NodeKind
 _TFX_ENTRYPOINT = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
 # The nested graph that TFX makes where there is an exit handler.
 _NESTED = "tfx-dag"
-# The executor that starts a custom job, and the one that TFX runs in it.
-EXECUTOR = "runners.cloud.custom_job.TrainerJob"
-IN_WORKER = "tfx.components.trainer.executor.GenericExecutor"
+# The executor that starts a custom job.
+_EXECUTOR = "runners.cloud.custom_job.TrainerJob"
 
 Json = dict[str, Any]
 
@@ -40,7 +39,7 @@ def tasks_of(spec: Json) -> Json:
     return (nested or spec["root"])["dag"]["tasks"]
 
 
-def containers_of(spec: Json) -> Iterator[tuple[str, Json]]:
+def _containers_of(spec: Json) -> Iterator[tuple[str, Json]]:
     """Yields each task's id and container, an exit handler's included."""
     executors = spec["deploymentSpec"]["executors"]
     for name, component in spec["components"].items():
@@ -63,7 +62,7 @@ def apply_settings(
     cloud = config.cloud
     assert cloud is not None
     tasks = tasks_of(spec)
-    for name, container in containers_of(spec):
+    for name, container in _containers_of(spec):
         wanted = cloud.of_node(name)
         container["env"] = [
             {"name": key, "value": value} for key, value in environment(wanted).items()
@@ -72,7 +71,7 @@ def apply_settings(
             container["command"] = ["python", "-m", "components.kubeflow_entrypoint"]
         if name == TRAINER and wanted.needs_custom_job:
             args = container["args"]
-            args[args.index("--executor_class_path") + 1] = EXECUTOR
+            args[args.index("--executor_class_path") + 1] = _EXECUTOR
         elif resources := _resources(wanted):
             container["resources"] = resources
         if name not in tasks:
@@ -162,10 +161,6 @@ def set_defaults(spec: Json, defaults: dict[str, str]) -> None:
         }
 
 
-# The first option of a node on Dataflow.
-DATAFLOW = "--runner=DataflowRunner"
-
-
 def beam_args(config: Config, node_id: str) -> list[str]:
     """Returns the Beam options of a node.
 
@@ -193,7 +188,7 @@ def beam_args(config: Config, node_id: str) -> list[str]:
     }
     labels = {**cloud.labels, "sluice-pipeline": config.name}
     return [
-        DATAFLOW,
+        "--runner=DataflowRunner",
         *(f"--{key}={value}" for key, value in options.items() if value is not None),
         *(f"--labels={key}={value}" for key, value in labels.items()),
         *beam.args,

@@ -57,9 +57,9 @@ def collect_garbage(
 
     Raises:
       LockedError: a run of the pipeline is in progress.
-      UsageError: a folder cannot be read; nothing was deleted.
-      WorkspaceError: the metadata cannot be read, or a file could not be deleted; the
-        others were deleted then, and the next collection tries again.
+      UsageError: a folder cannot be read; nothing was deleted. Or a file cannot be
+        deleted, and the next collection goes on there.
+      WorkspaceError: the metadata cannot be read.
       ServingError: a serving directory cannot be read, or a version be deleted.
     """
     if not workspace.root.exists():
@@ -116,20 +116,9 @@ def _mark_deleted(metadata_db: Path, garbage: Garbage) -> None:
 
 
 def _delete(workspace: Workspace, garbage: Garbage) -> None:
-    failures = []
-    items = [item for found in garbage.items.values() for item in found]
-    for path in (path for item in items for path in item.paths):
-        try:
-            storage_for(path).delete_tree(str(path))
-        except OSError as error:
-            failures.append(f"{error.filename or path}: {error.strerror}")
-        with contextlib.suppress(OSError):  # It is not empty.
-            path.parent.rmdir()
-    if failures:
-        raise WorkspaceError(
-            "some files could not be deleted",
-            where=workspace.root,
-            examples=failures,
-            hint="fix their permissions, then run 'sluice gc' again; everything else "
-            "was deleted",
-        )
+    for item in (item for items in garbage.items.values() for item in items):
+        for path in item.paths:
+            with explain_unreadable(str(path), "garbage cannot be deleted"):
+                storage_for(path).delete_tree(str(path))
+            with contextlib.suppress(OSError):  # It is not empty.
+                path.parent.rmdir()

@@ -8,8 +8,6 @@ is read or written; who submits the job copies ``uploads`` first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from pipeline.checks.before_run import check_before_run, check_with_tensorflow
 from pipeline.checks.check_service import cloud_of
@@ -17,29 +15,16 @@ from pipeline.config.config import Config
 from pipeline.graph.arguments import local_locations
 from reports.draw_graph import GraphNode
 from runners.cloud.image import check_modules
-from runners.cloud.job_inputs import Upload
+from runners.cloud.job_inputs import CompiledJob
 from runners.local.explain_failure import as_error, explain_failure
 from runners.operations.find_run import workspace_of
 from sluice.compat import hidden_native_logs
 from sluice.node_kinds import GATES
 
 
-@dataclass(frozen=True)
-class CompiledPipeline:
-    """A compiled pipeline.
-
-    Attributes:
-      job: KFP's ``PipelineJob`` with its ``pipelineSpec``, as JSON values.
-      uploads: what to copy into the bucket before the job runs.
-    """
-
-    job: dict[str, Any]
-    uploads: tuple[Upload, ...]
-
-
-def compile_pipeline(
+def compile_for_service(
     config: Config, on_warning: Callable[[str], None]
-) -> CompiledPipeline:
+) -> CompiledJob:
     """Checks a config, and compiles its pipeline for the service that it names.
 
     Raises:
@@ -51,7 +36,7 @@ def compile_pipeline(
     return compile_checked(config, scheduled=scheduled)
 
 
-def compile_checked(config: Config, *, scheduled: bool = False) -> CompiledPipeline:
+def compile_checked(config: Config, *, scheduled: bool = False) -> CompiledJob:
     """Compiles a pipeline for the engine of its ``cloud`` section.
 
     Args:
@@ -68,12 +53,11 @@ def compile_checked(config: Config, *, scheduled: bool = False) -> CompiledPipel
     try:
         with hidden_native_logs():
             check_with_tensorflow(config)
-            from runners.cloud import compile_job
+            from runners.cloud.compile_job import compile_pipeline
 
-            job, uploads = compile_job.compile_pipeline(config, scheduled=scheduled)
+            return compile_pipeline(config, scheduled=scheduled)
     except Exception as error:
         raise as_error(explain_failure("the pipeline", error)) from error
-    return CompiledPipeline(job, tuple(uploads))
 
 
 def compile_graph(config: Config) -> list[GraphNode]:

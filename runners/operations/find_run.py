@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.config.find import find_config
 from runners.cloud.submitted_job import is_service_run
 from sluice.errors import UsageError, WorkspaceError
 from sluice.project import current_project
@@ -54,15 +52,22 @@ def find_workspace(name: str) -> Workspace:
     Raises:
       UsageError: there is no such config, nor a workspace of that name.
     """
+    return _find_workspace(name)[0]
+
+
+def _find_workspace(
+    name: str, profile: str | None = None, overrides: Sequence[str] = ()
+) -> tuple[Workspace, Config | None]:
     from pipeline.config.load import load_config
 
     try:
-        return workspace_of(load_config(name))
+        config = load_config(name, profile=profile, overrides=overrides)
     except UsageError:
         workspace = locate(current_project(Path.cwd()), name)
-        if not workspace.runs.is_dir():
+        if profile or overrides or not workspace.runs.is_dir():
             raise
-        return workspace
+        return workspace, None
+    return workspace_of(config), config
 
 
 def updated_workspace(
@@ -76,21 +81,13 @@ def updated_workspace(
     Raises:
       UsageError: as ``find_workspace`` does, or there is no such profile.
     """
-    from pipeline.config.load import load_config
-
-    workspace = find_workspace(name)
+    workspace, config = _find_workspace(name, profile, overrides)
     update_records(workspace)
-    try:
-        config = load_config(name, profile=profile, overrides=overrides)
-    except UsageError:
-        if profile or overrides:
-            raise
-    else:
-        if config.cloud and config.cloud.engine == "vertex":
-            from runners.cloud.refresh import import_runs
+    if config and config.cloud and config.cloud.engine == "vertex":
+        from runners.cloud.refresh import import_runs
 
-            for warning in import_runs(config, workspace):
-                _log.warning(warning)
+        for warning in import_runs(config, workspace):
+            _log.warning(warning)
     return workspace
 
 
@@ -230,11 +227,9 @@ def newest_resumable() -> tuple[Workspace, str]:
 
 def config_words(config: Config) -> list[str]:
     """Returns NAME and the options that load the same config in another command."""
-    origin, here = config.origin, Path.cwd()
-    name = Path(origin.file).stem
-    with suppress(UsageError):
-        if find_config(name, here) != find_config(str(here / origin.file), here):
-            name = origin.file
+    origin = config.origin
+    file = Path(origin.file)
+    name = file.stem if file.parent.name == "configs" else origin.file
     profile = ["--profile", Path(origin.profile).stem] if origin.profile else []
     sets = [word for item in origin.overrides for word in ("--set", item)]
     return [name, *profile, *sets]

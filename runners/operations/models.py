@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.baseline_model.blessed_models import (
     RETIRED,
@@ -15,6 +14,12 @@ from components.baseline_model.blessed_models import (
     search_baseline,
 )
 from pipeline.config.config import Config
+from runners.metadata.read_metadata import (
+    MetadataGraph,
+    open_store,
+    read_metadata,
+)
+from runners.metadata.trace_lineage import find_artifact, served_models
 from runners.operations.find_run import (
     published_in,
     serving_dir_of,
@@ -22,12 +27,7 @@ from runners.operations.find_run import (
 )
 from serving.model_store import ModelVersion, store_at
 from serving.store_owner import Owner
-from sluice.errors import ServingError, UsageError
-from sluice.record.run_record import RunRecord
-from sluice.storage.storage import is_remote
-
-if TYPE_CHECKING:
-    from runners.metadata.read_metadata import MetadataGraph
+from sluice.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -54,23 +54,6 @@ class ListedModel:
         version = asdict(self.version)
         del version["generations"]
         return {**version, "damage": self.damage}
-
-
-def note_retired(record: RunRecord) -> str:
-    """Notes in a record, and returns, that what is served now is retired, if it is.
-
-    A bucket is not asked.
-    """
-    place = record.pushes[0].destination if record.pushes else ""
-    newest = None
-    with suppress(ServingError):
-        newest = store_at(place).newest() if place and not is_remote(place) else None
-    if newest is None or newest.retired is None:
-        return ""
-    text = f"version {newest.version} is retired ({newest.retired})"
-    text += ", and served until another is pushed"
-    record.note(text)
-    return text
 
 
 def list_models(config: Config) -> list[ListedModel]:
@@ -107,10 +90,6 @@ def retire(
       WorkspaceError: the metadata cannot be written.
       ServingError: the record of a pushed version cannot be written.
     """
-    # ML Metadata's client, for which `sluice status` would wait.
-    from runners.metadata.read_metadata import open_store, read_metadata
-    from runners.metadata.trace_lineage import find_artifact, served_models
-
     workspace = workspace_of(config)
     graph = read_metadata(workspace.metadata_db)
     blessed = {item.model.id: item for item in blessed_models(graph.artifacts.values())}

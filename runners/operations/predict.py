@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pipeline.config.config import Config
 from runners.operations.find_run import config_words, published_in
 from serving.model_store import store_at
+from sluice.compat import hidden_native_logs
 from sluice.errors import ServingError, UsageError
 from sluice.storage.local_copy import local_copy
 from sluice.workspace import next_command
@@ -64,10 +65,13 @@ def predict(
                 hint="choose another with --version, or push again; --trust loads it "
                 "all the same, and runs the code in it",
             )
-        # At import, native libraries print errors about GPUs; failures still raise.
+        # Native libraries print errors about GPUs; failures still raise. While it is
+        # imported, TensorFlow 2.21 does not respect the variable.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        from serving.predictor import Predictor
+        with hidden_native_logs():
+            from serving.predictor import Predictor
 
-        yield from Predictor(local_dir).predict_files(
+            predictor = Predictor(local_dir)
+        yield from predictor.predict_files(
             list(files), limit=limit, max_row_bytes=config.examples.max_record_bytes
         )

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from pipeline.checks.before_run import check_before_run
 from pipeline.checks.check_service import cloud_of
+from pipeline.config.cloud import CloudBeam, CloudPush
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
+from pipeline.config.train import Train
 from pipeline.graph.choose_spans import choose_spans
 from reports.compare import Comparison, compare
 from reports.read_run import read_run
@@ -24,7 +26,6 @@ from runners.operations.compile import compile_checked
 from runners.operations.find_run import workspace_of
 from runners.operations.prepared_run import PreparedRun, lock_workspace
 from runners.operations.run import run
-from runners.rehearsal.replace_services import replace_services, trained_here
 from runners.rehearsal.run_job import Rehearsal, run_job
 from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
@@ -39,6 +40,8 @@ _PLACES = {
     "project": "rehearsal",
     "region": "us-central1",
 }
+_ELSEWHERE = ("accelerator", "machine_type", "workers", "tpu")
+_OF_OTHER_MACHINES = ("tpu", "multi_worker", "parameter_server")
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,43 @@ def rehearse(
         return Rehearsed(record, local, compare(before, after))
 
 
+def _on_this_machine(config: Config) -> tuple[Config, list[str]]:
+    """Returns a config without services, machines and accelerators, and the notes."""
+    cloud, notes = cloud_of(config), []
+    parts: dict[str, object] = {}
+    if any(getattr(x, key) for x in cloud.nodes.values() for key in _ELSEWHERE):
+        notes.append("machines and accelerators are not rehearsed: nodes take this one")
+        bare = dict.fromkeys(_ELSEWHERE)
+        parts["nodes"] = {
+            name: given.model_copy(update=bare) for name, given in cloud.nodes.items()
+        }
+    if cloud.beam.runner == "dataflow":
+        notes.append("Dataflow is not rehearsed: nodes run Beam in their own tasks")
+        parts["beam"] = CloudBeam()
+    if cloud.push.registry:
+        notes.append("registry and endpoint are not rehearsed: the bucket is pushed to")
+        parts["push"] = CloudPush()
+    instead = _trained_here(config.train)
+    for key, value in instead.items():
+        given = getattr(config.train, key)
+        notes.append(f"train.{key} {given} is not rehearsed: {value} takes its place")
+    changed = {
+        "cloud": cloud.model_copy(update=parts),
+        "train": config.train.model_copy(update=instead),
+    }
+    return config.model_copy(update=changed), notes
+
+
+def _trained_here(train: Train) -> dict[str, str]:
+    """Returns the settings of a training that this machine needs instead, by key."""
+    instead = {}
+    if train.strategy in _OF_OTHER_MACHINES and not train.processes:
+        instead["strategy"] = "one_device"
+    if train.precision == "mixed_float16":  # Takes minutes per epoch on a CPU.
+        instead["precision"] = "float32"
+    return instead
+
+
 def _home(workspace: Workspace) -> Path:
     """Returns where the workspace of the local run is."""
     return workspace.root / REHEARSAL / "local"
@@ -130,8 +170,7 @@ def _run_locally(
     """Runs a config on one machine, where nothing but the comparison sees it."""
     home = _home(workspace)
     push = config.push.model_copy(update={"serving_dir": None})
-    instead = trained_here(config.train.model_dump())
-    train = config.train.model_copy(update=instead)
+    train = config.train.model_copy(update=_trained_here(config.train))
     options = RunOptions(workers=usable_cores(), use_cache=False)
     with workspaces_in(str(home)):
         return run(
@@ -154,6 +193,7 @@ def _rehearse(
     def here(address: str) -> str:
         return address.replace("gs://", f"{workspace.root / REHEARSAL}/")
 
+    in_cloud, notes = _on_this_machine(in_cloud)
     cloud = cloud_of(in_cloud)
     data = Path(here(in_cloud.data.dir))
     data.parent.mkdir(parents=True, exist_ok=True)
@@ -177,7 +217,6 @@ def _rehearse(
         # As `sluice submit` does.
         inputs_uri = here(cloud_locations(in_cloud).inputs_uri)
         values |= job_parameters(job, serving_dir, inputs_uri, prepared.choice)
-    job, notes = replace_services(job)
     record = prepared.begin(RunOptions(), command, {REHEARSAL: ""})
     record.notes += notes
     prepared.save(record)

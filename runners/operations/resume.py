@@ -6,6 +6,7 @@ from runners.cloud.submitted_job import is_service_run
 from runners.engine import Engine, Observer
 from runners.metadata.metadata_file import check_metadata
 from runners.operations.find_run import (
+    RESUMABLE,
     find_run,
     find_workspace,
     last_real_run,
@@ -22,14 +23,6 @@ from sluice.errors import UsageError
 from sluice.machine_resources import usable_cores
 from sluice.record.run_record import REHEARSAL, RunRecord
 from sluice.workspace import Workspace, next_command, private_umask
-
-# Why a run that has ended cannot be resumed, by its status.
-_ENDED = {
-    "succeeded": "it has succeeded",
-    "up_to_date": "it had nothing to do",
-    "skipped": "there was no reason to train",
-    "blocked": "a gate has stopped it, and would stop the same data and code again",
-}
 
 
 def resume(
@@ -107,17 +100,18 @@ def _find_resumable(name: str, workspace: Workspace, run_id: str | None) -> RunR
                 where=workspace.run_dir(named.run_id),
                 hint=run_again,
             )
-    verb, reason = "run", _ENDED.get(record.status)
     if is_service_run(workspace.run_dir(record.run_id)):
-        verb, reason = "submit", "a service has its finished tasks in its cache"
+        verb = "submit"
     elif REHEARSAL in record.tags:
-        verb, reason = "rehearse", "it is a rehearsal"
+        verb = "rehearse"
     elif record.options.dry_run:
-        verb, reason = "retrain", "it is a dry run"
-    if reason:
-        raise UsageError(
-            f"run {record.run_id} cannot be resumed: {reason}",
-            where=workspace.run_dir(record.run_id),
-            hint=next_command(verb, name),
-        )
-    return record
+        verb = "retrain"
+    elif record.status in RESUMABLE:
+        return record
+    else:
+        verb = "run"
+    raise UsageError(
+        f"run {record.run_id} cannot be resumed: its status is {record.status}",
+        where=workspace.run_dir(record.run_id),
+        hint=next_command(verb, name),
+    )

@@ -21,7 +21,6 @@ from runners.local.engine import LocalEngine
 from runners.local.write_report import write_report
 from runners.metadata.metadata_file import check_metadata
 from runners.operations.find_run import resume_command, serving_dir_of, workspace_of
-from runners.operations.models import note_retired
 from runners.operations.notify import notify
 from runners.operations.prepared_run import (
     PreparedRun,
@@ -168,7 +167,6 @@ def execute(
         record.end()
     if record.status in ("failed", "interrupted") and not record.was_refused:
         record.resume_command = resume_command(record)
-    note_retired(record)
     record.save(run_dir)
     write_report(record, run_dir)
     if record.exit_code == 0 and record.options.is_whole:

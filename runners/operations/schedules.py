@@ -6,7 +6,6 @@ from typing import Any
 
 from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
-from runners.cloud.image import check_images
 from runners.cloud.job_inputs import explain_storage, upload
 from runners.cloud.vertex_client import (
     VertexService,
@@ -33,7 +32,7 @@ def set_schedule(config: Config, observer: Observer | None = None) -> Facts:
       observer: of what it does.
 
     Raises:
-      UsageError: the config is wrong, or an image is not in its registry.
+      UsageError: the config is wrong.
       RemoteError: the service refuses or does not answer.
     """
     observer = observer or Observer()
@@ -41,7 +40,6 @@ def set_schedule(config: Config, observer: Observer | None = None) -> Facts:
     warn = observer.on_warning
     config = check_before_run(config, in_service=True, on_warning=warn)
     service = service_of(config)
-    check_images(config)
     observer.on_note("compiling for the service")
     compiled = compile_checked(config, scheduled=True)
     with explain_storage(config):

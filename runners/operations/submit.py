@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
-from runners.cloud.image import check_images
 from runners.cloud.job_inputs import (
+    CompiledJob,
     cloud_locations,
     explain_storage,
     job_parameters,
@@ -19,7 +19,7 @@ from runners.cloud.submitted_job import job_lock, save_job
 from runners.cloud.task_settings import tasks_of
 from runners.cloud.vertex_client import RUN_LABEL, VertexService, service_of, vertex_job
 from runners.engine import Observer
-from runners.operations.compile import CompiledPipeline, compile_checked
+from runners.operations.compile import compile_checked
 from runners.operations.notify import notify
 from runners.operations.prepared_run import PreparedRun
 from runners.operations.run import parse_tags, prepare_run
@@ -52,7 +52,7 @@ def submit(
       The record; its status is ``running`` where the run goes on in the service.
 
     Raises:
-      UsageError: the config or the data is wrong, or an image is not in its registry.
+      UsageError: the config or the data is wrong.
       RemoteError: the service does not answer any more while its run is waited for.
     """
     tag_values = parse_tags(tags)
@@ -62,7 +62,6 @@ def submit(
     service = service_of(config)
     # The data is listed: without a network this fails, and nothing has begun.
     prepared = prepare_run(config, cloud_locations(config).serving_dir)
-    check_images(config)
     observer.on_note("compiling for the service")
     compiled = compile_checked(config)
     with private_umask(config.private):
@@ -79,7 +78,7 @@ def submit(
 
 def _submit(
     prepared: PreparedRun,
-    compiled: CompiledPipeline,
+    compiled: CompiledJob,
     record: RunRecord,
     service: VertexService,
     observer: Observer,

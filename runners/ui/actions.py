@@ -6,7 +6,6 @@ when the server ends: the run's record shows what becomes of it.
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 import sys
@@ -30,19 +29,13 @@ class Action:
       name: in the address of its page.
       label: on the button.
       text: what will happen, on the page that asks.
-      words: the command, without the reason.
-      takes_reason: whether the form has a reason, for ``--accept-data``.
+      words: the command.
     """
 
     name: str
     label: str
     text: str
     words: list[str]
-    takes_reason: bool = False
-
-    def command(self, reason: str) -> list[str]:
-        """Returns the command with the reason of a form."""
-        return [*self.words, *[f"--accept-data={reason}"] * self.takes_reason]
 
 
 def possible_actions(found: FoundRun) -> list[Action]:
@@ -63,19 +56,6 @@ def possible_actions(found: FoundRun) -> list[Action]:
     if is_last and record.status in RESUMABLE and record.resume_command:
         words = ["sluice", "resume", record.pipeline, own, place]
         actions.append(Action("resume", "Resume", _RESUME, words))
-    try:
-        stored = json.loads((found.run_dir / "config.json").read_text("utf-8"))
-        profile, overrides = stored["profile"], stored["overrides"]
-    except (OSError, ValueError, KeyError, RecursionError):
-        return actions
-    config = [f"--profile={Path(profile).stem}"] if profile else []
-    config += [f"--set={item}" for item in overrides]
-    run = ["sluice", "run", record.pipeline, *config, place]
-    actions.append(Action("run", "Run again", _RUN, run))
-    stopped_by = [verdict.gate for verdict in record.gates if not verdict.passed]
-    if is_last and "data" in stopped_by:
-        label = "Accept the data once"
-        actions.append(Action("accept-data", label, _ACCEPT_DATA, run, True))
     return actions
 
 
@@ -90,9 +70,7 @@ _CANCEL = (
     "The run can be resumed."
 )
 _RESUME = "The nodes that have not finished run again, with the config of this run."
-_RUN = "A new run begins, with the options of this one; the cache has what is the same."
 _FIRST = "A new run begins, with the config as it is; the cache has what is the same."
-_ACCEPT_DATA = "A new run begins, and its data gate lets the data pass."
 
 
 @dataclass(frozen=True)

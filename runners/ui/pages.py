@@ -1,45 +1,86 @@
-"""The content of the pages, from the records and the operations."""
+"""The content of the pages, from the records and the operations.
+
+While a page is open ``static/ui.js`` loads it again every second or so, and replaces
+what has changed. So a page has one template, live or not.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from pipeline.config.load import load_config
-from pipeline.graph.choose_spans import choose_spans
+from reports.environment import TEMPLATES, environment
 from runners.operations.find_run import FoundRun, all_workspaces, read_record
 from runners.operations.models import ListedModel, list_models
 from runners.ui.actions import Action, ChildProcesses, first_action, possible_actions
-from runners.ui.live import View
 from runners.ui.run_view import (
     pipeline_card,
     pipeline_url,
     run_index,
     run_url,
     run_values,
-    span_table,
     version_table,
 )
 from sluice.errors import SluiceError, WorkspaceError
 from sluice.project import current_project
-from sluice.record.states import RUN_TONES, Tone
 from sluice.workspace import Workspace, locate
 
 _HOME = ("Sluice", "/")
 # Pages that are in frames.
 REPORT_PAGE, DIFF_PAGE = "page.html", "diff.html"
-# The tab of the first page is about the first of these that a pipeline has.
-_TONES: tuple[Tone, ...] = ("active", "bad", "warn", "good", "info")
 # Runs whose documents are read for a table.
 _MAX_RUNS = 50
+
+
+@cache
+def _environment() -> Environment:
+    """Returns the environment of the pages, with the templates of the reports."""
+    own = Path(__file__).parent / "templates"
+    return environment().overlay(loader=FileSystemLoader([own, TEMPLATES]))
+
+
+@dataclass(frozen=True)
+class View:
+    """The content of a page.
+
+    Attributes:
+      title: of the page.
+      template: of the content.
+      values: of the template.
+      trail: name and address of the pages above it.
+      is_live: whether it may change while it is open.
+    """
+
+    title: str
+    template: str
+    values: dict[str, Any] = field(default_factory=dict)
+    trail: tuple[tuple[str, str], ...] = ()
+    is_live: bool = False
+
+    def render(self, is_read_only: bool) -> str:
+        """Returns the page."""
+        place = " · ".join([self.title, *(name for name, _ in self.trail[::-1])])
+        return (
+            _environment()
+            .get_template("ui.html.j2")
+            .render(
+                self.values,
+                view=self,
+                place=place,
+                is_read_only=is_read_only,
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -65,9 +106,7 @@ class Pages:
             "can_start": configs if self.children else (),
             "commands": self.children.started if self.children else [],
         }
-        tabs = sorted(map(_tab, last), key=lambda tab: _TONES.index(tab["tone"]))
-        tab = tabs[0] if tabs else {}
-        return View("Sluice", "pipelines.html.j2", values, is_live=True, **tab)
+        return View("Sluice", "pipelines.html.j2", values, is_live=True)
 
     def runs(self, request: Request) -> View:
         """The runs of a pipeline."""
@@ -79,9 +118,8 @@ class Pages:
             "run_ids": [item.record.run_id for item in runs],
             "most": _MAX_RUNS,
         }
-        tab = _tab(runs[0]) if runs else {}
         is_live = bool(runs) and runs[0].record.status == "running"
-        return View(name, "runs.html.j2", values, (_HOME,), is_live, **tab)
+        return View(name, "runs.html.j2", values, (_HOME,), is_live)
 
     def run(self, request: Request) -> View:
         """A run, live while it is in progress."""
@@ -90,14 +128,13 @@ class Pages:
         # One that has ended holds the lock a little longer, and has no buttons yet.
         is_ending = run_id == workspace.run_ids()[-1] and workspace.is_running()
         is_live = found.record.status == "running" or is_ending
-        query = request.query_params
         values = {
             "url": run_url(found),
             "actions": self._actions(found),
-            **run_values(found, query.get("log"), query.get("lines") == "all"),
+            **run_values(found, request.query_params.get("log")),
         }
-        title, up, tab = f"run {run_id}", _up(found.name), _tab(found)
-        return View(title, "run_live.html.j2", values, up, is_live, **tab)
+        up = _up(found.name)
+        return View(f"run {run_id}", "run_live.html.j2", values, up, is_live)
 
     def report(self, request: Request) -> View:
         """The report of a run, in a frame, since it has no session of its own."""
@@ -106,7 +143,7 @@ class Pages:
         # It is loaded again at the end of the run.
         values = {"address": f"{run_url(found)}{REPORT_PAGE}?{status}"}
         up, is_live = _up_from_run(found), status == "running"
-        return View("report", "frame.html.j2", values, up, is_live, **_tab(found))
+        return View("report", "frame.html.j2", values, up, is_live)
 
     def diff(self, request: Request) -> View:
         """The differences between two runs, in a frame as a report is."""
@@ -118,7 +155,7 @@ class Pages:
     def ask(self, request: Request) -> View:
         """Asks before a command is started."""
         found, action = self.action(request)
-        command = shlex.join(action.command("REASON"))
+        command = shlex.join(action.words)
         up = _up_from_run(found) if found else (_HOME,)
         values = {"action": action, "command": command, "url": up[-1][1]}
         title = f"{action.label} {request.path_params['name']}"
@@ -142,18 +179,6 @@ class Pages:
         values = {"notices": notices, "versions": table}
         return View("models", "models.html.j2", values, _up(name))
 
-    def data(self, request: Request) -> View:
-        """The spans that runs have read, and those that the next one would read."""
-        name = request.path_params["name"]
-        values: dict[str, object] = {"notice": None}
-        values["spans"] = span_table(self._newest_runs(name))
-        try:
-            window = choose_spans(load_config(name)).data
-            values |= {"chosen": window.spans, "skipped": window.skipped}
-        except SluiceError as error:
-            values["notice"] = str(error)
-        return View("data", "data.html.j2", values, _up(name))
-
     def command(self, request: Request) -> View:
         """The output of a command that was started here."""
         started = self.children.started if self.children else []
@@ -162,8 +187,7 @@ class Pages:
             raise HTTPException(404, "this server has started no such command")
         child = started[index]
         is_live, values = child.exit_code is None, {"child": child}
-        title, up, tone = child.title, (_HOME,), child.tone
-        return View(title, "command.html.j2", values, up, is_live, tone=tone)
+        return View(child.title, "command.html.j2", values, (_HOME,), is_live)
 
     def action(self, request: Request) -> tuple[FoundRun | None, Action]:
         """Returns the button that an address names, and its run unless it needs none.
@@ -228,11 +252,6 @@ def _runs(workspace: Workspace) -> Iterator[FoundRun]:
 def _config_names() -> set[str]:
     configs = (current_project(Path.cwd()) / "configs").glob("*.yaml")
     return {path.stem for path in configs}
-
-
-def _tab(found: FoundRun) -> dict[str, Any]:
-    tab = f"{found.name}: {found.record.status.replace('_', ' ')}"
-    return {"tab": tab, "tone": RUN_TONES[found.record.status]}
 
 
 def _up_from_run(found: FoundRun) -> tuple[tuple[str, str], ...]:

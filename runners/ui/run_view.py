@@ -32,19 +32,19 @@ from sluice.record.outcome import duration_s, outcome, summarize
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.storage.storage import is_remote
+from sluice.workspace import Workspace
 
 # The end of a log is shown; the whole of it has a page of its own.
 _LOG_BYTES = 100_000
 Drawn = TypeVar("Drawn")
 
 
-def run_values(shown_run: FoundRun, log: str | None, all_lines: bool) -> dict[str, Any]:
+def run_values(shown_run: FoundRun, log: str | None) -> dict[str, Any]:
     """Returns the values of the template ``run_live.html.j2``.
 
     Args:
       shown_run: the run.
       log: the node whose log is shown; None for one that runs or has failed.
-      all_lines: whether those of libraries are shown too.
     """
     record = shown_run.record
     nodes = [_with_duration(node) for node in record.nodes]
@@ -59,8 +59,7 @@ def run_values(shown_run: FoundRun, log: str | None, all_lines: bool) -> dict[st
     if log not in logs:
         busy = [name for name in logs if states.get(name) in ("failed", "running")]
         log = next(iter(busy[-1:] or logs[-1:]), None)
-    text = run.log_end(log, _LOG_BYTES) if log else ""
-    shown = text if all_lines else without_library_lines(text)
+    shown = without_library_lines(run.log_end(log, _LOG_BYTES) if log else "")
     # A run that has failed before its first node has done so in ``start``.
     has_failed = states.get(log or "", record.status) == "failed"
     training = shown_run.workspace.artifacts / "Trainer"
@@ -75,8 +74,6 @@ def run_values(shown_run: FoundRun, log: str | None, all_lines: bool) -> dict[st
         "logs": logs,
         "log": log,
         "log_lines": [(x, has_failed and is_error(x)) for x in shown.splitlines()],
-        "hidden_lines": len(text.splitlines()) - len(shown.splitlines()),
-        "all_lines": all_lines,
         "notices": run.notices,
     }
 
@@ -133,10 +130,15 @@ def pipeline_card(found: FoundRun, actions: list[Action]) -> dict[str, Any]:
     moved = drawn(RunData(found.run_dir, record), metric_changes)
     tone, headline, causes = summarize(record, worse_metrics(moved or ()))
     served, unknown = None, ""
-    try:
-        served = _served(found)
-    except SluiceError as error:
-        unknown = error.what
+    place = record.pushes[0].destination if record.pushes else ""
+    if is_remote(place):
+        # It would have to be asked every second.
+        unknown = f"it is in {place}"
+    elif place:
+        try:
+            served = _served(found.workspace, place)
+        except SluiceError as error:
+            unknown = error.what
     return {
         "name": found.name,
         "url": pipeline_url(found.name),
@@ -158,39 +160,20 @@ def _remark(record: RunRecord) -> str:
     return "; ".join(f"{node.id} {remark(node)}".rstrip() for node in running)
 
 
-def _served(shown: FoundRun) -> dict[str, Any] | None:
-    """Returns the version that a server loads; None if there is none.
-
-    It is asked of a directory. Of a bucket, which would have to be asked every second,
-    it is what the records say.
-    """
-    record = shown.record
-    if not record.pushes:
-        return None
-    destination = record.pushes[0].destination
-    if is_remote(destination):
-        run = RunData(shown.run_dir, record)
-        pushed = run if record.has_pushed else last_pushed(run)
-        if pushed is None:
-            return None
-        by = pushed.record
-        return _version(by.pushes[0].version, by.ended_at, by)
-    newest = store_at(destination).newest()
+def _served(workspace: Workspace, place: str) -> dict[str, Any] | None:
+    """Returns the version that a server loads; None if there is none."""
+    newest = store_at(place).newest()
     if newest is None:
         return None
-    run_id = newest.facts.get("pipeline_run_id")
-    is_known = run_id in shown.workspace.run_ids()
-    pusher = read_record(shown.workspace, str(run_id)) if is_known else None
-    version = _version(newest.version, newest.published_at, pusher)
-    return {**version, "retired": newest.retired}
-
-
-def _version(
-    version: int | None, since: str | None, by: RunRecord | None
-) -> dict[str, Any]:
-    rows = by.gate_rows("model") if by else []
-    judged = (row for row in rows if row.compared is not None)
-    return {"version": version, "since": since, "row": next(judged, None)}
+    run_id = str(newest.facts.get("pipeline_run_id"))
+    is_known = run_id in workspace.run_ids()
+    rows = read_record(workspace, run_id).gate_rows("model") if is_known else []
+    return {
+        "version": newest.version,
+        "since": newest.published_at,
+        "retired": newest.retired,
+        "row": next((row for row in rows if row.compared is not None), None),
+    }
 
 
 def _link(url: str, text: object) -> Markup:
@@ -243,21 +226,3 @@ def version_table(listed: Sequence[ListedModel], runs: Sequence[FoundRun]) -> Ta
     columns.append(Column("Digest", code=True))
     where = os.path.dirname(listed[0].version.uri) if listed else ""
     return Table("versions", f"Versions in {where}, newest first", columns, rows)
-
-
-def span_table(runs: Sequence[FoundRun]) -> Table | None:
-    """Returns a row for each span that a run has read, the newest first."""
-    readers: dict[tuple[str, int, int | None, str | None], list[FoundRun]] = {}
-    for item in runs:
-        for name, spans in item.record.spans.items():
-            for span in spans:
-                key = (name, span["span"], span["version"], span["date"])
-                readers.setdefault(key, []).append(item)
-    ordered = sorted(readers.items(), key=lambda pair: (pair[0][0], -pair[0][1]))
-    rows = [
-        [*key, len(found), _run_link(found[-1]), _run_link(found[0])]
-        for key, found in ordered
-    ]
-    columns: Header = ["Input", numbers("Span"), numbers("Version"), "Date"]
-    columns += [numbers("Runs"), "First run", "Last run"]
-    return Table("spans", "Spans that were read", columns, rows) if rows else None

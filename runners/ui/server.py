@@ -17,16 +17,14 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
@@ -38,7 +36,6 @@ from starlette.responses import (
     PlainTextResponse,
     RedirectResponse,
     Response,
-    StreamingResponse,
 )
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -49,14 +46,12 @@ from reports.environment import inline
 from reports.read_run import REPORT_FILE, RunData, read_run
 from reports.run_page import render_run
 from runners.ui.actions import ChildProcesses
-from runners.ui.live import EVENT_STREAM, View, stream, ui_environment
-from runners.ui.pages import DIFF_PAGE, REPORT_PAGE, Pages
+from runners.ui.pages import DIFF_PAGE, REPORT_PAGE, Pages, View
 from runners.ui.run_view import log_files, run_url
 from sluice.errors import ExitCode, SluiceError, UsageError
 from sluice.workspace import next_command
 
 _ADDRESS = "127.0.0.1"
-# Streams end by themselves when the server stops; this is for slow pages.
 _STOP_S = 3
 _PIPELINE = "/pipelines/{name}"
 # As on disk: the link from one report to another is relative.
@@ -78,19 +73,15 @@ class _Site:
     """The endpoints; those that are no coroutines are called in threads."""
 
     pages: Pages
-    is_stopping: Callable[[], bool]
 
     def page(
         self, make_view: Callable[[Request], View]
-    ) -> Callable[[Request], Awaitable[Response]]:
-        """Returns the endpoint of a page, and of the stream of its changes."""
+    ) -> Callable[[Request], Response]:
+        """Returns the endpoint of a page."""
 
-        async def endpoint(request: Request) -> Response:
-            make = partial(make_view, request)
-            if EVENT_STREAM in request.headers.get("accept", ""):
-                events = stream(make, self.is_stopping)
-                return StreamingResponse(events, media_type=EVENT_STREAM)
-            return await run_in_threadpool(lambda: self._show(make()))
+        def endpoint(request: Request) -> Response:
+            is_read_only = self.pages.children is None
+            return HTMLResponse(make_view(request).render(is_read_only))
 
         return endpoint
 
@@ -117,37 +108,24 @@ class _Site:
             raise HTTPException(404, "there is no such log")
         return FileResponse(path, media_type="text/plain; charset=utf-8")
 
-    async def act(self, request: Request) -> Response:
+    def act(self, request: Request) -> Response:
         """Starts a command."""
-        form = parse_qs((await request.body()).decode(errors="replace"))
-        found, action = await run_in_threadpool(self.pages.action, request)
+        found, action = self.pages.action(request)
         assert self.pages.children is not None
-        words = action.command("".join(form.get("reason", ())))
         url = run_url(found) if found else None
-        index = self.pages.children.start(action.label, words, url)
+        index = self.pages.children.start(action.label, action.words, url)
         return RedirectResponse(f"/commands/{index}", 303)
 
-    def _show(self, view: View) -> Response:
-        page = ui_environment().get_template("ui.html.j2")
-        return HTMLResponse(
-            page.render(
-                view=view, drawn=view.draw(), is_read_only=self.pages.children is None
-            )
-        )
 
-
-def make_app(
-    pages: Pages, token: str, cookie: str, is_stopping: Callable[[], bool]
-) -> Starlette:
+def make_app(pages: Pages, token: str, cookie: str) -> Starlette:
     """Returns the application.
 
     Args:
       pages: what it shows, and whether it may start commands.
       token: whoever has it may see the pages.
       cookie: the name of the cookie with the token.
-      is_stopping: whether the server is about to end.
     """
-    site = _Site(pages, is_stopping)
+    site = _Site(pages)
     routes: list[Route | Mount] = [
         Route("/", site.page(pages.pipelines)),
         Route("/static/page.css", partial(_asset, "page.css.j2", "text/css")),
@@ -157,7 +135,6 @@ def make_app(
         Route(f"{_PIPELINE}/diff", site.page(pages.diff)),
         Route(f"{_PIPELINE}/{DIFF_PAGE}", site.diff),
         Route(f"{_PIPELINE}/models", site.page(pages.models)),
-        Route(f"{_PIPELINE}/data", site.page(pages.data)),
         Route(_RUN, site.page(pages.run)),
         Route(f"{_RUN}{REPORT_FILE}", site.page(pages.report)),
         Route(f"{_RUN}{REPORT_PAGE}", site.report),
@@ -216,19 +193,16 @@ def serve(
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
         pages = Pages(None if read_only else ChildProcesses())
-        server: uvicorn.Server
-        app = make_app(pages, token, f"sluice_ui_{port}", lambda: server.should_exit)
         config = uvicorn.Config(
-            app,
+            make_app(pages, token, f"sluice_ui_{port}"),
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=_STOP_S,
         )
-        server = uvicorn.Server(config)
         on_ready(f"http://{_ADDRESS}:{port}/?token={token}", token)
-        server.run(sockets=[listener])
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 _CSP = (

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from runners.cli.main import main
-from runners.cloud.job_inputs import Upload
-from runners.operations.compile import CompiledPipeline
+from runners.cloud.job_inputs import CompiledJob, Upload
 from tests.cloud.conftest import on_vertex
 from tests.runners.cloud.small_job import small_job
 
@@ -21,7 +20,7 @@ def schedule(digits, bucket, vertex, monkeypatch, capsys):
     def compile_checked(config, *, scheduled):
         assert scheduled
         uri = f"{config.cloud_dir}/inputs/schema.pbtxt"
-        return CompiledPipeline(small_job(), (Upload(file, uri),))
+        return CompiledJob(small_job(), [Upload(file, uri)])
 
     monkeypatch.setattr("runners.operations.schedules.compile_checked", compile_checked)
     given = [word for item in on_vertex(bucket) for word in ("--set", item)]

@@ -40,36 +40,31 @@ def rehearse(project, server, tmp_path, capsys):
     return call
 
 
-def test_a_schedule_of_vertex(rehearse):
-    """The second run has the first one's model as baseline, the third no new data."""
-    options = ["--profile", "vertex", "--set", "cloud.schedule={cron: 0 3 * * *}"]
-    first, comparison = rehearse("digits", *options)
-    kinds = {item.kind for item in first.documents}
+def test_runs_of_vertex_and_kubeflow(rehearse):
+    """Each builds on those before: the model served, and the data of a complete run."""
+    vertex = ["--profile", "vertex", "--set", "cloud.schedule={cron: 0 3 * * *}"]
+    first, comparison = rehearse("digits", *vertex)
+    assert [push.version for push in first.pushes] == [1]
+    kinds = {document.kind for document in first.documents}
     assert {"statistics", "metrics", "epochs"} <= kinds
     assert comparison["metrics"]
-    # The same training on the same data would make the same model.
-    options += ["--set", "train.seed=1", "--no-compare"]
-    second, _ = rehearse("digits", *options)
-    assert (
-        second.node("ModelVerdict").inputs["baseline_model"]
-        == (first.node("Trainer").outputs["model"])
-    )
-    assert [push.version for push in second.pushes] == [2]
-    third, _ = rehearse("digits", *options)
+
+    again, _ = rehearse("digits", *vertex, "--no-compare")
     note = "no new data since the last complete run: nothing is trained"
-    assert note in third.notes and note not in second.notes
-    ran = {node.id for node in third.nodes if node.state == "ran"}
+    assert note in again.notes and note not in first.notes
+    ran = {node.id for node in again.nodes if node.state == "ran"}
     assert "TFRecordGen" in ran and not ran & {"StatisticsGen", "Trainer", "Pusher"}
 
+    # The same training on the same data would make the same model.
+    kubeflow = ["--profile", "kubeflow", "--no-compare", "--set", "train.seed=1"]
+    second, _ = rehearse("digits", *kubeflow)
+    baseline = second.node("ModelVerdict").inputs["baseline_model"]
+    assert baseline == first.node("Trainer").outputs["model"]
+    assert [push.version for push in second.pushes] == [2]
 
-def test_kubeflow_skips_a_training_without_a_reason(rehearse):
-    options = ["--profile", "kubeflow", "--no-compare"]
-    first, _ = rehearse("digits", *options)
-    assert [push.version for push in first.pushes] == [1]
-    # A changed config runs once on the same data; the gate then asks for a reason.
     drop = "retrain.metric_drop=[{metric: accuracy, lower_bound: 0.2}]"
-    second, _ = rehearse("digits", *options, "--set", drop)
-    (row,) = second.gate_rows("retrain")
-    assert (row.result, row.why) == ("no", "version 1 was trained on the same data")
-    states = {name: second.node(name).state for name in ("RetrainGate", "Transform")}
+    third, _ = rehearse("digits", *kubeflow, "--set", drop)
+    (row,) = third.gate_rows("retrain")
+    assert (row.result, row.why) == ("no", "version 2 was trained on the same data")
+    states = {name: third.node(name).state for name in ("RetrainGate", "Transform")}
     assert states == {"RetrainGate": "ran", "Transform": "skipped"}

@@ -109,7 +109,7 @@ def test_a_failed_run_is_resumed(root):
     assert engine.plans[0].resumed
     assert "Read works" not in observer.seen
     assert "Train works" in observer.seen
-    with pytest.raises(UsageError, match="it has succeeded"):
+    with pytest.raises(UsageError, match="its status is succeeded"):
         resume("digits", engine=engine)
 
 

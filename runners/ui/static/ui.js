@@ -33,10 +33,8 @@
   };
 
   const show = (html) => {
-    const template = document.createElement("template");
-    template.innerHTML = html;
-    const fresh = content.cloneNode(false);
-    fresh.append(document.importNode(template.content, true));
+    const page = new DOMParser().parseFromString(html, "text/html");
+    const fresh = document.importNode(page.getElementById("content"), true);
     // As it has been done to what is shown.
     window.setUpPage(fresh);
     const atEnd = new Set(logs()
@@ -51,37 +49,29 @@
     }
   };
 
-  let source = null;
   const say = (text, isLost = false) => {
     connection.textContent = text;
     connection.classList.toggle("lost", isLost);
   };
-  const pause = () => {
-    source?.close();
-    source = null;
+  const isLive = () => content.hasAttribute("data-live");
+  let shown = null;
+  const refresh = async () => {
+    const answer = await fetch(location.href);
+    const text = await answer.text();
+    if (answer.ok && text !== shown) show(text);
+    shown = text;
+    // Such as that of a run that was deleted meanwhile.
+    if (!answer.ok) content.removeAttribute("data-live");
+    say(answer.ok ? (isLive() ? "live" : "") : text, !answer.ok);
   };
-  const follow = () => {
-    if (source || document.hidden || !content.hasAttribute("data-live")) return;
-    source = new EventSource(location.href);
-    source.addEventListener("open", () => say("live"));
-    source.addEventListener("error", () => say("connection lost", true));
-    source.addEventListener("content", (event) => {
-      const { title, icon, content: html } = JSON.parse(event.data);
-      document.title = title;
-      const link = document.querySelector("link[rel=icon]");
-      if (link.getAttribute("href") !== icon) link.href = icon;
-      show(html);
-    });
-    for (const [name, isLost] of [["end", false], ["gone", true]]) {
-      source.addEventListener(name, (event) => {
-        pause();
-        content.removeAttribute("data-live");
-        say(JSON.parse(event.data), isLost);
-      });
-    }
+  const follow = async () => {
+    const begun = performance.now();
+    if (!document.hidden) await refresh().catch(() => say("connection lost", true));
+    // A list of many runs may use a tenth of a core.
+    if (isLive()) setTimeout(follow, Math.max(1000, 10 * (performance.now() - begun)));
   };
   logs().forEach(toPlace);
-  follow();
+  if (isLive()) follow();
   // A report in a frame names another one, which it has no session to open.
   window.addEventListener("message", ({ source: from, data }) => {
     const { origin, pathname } = new URL(data, location.href);
@@ -89,6 +79,4 @@
     const isOurs = from === content.querySelector("iframe")?.contentWindow && origin === location.origin;
     if (isReport && isOurs) location.assign(pathname);
   });
-  // A browser opens at most six connections to a server: hidden pages do without.
-  document.addEventListener("visibilitychange", () => (document.hidden ? pause() : follow()));
 }

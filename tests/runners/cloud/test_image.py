@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-import requests
 
 from pipeline.config.load import load_config
-from runners.cloud import image
-from runners.cloud.image import check_images, check_modules, image_of
+from runners.cloud.image import check_modules, image_of
 from sluice.compat import child_environment
 from sluice.errors import ConfigError
 from sluice.project import OWN_PACKAGES, own_root
@@ -81,70 +79,3 @@ def test_code_that_is_in_no_image(project):
     (project / "configs" / "own.yaml").write_text(text)
     with pytest.raises(ConfigError, match=r"nodes: loose.deep\n.*loose/__init__.py"):
         check_modules(load_config("own", cwd=project))
-
-
-def config_of(image, *overrides):
-    root = "cloud={engine: vertex, root: gs://bucket/root}"
-    given = (root, f"cloud.image={image}", *overrides)
-    return load_config("digits", cwd=own_root(), overrides=given)
-
-
-@pytest.fixture
-def registry(monkeypatch):
-    """Requests to registries, which have no image with "missing" in its name."""
-    asked = []
-
-    def send(self, request, **options):
-        asked.append(request)
-        if "down" in request.url:
-            raise requests.ConnectionError
-        answer = requests.Response()
-        answer.status_code = 404 if "missing" in request.url else 403
-        return answer
-
-    monkeypatch.setattr(requests.Session, "send", send)
-    google = requests.Session()
-    google.headers["Authorization"] = "Bearer planted"
-    monkeypatch.setattr(image, "_authorized_session", lambda: google)
-    return asked
-
-
-def test_every_image_of_a_run_is_looked_for(registry):
-    """Found: of a GPU's, a node's own and Dataflow's images nothing was known."""
-    gpu = "accelerator: {type: NVIDIA_TESLA_T4}"
-    other = "image: 'gcr.io/missing:v1'"
-    for override in (
-        f"cloud.nodes.Trainer={{{other}}}",
-        f"cloud.nodes.Trainer={{{gpu}, {other}}}",
-        f"cloud.nodes.default={{{other}}}",
-        f"cloud.beam={{runner: dataflow, {other}}}",
-    ):
-        with pytest.raises(ConfigError, match="no such image") as caught:
-            check_images(config_of("gcr.io/me", override))
-        assert caught.value.where == "gcr.io/missing:v1"
-    assert {request.method for request in registry} == {"HEAD"}
-    check_images(config_of("gcr.io/me", f"cloud.beam={{{other}}}"))
-    check_images(config_of("gcr.io/down"))
-    check_images(config_of("sluice:local"))
-    with pytest.raises(ConfigError) as caught:
-        given = f"cloud.nodes.Trainer={{{gpu}, image: gcr.io/missing}}"
-        check_images(config_of("gcr.io/me", given))
-    assert str(caught.value.hint).startswith(
-        "sluice image push --repository gcr.io/missing, with --gpu"
-    )
-
-
-def test_google_s_registries_alone_are_asked_with_google_s_token(registry):
-    """Found: the registry of any image got it, also those of others."""
-    for name, is_google in {
-        "europe-west4-docker.pkg.dev/p/r/one": True,
-        "eu.gcr.io/p/one": True,
-        "gcr.io/p/one:v1@sha256:12": True,
-        "ghcr.io/me/one": False,
-        "notgcr.io/me/one": False,
-        "gcr.io.example.com/me/one": False,
-        "localhost:5000/p/r/one": False,
-    }.items():
-        registry.clear()
-        check_images(config_of(name))
-        assert bool(registry) == is_google, name

@@ -23,7 +23,7 @@ def test_without_runs_there_is_none_to_resume(written):
 
 def test_a_run_that_succeeded_is_refused(written):
     written.write()
-    assert "cannot be resumed: it has succeeded" in refused().what
+    assert "cannot be resumed: its status is succeeded" in refused().what
     assert "there is no failed or interrupted run" in refused(name=None).what
 
 
@@ -74,12 +74,10 @@ def test_a_dry_run_is_neither_resumed_nor_in_the_way(written):
     last = last_real_run(written.workspace)
     assert last is not None and last.run_id == written.FIRST
     error = refused(run_id=written.SECOND)
-    assert "cannot be resumed: it is a dry run" in error.what
     assert "sluice retrain digits" in (error.hint or "")
 
 
 def test_a_rehearsal_is_started_anew(written):
     written.write(status="failed", exit_code=8, tags={REHEARSAL: ""})
     error = refused(run_id=written.FIRST)
-    assert "cannot be resumed: it is a rehearsal" in error.what
     assert "sluice rehearse digits" in (error.hint or "")

@@ -99,7 +99,7 @@ def test_the_next_collection_finishes_a_killed_one(past, event, count):
 
 
 @pytest.mark.fault
-def test_files_that_cannot_be_deleted_are_named_and_the_rest_is_deleted(past):
+def test_a_file_that_cannot_be_deleted_is_named_and_deleted_later(past):
     for _ in range(3):
         past.run(blessed=False, data=True)
     expected = past.collect(dry_run=True)
@@ -108,7 +108,5 @@ def test_files_that_cannot_be_deleted_are_named_and_the_rest_is_deleted(past):
     remaining = [
         item for item in expected.items["artifacts"] if Path(item.name).exists()
     ]
-    assert len(remaining) == 1
-    assert f"{remaining[0].name}: Permission denied" in text
-    assert "sluice gc" in text
+    assert f"where:    {remaining[0].name}" in text and "Permission denied" in text
     assert past.collect().items["artifacts"] == tuple(remaining)

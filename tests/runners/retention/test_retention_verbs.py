@@ -92,20 +92,20 @@ def test_gc_deletes_checkpoints_that_will_hardly_be_needed(past, call):
     assert list(past.workspace.checkpoints.iterdir()) == [kept.parent]
 
 
-def test_lineage_of_a_version_as_a_tree(past, call):
+def test_lineage_of_a_version(past, call):
     first = past.run()
     second = past.run(push=True)
     lines = [line.rstrip() for line in call(lineage, "digits", "v1")[0].splitlines()]
     assert lines[0] == "Trainer.model  artifact:6  Model"
-    head = lines[3 : lines.index("made from") - 1]
+    head = lines[3 : lines.index("made by") - 1]
     facts = dict(line.split(maxsplit=1) for line in head if line[:1].islower())
     assert facts["run"] == second
     assert facts["data"] == "/data/digits  span 0  da7a"
     assert facts["schema"] == "schema.pbtxt  5c5c5c5c5c5c"
     assert f"by run {second}: " in facts["served"]
-    tree = lines[lines.index("made from") + 1 :]
-    assert tree[0] == "Trainer.model  artifact:6"
-    assert tree[1].endswith(f"examples: TFRecordGen.examples  artifact:1  run {first}")
+    made_by = lines[lines.index("made by") + 1 :]
+    assert made_by[0] == f"TFRecordGen, run {first}: no input"
+    assert made_by[1].startswith(f"Trainer, run {second}: TFRecordGen.examples ")
     used = lines[lines.index("used by") + 1 :]
     assert used[0].startswith("ModelVerdict: ModelVerdict.blessing  artifact:8")
     assert used[-1] == "Pusher: Pusher.pushed_model  artifact:9"

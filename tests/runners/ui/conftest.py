@@ -26,7 +26,7 @@ def call_ui():
     def call_ui(read_only=False):
         pages = Pages(None if read_only else ChildProcesses())
         client: Any = TestClient(
-            make_app(pages, TOKEN, COOKIE, lambda: False),
+            make_app(pages, TOKEN, COOKIE),
             base_url=ORIGIN,
             cookies={COOKIE: TOKEN},
             headers={"Origin": ORIGIN},

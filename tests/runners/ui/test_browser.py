@@ -35,7 +35,6 @@ IS_AT_THE_TOP = """mark => {
   return 0 <= below && below < 60;
 }"""
 FAILED_LOG = (own_root() / "tests/reports/failed_node.txt").read_text()
-ICON = "document.querySelector('link[rel=icon]').href"
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +117,6 @@ def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     assert command.wait() == 130
     expect(page.get_by_text("Version 1 was pushed")).to_be_visible()
     expect(page.locator("#connection")).to_have_text("")
-    expect(page.get_by_role("link", name="Run again")).to_have_count(1)
     expect(page.get_by_role("link", name=re.compile("Stop|Resume"))).to_have_count(0)
 
     (run_dir,) = (path.parent for path in workspace.runs.glob("*/run.json"))
@@ -136,13 +134,12 @@ def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     expect(page.locator(".state")).to_contain_text(f"{text} without pauses")
     assert text in (run_dir / "report.html").read_text()
     page.get_by_role("link", name="Report").click()
-    expect(page).to_have_title("digits: succeeded")
     expect(page.frame_locator("iframe").get_by_text(text).first).to_be_visible()
     # From the report to the list.
     page.get_by_role("link", name="digits").click()
     expect(page.get_by_role("row", name=run_dir.name)).to_contain_text(text)
     origin, own = ui[1].partition("/?")[0], f"/pipelines/digits/runs/{run_dir.name}/"
-    pages = ("", "/models", "/data", "/do/run")
+    pages = ("", "/models", "/do/run")
     for path in (
         "/",
         own,
@@ -164,8 +161,6 @@ def test_a_failed_run_is_followed_to_its_error(written, start_ui, open_page):
         lock.enter_context(written.workspace.exclusive("test"))
         page = open_page(printed["url"], SHORT_MS)
         page.emulate_media(color_scheme="dark")
-        expect(page).to_have_title("digits: running")
-        icon = page.evaluate(ICON)
         page.get_by_role("link", name=SECOND).click()
         expect(page.locator("#connection")).to_have_text("live")
         # A log that grows is shown from its end.
@@ -178,8 +173,6 @@ def test_a_failed_run_is_followed_to_its_error(written, start_ui, open_page):
         record.status, record.exit_code, record.ended_at = "failed", 7, AT
         vars(record.node("Examples")).update(state="failed", reason=said)
         written.save(record)
-        expect(page).to_have_title("digits: failed")
-        assert page.evaluate(ICON) != icon
         first = shown.locator("mark").first
         expect(first).to_have_text("ERROR:absl:Execution 56 failed.")
         expect(first).to_be_visible()
@@ -187,22 +180,18 @@ def test_a_failed_run_is_followed_to_its_error(written, start_ui, open_page):
         check_accessibility(page)
         page.reload()
         wait_until_at_the_top(page, first)
-        page.get_by_role("link", name="show all lines").press("Enter")
-        expect(shown).to_contain_text("WARNING:absl")
-        wait_until_at_the_top(page, first)
 
         # From one report to another, to the list and to the first page.
         page.get_by_role("link", name="Report").click()
         frame = page.frame_locator("iframe")
         expect(frame.get_by_text("Failed in Examples").first).to_be_visible()
         frame.get_by_role("link", name=FIRST).click()
-        expect(page).to_have_title("digits: succeeded")
         expect(frame.get_by_text(f"run {FIRST}").first).to_be_visible()
         page.get_by_role("link", name="digits").click()
-        expect(page).to_have_title("digits: failed")
+        expect(page).to_have_title("digits · Sluice")
         page.get_by_role("link", name="Sluice").click()
         expect(page.locator(".pipeline")).to_contain_text(said)
-        # A page whose stream ends with the server would complain.
+        # A page that cannot reach its server would complain.
         page.goto("about:blank")
 
 

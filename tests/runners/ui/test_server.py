@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.unit
 
 
-def test_a_signal_ends_it_while_a_page_is_open(written, start_ui):
+def test_a_signal_ends_it(written, start_ui):
     written.fail(written.FIRST)
     with start_ui(written.root) as (process, printed):
         url, _, token = printed["url"].partition("?token=")
@@ -26,13 +26,8 @@ def test_a_signal_ends_it_while_a_page_is_open(written, start_ui):
         assert cookie == f"sluice_ui_{port}={token}"
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(url, timeout=60)
-        headers = {"Cookie": cookie, "Accept": "text/event-stream"}
-        request = urllib.request.Request(url, headers=headers)
-        with urllib.request.urlopen(request, timeout=60) as stream:
-            assert stream.readline() == b"event: content\n"
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 143
-            assert "digits" in stream.read().decode()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 143
         assert process.communicate()[1] == ""
 
 
