@@ -142,14 +142,6 @@ def test_racing_publishers_of_one_model_push_it_once(bucket, store, make_saved_m
     assert _objects(bucket) == _names(1)
 
 
-def test_racing_publishers_of_different_models(bucket, store, make_saved_model):
-    sources = [make_saved_model(f"m{i}", bytes([i])) for i in range(3)]
-
-    assert _race(store, sources) == [(1, "pushed"), (2, "pushed"), (3, "pushed")]
-    assert all(version.is_intact() for version in store.versions())
-    assert _objects(bucket) == _names(1) | _names(2) | _names(3)
-
-
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
