@@ -46,7 +46,6 @@ class FeatureStatistics:
       sensitive: if true, only counts are known.
       numbers: by name; ``present`` and ``missing`` are numbers of examples.
       values: the number of values in all examples.
-      lengths: buckets of the numbers of values per example, if they vary.
       buckets: of TFDV's histograms: low, high and count, by the histogram's type.
       top_values: the most frequent text values, with their frequency.
     """
@@ -59,7 +58,6 @@ class FeatureStatistics:
     sensitive: bool
     numbers: dict[str, float]
     values: float
-    lengths: list[tuple[float, float, float]]
     buckets: dict[str, list[tuple[float, float, float]]]
     top_values: dict[str, float]
 
@@ -73,19 +71,13 @@ class FeatureStatistics:
         """The number of examples with and without it; 1 if there are none."""
         return self.numbers["present"] + self.numbers["missing"] or 1
 
-    def cumulative(
-        self, *, of_lengths: bool = False
-    ) -> tuple[list[float], list[float]] | None:
+    def cumulative(self) -> tuple[list[float], list[float]] | None:
         """Returns values, ascending, and the share of all values at most each.
 
         None without values. The share at most a whole number is that below the next
         half: quantiles do not say what is between two of them.
-
-        Args:
-          of_lengths: whether of the numbers of values per example instead.
         """
         rows = self.buckets.get("QUANTILES") or self.buckets.get("STANDARD") or []
-        rows = self.lengths if of_lengths else rows
         counts = [clamp(max(n, 0.0)) if is_finite(n) else 0.0 for *_, n in rows]
         total = sum(counts) or 1.0
         points: list[tuple[float, float]] = []
@@ -98,7 +90,7 @@ class FeatureStatistics:
         if not points:
             return None
         x, below = [x for x, _ in points], [*accumulate((y for _, y in points), max)]
-        if self.is_whole or of_lengths:
+        if self.is_whole:
             x = [x[0] - 0.5, *(value + 0.5 for value in x[1:])]
         return x, below
 
@@ -186,11 +178,6 @@ def _feature(
         sensitive=name in sensitive,
         numbers=numbers,
         values=_number(common.get("tot_num_values", present)),
-        lengths=[
-            _bucket(x)
-            for x in common.get("num_values_histogram", {}).get("buckets", ())
-            if common.get("min_num_values") != common.get("max_num_values")
-        ],
         buckets={
             item.get("type", "STANDARD"): [_bucket(x) for x in item["buckets"]]
             for item in histograms

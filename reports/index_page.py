@@ -15,15 +15,12 @@ from reports.environment import render_page
 from reports.evaluation import OVERALL
 from reports.read_run import REPORT_FILE, RunData
 from reports.run_table import RunTable, make_run_table
-from reports.sections.training import overlaid
 from reports.tables import Column, Header, Mark, Table, numbers
 from sluice.record.states import RUN_TONES
 
 MAX_RUNS = 300
 _MAX_METRICS = 6
 _MAX_PARAMETERS = 8
-# How many of the newest runs have their losses in one chart.
-_MAX_LOSSES = 6
 _DRIFT = "Drift: distance relative to its limit"
 
 
@@ -43,7 +40,7 @@ def render_index(pipeline: str, runs: Iterable[RunData]) -> str:
 def make_index(
     runs: Sequence[RunData], href: Callable[[RunData], str | None]
 ) -> dict[str, Any]:
-    """Returns table, trends and losses of runs, the newest first.
+    """Returns table and trends of runs, the newest first.
 
     Args:
       runs: to show.
@@ -54,25 +51,7 @@ def make_index(
     return {
         "table": _table(table, hrefs),
         "charts": _charts(table, runs, hrefs),
-        "losses": _losses(runs),
     }
-
-
-def _losses(runs: Iterable[RunData]) -> dict[str, Any] | None:
-    """Returns the curves of the newest trainings, and their runs."""
-    trainings: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        for document in run.epochs()[:1]:
-            # A training that was not repeated has the same document.
-            if document not in trainings.values():
-                trainings[run.record.run_id] = document
-        if len(trainings) == _MAX_LOSSES:
-            break
-    charts = overlaid(trainings, has_key=False)
-    if len(trainings) < 2 or not charts:
-        return None
-    title, chart = charts[0]
-    return {"title": title, "chart": chart, "runs": list(trainings)}
 
 
 def _drift(run: RunData) -> float | None:

@@ -14,7 +14,6 @@ from sluice.project import own_root
 
 if TYPE_CHECKING:
     from components.tfrecord_gen.input_files import SpanChoice
-    from components.tfrecord_gen.settings import Ingestion
     from sluice.record.parts import NodeRecord
     from sluice.record.run_record import RunRecord
 
@@ -101,8 +100,6 @@ class Plan:
       workspace: of the pipeline.
       spans: the spans and files of the run.
       resumed: whether the run was executed before and is resumed.
-      ingestion: what is probably not in the cache, whose ingestion may begin at once;
-        None if there is nothing new.
     """
 
     run_dir: Path
@@ -110,7 +107,6 @@ class Plan:
     workspace: Path
     spans: SpanChoice
     resumed: bool = False
-    ingestion: Ingestion | None = None
 
 
 class Engine(Protocol):

@@ -6,7 +6,8 @@ model keeps the digest. An entry that is installed elsewhere counts with its who
 package; other installed packages are not followed.
 
 ``importlib.import_module`` and ``__import__`` are followed where their argument is a
-literal. Of other dynamic imports, pass the modules as further entries.
+literal, a relative one from the module that calls them. Of other dynamic imports, pass
+the modules as further entries.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import (
@@ -35,7 +35,6 @@ Slice = dict[str, int | str] | tuple[str, ...]
 # https://cloud.google.com/storage/docs/buckets#naming
 BUCKET_ADDRESS = r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?"
 _NAME = r"[a-z0-9][a-z0-9-]{0,127}"
-_CHANNELS = [1, 3, 4]
 
 
 class Section(BaseModel):
@@ -122,12 +121,6 @@ def _project_path(value: str) -> str:
     return value
 
 
-def _channels(value: int) -> int:
-    if value not in _CHANNELS:
-        expect("1 (gray), 3 (RGB) or 4 (RGBA)")
-    return value
-
-
 def _classes(value: Any) -> Classes | None:
     if value is None:
         return None
@@ -186,11 +179,7 @@ PipelineName = Annotated[
 Pattern = Annotated[StrictStr, AfterValidator(_pattern)]
 Directory = Annotated[Text, AfterValidator(_directory)]
 Pixels = Annotated[StrictInt, Ge(1), Le(4096)]
-Channels = Annotated[
-    StrictInt,
-    WithJsonSchema({"type": "integer", "enum": _CHANNELS}),
-    AfterValidator(_channels),
-]
+Channels = Literal[1, 3, 4]
 # Not PlainValidator, whose tuples pydantic 2.10 warns of when it writes JSON.
 ClassList = Annotated[Classes | None, BeforeValidator(_classes)]
 SliceSpec = Annotated[Slice | None, BeforeValidator(_slice)]

@@ -16,7 +16,6 @@ class NodeEnvironment:
 
     Attributes:
       spans: the file with the spans and files that the run has chosen.
-      ingested: the folder into which another process ingests meanwhile.
       file_digests: the cache of the digests of files.
       source_files: the cache of the imports of Python sources.
       checkpoint_dir: where a training keeps its checkpoints, and resumes from.
@@ -24,7 +23,6 @@ class NodeEnvironment:
     """
 
     spans: str | None = None
-    ingested: str | None = None
     file_digests: str | None = None
     source_files: str | None = None
     checkpoint_dir: str | None = None

@@ -28,7 +28,6 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from components import artifacts, watermark
 from components.artifacts import Artifacts
-from components.tfrecord_gen.early_ingestion import take_ingested
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.input_files import Window, check_staleness, fingerprint
 from components.tfrecord_gen.newest_spans import window_of
@@ -74,9 +73,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         is_new = not schedule or _has_new_data(window, schedule, examples)
         read = window if is_new else replace(window, files=())
         dirs = {x: artifact_utils.get_split_uri([examples], x) for x in splits}
-        report = take_ingested(settings, read, dirs, quarantine.uri) or ingest(
-            settings, read, dirs, quarantine.uri, usable_cores()
-        )
+        report = ingest(settings, read, dirs, quarantine.uri, usable_cores())
         if not is_new:
             return
         if empty := report.empty_files:

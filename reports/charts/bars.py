@@ -124,8 +124,8 @@ def common_edges(
     """Returns edges of bars over all values, and the name of their scale.
 
     Bars have the same width, and no name. If most values were in one of them, the edges
-    are equally far apart on a logarithmic scale, or else quantiles of the first data
-    set. Edges of whole numbers are between them, and few have a bar each.
+    are quantiles of the first data set. Edges of whole numbers are between them, and
+    few have a bar each.
     """
     low, high = min(item.x[0] for item in data), max(item.x[-1] for item in data)
     linear, first = _edges(low, high, is_whole), data[0]
@@ -133,13 +133,9 @@ def common_edges(
         return linear, ""
     tenths = np.linspace(0.0, 1.0, _BARS + 1)
     quantiles = np.interp(tenths[1:-1], first.below, first.x)
-    scales = [(f"quantiles of {first.name}", [low, *quantiles.tolist(), high])]
-    if low > 0:
-        scales.insert(0, ("log scale", np.geomspace(low, high, _BARS + 1).tolist()))
-    choices = [(linear, "")]
-    for name, edges in scales:
-        unique = {math.floor(x) + 0.5 for x in edges} if is_whole else _round(edges)
-        choices.append((sorted(unique), name))
+    edges = [low, *quantiles.tolist(), high]
+    unique = {math.floor(x) + 0.5 for x in edges} if is_whole else _round(edges)
+    choices = [(linear, ""), (sorted(unique), f"quantiles of {first.name}")]
     return min(choices, key=lambda item: max(_SKEWED, *first.shares(item[0])))
 
 

@@ -91,7 +91,6 @@ def line_chart(
     mark: tuple[float, str] | None = None,
     diagonal: bool = False,
     square: bool = False,
-    has_key: bool = True,
 ) -> Markup:
     """Returns a line chart.
 
@@ -103,10 +102,8 @@ def line_chart(
       mark: a place on the horizontal axis, with its label.
       diagonal: whether to draw the line from the lower left to the upper right.
       square: whether both axes have the same length.
-      has_key: whether the names of the series are drawn above it.
     """
-    named = [(item.name, item.style) for item in series] if has_key else []
-    names, top = key(named, is_filled=False)
+    names, top = key([(item.name, item.style) for item in series], is_filled=False)
     height = top + (_SQUARE_HEIGHT if square else _HEIGHT)
     values = (value for item in series for value in item.y)
     y = make_scale(y_axis, values, height - BOTTOM, top + _TOP)

@@ -65,15 +65,12 @@ def image(
     *children: Markup,
     role: str = "img",
 ) -> Markup:
-    """Returns an ``<svg>`` that a screen reader announces as one image.
-
-    One wider than ``WIDTH`` has the class ``wide``: on a phone, it has to scroll.
-    """
+    """Returns an ``<svg>`` that a screen reader announces as one image."""
     return tag(
         "svg",
         tag("desc", formats.shorten(description, 2000)),
         *children,
-        class_="chart wide" if width > WIDTH else "chart",
+        class_="chart",
         viewBox=f"0 0 {number(width)} {number(height)}",
         width=width,
         height=height,

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any
 
 from google.protobuf import json_format
-from markupsafe import Markup
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from reports import formats
-from reports.charts.bars import Distribution, histogram_chart
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from reports.sections import features
@@ -34,7 +31,6 @@ def build(run: RunData) -> dict[str, Any] | None:
         "ingestion": [item for item in ingestion if item["quarantined"]],
         "features": feature_view,
         "samples": run.documents("samples"),
-        "brightness": _brightness,
         "schema": _schema(run),
     }
 
@@ -109,21 +105,6 @@ def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:
     place = Column("File", code=True), numbers("Record"), numbers("Offset in bytes")
     columns = ("Kind", *place, "Reason")
     return Table("bad-records", "First bad records of each kind", columns, rows)
-
-
-def _brightness(feature: dict[str, Any]) -> Markup | None:
-    """Returns a chart of the mean grey values of a feature's images."""
-    data = []
-    for style, split in enumerate(feature["splits"]):
-        below = [0, *accumulate(split.get("brightness", ()))]
-        if below[-1]:
-            edges = [256 * i / (len(below) - 1) for i in range(len(below))]
-            shares = [count / below[-1] for count in below]
-            data.append(Distribution(split["split"], edges, shares, style % 5))
-    if not data:
-        return None
-    title, label = f"Brightness of {feature['name']}", "mean grey value of an image"
-    return histogram_chart(title, data, edges=data[0].x, label=label)
 
 
 def _schema(run: RunData) -> list[Any]:

@@ -34,8 +34,6 @@ _COMPARISONS = {
     "skew": ("Against serving", "{split} against serving requests"),
 }
 _MISSING = "missing or NaN"
-# A smaller distance is no shift that is worth a picture.
-_MIN_SHIFT = 0.001
 _MAX_VALUES = 10
 # The others have no bar if they are fewer.
 _MIN_SHARE = 0.0005
@@ -153,7 +151,7 @@ def build(run: RunData) -> dict[str, Any] | None:
     if not features:
         return None
     cards = [
-        (index, feature, *chart(feature), _lengths_chart(feature))
+        (index, feature, *chart(feature))
         for index, feature in enumerate(features, start=1)
         if _has_card(index, feature)
     ]
@@ -219,22 +217,6 @@ def _distance(comparison: dict[str, Any], moved: dict[str, Any]) -> Distance:
     return Distance(*pair, moved["measure"], value, limit, chance)
 
 
-def largest_shifts(
-    run: RunData, count: int
-) -> list[tuple[Feature, Distance, Markup | None]]:
-    """Returns the features that differ most from the data accepted last.
-
-    Each with the distance and its chart, None for a sensitive feature.
-    """
-    shifts = [(x, moved) for x in read_features(run) if (moved := x.largest("drift"))]
-    shifts.sort(key=lambda shift: -shift[1].value)
-    return [
-        (feature, moved, chart(feature)[0])
-        for feature, moved in shifts[:count]
-        if moved.value >= _MIN_SHIFT
-    ]
-
-
 def _table(features: Sequence[Feature]) -> Table:
     header: Header = ["Feature", "Type"]
     checks = {x.check: None for feature in features for x in feature.distances}
@@ -277,20 +259,11 @@ def chart(feature: Feature) -> tuple[Markup | None, str]:
     return _frequent_values(title, feature)
 
 
-def _lengths_chart(feature: Feature) -> Markup | None:
-    """Returns the chart of the numbers of values, if they vary."""
-    data = _distributions(feature, of_lengths=True)
-    if feature.first.sensitive or not data:
-        return None
-    title, label = f"Lengths of {feature.name}", "number of values"
-    return histogram_chart(title, data, is_whole=True, label=label)
-
-
-def _distributions(feature: Feature, *, of_lengths: bool = False) -> list[Distribution]:
+def _distributions(feature: Feature) -> list[Distribution]:
     return [
         Distribution(name, *points, style)
         for style, name, item in _in_colours(feature)
-        if (points := item.cumulative(of_lengths=of_lengths))
+        if (points := item.cumulative())
     ]
 
 

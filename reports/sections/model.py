@@ -79,16 +79,12 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
     slices = dict(sorted(slices.items(), key=lambda item: _harm(item[1], primary)))
     order = f"by the change of {primary}, times the number of examples"
     order = order if has_baseline else f"by {primary}"
-    histograms: dict[str, dict[str, list[float]]] = {}
-    size = 0
-    for item in read_metrics(document):
-        if item.name == HISTOGRAM:
-            histograms.setdefault(item.slice, {})[item.model] = item.array
-        elif item.name == PER_CLASS and item.slice == OVERALL:
-            size = len(item.array)
-    for where, found in histograms.items():
-        # The candidate first.
-        histograms[where] = dict(sorted(found.items(), reverse=True))
+    arrays = [x for x in read_metrics(document) if x.slice == OVERALL]
+    sizes = (len(x.array) for x in arrays if x.name == PER_CLASS)
+    # The candidate first.
+    histograms = sorted(
+        ((x.model, x.array) for x in arrays if x.name == HISTOGRAM), reverse=True
+    )
     effective = effective_examples(document)
     predicted = (*run.documents("mistakes"), *run.documents("residuals"))
     split = next((str(item["split"]) for item in predicted), "")
@@ -101,13 +97,8 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
         "order": order,
         "left_out": document["slices_left_out"],
         "classification": classification.build(
-            document, histograms.get(OVERALL, {}), _classes(run, size)
+            document, dict(histograms), _classes(run, next(sizes, 0))
         ),
-        "by_slice": [
-            (name, curves.draw(histograms[name], size == 2, effective.get(name)))
-            for name in slices
-            if name in histograms
-        ],
     }
 
 

@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from reports import formats
 from reports.charts.lines import Series, line_chart
-from reports.charts.parallel import parallel_chart
 from reports.charts.svg import Axis, is_finite
 from reports.read_run import RunData
 from reports.sections.curves import STYLES
@@ -83,15 +82,12 @@ def curves(artifact: Mapping[str, Any]) -> list[tuple[str, Markup]]:
 def overlaid(
     trainings: Mapping[str, Mapping[str, Any]],
     mark: tuple[float, str] | None = None,
-    *,
-    has_key: bool = True,
 ) -> list[tuple[str, Markup]]:
     """Returns title and chart of each metric by epoch, with a line per training.
 
     Args:
       trainings: documents ``epochs`` by the name of their line.
       mark: an epoch, with its label.
-      has_key: whether the charts name the lines.
     """
     names = dict.fromkeys(name for x in trainings.values() for name in x["metrics"])
     drawn = []
@@ -103,7 +99,7 @@ def overlaid(
         ]
         axes = Axis("epoch", whole=True), Axis(log="loss" in name and _is_wide(lines))
         title = f"{name} by epoch"
-        chart = line_chart(title, lines, *axes, mark=mark, has_key=has_key)
+        chart = line_chart(title, lines, *axes, mark=mark)
         drawn.append((name, chart))
     return drawn
 
@@ -157,30 +153,10 @@ def _searches(run: RunData) -> list[dict[str, Any]]:
             "seconds": sum(
                 filter(is_finite, (trial["duration_s"] for trial in found["trials"]))
             ),
-            "chart": _trials_chart(found),
             "table": _trials_table(found, f"trials-{i}"),
         }
         for i, found in enumerate(run.documents("trials"))
     ]
-
-
-def _trials_chart(search: Mapping[str, Any]) -> Markup:
-    axes, lines = [], []
-    for key, given in search["space"].items():
-        name, is_range = key.partition(".")[2], isinstance(given, dict)
-        texts = [] if is_range else [*map(formats.setting, given)]
-        axes.append(Axis(name, log=is_range and given["log"], texts=texts))
-    for trial in search["trials"]:
-        places, texts = [], []
-        for key, given in search["space"].items():
-            value = trial["values"][key]
-            is_range = isinstance(given, dict)
-            places.append(value if is_range else float(given.index(value)))
-            texts.append(f"{key} {formats.setting(value)}")
-        reached = f"{search['objective']} {formats.number(trial['objective'])}"
-        label = f"trial {trial['number']}: {', '.join([*texts, reached])}"
-        lines.append((label, [*places, trial["objective"]]))
-    return parallel_chart("Trials", [*axes, Axis(search["objective"])], lines)
 
 
 def _trials_table(search: Mapping[str, Any], id: str) -> Table:

@@ -9,7 +9,6 @@ from reports.compare import compare, summarize_changes
 from reports.evaluation import OVERALL
 from reports.metric_changes import SliceMetric, metric_changes, worse_metrics
 from reports.read_run import RunData
-from reports.sections.features import largest_shifts
 from reports.tables import Header, Table, numbers
 from sluice.record.outcome import (
     command_for,
@@ -22,7 +21,6 @@ from sluice.record.outcome import (
 from sluice.record.verdict import Result
 
 _RESULTS = get_args(Result)
-_MAX_SHIFTS = 3
 # Kinds of changes that are shown otherwise than as a line.
 _DRAWN = ("features", "metrics", "predictions")
 
@@ -51,7 +49,6 @@ def build(run: RunData) -> dict[str, Any]:
         "steps": next_steps(record),
         "overrides": overrides(record),
         "metrics": _metrics(moved) if moved else None,
-        "shifts": changes.get("shifts"),
         "since": changes.get("since"),
     }
 
@@ -61,7 +58,6 @@ def _guarded(run: RunData) -> dict[str, Any]:
     try:
         return {
             "moved": metric_changes(run),
-            "shifts": largest_shifts(run, _MAX_SHIFTS),
             "since": run.previous and _since(run, run.previous),
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:

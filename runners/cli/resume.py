@@ -7,12 +7,11 @@ import click
 from runners.cli.options import (
     Result,
     run_option,
-    typed_command,
     verb,
     wait_option,
     workers_option,
 )
-from runners.cli.run_view import RunView
+from runners.cli.run_view import show_run
 from runners.engine import Engine
 from runners.operations.resume import resume
 
@@ -35,14 +34,6 @@ def command(
     Finished nodes do not run again. The run keeps its id and its config; if code,
     schema or data have changed since, it cannot be resumed: start a new run.
     """
-    with RunView() as view:
-        record = resume(
-            name,
-            run_id=run_id,
-            command=typed_command(),
-            workers=workers,
-            wait=wait,
-            observer=view,
-            engine=engine,
-        )
-    return view.result(record)
+    return show_run(
+        resume, name, run_id=run_id, workers=workers, wait=wait, engine=engine
+    )

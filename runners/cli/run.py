@@ -135,21 +135,13 @@ def start_run(
         engine = LocalEngine()
     with exit_on_sigint():
         from pipeline.config.load import load_config
-        from runners.cli.run_view import RunView
+        from runners.cli.run_view import show_run
         from runners.operations.run import run
         from sluice.record.run_record import RunOptions
 
         config = load_config(str(file), profile=profile, overrides=overrides)
     if always:
         config = config.model_copy(update={"retrain": None})
-    with RunView() as view:
-        record = run(
-            config,
-            RunOptions(**options),
-            command=command,
-            tags=tags,
-            wait=wait,
-            observer=view,
-            engine=engine,
-        )
-    return view.result(record)
+    return show_run(
+        run, config, RunOptions(**options), tags=tags, wait=wait, engine=engine
+    )

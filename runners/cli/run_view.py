@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 from reports.formats import limit_text, number, progress, seconds, tags_text
-from runners.cli.options import Result, wants_json
+from runners.cli.options import Result, typed_command, wants_json
 from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.engine import Observer
 from sluice.record.outcome import next_steps, overrides, summarize
@@ -106,6 +106,15 @@ class RunView(Observer):
         if not nodes:
             table.add_row(plain("starting: importing TFX", "dim"))
         return table
+
+
+def show_run(
+    operate: Callable[..., RunRecord], *arguments: Any, **options: Any
+) -> Result:
+    """Shows a run while an operation runs it, and then its outcome."""
+    with RunView() as view:
+        record = operate(*arguments, command=typed_command(), observer=view, **options)
+    return view.result(record)
 
 
 _NO_NOTES: Mapping[str, str] = {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from pipeline.config.config import Config
-from runners.cli.options import Result, config_argument, typed_command, verb
+from runners.cli.options import Result, config_argument, verb
 from runners.cli.run import accept_data_option, no_cache_option, tags_option
-from runners.cli.run_view import RunView
+from runners.cli.run_view import show_run
 from runners.operations.submit import submit
 from sluice.record.run_record import RunOptions
 
@@ -32,13 +32,4 @@ def command(
     one that failed: the service has its finished nodes in its cache.
     """
     options = RunOptions(use_cache=not no_cache, accept_data=accept_data)
-    with RunView() as view:
-        record = submit(
-            config,
-            options,
-            command=typed_command(),
-            observer=view,
-            tags=tags,
-            wait=wait,
-        )
-    return view.result(record)
+    return show_run(submit, config, options, tags=tags, wait=wait)

@@ -21,7 +21,7 @@ _PORT = 8265
 )
 @click.option("--read-only", is_flag=True, help="Show only: there are no buttons.")
 def command(port: int, read_only: bool) -> None:
-    """Show all pipelines, runs and models in the browser, on this machine only.
+    """Show all pipelines and runs in the browser, on this machine only.
 
     The address that is printed contains a token: whoever has it may do what the buttons
     do. It is valid until Ctrl-C, which ends the server; runs go on.

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2 as kfp
 
-from sluice.errors import ConfigError
 from sluice.node_kinds import NodeKind, find_kind
 from sluice.record.parts import NodeRecord
 
@@ -110,42 +109,32 @@ def read_spec(job: Mapping[str, Any]) -> Spec:
 
     Args:
       job: as the service takes it, with ``pipelineSpec`` and ``runtimeConfig``.
-
-    Raises:
-      ConfigError: it is no pipeline job of KFP.
     """
-    try:
-        spec = json_format.ParseDict(job["pipelineSpec"], kfp.PipelineSpec())
-        deployment = json_format.ParseDict(
-            json_format.MessageToDict(spec.deployment_spec),
-            kfp.PipelineDeploymentConfig(),
-        )
-        runtime = job.get("runtimeConfig", {})
-        parameters = {
-            name: json_format.MessageToDict(item.default_value)
-            for name, item in spec.root.input_definitions.parameters.items()
-            if item.HasField("default_value")
-        } | runtime.get("parameterValues", {})
-        tasks = {
-            task.id: task
-            for task in _tasks(spec, deployment.executors, spec.root.dag, parameters)
-        }
-        order = TopologicalSorter({x.id: x.upstream for x in tasks.values()})
-        return Spec(
-            tasks=tuple(
-                sorted(
-                    (tasks[task_id] for task_id in order.static_order()),
-                    key=lambda task: task.is_exit_handler,
-                )
-            ),
-            root=runtime.get("gcsOutputDirectory") or spec.default_pipeline_root,
-        )
-    except (json_format.ParseError, KeyError, ValueError) as error:
-        raise ConfigError(
-            "the compiled pipeline cannot be read",
-            actual=f"{type(error).__name__}: {error}",
-            hint="compile it again: sluice compile NAME",
-        ) from error
+    spec = json_format.ParseDict(job["pipelineSpec"], kfp.PipelineSpec())
+    deployment = json_format.ParseDict(
+        json_format.MessageToDict(spec.deployment_spec),
+        kfp.PipelineDeploymentConfig(),
+    )
+    runtime = job.get("runtimeConfig", {})
+    parameters = {
+        name: json_format.MessageToDict(item.default_value)
+        for name, item in spec.root.input_definitions.parameters.items()
+        if item.HasField("default_value")
+    } | runtime.get("parameterValues", {})
+    tasks = {
+        task.id: task
+        for task in _tasks(spec, deployment.executors, spec.root.dag, parameters)
+    }
+    order = TopologicalSorter({x.id: x.upstream for x in tasks.values()})
+    return Spec(
+        tasks=tuple(
+            sorted(
+                (tasks[task_id] for task_id in order.static_order()),
+                key=lambda task: task.is_exit_handler,
+            )
+        ),
+        root=runtime.get("gcsOutputDirectory") or spec.default_pipeline_root,
+    )
 
 
 def type_title(schema: Mapping[str, str]) -> str:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from PIL import Image, ImageStat
+from PIL import Image
 
 from runners.documents.examples import (
     ExampleRecord,
@@ -34,14 +34,10 @@ MAX_CLASSES = 20
 IMAGES_PER_CLASS = 8
 MAX_SIZES = 20
 MAX_GROUPS = 10
-# Mean grey values from 0 to 255 are counted in so many bins.
-BRIGHTNESS_BINS = 16
 # Records among which image features are looked for.
 _FIRST = 100
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")
 _PIXELS = (64, 64)
-# Larger images take too long to decode for their brightness.
-_MAX_PIXELS = 16_000_000
 _THUMBNAIL_BYTES = 3000
 
 
@@ -52,8 +48,6 @@ class _Feature:
     Attributes:
       sizes: by split, how many images there are of each format and size.
       modes: likewise of each of Pillow's modes, such as ``RGB``.
-      brightness: by split, how many images have a mean grey value in each bin.
-      seconds: by split, for how long brightness was measured.
       gallery: what is shown of each class.
       places: where images are, by their SHA-256.
       equal: what is shown of images that are in several places, by their SHA-256.
@@ -61,10 +55,6 @@ class _Feature:
 
     sizes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     modes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    brightness: dict[str, list[int]] = field(
-        default_factory=lambda: defaultdict(lambda: [0] * BRIGHTNESS_BINS)
-    )
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     gallery: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
     places: dict[bytes, list[dict[str, Any]]] = field(default_factory=dict)
     equal: dict[bytes, dict[str, Any]] = field(default_factory=dict)
@@ -75,9 +65,6 @@ class _Feature:
         size = f"{image.format} {image.width} x {image.height}"
         self.sizes[record.split][size] += 1
         self.modes[record.split][image.mode] += 1
-        is_small = image.width * image.height <= _MAX_PIXELS
-        if is_small and self.seconds[record.split] < MAX_SECONDS / 6:
-            self._measure(record.split, data)
         place = {**record.place, "class": as_text(label)}
         digest = hashlib.sha256(data).digest()
         places = self.places.setdefault(digest, [])
@@ -89,16 +76,6 @@ class _Feature:
             shown.append({**place, **describe_image(image)})
         elif len(places) == 2:
             self.equal[digest] = describe_image(image)
-
-    def _measure(self, split: str, data: bytes) -> None:
-        """Adds the mean grey value of all pixels, for half of the time in all."""
-        begun, image = time.monotonic(), open_image(data)
-        # Pillow would cut values of 16 or 32 bits.
-        if image and image.mode[0] not in "IF":
-            with suppress(Exception):
-                (mean,) = ImageStat.Stat(image.convert("L")).mean
-                self.brightness[split][int(mean * BRIGHTNESS_BINS // 256)] += 1
-        self.seconds[split] += time.monotonic() - begun
 
     def to_dict(self, name: str, *, is_shown: bool) -> dict[str, Any]:
         # Numbers by value, before text; an unknown class comes last.
@@ -113,7 +90,6 @@ class _Feature:
                     "sizes": dict(sizes.most_common(MAX_SIZES)),
                     "sizes_left_out": max(0, len(sizes) - MAX_SIZES),
                     "modes": self.modes[split],
-                    "brightness": self.brightness[split] if is_shown else [],
                 }
                 for split, sizes in self.sizes.items()
             ],

@@ -22,12 +22,8 @@ from sluice.splits import (
 )
 
 MAX_SLICES = 5000
-# Two rows of 100 numbers, see components.evaluator: of all examples, and of the largest
-# slices that are not too small for curves.
+# Two rows of 100 numbers, see components.evaluator, which pages show of all examples.
 _HISTOGRAM = "prediction_histogram"
-_PER_CLASS = "examples_per_class"
-_MAX_HISTOGRAMS = 10
-_MIN_EXAMPLES = 30
 
 
 def statistics(
@@ -43,9 +39,7 @@ def statistics(
             if _name(feature) in sensitive:
                 _keep_counts(feature)
             if kind := feature.WhichOneof("stats"):
-                common = getattr(feature, kind).common_stats
-                if common.min_num_values == common.max_num_values:
-                    common.ClearField("num_values_histogram")
+                getattr(feature, kind).common_stats.ClearField("num_values_histogram")
             if kind == "string_stats":
                 # Up to 1,000 values, of which the first are the top values too.
                 feature.string_stats.ClearField("rank_histogram")
@@ -123,10 +117,8 @@ def metrics(folder: Path) -> dict[str, Any] | None:
         return None
     slices.sort(key=lambda message: len(message.slice_key.single_slice_keys))
     described = [_json(message) for message in slices[:MAX_SLICES]]
-    parts = [message for message in described if message["slice_key"]]
-    parts.sort(key=_examples, reverse=True)
-    for number, message in enumerate(parts):
-        if number >= _MAX_HISTOGRAMS or _examples(message) < _MIN_EXAMPLES:
+    for message in described:
+        if message["slice_key"]:
             values = message["metric_keys_and_values"]
             values[:] = [x for x in values if x["key"]["name"] != _HISTOGRAM]
     plots = [
@@ -140,15 +132,6 @@ def metrics(folder: Path) -> dict[str, Any] | None:
         "slices_left_out": max(0, len(slices) - MAX_SLICES),
         "plots": [_json(message) for message in plots],
     }
-
-
-def _examples(item: dict[str, Any]) -> int:
-    """Returns how many examples of a slice have a class."""
-    for found in item.get("metric_keys_and_values", ()):
-        if found["key"]["name"] == _PER_CLASS:
-            counts = found["value"]["array_value"]["int64_values"]
-            return sum(map(int, counts))
-    return 0
 
 
 def _json(message: Any) -> dict[str, Any]:

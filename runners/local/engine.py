@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,10 +31,8 @@ class LocalEngine:
 
     def run(self, plan: Plan, record: RunRecord, observer: Observer) -> None:
         """Runs the nodes and ends the record; see ``Engine.run``."""
-        from components.tfrecord_gen.early_ingestion import ingesting
         from components.tfrecord_gen.input_files import SPANS_FILE
         from sluice import secrets
-        from sluice.machine_resources import usable_cores
         from sluice.storage import atomic
         from sluice.workspace import Workspace
 
@@ -49,22 +46,16 @@ class LocalEngine:
             source_files=str(workspace.sources_file),
         )
         graph = Graph(plan.run_dir, plan.project_root, plan.workspace)
-        ahead: AbstractContextManager[None] = nullcontext()
-        if plan.ingestion and usable_cores() > 1:
-            folder = workspace.artifacts / ".ingested"
-            told = replace(told, ingested=str(folder))
-            ahead = ingesting(folder, plan.ingestion, plan.spans.data)
-        with ahead:
-            if not processes.can_fork():
-                prepare_report()
-            run_nodes(
-                record,
-                graph,
-                observer,
-                cwd=plan.project_root,
-                told=told,
-                resumed=plan.resumed,
-            )
+        if not processes.can_fork():
+            prepare_report()
+        run_nodes(
+            record,
+            graph,
+            observer,
+            cwd=plan.project_root,
+            told=told,
+            resumed=plan.resumed,
+        )
 
 
 def run_nodes(

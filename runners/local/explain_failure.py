@@ -22,14 +22,10 @@ from sluice.project import own_root
 from sluice.record.parts import ErrorRecord
 from sluice.secrets import redact
 from sluice.storage.storage_errors import FULL, FULL_TEXTS, is_unreachable
-from sluice.tfrecords.encoded_images import reason_in
 
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"
 _MESSAGE_LINES = 4
-# In the messages of TFX's readers and TensorFlow's decoder about bad records.
-_MIXED_TYPES = ("had wrong type", "Unable to merge incompatible type")
-_UNDECODABLE = "/DecodeImage}}"
 _STANDARD_LIBRARY = Path(traceback.__file__).parent
 _LAUNCHER = Path(__file__).parent
 # What creates the graph: its frames are not those of the user's component.
@@ -54,8 +50,6 @@ def explain_failure(node: str, error: BaseException) -> ErrorRecord:
         if isinstance(cause, OSError) and is_unreachable(cause):
             return _record(node, RemoteError(f"{node} failed: {cause}"))
     text = "\n".join(str(cause) for cause in causes)
-    if bad := _bad_data(node, text):
-        return _record(node, bad)
     hint = "the whole traceback is in the log"
     if isinstance(error, MemoryError):
         hint = "lower train.batch_size or free memory; the traceback is in the log"
@@ -86,26 +80,6 @@ def _record(node: str, error: SluiceError) -> ErrorRecord:
         exit_code=int(error.exit_code),
         gate=isinstance(error, GateError),
     )
-
-
-def _bad_data(node: str, text: str) -> DataError | None:
-    """Returns the error for records that TFX or TensorFlow could not read."""
-    for line in text.splitlines():
-        if any(pattern in line for pattern in _MIXED_TYPES):
-            return DataError(
-                f"{node} failed: records of one feature have values of different types",
-                actual=line.strip(),
-                hint="write the feature with the type that the schema has in all "
-                "records, of all files",
-            )
-    if _UNDECODABLE in text:
-        return DataError(
-            f"{node} failed: a record's image does not decode",
-            actual=reason_in(text),
-            hint="correct the records or leave them out; with 'examples: {images: {}}' "
-            "in the config such records go to the quarantine",
-        )
-    return None
 
 
 def _is_full(error: BaseException) -> bool:

@@ -20,9 +20,6 @@ from sluice.record.parts import FINISHED, ErrorRecord, NodeEnd, NodeRecord
 from sluice.record.run_record import RunRecord
 
 _TAIL_LINES = 8
-# How Python's fault handler begins; the stack of each thread follows.
-_CRASH = "Fatal Python error:"
-_CRASHED_THREAD = "Current thread"
 _SAVE_PROGRESS_EVERY_S = 2.0
 
 
@@ -158,7 +155,7 @@ class Scheduler:
             child.close()
             what = error.what if isinstance(error, NodeError) else f"failed: {error!r}"
             text = f"{node_id} {what}"
-            failed = ErrorRecord(node_id, text, log_tail=_tail(child.output()))
+            failed = ErrorRecord(node_id, text, log_tail=child.output()[-_TAIL_LINES:])
             end = NodeEnd(node_id, "failed", reason=text, error=failed)
         end.duration_s = time.monotonic() - started
         if end.error and child.log.exists():
@@ -192,15 +189,3 @@ class Scheduler:
             self._record.save(self._run_dir)
         while self._changed:
             self._observer.on_node(self._record, self._changed.pop(0))
-
-
-def _tail(lines: list[str]) -> list[str]:
-    """Returns the last lines of a log, or those about the thread that crashed."""
-    crash = [line for line in lines if line.startswith(_CRASH)]
-    if not crash:
-        return lines[-_TAIL_LINES:]
-    # The stacks of other threads, such as those of servers, are printed before it.
-    rest = lines[lines.index(crash[0]) + 1 :]
-    while rest and not rest[0].startswith(_CRASHED_THREAD):
-        rest.pop(0)
-    return [crash[0], *rest[: _TAIL_LINES - 1]]

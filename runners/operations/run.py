@@ -11,7 +11,6 @@ from dataclasses import replace
 from components.tfrecord_gen.input_files import SpanChoice, check_staleness
 from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
-from pipeline.graph.arguments import ingestion_of
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import INGESTION
@@ -28,7 +27,7 @@ from runners.operations.prepared_run import (
     lock_workspace,
     stored_inputs,
 )
-from sluice.errors import ExitCode, SluiceError, UsageError, WorkspaceError, bounded
+from sluice.errors import ExitCode, SluiceError, UsageError, bounded
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.workspace import private_umask
 
@@ -128,21 +127,6 @@ def _choose(config: Config) -> SpanChoice:
     return choice
 
 
-def _has_new_data(prepared: PreparedRun, record: RunRecord) -> bool:
-    """Whether the run ingests other data than the one before it, if there is one."""
-    if INGESTION not in selected_nodes(prepared.config, record.options.to_nodes):
-        return False
-    workspace = prepared.workspace
-    earlier = [name for name in workspace.run_ids() if name < record.run_id]
-    if not earlier:
-        return True
-    try:
-        last = RunRecord.load(workspace.run_dir(earlier[-1]))
-    except WorkspaceError:
-        return False
-    return last.digests.get("data") != record.digests["data"]
-
-
 def execute(
     prepared: PreparedRun,
     record: RunRecord,
@@ -166,14 +150,12 @@ def execute(
         engine = engine or LocalEngine()
         if stored_inputs(run_dir) is None:
             prepared.record_inputs(record, inputs)
-        is_new = not resumed and _has_new_data(prepared, record)
         plan = Plan(
             run_dir,
             config.root,
             workspace.root,
             prepared.choice,
             resumed,
-            ingestion_of(config) if is_new else None,
         )
         unchanged = up_to_date.kept(workspace) if record.options.dry_run else None
         with unchanged or nullcontext():

@@ -19,10 +19,8 @@ from jinja2 import Environment, FileSystemLoader
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from pipeline.config.load import load_config
 from reports.environment import TEMPLATES, environment
 from runners.operations.find_run import FoundRun, all_workspaces, read_record
-from runners.operations.models import ListedModel, list_models
 from runners.ui.actions import Action, ChildProcesses, first_action, possible_actions
 from runners.ui.run_view import (
     pipeline_card,
@@ -30,9 +28,8 @@ from runners.ui.run_view import (
     run_index,
     run_url,
     run_values,
-    version_table,
 )
-from sluice.errors import SluiceError, WorkspaceError
+from sluice.errors import WorkspaceError
 from sluice.project import current_project
 from sluice.workspace import Workspace, locate
 
@@ -160,24 +157,6 @@ class Pages:
         values = {"action": action, "command": command, "url": up[-1][1]}
         title = f"{action.label} {request.path_params['name']}"
         return View(action.label if found else title, "ask.html.j2", values, up)
-
-    def models(self, request: Request) -> View:
-        """The pushed versions of a pipeline, and the models of its runs."""
-        name = request.path_params["name"]
-        notices: list[str] = []
-        listed: list[ListedModel] = []
-        try:
-            listed = list_models(load_config(name))
-        except SluiceError as error:
-            notices.append(str(error))
-        notices += [
-            f"version {item.version.version} is {state}: {why}"
-            for item in listed
-            for state, why in item.flaws.items()
-        ]
-        table = version_table(listed, self._newest_runs(name))
-        values = {"notices": notices, "versions": table}
-        return View("models", "models.html.j2", values, _up(name))
 
     def command(self, request: Request) -> View:
         """The output of a command that was started here."""

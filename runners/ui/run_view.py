@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,17 +13,14 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from reports import formats
-from reports.formats import time, visible
 from reports.index_page import make_index
 from reports.metric_changes import metric_changes, worse_metrics
 from reports.read_run import RunData, is_error, last_pushed, without_library_lines
 from reports.run_page import render_section
-from reports.run_table import make_run_table
 from reports.sections.execution import build
 from reports.sections.training import curves
-from reports.tables import Column, Header, Mark, Table, numbers
+from reports.tables import Mark
 from runners.operations.find_run import FoundRun, read_record
-from runners.operations.models import ListedModel
 from runners.ui.actions import Action
 from serving.model_store import store_at
 from sluice.errors import SluiceError
@@ -68,7 +64,6 @@ def run_values(shown_run: FoundRun, log: str | None) -> dict[str, Any]:
         "elapsed": formats.seconds(duration_s(record, now_utc())),
         "verdict": verdict,
         "nodes": [(node, remark(node)) for node in nodes],
-        "timeline": section and section["timeline"],
         "graph": section and section["graph"],
         "charts": drawn(run, _curves),
         "tensorboard": shlex.quote(str(training)) if training.is_dir() else None,
@@ -177,10 +172,6 @@ def _served(workspace: Workspace, place: str) -> dict[str, Any] | None:
     }
 
 
-def _link(url: str, text: object) -> Markup:
-    return Markup('<a href="{}">{}</a>').format(url, visible(text))
-
-
 def pipeline_url(name: str) -> str:
     """Returns the address of a pipeline's page."""
     return f"/pipelines/{quote(name, safe='')}"
@@ -191,39 +182,8 @@ def run_url(found: FoundRun) -> str:
     return f"{pipeline_url(found.name)}/runs/{quote(found.record.run_id, safe='')}/"
 
 
-def _run_link(found: FoundRun) -> Markup:
-    return _link(run_url(found), found.record.run_id)
-
-
 def run_index(runs: Sequence[FoundRun]) -> dict[str, Any]:
     """Returns table and trends of a pipeline's runs, as on the page of all runs."""
     urls = {item.record.run_id: run_url(item) for item in runs}
     data = [RunData(item.run_dir, item.record) for item in runs]
     return make_index(data, lambda run: urls[run.record.run_id])
-
-
-def version_table(listed: Sequence[ListedModel], runs: Sequence[FoundRun]) -> Table:
-    """Returns a row for each pushed version, with the metrics of its run."""
-    links = {item.record.run_id: _run_link(item) for item in runs}
-    table = make_run_table(RunData(item.run_dir, item.record) for item in runs)
-    metrics = {row.facts["run_id"]: row.metrics for row in table.rows}
-    rows = []
-    for item in listed:
-        pushed, flaws = item.version, ", ".join(item.flaws)
-        run_id = str(pushed.facts.get("pipeline_run_id") or "")
-        values = metrics.get(run_id, {})
-        rows.append(
-            [
-                pushed.version,
-                Mark("warn", flaws) if flaws else Mark("good", "ok"),
-                time(pushed.published_at),
-                links.get(run_id, run_id),
-                *(values.get(name) for name in table.metrics),
-                (pushed.digest or "")[:12],
-            ]
-        )
-    columns: Header = [numbers("Version"), "State", "Published", "Run"]
-    columns += map(numbers, table.metrics)
-    columns.append(Column("Digest", code=True))
-    where = os.path.dirname(listed[0].version.uri) if listed else ""
-    return Table("versions", f"Versions in {where}, newest first", columns, rows)

@@ -134,7 +134,6 @@ def make_app(pages: Pages, token: str, cookie: str) -> Starlette:
         Route(_PIPELINE, site.page(pages.runs)),
         Route(f"{_PIPELINE}/diff", site.page(pages.diff)),
         Route(f"{_PIPELINE}/{DIFF_PAGE}", site.diff),
-        Route(f"{_PIPELINE}/models", site.page(pages.models)),
         Route(_RUN, site.page(pages.run)),
         Route(f"{_RUN}{REPORT_FILE}", site.page(pages.report)),
         Route(f"{_RUN}{REPORT_PAGE}", site.report),

@@ -230,10 +230,12 @@ def overrides(record: RunRecord) -> list[Step]:
         return [("Change evaluate.thresholds in the config, if it may pass", None)]
     decided = dict.fromkeys(row.policy for row in failed.failures if row.policy)
     once = f"{record.command} --accept-data 'REASON'"
-    return [
-        ("Let the data pass once, with a reason that is recorded", once),
-        (f"Or change the config, which says: {', '.join(decided)}", None),
+    steps: list[Step] = [
+        ("Let the data pass once, with a reason that is recorded", once)
     ]
+    if decided:
+        steps.append((f"Or change the config, which says: {', '.join(decided)}", None))
+    return steps
 
 
 def command_for(record: RunRecord, verb: str, *arguments: str) -> str:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 
-from sluice.errors import SluiceError
 from sluice.storage.digest import files_below
 from sluice.storage.storage import is_remote, storage_for
 
@@ -25,7 +24,6 @@ def local_copy(uri: str, patterns: Collection[str] = ("*",)) -> Iterator[Path]:
     Of a folder the files are copied whose names match one of the patterns.
 
     Raises:
-      SluiceError: as raised in the block, with the remote address of the file.
       OSError: it does not exist or cannot be read, or a name leads outside the copy.
     """
     if not is_remote(uri):
@@ -47,11 +45,7 @@ def local_copy(uri: str, patterns: Collection[str] = ("*",)) -> Iterator[Path]:
                 with storage.open(entry.uri, "rb") as source, path.open("wb") as target:
                     shutil.copyfileobj(source, target)
         copied = os.path.join(folder, entries[0].name) if is_file else folder
-        try:
-            yield Path(copied)
-        except SluiceError as error:
-            error.where = error.where and error.where.replace(copied, uri.rstrip("/"))
-            raise
+        yield Path(copied)
 
 
 def copy_missing(path: Path, uri: str) -> None:

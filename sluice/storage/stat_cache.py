@@ -9,11 +9,9 @@ of a second, for every node.
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,11 +20,8 @@ from sluice.node_environment import node_environment
 from sluice.storage import atomic, digest
 
 _SETTLED_S = 2.0
-# The arguments of functions that import what a text names, in their order.
-_IMPORTS = {
-    "import_module": ("name", "package"),
-    "__import__": ("name", "globals", "locals", "fromlist", "level"),
-}
+# Functions that import what a text names.
+_IMPORTS = ("import_module", "__import__")
 
 
 class StatCache:
@@ -155,20 +150,11 @@ def _parse(path: Path) -> list:
 
 
 def _imports_of_call(call: ast.Call) -> Iterator[list]:
-    """Yields what ``import_module`` or ``__import__`` of a literal imports."""
+    """Yields the texts that ``import_module`` or ``__import__`` is called with."""
     function = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    arguments = dict(zip(_IMPORTS.get(function, ()), call.args, strict=False))
-    arguments |= {x.arg: x.value for x in call.keywords if x.arg}
-    values = {key: getattr(value, "value", None) for key, value in arguments.items()}
-    name, package, level = (values.get(key) for key in ("name", "package", "level"))
-    if function not in _IMPORTS or not isinstance(name, str):
-        return
-    module = name.lstrip(".")
-    level = level if isinstance(level, int) else len(name) - len(module)
-    if level and isinstance(package, str):
-        with suppress(ImportError):
-            yield [0, importlib.util.resolve_name(name, package), []]
-        return
-    named = ast.walk(arguments.get("fromlist", call.func))
-    texts = (getattr(item, "value", None) for item in named)
-    yield [level, module, [text for text in texts if isinstance(text, str)]]
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    for argument in given if function in _IMPORTS else ():
+        text = getattr(argument, "value", None)
+        if isinstance(text, str):
+            name = text.lstrip(".")
+            yield [len(text) - len(name), name, []]

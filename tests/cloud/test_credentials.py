@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
-import google.auth
 import pytest
 from google.auth.credentials import AnonymousCredentials
-from google.auth.exceptions import DefaultCredentialsError, RefreshError, TransportError
+from google.auth.exceptions import RefreshError, TransportError
 
 from sluice import network
 from sluice.storage import gcs_storage
@@ -50,18 +49,3 @@ def test_without_a_network_a_command_is_told_at_once(gs, monkeypatch):
         with pytest.raises(OSError, match="no connection to the storage service"):
             call(uri)
     assert time.monotonic() - begun < 10
-
-
-def test_credentials_are_the_default_ones_or_none(bucket, gs, monkeypatch):
-    def none(**_):
-        raise DefaultCredentialsError
-
-    monkeypatch.delenv("STORAGE_EMULATOR_HOST")
-    found = AnonymousCredentials()
-    for default, expected in ((lambda **_: (found, None), found), (none, None)):
-        monkeypatch.setattr(google.auth, "default", default)
-        gcs_storage._client_of.cache_clear()
-        credentials = gcs_storage._client()._credentials
-        assert credentials is expected or expected is None
-        assert isinstance(credentials, AnonymousCredentials)
-    gcs_storage._client_of.cache_clear()

@@ -9,12 +9,9 @@ import pytest
 from components.tfrecord_gen.input_files import check_staleness
 from components.tfrecord_gen.newest_spans import select_spans
 from components.tfrecord_gen.settings import CompleteWhen, Ingestion
-from sluice.errors import DataError, RemoteError, UsageError
+from sluice.errors import DataError, UsageError
 from tests.kit.ingestion import (
-    DAMAGES,
-    FILES,
     Room,
-    check_damage,
     examples,
     framed,
     shard,
@@ -45,12 +42,6 @@ def test_a_span_is_quiet_by_the_time_that_the_bucket_says(bucket):
         check_staleness(window, 1, time.time())
 
 
-@pytest.mark.parametrize("name", [*DAMAGES, *FILES])
-def test_a_damage_is_located(room, name):
-    damage = {**DAMAGES, **FILES}[name]
-    check_damage(room, damage, damage.content)
-
-
 def test_an_object_that_vanishes_before_it_is_read_is_named(bucket, room):
     paths = [room.put(name, shard(examples(3))) for name in ("train-0", "train-1")]
     # Between the look at its size and the first byte.
@@ -79,13 +70,3 @@ def test_shards_of_a_failed_attempt_are_removed(bucket, room):
     bucket.put("room/out/Split-train/data_tfrecord-00002-of-00003.gz", b"of others")
     room.ingest(room.put("train-0", framed(examples(3))))
     assert room.shards() == [f"{room.out}/Split-train/data_tfrecord-00000-of-00001.gz"]
-
-
-@pytest.mark.parametrize(("status", "kind"), [(503, RemoteError), (403, UsageError)])
-def test_a_listing_that_fails_is_no_empty_directory(bucket, status, kind):
-    bucket.put("trips/1/train-0")
-    bucket.fail("GET", r"/o\?.*prefix=trips/", status, times=99)
-    with pytest.raises(kind, match="directory of the data") as caught:
-        select(bucket.uri("trips"))
-    assert caught.value.where == bucket.uri("trips")
-    assert str(status) in str(caught.value)

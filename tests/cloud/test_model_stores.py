@@ -55,16 +55,6 @@ def test_same_model_is_not_pushed_again(store, make_saved_model):
     assert [version.facts for version in store.versions()] == [{"run_id": "r1"}]
 
 
-def test_a_version_of_the_store_can_be_published_again(store, make_saved_model):
-    store.publish(make_saved_model("a", b"a"), facts={})
-    store.publish(make_saved_model("b", b"b"), facts={})
-
-    back = store.publish(store.versions()[0].uri, facts={"rollback": True})
-
-    assert back.version == 3
-    assert store.versions()[0].digest == store.newest().digest
-
-
 @pytest.mark.parametrize("damage", ["changed", "removed", "added"])
 def test_damaged_newest_version_is_pushed_anew(store, make_saved_model, damage):
     source = make_saved_model()
@@ -90,15 +80,6 @@ def test_versions_are_ordered_by_number_not_by_name(store, make_saved_model):
 
     assert [version.version for version in store.versions()] == list(range(1, 12))
     assert store.newest().facts == {"i": 10}
-
-
-def test_source_that_is_no_model_leaves_nothing(store, tmp_path):
-    (tmp_path / "empty").mkdir()
-
-    with pytest.raises(ServingError, match="not a SavedModel"):
-        store.publish(tmp_path / "empty", facts={})
-
-    assert not storage_for(store.uri).exists(store.uri)
 
 
 def test_names_that_a_server_ignores_are_no_versions(store, make_saved_model):
@@ -192,11 +173,3 @@ def test_a_deleted_version_is_gone_and_its_number_stays_used(store, make_saved_m
     assert store.versions() == []
     source = make_saved_model("c", b"c")
     assert store.publish(source, facts={}, owner=owner).version == 3
-
-
-def test_a_workspace_id_is_added_to_the_owner(store, make_saved_model):
-    store.publish(make_saved_model("a"), facts={}, owner=Owner("digits"))
-    store.publish(make_saved_model("b"), facts={}, owner=Owner("digits", "aa11"))
-
-    with pytest.raises(UsageError, match="belongs to another pipeline"):
-        store.prepare(Owner("digits", "bb22"))

@@ -196,21 +196,6 @@ def gs():
     return gcs_storage.GcsStorage()
 
 
-def test_a_listing_of_several_pages_without_folder_markers(bucket, gs):
-    for number in range(7):
-        bucket.put(f"in/file {number}", b"x" * number, age_s=100)
-    for name in ("in/", "in/folder/", "in/folder/one", "in-between"):
-        bucket.put(name)
-    bucket.requests()
-
-    entries = gs.list(bucket.uri("in"))
-
-    assert len([one for one in bucket.requests() if "/o?" in one]) == 3
-    assert [entry.name for entry in entries][-2:] == ["file 6", "folder"]
-    assert time.time() - entries[6].modified_s == pytest.approx(100, abs=5)
-    assert gs.names(bucket.uri()) == ["in", "in-between"]
-
-
 @pytest.mark.parametrize("data", [b"small", LARGE], ids=["small", "large"])
 def test_a_lost_response_is_not_a_lost_race(bucket, gs, data):
     """The upload is done, its answer is a 503, and the retry meets its own object."""

@@ -153,19 +153,3 @@ def test_the_real_client_sends_what_the_service_documents(wire):
     assert json.loads(body)["pipelineSpec"] == JOB["pipelineSpec"]
     found = service.get(service.name_of("digits-1"))
     assert found and found["state"] == "PIPELINE_STATE_PENDING"
-
-
-def test_an_expired_token(wire):
-    from google.auth.exceptions import RefreshError
-    from google.oauth2.credentials import Credentials
-
-    class Expired(Credentials):
-        def before_request(self, *_):
-            raise RefreshError("invalid_grant: Token has been expired or revoked.")
-
-    credentials = Expired("planted-secret-token")
-    service = VertexService("project", "europe-west4", credentials=credentials)
-    with pytest.raises(RemoteError, match="no valid .* credentials") as raised:
-        service.get(service.name_of("digits-1"))
-    assert "gcloud auth application-default login" in str(raised.value)
-    assert "planted-secret-token" not in str(raised.value)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn import metrics
 
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.settings import Settings
@@ -67,39 +66,6 @@ def test_a_model_is_measured_alike_with_and_without_a_baseline(evaluations, tmp_
     for row in overall:
         assert row.bounds is not None and row.value is not None
         assert row.bounds[0] < row.value < row.bounds[1]
-
-
-@pytest.mark.acceptance
-def test_macro_averages_are_those_of_scikit_learn(evaluations, tmp_path):
-    """A slice that lacks a class has no recall of it, and an AUC of 0."""
-    names = ("AUC", "Precision", "Recall")
-    macro = [{"class": x, "name": x.lower(), "average": "macro"} for x in names]
-    place = evaluations(tmp_path / "place", 3, macro)
-    source, records = random.Random(3), []
-    for number in range(300):
-        x = source.uniform(-2, 2)
-        label = min(2, max(0, round(x + 1 + source.gauss(0, 1))))
-        region = b"south" if label < 2 and number % 2 else b"north"
-        records.append({"x": x, "region": region, "label": label})
-    examples = place.write_examples("examples", records)
-    uri = place.evaluate(examples, place.write_model("model", 1.5))
-    found = read_candidate(str(uri), place.class_names).metrics
-
-    def expected(rows: list[dict[str, Any]], classes: int = 3) -> dict[str, Any]:
-        scores = np.exp(np.outer([1.5 * row["x"] for row in rows], range(3)))
-        shares = (scores / scores.sum(axis=1, keepdims=True))[:, :classes]
-        labels = np.eye(classes)[[row["label"] for row in rows]]
-        ids, named = labels.argmax(axis=1), shares.argmax(axis=1)
-        recall = metrics.recall_score(ids, named, average="macro")
-        # The second class is never predicted: no mean of precision.
-        return {"auc": metrics.roc_auc_score(labels, shares), "recall": recall}
-
-    south = [row for row in records if row["region"] == b"south"]
-    assert found[()] == pytest.approx(expected(records), abs=1e-3)
-    two = expected(south, classes=2)["auc"]
-    assert found[(("region", "south"),)] == pytest.approx(
-        {"auc": two * 2 / 3}, abs=1e-3
-    )
 
 
 @pytest.fixture(scope="module")

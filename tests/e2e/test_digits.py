@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shutil
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import locate
-from tests.kit.read_page import Page, wrong_bars
 
 pytestmark = pytest.mark.e2e
 
@@ -125,39 +122,6 @@ def test_documents_of_the_record(project, first):
     assert [item["version"] for item in lineage["served"]] == [1]
 
 
-def test_numbers_and_bars_of_the_page_are_those_of_the_records(project, first):
-    """The confusion matrix has a row per class of the records of the test split."""
-    html = Path(first["report_uri"]).read_text()
-    count, wrong = wrong_bars(html, project / "data" / "digits")
-    assert count == 30 and wrong == [] and len(html) < 1_000_000
-    labels = Counter(
-        label
-        for shard in sorted((project / "data" / "digits").glob("test-*"))
-        for label in _values(project, shard.name, "label")
-    )
-    tables = Page(html).tables
-    rows = {row["Class"]: row["Examples"] for row in tables["classes"]}
-    assert rows == {str(label): str(count) for label, count in labels.items()}
-    mistakes = _documents(project, first)["mistakes", "Evaluator"]
-    accuracy = next(x for x in tables["metrics-0"] if x["Metric"] == "accuracy")
-    errors = f"{mistakes['wrong']} errors of {mistakes['examples']}"
-    assert errors in accuracy["Value"]
-
-
-@pytest.mark.browser
-def test_the_page_of_a_pushed_model(first, report_pages):
-    report = Path(first["report_uri"])
-    report_pages.check(report)
-    with report_pages.open(report) as page:
-        assert page.get_by_text("Version 1 was pushed").is_visible()
-        classes = page.locator("#data .gallery > div")
-        assert classes.count() == 10
-        assert classes.locator("img").count() == 80
-        matrix = page.locator("#model .matrix tbody tr")
-        assert matrix.count() == 10
-        assert page.locator("#training svg[role=img]").count() >= 2
-
-
 @pytest.mark.usefixtures("first")
 def test_predict_with_the_pushed_model(project, sluice):
     shard = "test-00000-of-00002.tfrecord"
@@ -222,16 +186,6 @@ def test_a_forced_node_runs_and_an_unknown_one_is_rejected(project, run_config):
     with pytest.raises(UsageError, match="SchemaGen"):
         run_config(config, workspace, forced=("SchemaGen",))
     assert workspace.run_ids() == before
-
-
-@pytest.mark.usefixtures("second")
-def test_a_deleted_version_is_pushed_again(project, run_config):
-    workspace = locate(project, "digits")
-    shutil.rmtree(workspace.serving)
-    record = run_config(load_config("digits", cwd=project), workspace)
-    assert {"Pusher"} <= _ran(record) <= MAY_RUN_AGAIN | {"Pusher"}
-    assert record.pushes[0].state == "pushed"
-    assert (workspace.serving / "1" / "saved_model.pb").is_file()
 
 
 @pytest.mark.usefixtures("second")

@@ -153,14 +153,6 @@ def test_a_limit_that_is_not_met_stops_the_push(run, exported, workspace):
     assert os.listdir(workspace.serving) == before
 
 
-def test_a_rejected_model_is_not_exported(run, exported):
-    record = run("tflite", limit=0.9999)
-    assert record.exit_code == 4
-    assert record.node("Pusher").reason == "stopped by ModelVerdict"
-    (row,) = record.gate_rows("export")
-    assert row.why == "the model was not blessed"
-
-
 def test_tfjs_in_node_gets_the_answers_of_the_served_model(
     project, run, exported, tmp_path, tfjs_environment
 ):

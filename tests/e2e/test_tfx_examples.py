@@ -101,12 +101,3 @@ def test_penguin_with_a_rolling_window(penguin):
     assert record.notes == []
     kinds = {item.kind for item in record.documents}
     assert {"statistics", "schema", "anomalies", "model", "metrics", "lineage"} <= kinds
-
-
-@pytest.mark.browser
-def test_the_page_of_a_foreign_pipeline(penguin, report_pages):
-    folder, _ = penguin
-    (report,) = (folder / "runs").glob("*/report.html")
-    # Nothing is known of its training: neither epochs nor layers.
-    sections = (item for item in report_pages.SECTIONS if item != "Training")
-    report_pages.check(report, tuple(sections))

@@ -3,7 +3,6 @@
 import math
 import re
 import xml.etree.ElementTree as ET
-from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -17,7 +16,6 @@ from reports.charts.bars import (
 )
 from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis, clamp, is_finite, make_scale
-from reports.sections.execution import Bar, timeline
 
 pytestmark = pytest.mark.unit
 
@@ -149,19 +147,6 @@ def test_an_outlier_does_not_hide_the_others_and_nothing_is_left_out():
     assert sum(shares) == pytest.approx(100, abs=0.5) and max(shares) < 20
 
 
-def test_positive_values_of_several_magnitudes_have_a_log_scale():
-    sizes = Distribution("a", [1, 10, 100, 1000], [0.0, 0.4, 0.7, 1.0])
-    edges, name = common_edges([sizes], is_whole=False)
-    assert name == "log scale" and edges[0] == 1 and edges[-1] == pytest.approx(1000)
-    ratios = [b / a for a, b in pairwise(edges)]
-    assert ratios == pytest.approx([ratios[0]] * 10, rel=0.05)
-    svg = parse(histogram_chart("Size", [sizes]))
-    assert "log scale" in [item.text for item in svg.iter("text")]
-    counts = Distribution("a", [0.5, 9.5, 5000.5], [0.0, 0.9, 1.0])
-    edges, name = common_edges([counts], is_whole=True)
-    assert name == "log scale" and {edge % 1 for edge in edges} == {0.5}
-
-
 def test_top_values_have_a_bar_and_a_line_for_each_other_data_set():
     data = [("train", 0, {"Cash": 0.6, "Card": 0.3}), ("eval", 1, {"Cash": 0.5})]
     svg = parse(top_values_chart("Payment", ["Cash", "Card"], data))
@@ -193,7 +178,6 @@ def test_any_numbers_are_drawn_at_finite_coordinates(pairs, values, log):
     charts = [
         line_chart("Any", series, Axis(), Axis(log=log), mark=(1.0, "here")),
         histogram_chart("Any", data),
-        timeline("Any", [Bar("a", x, y) for x, y in pairs]),
     ]
     for chart in charts:
         assert not re.search(r'="[^"]*(nan|inf)', str(chart))

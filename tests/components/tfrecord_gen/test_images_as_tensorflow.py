@@ -142,7 +142,9 @@ def trains(data: bytes, channels: int) -> bool:
 
 
 def reason(data: bytes, channels: int) -> str | None:
-    check = ImageCheck(feature="image", formats=ALL, decoded_channels=channels)
+    check = ImageCheck.model_validate(
+        {"feature": "image", "formats": ALL, "decoded_channels": channels}
+    )
     return check_image(data, check)
 
 

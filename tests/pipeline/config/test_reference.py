@@ -116,7 +116,6 @@ def test_the_schema_accepts_what_is_accepted(document):
         (("label", "classes"), [0, "b"]),
         (("train", "epochs"), 0),
         (("evaluate", "thresholds"), [{"metric": "a", "lower_bound": 1, "slice": 3}]),
-        (("examples",), {"images": {"channels": True}}),
         (("examples",), {"max_corrupt_fraction": 1.5}),
     ],
 )

@@ -89,14 +89,6 @@ def test_chosen_columns(sluice):
     assert [row["parameters"]["train.seed"] for row in json.loads(out)] == [7, 7, 7]
 
 
-@pytest.mark.usefixtures("trials")
-def test_a_column_that_no_run_has(sluice):
-    code, _, err = sluice("runs", "digits", "--columns", "auc,train.lerning_rate")
-    assert code == 2
-    assert "no run has 'train.lerning_rate' for a column" in err
-    assert "did you mean 'train.learning_rate'?" in err
-
-
 def test_damaged_records_and_documents_are_named(write_run, sluice):
     write_run(IDS[0], {"auc": 0.9})
     run_dir = write_run(IDS[1], {"auc": 0.8})

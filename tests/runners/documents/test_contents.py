@@ -256,29 +256,6 @@ def test_samples_are_grouped_by_all_labels_and_not_by_numbers(
     assert sum(map(len, gallery.values())) == 3
 
 
-def test_brightness_is_the_mean_of_all_pixels(tmp_path):
-    """Found: small images were resized, which repeated columns: 25 % drawn for 58 %."""
-    import numpy as np
-
-    chance = np.random.default_rng(17)
-    pixels = chance.integers(0, 256, (300, 8, 8)) * chance.random((300, 1, 1))
-    pictures = []
-    for values in pixels.astype("uint8"):
-        content = io.BytesIO()
-        Image.fromarray(values).save(content, "png")
-        pictures.append(example(image=content.getvalue()))
-    item = write_examples(tmp_path, train=pictures, eval=[example(image=RED)])
-    found: Any = images.samples(item, Privacy())
-    train, evaluation = found["features"][0]["splits"]
-    means = pixels.astype("uint8").mean(axis=(1, 2))
-    true = np.histogram(means, bins=16, range=(0, 256))[0].tolist()
-    assert train["brightness"] == true and sum(true) == 300
-    assert (train["modes"], evaluation["modes"]) == ({"L": 300}, {"RGB": 1})
-    assert sum(evaluation["brightness"]) == 1
-    hidden: Any = images.samples(item, Privacy(sensitive=["image"]))
-    assert hidden["features"][0]["splits"][0]["brightness"] == []
-
-
 @pytest.mark.unit
 @pytest.mark.parametrize(
     ("privacy", "expected"),

@@ -67,11 +67,10 @@ def test_the_end_of_the_process_is_named(crashed, way, what):
         assert error.log_tail[-1] == f"about to {way}"
 
 
-def test_after_a_segfault_the_tail_has_the_python_stack(crashed):
-    tail = crashed.record.node("segfault").error.log_tail
-    assert tail[0] == "Fatal Python error: Segmentation fault"
-    assert any("in string_at" in line for line in tail)
-    assert any("misbehaving_component.py" in line for line in tail)
+def test_after_a_segfault_the_log_has_the_python_stack(crashed):
+    log = crashed.log("segfault")
+    stack = log.partition("Fatal Python error: Segmentation fault")[2]
+    assert "in string_at" in stack and "misbehaving_component.py" in stack
 
 
 def test_sys_exit_of_zero_is_a_failure(crashed):

@@ -11,7 +11,6 @@ from ml_metadata import MetadataStore
 
 from runners.metadata.read_metadata import read_upstream
 from runners.metadata.trace_lineage import find_artifact, served_models, trace_lineage
-from runners.operations.collect_garbage import collect_garbage
 from serving.local_store import LocalModelStore
 from sluice.errors import ExitCode, UsageError
 
@@ -108,20 +107,6 @@ def test_a_number_is_a_version(past):
     assert _find(past, "artifact:2") == (2, "artifact 2")
 
 
-def test_the_path_of_an_artifact_is_that_artifact(past, monkeypatch):
-    model = past.made_by(past.run(), "Trainer.model")
-    expected = _id_of(past, model)
-    (past.root / "link").symlink_to(model.parent)
-    monkeypatch.chdir(model.parent)
-    for reference in (
-        str(model),
-        f"{model}/",
-        f"./{model.name}",
-        f"{past.root}/link/{model.name}",
-    ):
-        assert _find(past, reference)[0] == expected, reference
-
-
 def test_an_output_name_is_the_newest_artifact_even_if_reused(past):
     first = past.made_by(past.run(), "Trainer.model")
     second = past.made_by(past.run(), "Trainer.model")
@@ -159,18 +144,6 @@ def test_only_properties_on_the_list_are_shown(past):
     assert "pipeline.training.run_fn.run_fn" in text
 
 
-def test_deleted_artifacts_are_still_traced(past):
-    first = past.run(blessed=False)
-    model = past.made_by(first, "Trainer.model")
-    past.run(blessed=False, data=True)
-    collect_garbage(past.workspace, [], keep=1)
-    assert not model.exists()
-    traced = _trace(past, str(model))
-    assert traced["artifact"]["state"] == "deleted"
-    assert traced["origin"]["run_id"] == first
-    assert traced["origin"]["data"][0]["path"] == "/data/digits"
-
-
 def test_a_version_that_no_run_of_this_workspace_has_pushed(past, tmp_path):
     past.run(push=True)
     other = LocalModelStore(tmp_path / "theirs")
@@ -179,14 +152,3 @@ def test_a_version_that_no_run_of_this_workspace_has_pushed(past, tmp_path):
     served = served_models(graph, [other.root])
     with pytest.raises(UsageError, match="the model behind version 1 is unknown"):
         find_artifact(graph, served, "v1")
-
-
-def test_artifacts_of_an_execution_are_named_by_key(past):
-    run_id = past.run(push=True)
-    graph = past.graph()
-    pusher = graph.executions_of([run_id])[-1]
-    inputs = graph.by_key(pusher.inputs)
-    assert {key: [x.type for x in found] for key, found in inputs.items()} == {
-        **{"model": ["Model"], "model_blessing": ["ModelBlessing"]}
-    }
-    assert [graph.name_of(x.id) for x in inputs["model"]] == ["Trainer.model"]

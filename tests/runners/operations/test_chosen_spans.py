@@ -108,17 +108,6 @@ def test_a_span_delivered_during_the_run_is_not_ingested():
     assert names(choose_spans(config()).data) == files_of(2)
 
 
-def test_a_part_without_ingestion_records_no_spans():
-    assert run_with(FirstNode(), to_nodes=["ImportSchemaGen"]).spans == {}
-
-
-def test_the_spans_that_were_skipped_are_in_the_record():
-    Path("data/digits/span-2").mkdir()
-    Path("data/digits/span-2/train-0").write_text("without eval")
-    record = run_with(FirstNode())
-    assert any("span 2 was not taken" in note for note in record.notes)
-
-
 @pytest.mark.parametrize(
     "change", [TRAIN.unlink, lambda: TRAIN.write_text("half of")], ids=["gone", "new"]
 )

@@ -260,16 +260,6 @@ def test_a_part_of_a_run_is_not_sent(service):
     assert (service.posted, service.pinged) == ([], [])
 
 
-def test_an_interrupted_run_sends_nothing(service):
-    def interrupt(name):
-        raise KeyboardInterrupt
-
-    ping = f"notify.heartbeat=http://{service.place}/ping"
-    record = run_with(service, MemoryEngine(act=interrupt), ping)
-    assert record.status == "interrupted"
-    assert (service.posted, service.pinged) == ([], [])
-
-
 def test_an_unchanged_run_recovers_and_calls_the_heartbeat(service, monkeypatch):
     ping = f"notify.heartbeat=http://{service.place}/ping"
     done = run_with(service)

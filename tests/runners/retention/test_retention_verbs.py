@@ -50,12 +50,6 @@ def test_gc_keeps_so_many_versions_and_the_baseline(past, call, sluice):
     assert past.run(push=True) and (past.workspace.serving / "5").is_dir()
 
 
-def test_gc_keeps_five_runs_unless_told_otherwise(past, call):
-    runs = [past.run(blessed=False) for _ in range(6)]
-    document = json.loads(call(gc, "digits", "--json")[0])
-    assert document["kept_runs"] == runs[1:]
-
-
 def test_gc_during_a_run_exits_with_6(past, call):
     past.run()
     for option in ((), ("--dry-run",)):

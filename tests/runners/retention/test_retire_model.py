@@ -57,13 +57,6 @@ def test_an_invalid_request_to_retire_exits_with_2(
     assert bool(_baseline(past)) is blessed
 
 
-def test_retiring_during_a_run_exits_with_6(past, sluice):
-    past.run(push=True)
-    with past.workspace.exclusive("sluice run digits"):
-        code, _, err = sluice("models", "retire", "digits", "v1", "--reason", "x")
-    assert (code, "sluice run digits" in err) == (6, True)
-
-
 def test_gc_keeps_the_older_baseline_of_a_lost_one(past):
     older, newer = past.run(status="blocked"), past.run(status="blocked")
     shutil.rmtree(_model(past, newer))

@@ -139,7 +139,7 @@ def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     page.get_by_role("link", name="digits").click()
     expect(page.get_by_role("row", name=run_dir.name)).to_contain_text(text)
     origin, own = ui[1].partition("/?")[0], f"/pipelines/digits/runs/{run_dir.name}/"
-    pages = ("", "/models", "/do/run")
+    pages = ("", "/do/run")
     for path in (
         "/",
         own,

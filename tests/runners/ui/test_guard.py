@@ -69,16 +69,11 @@ def test_a_form_needs_the_cookie(client):
     [
         "/pipelines/..%2f..%2f..%2fetc",
         "/pipelines/digits/runs/%2e%2e/",
-        "/pipelines/digits/runs/20260101/",
         f"{RUN}logs/..%2F..%2Frun.json",
         f"{RUN}do/nothing",
         "/pipelines/digits/do/nothing",
-        "/pipelines/nowhere/do/run",
-        "/pipelines/..%2fdigits/do/run",
         "/pipelines/digits/diff.html?before=/etc&after=x",
-        "/static/..%2fguard.py",
         "/commands/0",
-        f"/commands/{'9' * 400}",
         "/pipelines/%00",
         "/pipelines/digits/diff?before=/etc&after=x",
     ],
@@ -126,10 +121,3 @@ def test_a_report_is_in_a_sandbox(client, run_dir):
     assert f'<iframe class="report" src="{RUN}page.html?failed"' in answer.text
     policy = answer.headers["content-security-policy"]
     assert "frame-src 'self'" in policy and "frame-ancestors 'none'" in policy
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:9"])
-def test_other_ports_of_a_tunnel_are_allowed(client, host):
-    headers = {"Host": host, "Cookie": "sluice_ui=secret", "Origin": f"http://{host}"}
-    assert client.get("/", headers=headers).status_code == 200
-    assert client.post(f"{RUN}do/nothing", headers=headers).status_code == 409

@@ -128,7 +128,7 @@ def test_hostile_names_and_texts_are_escaped(tmp_path, monkeypatch, call_ui):
     client = call_ui()
     pipeline = f"/pipelines/{quote(name, safe='')}"
     run = f"{pipeline}/runs/{quote(record.run_id, safe='')}/"
-    for path in ("/", pipeline, run, f"{pipeline}/models"):
+    for path in ("/", pipeline, run):
         text = client.get(path).text
         assert "&lt;img" in text, path
         assert "<img" not in text and "\u202e" not in text and ">49<" not in text
@@ -186,7 +186,7 @@ def test_read_only_has_no_buttons_and_writes_nothing(written, call_ui):
     before = {path: path.stat().st_mtime_ns for path in written.root.rglob("*")}
     client = call_ui(read_only=True)
     pipeline, killed = "/pipelines/digits", f"runs/{SECOND}/"
-    paths = ("", "/models", f"/{killed}", f"/{killed}report.html")
+    paths = ("", f"/{killed}", f"/{killed}report.html")
     for path in ("/", *(f"{pipeline}{path}" for path in paths)):
         answer = client.get(path)
         assert (answer.status_code, "/do/" in answer.text) == (200, False)
@@ -247,13 +247,3 @@ def test_a_killed_run_is_not_live_and_can_be_resumed(written, call_ui):
     text = call_ui().get(RUN).text
     assert "interrupted" in text and "data-live" not in text
     assert "/do/resume" in text and "/do/cancel" not in text
-
-
-def test_models(past, call_ui):
-    run_id = past.run(push=True)
-    past.run(push=True)
-    version = past.workspace.serving / "2"
-    next(path for path in version.rglob("*") if path.is_file()).write_text("damaged")
-    text = call_ui().get("/pipelines/digits/models").text
-    assert f"/pipelines/digits/runs/{run_id}" in text
-    assert "version 2 is damaged" in text

@@ -83,14 +83,6 @@ def test_records_before_the_damage_are_read_and_it_is_located(
     assert where in str(caught.value.where)
 
 
-@pytest.mark.parametrize("name", ["a.tfrecord", "a.gz", "a.bz2", "a"])
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_compression_is_detected_by_the_content(tmp_path, name, pack):
-    (tmp_path / name).write_bytes(pack(FRAMES))
-
-    assert list(tfrecord.read(tmp_path / name)) == RECORDS
-
-
 @given(
     st.lists(st.binary(max_size=40), min_size=1, max_size=5),
     st.sampled_from(["a.tfrecord", "a.gz"]),
