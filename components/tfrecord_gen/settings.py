@@ -98,7 +98,8 @@ class ImageLimits(Section):
     max_side: Count = 16_384
     """Maximum length of the longer side, in pixels."""
     max_pixels: Count = 50_000_000
-    """Maximum height times width, so that a small file cannot fill the memory."""
+    """Maximum height times width, so that a small file cannot fill the memory. Those of
+    all frames of a `gif` count."""
     channels: Channels | None = None
     """Channels of the encoded image: 1 gray, 3 colour, 4 with alpha. null: any, as
     training decodes all to what `features` says."""

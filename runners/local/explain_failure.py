@@ -22,10 +22,13 @@ from sluice.project import own_root
 from sluice.record.parts import ErrorRecord
 from sluice.secrets import redact
 from sluice.storage.storage_errors import FULL, FULL_TEXTS, is_unreachable
+from sluice.tfrecords.encoded_images import reason_in
 
 _INSTALLED = ("site-packages", "dist-packages")
 _GENERATED = "__autograph_generated_file"
 _MESSAGE_LINES = 4
+# In TensorFlow's message about an image that it cannot decode.
+_UNDECODABLE = "/DecodeImage}}"
 _STANDARD_LIBRARY = Path(traceback.__file__).parent
 _LAUNCHER = Path(__file__).parent
 # What creates the graph: its frames are not those of the user's component.
@@ -50,6 +53,8 @@ def explain_failure(node: str, error: BaseException) -> ErrorRecord:
         if isinstance(cause, OSError) and is_unreachable(cause):
             return _record(node, RemoteError(f"{node} failed: {cause}"))
     text = "\n".join(str(cause) for cause in causes)
+    if bad := _bad_data(node, text):
+        return _record(node, bad)
     hint = "the whole traceback is in the log"
     if isinstance(error, MemoryError):
         hint = "lower train.batch_size or free memory; the traceback is in the log"
@@ -80,6 +85,18 @@ def _record(node: str, error: SluiceError) -> ErrorRecord:
         exit_code=int(error.exit_code),
         gate=isinstance(error, GateError),
     )
+
+
+def _bad_data(node: str, text: str) -> DataError | None:
+    """Returns the error for an image that TensorFlow could not decode."""
+    if _UNDECODABLE in text:
+        return DataError(
+            f"{node} failed: a record's image does not decode",
+            actual=reason_in(text),
+            hint="correct the records or leave them out; with 'examples: {images: {}}' "
+            "in the config such records go to the quarantine",
+        )
+    return None
 
 
 def _is_full(error: BaseException) -> bool:

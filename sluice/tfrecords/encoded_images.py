@@ -42,12 +42,14 @@ class ImageHeader(NamedTuple):
     Attributes:
       format: ``png``, ``jpeg``, ``gif``, ``bmp`` or ``webp``.
       channels: 1 gray, 2 gray and alpha, 3 RGB, palette or CMYK, 4 RGBA.
+      gif_pixels: of all frames, which TensorFlow reads before it returns the first.
     """
 
     format: str
     width: int
     height: int
     channels: int
+    gif_pixels: int = 0
 
 
 def image_format(data: bytes) -> str | None:
@@ -79,9 +81,32 @@ def image_header(data: bytes) -> ImageHeader | None:
     except Exception:  # Pillow raises nearly anything for a damaged image.
         return None if name == "bmp" else ImageHeader(name, 0, 0, 0)
     if name == "gif":
-        return ImageHeader(name, *image.size, 3)
+        return ImageHeader(name, *image.size, 3, _gif_pixels(data))
     channels = _CHANNELS.get(image.mode, len(image.getbands()))
     return ImageHeader(name, *image.size, channels)
+
+
+def _gif_pixels(data: bytes) -> int:
+    """Returns the pixels in all frames of a GIF, from the heads of its blocks.
+
+    As TensorFlow's decoder, it ends at anything else than a frame or an extension.
+    """
+
+    def colors(flags: int) -> int:
+        return 3 << (flags & 7) + 1 if flags & 128 else 0
+
+    at, pixels = 13 + colors(data[10]), 0
+    while at + 10 < len(data) and data[at] in b",!":
+        if data[at] == ord(","):
+            width, height, flags = struct.unpack_from("<HHB", data, at + 5)
+            pixels += width * height
+            at += 11 + colors(flags)
+        else:
+            at += 2
+        while at < len(data) and data[at]:
+            at += 1 + data[at]
+        at += 1
+    return pixels
 
 
 def decode_image(data: Any, channels: int) -> Any:
@@ -97,7 +122,7 @@ def decode_image(data: Any, channels: int) -> Any:
 
 
 def why_undecodable(data: bytes, channels: int) -> str | None:
-    """Decodes an image; returns TensorFlow's reason, without nodes, if it fails.
+    """Decodes an image; returns TensorFlow's reason if it fails, else None.
 
     This allocates the pixels, for a GIF those of all frames: check the size in the
     header first.
@@ -107,10 +132,15 @@ def why_undecodable(data: bytes, channels: int) -> str | None:
     try:
         _decoder(channels, os.getpid())(data)
     except tf.errors.InvalidArgumentError as error:
-        lines = error.message.partition("[[")[0].split("\n")
-        said = [line.strip() for line in lines if line.strip()]
-        return _PLACE.sub("", said[-1] if said else error.message)
+        return reason_in(error.message)
     return None
+
+
+def reason_in(message: str) -> str:
+    """Returns the reason in TensorFlow's error message, without graph node names."""
+    lines = message.partition("[[")[0].split("\n")
+    said = [line.strip() for line in lines if line.strip()]
+    return _PLACE.sub("", said[-1] if said else message)
 
 
 @functools.cache

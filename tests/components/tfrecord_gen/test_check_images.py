@@ -44,7 +44,18 @@ def bomb(width, height):
     return b"\x89PNG\r\n\x1a\n" + data
 
 
+def animated(*sizes):
+    """A GIF whose first frame fills the canvas; the others have sizes of their own."""
+    data = b"GIF89a" + struct.pack("<HHBBB", *sizes[0], 0x80, 0, 0) + bytes(6)
+    for width, height in sizes:
+        data += b"!\xf9\x04\0\0\0\0\0"
+        data += b"," + struct.pack("<HHHHB", 0, 0, width, height, 0x81) + bytes(12)
+        data += b"\x02\x02\x44\x01\0"
+    return data + b";"
+
+
 PNG = encoded("PNG")
+GIF = {"formats": ("gif",)}
 
 
 @pytest.mark.unit
@@ -61,6 +72,11 @@ PNG = encoded("PNG")
         (PNG, {"channels": 1}, "a png image with 3 channels, not 1"),
         # Refused before they are decoded.
         (bomb(60_000, 60_000), {}, "60,000 pixels; the longest side allowed is 16,384"),
+        (
+            animated(*400 * [(2000, 2000)]),
+            GIF,
+            "1,600,000,000 pixels in all its frames; at most 50,000,000 are allowed",
+        ),
     ],
 )
 def test_why_an_image_is_refused(data, check, reason):
@@ -83,6 +99,12 @@ def test_the_reason_is_tensorflow_s_own_and_not_told_of_a_sensitive_feature():
         "channels": 3,
     }
     assert check_image(PNG, ImageCheck(feature="i", **limits)) is None
+    noise = np.random.default_rng(1).integers(0, 256, (3, 30, 40, 3), np.uint8)
+    frames, target = [Image.fromarray(x).quantize(16) for x in noise], io.BytesIO()
+    frames[0].save(target, "GIF", save_all=True, append_images=frames[1:])
+    for most, found in ((3600, None), (3599, "a GIF image with 3,600 pixels in all")):
+        check = ImageCheck(feature="i", formats=("gif",), max_pixels=most)
+        assert str(check_image(target.getvalue(), check)).startswith(str(found))
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,11 @@ def test_the_users_line_is_found_in_the_message_of_keras(tmp_path):
 
 
 UNREACHABLE = "no connection to the storage service"
+UNDECODED = (
+    "Graph execution error:\n\nDetected at node map/DecodeImage defined at\n"
+    "Invalid PNG data, size 124\n\t [[{{node map/while/DecodeImage}}]]\n"
+    "\t [[IteratorGetNext]] [Op:__inference_train_function_532]"
+)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +99,11 @@ UNREACHABLE = "no connection to the storage service"
             OSError(errno.EHOSTUNREACH, UNREACHABLE, "gs://b/x"),
             f"{UNREACHABLE}: 'gs",
             8,
+        ),
+        (
+            RuntimeError(UNDECODED),
+            "image does not decode\n  found:    Invalid PNG data, size 124\n",
+            3,
         ),
     ],
 )
