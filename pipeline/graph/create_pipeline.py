@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from google.protobuf import json_format, message
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.experimental.conditionals import conditional
 from tfx.orchestration import metadata
@@ -132,10 +133,25 @@ def _make(node: Node, context: GraphContext, components: Mapping[str, Any]) -> A
                 known = ", ".join(outputs)
                 raise LookupError(f"{producer} has no output {output!r}, only {known}")
             inputs[key] = outputs[output]
-    is_component = isinstance(component, type) and issubclass(component, BaseComponent)
-    if node.id in context.config.nodes and not is_component:
-        raise TypeError(f"it is a {type(component).__name__}, not a TFX component")
+    if node.id in context.config.nodes:
+        if not (isinstance(component, type) and issubclass(component, BaseComponent)):
+            raise TypeError(f"it is a {type(component).__name__}, not a TFX component")
+        arguments = _with_protos(component, arguments)
     return component(**inputs, **arguments)
+
+
+def _with_protos(component: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts mappings to protos where the component wants one.
+
+    TFX would do it too, but ignores unknown fields.
+    """
+    declared, found = component.SPEC_CLASS.PARAMETERS, dict(arguments)
+    for key, value in arguments.items():
+        kind: Any = declared[key].type if key in declared else None
+        is_proto = isinstance(kind, type) and issubclass(kind, message.Message)
+        if is_proto and isinstance(value, Mapping):
+            found[key] = json_format.ParseDict(value, kind())
+    return found
 
 
 def _fingerprint(

@@ -1,7 +1,9 @@
-"""Chooses the label by names and values."""
+"""Chooses the label by names and values, and finds features that give it away."""
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,7 @@ def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
         raise UsageError(
             f"{which} be the label: in every record a number, or a whole number or "
             f"string of 2 to {MAX_CLASSES:,} classes, or lists of either",
+            actual=_flaw(columns[requested]) if requested in columns else None,
             examples=names,
             hint=did_you_mean(requested, names) if requested else None,
         )
@@ -130,6 +133,48 @@ def listed_classes(label: Column) -> list[int]:
     (low, high), seen = label.bounds, len(label.counts)
     is_dense = label.type == "INT" and 2 * (high - low + 1 - seen) < seen
     return [] if is_dense else sorted(map(int, label.counts))
+
+
+def _flaw(column: Column) -> str | None:
+    """Returns what keeps a feature from being the label; None: its type or range."""
+    if column.is_single and not column.is_required:
+        return f"{column.present:,} of {column.records:,} records have it"
+    if column.type == "FLOAT" and is_not_finite(column):
+        return "some of its values are NaN or infinite"
+    if b"" in column.counts:
+        return f"{column.counts[b'']:,} of its values are empty, thus missing"
+    if len(column.counts) == 1:
+        return "it is constant: one value in all records"
+    if len(column.counts) > column.records / 2:
+        values = f"{len(column.counts):,} values in {column.records:,} records"
+        return f"it is almost unique: {values}"
+    return None
+
+
+def gives_away(column: Column, label: Column) -> str | None:
+    """Returns how a feature tells the label of every record; None if it does not.
+
+    With enough records of each class that is no coincidence, but a copy of the label,
+    or what is known only after it. Lists of any length, and of numbers, are not judged.
+    """
+    is_number, rows = task_of(label) == "regression", indicators(label)
+    if not column.is_required or (rows is None and not label.is_required):
+        return None
+    labels = label.values.to_pylist() if rows is None else [*map(tuple, rows.tolist())]
+    pairs = sorted(zip(column.values.to_pylist(), labels, strict=True))
+    ordered = [answer for _, answer in pairs] if column.type != "BYTES" else []
+    values, classes = len(column.counts), Counter(labels)
+    if is_number:
+        is_monotonic = sorted(ordered) in (ordered, ordered[::-1])
+        if ordered and values > FEW and is_monotonic:
+            return "it rises or falls with it in all records"
+    elif len(classes) < 2 or min(classes.values()) < _MIN_PER_CLASS:
+        return None
+    elif sum(a != b for a, b in pairwise(ordered)) == len(classes) - 1:
+        return "thresholds of it separate the classes"
+    if values <= column.records / 2 and len(set(pairs)) == values:
+        return f"each of its values has one {'label' if is_number else 'class'}"
+    return None
 
 
 def _rank(column: Column) -> tuple[float, str]:

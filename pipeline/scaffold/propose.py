@@ -23,6 +23,7 @@ from pipeline.scaffold.choose import (
 )
 from pipeline.scaffold.choose_label import (
     class_counts,
+    gives_away,
     indicators,
     listed_classes,
     task_of,
@@ -134,7 +135,7 @@ def propose(
         ("label", f"The label: {why}. {_classes(column)}"),
         ("features", "The model uses only these." if used else FILL_IN, *left_out),
         ("model", "Or your own package.module:build_model."),
-        ("evaluate", _LIMIT),
+        ("evaluate", *_limits(column)),
     ):
         _comment(document, key, lines)
     for choice in choices:
@@ -230,6 +231,14 @@ def _deviation(label: Column) -> float:
     return float(of_each.mean() ** 0.5)
 
 
+def _limits(label: Column) -> list[str]:
+    """Returns the comment on the proposed thresholds."""
+    if task_of(label) != "regression":
+        return [_LIMIT]
+    found = f"The label's standard deviation is {_deviation(label):.4g}: what the "
+    return [_LIMIT, f"{found}mean of all labels has as RMSE."]
+
+
 def _schema(
     sample: Sample,
     label: str,
@@ -285,6 +294,10 @@ def _warnings(sample: Sample, label: Column, used: Iterable[str]) -> list[str]:
         if count in (0, sample.records):
             who = "every record has" if count else "no record has"
             warnings.append(f"{who} the class {value!r} of the label: nothing to learn")
+    for name in used:
+        if how := gives_away(sample.columns[name], label):
+            advice = "leave it out of 'features' if it is not known when predicting"
+            warnings.append(f"{name!r} gives the label away, as {how}: {advice}")
     if not used:
         warnings.append(FILL_IN)
     return warnings

@@ -62,7 +62,7 @@ def make_callbacks(
         )
     if plateau:
         callbacks.append(
-            tf.keras.callbacks.ReduceLROnPlateau(
+            ReduceOnPlateau(
                 **_watch(plateau),
                 patience=plateau.patience,
                 min_delta=plateau.min_delta,
@@ -139,6 +139,14 @@ class TensorBoard(tf.keras.callbacks.TensorBoard):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch)
+
+
+class ReduceOnPlateau(tf.keras.callbacks.ReduceLROnPlateau):
+    """Keras' callback without its metric ``lr``: there is ``learning_rate``."""
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any]) -> None:
+        super().on_epoch_end(epoch, logs)
+        del logs["lr"]
 
 
 class StepCallback(tf.keras.callbacks.Callback):

@@ -20,17 +20,12 @@ import tensorflow_transform as tft
 
 from components.exports.judge import Comparison
 from components.exports.settings import Export
-from pipeline.config.features import (
-    FeatureSet,
-    Image,
-    RawPixels,
-    identifiers,
-    transformed_name,
-)
+from pipeline.config.features import FeatureSet, identifiers
 from pipeline.config.train import Train
 from pipeline.config.tune import with_values
 from pipeline.training.build import build_model, model_inputs
 from pipeline.training.export import WEIGHTS_FILE
+from pipeline.training.exports.signature import SIGNATURE_FILE, describe
 from pipeline.training.exports.tfjs import write_tfjs
 from pipeline.training.exports.tflite import Rows, load_tflite, one_by_one, write_tflite
 from pipeline.training.input.images import decode_images
@@ -50,10 +45,6 @@ from sluice.storage import atomic, digest
 EXAMPLES = 500
 _SHUFFLED = 4 * EXAMPLES
 _SEED = 17
-SIGNATURE_FILE = "signature.json"
-_OF_SAVED_MODEL = (
-    "take what the SavedModel's signature transform_features returns for an example"
-)
 
 
 def export_fn(
@@ -114,8 +105,8 @@ def export_fn(
 
     comparisons = [compare("saved_model", saved_model, latency_ms, reference)]
     own = config["own_preprocessing"]
-    pixels = {} if own else pixels_of(features, transform.raw_feature_spec())
-    about = describe(features, used, inputs, pixels)
+    raw_spec = transform.raw_feature_spec()
+    about = describe(features, used, raw_spec, records, inputs, own_preprocessing=own)
     for export in exports:
         progress.report(line=f"exporting {export.name}")
         folder = target / export.name
@@ -195,55 +186,6 @@ def with_listed_inputs(
     }
     inputs = [tensors.get(name, tensors.get(key)) for name, key in used.items()]
     return tf.keras.Model(inputs, model.outputs[0]), used
-
-
-def describe(
-    feature_set: FeatureSet,
-    used: Mapping[str, str],
-    transformed: Mapping[str, np.ndarray],
-    pixels: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Returns ``signature.json``: what an app gives to an export, and what it gets.
-
-    Args:
-      feature_set: the features and the label.
-      used: the model's inputs, the name in exports by transformed name.
-      transformed: examples as the model's inputs, by name in exports.
-      pixels: how images are preprocessed, by transformed name.
-    """
-    features = {transformed_name(name): name for name in feature_set.features}
-    return {
-        "inputs": [
-            {
-                "name": name,
-                "feature": features.get(key),
-                "shape": [None, *transformed[name].shape[1:]],
-                "dtype": transformed[name].dtype.name,
-                "preprocessing": pixels.get(key, _OF_SAVED_MODEL),
-            }
-            for key, name in used.items()
-        ],
-        "output": feature_set.label.prediction_key,
-        "task": feature_set.label.task,
-        "classes": feature_set.label.class_names,
-    }
-
-
-def pixels_of(feature_set: FeatureSet, raw_spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns how each image is decoded and divided, by transformed name."""
-    found: dict[str, Any] = {}
-    for name, spec in feature_set.features.items():
-        if not isinstance(spec, Image | RawPixels):
-            continue
-        size = {"height": spec.height, "width": spec.width, "channels": spec.channels}
-        about: dict[str, Any] = {"kind": spec.kind, **size, "divide_by": 255}
-        dtype = raw_spec[name].dtype
-        if isinstance(spec, Image):
-            about["resize"] = "bilinear"
-        elif "float32" in (dtype.name, spec.dtype if dtype == tf.string else None):
-            about["divide_by"] = 1
-        found[transformed_name(name)] = about
-    return found
 
 
 def agreement(

@@ -10,7 +10,7 @@ from PIL import Image
 
 from pipeline.scaffold import sample as sample_module
 from pipeline.scaffold.choose import choose_features
-from pipeline.scaffold.choose_label import choose_label, task_of
+from pipeline.scaffold.choose_label import choose_label, gives_away, task_of
 from pipeline.scaffold.sample import read_sample
 from sample_data.tf_example import encode
 from sluice.errors import DataError, UsageError
@@ -179,3 +179,26 @@ def test_records_that_cannot_be_read(tmp_path, records, says):
     (tmp_path / "a").write_bytes(b"no records at all")
     with pytest.raises(DataError, match="not a TFRecord"):
         read_sample([tmp_path / "a"])
+
+
+def test_features_that_give_the_label_away(table):
+    sample = table(
+        label=lambda n: n // 20 % 2,
+        copy=lambda n: float(n // 20 % 2),
+        text=lambda n: b"abcd"[n // 10 % 4 : n // 10 % 4 + 1],
+        late=lambda n: n / 1000 + n // 20 % 2,
+        row=lambda n: n,
+        other=lambda n: n % 7,
+        rare=lambda n: 1 if n // 20 % 2 else None,
+    )
+    label = sample.columns["label"]
+    found = {x: gives_away(sample.columns[x], label) for x in sample.columns}
+    del found["label"]
+    assert found == {
+        "copy": "thresholds of it separate the classes",
+        "text": "each of its values has one class",
+        "late": "thresholds of it separate the classes",
+        "row": None,
+        "other": None,
+        "rare": None,
+    }

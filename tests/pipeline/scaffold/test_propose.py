@@ -95,7 +95,9 @@ def test_codes_and_floats_as_classes(proposed, label, written, metric):
     ],
 )
 def test_a_number_as_label(proposed, price, deviation):
-    config, schema, _ = proposed(price=price, x=lambda n: n % 9 / 7)
+    config, schema, found = proposed(
+        price=price, x=lambda n: n % 9 / 7, copy=lambda n: n % 40 / 3
+    )
     assert config["label"] == {"feature": "price", "task": "regression"}
     (label,) = [x for x in schema.feature if x.name == "price"]
     assert len(label.shape.dim) == 1 and label.presence.min_fraction == 1
@@ -105,6 +107,9 @@ def test_a_number_as_label(proposed, price, deviation):
     assert first["metric"] == second["metric"] == "rmse"
     assert first["upper_bound"] == pytest.approx(0.95 * deviation, rel=1e-3)
     assert second["change"] == {"direction": "lower_is_better", "relative": 0.05}
+    assert f"The label's standard deviation is {deviation}" in found.config_text
+    given_away = ["'copy' gives the label away" in x for x in found.warnings]
+    assert given_away == ([] if isinstance(price(0), list) else [True])
 
 
 def test_the_config_of_a_table(proposed):

@@ -1,4 +1,4 @@
-"""Models that a format cannot hold, and how images are described."""
+"""Models that a format cannot hold, and the description of inputs."""
 
 from __future__ import annotations
 
@@ -83,14 +83,24 @@ def test_a_layer_of_the_users_own_is_no_tfjs_layer(tmp_path, tfjs_environment):
         write_tfjs(model, tmp_path / "tfjs", given)
 
 
-def test_how_pixels_are_divided():
-    import tensorflow as tf
+@pytest.mark.parametrize(
+    ("scaled", "found"),
+    [
+        (lambda x: (x - 5.0) / 2.0, ([5.0], [2.0])),
+        (lambda x: (x - 1e6) / 1e5, ([1e6], [1e5])),
+        (np.tanh, None),
+        (lambda x: x * 0.0, None),
+    ],
+    ids=["z-score", "far from 0", "not linear", "constant"],
+)
+def test_mean_and_deviation_are_those_of_the_examples(scaled, found):
+    from pipeline.training.exports.signature import _z_score
 
-    from pipeline.training.exports.export_fn import pixels_of
-
-    size = {"height": 2, "width": 2, "channels": 1}
-    features = feature_set({"x": {"kind": "pixels", **size, "dtype": "float32"}})
-    for dtype, divisor in ((tf.string, 1), (tf.int64, 255), (tf.float32, 1)):
-        spec = {"x": tf.io.FixedLenFeature([4], dtype)}
-        about = pixels_of(features, spec)["x_xf"]
-        assert about == {"kind": "pixels", **size, "divide_by": divisor}
+    raw = np.array([[1.0], [1e6 + 7], [40.0], [np.nan]])
+    about = _z_score(raw, np.nan_to_num(scaled(raw)).astype(np.float32))
+    if found is None:
+        assert about is None
+    else:
+        assert about is not None
+        shown = about["mean"], about["deviation"]
+        np.testing.assert_allclose(shown, found, rtol=1e-2)
