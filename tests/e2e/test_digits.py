@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import locate
+from tests.kit.read_page import Page, wrong_bars
 
 pytestmark = pytest.mark.e2e
 
@@ -122,6 +125,25 @@ def test_documents_of_the_record(project, first):
     assert [item["version"] for item in lineage["served"]] == [1]
 
 
+def test_numbers_and_bars_of_the_page_are_those_of_the_records(project, first):
+    """The confusion matrix has a row per class of the records of the test split."""
+    html = Path(first["report_uri"]).read_text()
+    count, wrong = wrong_bars(html, project / "data" / "digits")
+    assert count == 30 and wrong == [] and len(html) < 1_000_000
+    labels = Counter(
+        label
+        for shard in sorted((project / "data" / "digits").glob("test-*"))
+        for label in _values(project, shard.name, "label")
+    )
+    tables = Page(html).tables
+    rows = {row["Class"]: row["Examples"] for row in tables["classes"]}
+    assert rows == {str(label): str(count) for label, count in labels.items()}
+    mistakes = _documents(project, first)["mistakes", "Evaluator"]
+    accuracy = next(x for x in tables["metrics-0"] if x["Metric"] == "accuracy")
+    errors = f"{mistakes['wrong']} errors of {mistakes['examples']}"
+    assert errors in accuracy["Value"]
+
+
 @pytest.mark.usefixtures("first")
 def test_predict_with_the_pushed_model(project, sluice):
     shard = "test-00000-of-00002.tfrecord"
@@ -177,15 +199,25 @@ def test_an_up_to_date_run_imports_no_tfx(project):
 def test_a_forced_node_runs_and_an_unknown_one_is_rejected(project, run_config):
     config, workspace = load_config("digits", cwd=project), locate(project, "digits")
     # Nothing reads what it makes, so nothing else has to run again.
-    record = run_config(config, workspace, forced=("Pusher",))
+    record = run_config(config, workspace, forced=["Pusher"])
     assert {"Pusher"} <= _ran(record) <= MAY_RUN_AGAIN | {"Pusher"}
     # The model is its own baseline, and described as the candidate nevertheless.
-    record = run_config(config, workspace, forced=("Evaluator",))
+    record = run_config(config, workspace, forced=["Evaluator"])
     assert "mistakes" in {item.kind for item in record.documents}
     before = workspace.run_ids()
     with pytest.raises(UsageError, match="SchemaGen"):
-        run_config(config, workspace, forced=("SchemaGen",))
+        run_config(config, workspace, forced=["SchemaGen"])
     assert workspace.run_ids() == before
+
+
+@pytest.mark.usefixtures("second")
+def test_a_deleted_version_is_pushed_again(project, run_config):
+    workspace = locate(project, "digits")
+    shutil.rmtree(workspace.serving)
+    record = run_config(load_config("digits", cwd=project), workspace)
+    assert {"Pusher"} <= _ran(record) <= MAY_RUN_AGAIN | {"Pusher"}
+    assert record.pushes[0].state == "pushed"
+    assert (workspace.serving / "1" / "saved_model.pb").is_file()
 
 
 @pytest.mark.usefixtures("second")
@@ -203,7 +235,7 @@ def test_a_changed_threshold_runs_only_the_verdict(project, run_config):
         "{metric: accuracy, lower_bound: 0.9, min_examples_per_class: 10}",
         f"{{metric: accuracy, {better}}}",
     )
-    assert _ran(record) <= {"ModelVerdict", "Pusher"}
+    assert _ran(record) <= MAY_RUN_AGAIN | {"ModelVerdict", "Pusher"}
     assert record.pushes[0].state == "already_served"
     rows = record.gates[-1].rows
     assert [row.passed for row in rows] == [True, True]
