@@ -263,7 +263,6 @@ def test_neighbours_of_a_tree_and_whole_buckets_are_not_deleted(bucket, gs):
 @pytest.mark.parametrize(
     ("status", "kind", "text"),
     [
-        (401, PermissionError, "gcloud auth application-default login"),
         (403, PermissionError, "permission denied"),
         (503, OSError, "the storage service failed .*(made to fail|503)"),
     ],

@@ -1,7 +1,6 @@
 """Runs in the service, from submit to report, with the real client and the fake."""
 
 import json
-import time
 
 import pytest
 from google.api_core.exceptions import Forbidden, ServiceUnavailable
@@ -124,19 +123,6 @@ def test_waiting_for_a_run_that_goes_on_unseen_is_no_success(
     assert "goes on without being watched" in capsys.readouterr().err
     vertex.heal()
     assert status().status == "running"
-
-
-def test_without_a_network_nothing_begins(submit, project, vertex, monkeypatch):
-    """Found: it waited for the client's retries, 117 seconds."""
-    from sluice.storage import gcs_storage
-
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
-    monkeypatch.setattr(gcs_storage, "RETRY", gcs_storage.RETRY.with_timeout(0.5))
-    begun = time.monotonic()
-    with pytest.raises(RemoteError):
-        submit()
-    assert time.monotonic() - begun < 10
-    assert vertex.resources() == [] and locate(project, "digits").run_ids() == []
 
 
 def test_without_an_answer_runs_are_shown_soon(submit, project, bucket, vertex):

@@ -9,7 +9,7 @@ from google.api_core import exceptions
 
 from runners.cloud import vertex_client
 from runners.cloud.vertex_client import VertexService
-from sluice.errors import ExitCode, RemoteError
+from sluice.errors import RemoteError
 from tests.kit.gcs.http_server import Server, error_response, json_response
 
 pytestmark = pytest.mark.cloud
@@ -31,7 +31,6 @@ JOB: dict = {
         "parameterValues": {"spans": "[]"},
     },
 }
-DOWN = exceptions.ServiceUnavailable("down for maintenance")
 
 
 @pytest.fixture
@@ -49,29 +48,13 @@ def submit(service):
     return submit
 
 
-def test_a_job_is_submitted_read_back_and_cancelled_once(service, vertex, submit):
-    name = submit()
-    assert name == "projects/project/locations/europe-west4/pipelineJobs/digits-1"
-    job = service.get(name)
-    assert (job["name"], job["state"]) == (name, "PIPELINE_STATE_PENDING")
-    assert job["pipelineSpec"] == JOB["pipelineSpec"]
-    assert service.get(service.name_of("other")) is None
-    assert "pipelines/runs/digits-1?project=project" in service.page(name)
-    service.cancel(name)
-    assert service.get(name)["state"] == "PIPELINE_STATE_CANCELLING"
-    vertex.end("digits-1", "CANCELLED")
-    service.cancel(name)
-
-
 @pytest.mark.parametrize(
     ("error", "calls", "says"),
     [
         (exceptions.TooManyRequests("Quota exceeded"), 3, None),
-        (exceptions.InternalServerError("Internal error"), 3, None),
         (requests.ConnectionError("cut"), 3, None),
         (exceptions.Forbidden("'a.b' denied"), 1, r"refuses[\s\S]*403 'a.b'"),
         (exceptions.Unauthorized("Request had"), 1, "no valid .* credentials"),
-        (exceptions.BadRequest("Invalid spec"), 1, r"refuses[\s\S]*400 Invalid spec"),
     ],
 )
 def test_a_moment_s_failure_is_repeated_and_a_refusal_said_at_once(
@@ -84,13 +67,6 @@ def test_a_moment_s_failure_is_repeated_and_a_refusal_said_at_once(
     else:
         submit()
     assert len(vertex.calls) == calls
-
-
-def test_a_service_that_stays_down(service, vertex, submit):
-    vertex.fail("get_pipeline_job", DOWN, times=1000)
-    with pytest.raises(RemoteError, match=r"does not answer[\s\S]*down") as raised:
-        service.get(submit())
-    assert raised.value.exit_code == ExitCode.REMOTE
 
 
 def test_the_newest_jobs_of_a_pipeline(service, submit):

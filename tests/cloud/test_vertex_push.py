@@ -223,9 +223,6 @@ def test_a_store_on_this_machine_cannot_be_registered():
 @pytest.mark.parametrize(
     ("old", "percent", "expected"),
     [
-        ({}, 10, {"n": 100}),
-        ({"a": 100}, 100, {"n": 100}),
-        ({"a": 100}, 10, {"n": 10, "a": 90}),
         ({"a": 50, "b": 50}, 33, {"n": 33, "a": 34, "b": 33}),
         ({"a": 99, "b": 1}, 50, {"n": 50, "a": 50}),
     ],

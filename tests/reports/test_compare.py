@@ -71,27 +71,6 @@ def test_digests_tell_what_differs_also_where_the_record_does_not_say_how():
     assert _lines(before, after) == ["digests: data"]
 
 
-def test_metrics_of_each_slice_improve_in_their_own_direction():
-    before = _evaluated(
-        slice_metrics({"auc": 0.9, "loss": 0.5, "example_count": 10.0}),
-        slice_metrics({"auc": 0.8}, payment_type="Cash"),
-    )
-    after = _evaluated(
-        slice_metrics({"auc": 0.95, "loss": 0.6, "example_count": 12.0}),
-        slice_metrics({"auc": 0.8}, payment_type="Cash"),
-    )
-    found = compare(before, after)
-    outcomes = {(item.slice, item.metric): item.outcome for item in found.metrics}
-    assert outcomes == {
-        ("overall", "auc"): "better",
-        ("overall", "loss"): "worse",
-        ("overall", "example_count"): "differs",
-        ("payment_type: Cash", "auc"): "same",
-    }
-    worse = "loss 0.5 → 0.6 (worse)"
-    assert _lines(before, after) == [f"metrics: {worse}, auc 0.90 → 0.95 (better)"]
-
-
 def test_only_measured_numbers_of_the_candidate_are_metrics():
     baseline = slice_metrics({"auc": 0.1}, "baseline")
     changed, crossed = slice_metrics({"auc": 0.2}), slice_metrics({"auc": 0.3})

@@ -27,12 +27,9 @@ def test_only_lines_of_the_node_and_its_traceback_are_left():
     "line",
     [
         "WARNING:my_model:no weights",
-        "WARNING:root:no weights",
         "ERROR:absl:Execution 5 failed.",
         "/home/user/project/model.py:3: UserWarning: no weights",
         "2026-11-24 22:53:16.8: E tensorflow/core/a.cc:1] out of memory",
-        "2026-11-24 22:53:16.8: F tensorflow/core/a.cc:1] Check failed",
-        "epoch 1: loss 0.5",
         '  File "/usr/lib/python3.10/a.py", line 12, in f',
         "Error in model.py: a warning",
     ],

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import re
 
 import pytest
@@ -58,17 +57,6 @@ def test_a_label_beyond_the_last_card_is_drawn(run_with):
     targets = {*re.findall(r'id="(feature-\d+)"', html)}
     assert {*re.findall(r'href="#(feature-\d+)"', html)} == targets
     assert len(targets) == features.MAX_CARDS + 1
-
-
-def test_a_service_run_and_a_resume(run_with, page_of):
-    run = run_with(
-        config={"cloud": {"engine": "vertex"}}, resumed_at=["2026-01-01T00:01:30+00:00"]
-    )
-    job = {"name": "7-8", "page": "https://console/#/runs?a=1&b=2"}
-    (run.run_dir / "job.json").write_text(json.dumps(job))
-    page = page_of(run)
-    assert "Engine Vertex AI Job 7-8 Started" in page.text
-    assert ("a", {"href": job["page"], "target": "_top"}) in page.elements
 
 
 def test_what_has_changed_since_the_last_run_that_pushed(run_with):

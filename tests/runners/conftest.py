@@ -15,7 +15,6 @@ from runners.engine import Observer
 from sample_data.tf_example import encode
 from sluice.errors import SluiceError
 from sluice.project import own_root
-from sluice.record.parts import ArtifactRecord
 from sluice.record.run_record import RunRecord
 from sluice.tfrecords import tfrecord
 from tests.kit.runs import WrittenRuns
@@ -59,10 +58,6 @@ class ForeignRun(Observer):
 
     def log(self, node: str) -> str:
         return (self.run_dir / "logs" / f"{node}.log").read_text(errors="replace")
-
-    def artifact(self, node: str, key: str = "out") -> ArtifactRecord:
-        """Returns the only output of a node."""
-        return self.record.artifacts[str(self.uri(node, key))]
 
     def uri(self, node: str, key: str = "out") -> Path:
         """Returns where the only output of a node is."""

@@ -47,7 +47,7 @@ def test_a_lock_satisfies_its_requirements(name):
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_every_locked_package_has_a_hash(name):
+def test_a_lock_has_hashes_and_names_no_index_and_no_path(name):
     text = re.sub(r"(?m)^\s*#.*\n", "", (REQUIREMENTS / f"{name}.txt").read_text())
     entries = re.split(r"(?m)^(?=\S)", text)[1:]
     assert entries
@@ -55,9 +55,6 @@ def test_every_locked_package_has_a_hash(name):
         assert PINNED.match(entry), entry
         assert "--hash=sha256:" in entry, entry
 
-
-@pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_names_no_index_and_no_path(name):
     text = (REQUIREMENTS / f"{name}.txt").read_text()
     assert "://" not in text
     assert "index-url" not in text

@@ -116,18 +116,3 @@ def test_a_test_of_the_lock_never_refuses_a_run(made):
     for looker in lookers:
         looker.join()
         assert looker.exitcode == 0
-
-
-def test_a_run_that_waits_tells_for_whom(made, tmp_path):
-    told: list[str] = []
-    owner = _start(_hold, str(made.root), str(tmp_path / "ready"))
-    while not (tmp_path / "ready").exists():
-        time.sleep(0.01)
-
-    def kill_owner(text):
-        told.append(text)
-        owner.kill()
-
-    with made.exclusive("again", wait=True, on_wait=kill_owner):
-        assert f"process {owner.pid} on " in told[0]
-    owner.join()

@@ -109,8 +109,6 @@ class GcsApi:
         if request.method == "GET" and query.get("alt") == "media":
             return self._read(bucket, name, query, request.headers)
         with self._store.lock:
-            if more == ["compose"]:
-                return self._compose(bucket, name, query, request)
             if more[:1] in (["rewriteTo"], ["copyTo"]):
                 return self._copy(self._existing(bucket, name, {}), more, query)
             found = self._existing(bucket, name, query)
@@ -195,19 +193,6 @@ class GcsApi:
                 "resource": resource(copy),
             }
         )
-
-    def _compose(
-        self, bucket: str, name: str, query: dict[str, str], request: Request
-    ) -> Response:
-        check_precondition(self._store.find(bucket, name), query)
-        described = json.loads(request.body)
-        parts = [
-            self._existing(bucket, source["name"], source)
-            for source in described["sourceObjects"]
-        ]
-        content = b"".join(map(self._store.content, parts))
-        metadata = described.get("destination", {}).get("metadata", {})
-        return json_response(resource(self._store.put(bucket, name, content, metadata)))
 
     def _batch(self, request: Request) -> Response:
         """Answers several requests in one; none of them is an upload or a download."""

@@ -39,15 +39,7 @@ def _about(summary):
                 "code app.c: is new",
             ],
         ),
-        (
-            _code(files={"a.txt": "1", "b.txt": "1"}),
-            _code(files={"b.txt": "2", "c.txt": "1"}),
-            [
-                "file a.txt: is gone",
-                "file b.txt: content changed",
-                "file c.txt: is new",
-            ],
-        ),
+        (_code(files={"a": "1"}), _code(files={"a": "2"}), ["file a: content changed"]),
         (
             {"custom_config": '{"train": {"epochs": 30, "rate": 1}, "layers": [1]}'},
             {"custom_config": '{"train": {"epochs": 12, "rate": 1.0}, "layers": [2]}'},

@@ -65,10 +65,6 @@ def test_a_custom_node_without_inputs_may_read_other_data(workspace, own):
     "inputs",
     [
         replace(INPUTS, config={"train": {"epochs": 4}}),
-        replace(INPUTS, places={"root": "/q"}),
-        replace(INPUTS, schema="t"),
-        replace(INPUTS, code={"pipeline.training.run_fn": "d"}),
-        replace(INPUTS, data={"train: a": "e"}),
         replace(INPUTS, data={"train: a": "d", "train: b": "d"}),
         replace(INPUTS, packages={"tfx": "2"}),
     ],

@@ -107,15 +107,11 @@ def test_damaged_records_and_documents_are_named(write_run, sluice):
 
 
 @pytest.mark.usefixtures("three")
-def test_runs_are_sorted_by_a_metric_or_a_parameter(sluice):
+def test_runs_are_sorted_by_a_metric_or_a_parameter_that_a_run_has(sluice):
     _, out, _ = sluice("runs", "digits", "--sort", "auc")
     assert _ids(out) == [IDS[0], IDS[1], IDS[2]]
     _, out, _ = sluice("runs", "digits", "--sort", "train.epochs")
     assert _ids(out) == [IDS[2], IDS[1], IDS[0]]
-
-
-@pytest.mark.usefixtures("three")
-def test_a_name_that_no_run_has(sluice):
     code, _, err = sluice("runs", "digits", "--sort", "epohs")
     assert code == 2
     assert "no run has 'epohs' to sort by" in err

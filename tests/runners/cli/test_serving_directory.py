@@ -14,38 +14,19 @@ from sluice.workspace import locate
 pytestmark = pytest.mark.unit
 
 
-@pytest.fixture
-def model(tmp_path):
-    folder = tmp_path / "a model"
-    folder.mkdir()
-    (folder / "saved_model.pb").write_bytes(b"graph")
-    return folder
-
-
 def _plant(root: Path, model: Path, what: str) -> tuple[str, str]:
     """Puts something in the way; returns ``push.serving_dir`` and what must be said."""
-    store = LocalModelStore(root / "models")
     if what == "a device":
         return "/dev/null/x", "Not a directory"
-    if what == "another pipeline":
-        store.publish(model, facts={}, owner=Owner("taxi"))
-        return "models", "belongs to another pipeline"
-    store.publish(model, facts={}, owner=Owner("digits", "0123456789abcdef"))
+    LocalModelStore(root / "models").publish(model, facts={}, owner=Owner("taxi"))
     return "models", "belongs to another pipeline"
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        "a device",
-        "another pipeline",
-        "another workspace",
-    ],
-)
+@pytest.mark.parametrize("what", ["a device", "another pipeline"])
 def test_an_unusable_serving_directory_is_refused_before_a_run(
-    root, model, sluice, what
+    root, make_saved_model, sluice, what
 ):
-    serving_dir, said = _plant(root, model, what)
+    serving_dir, said = _plant(root, make_saved_model(), what)
 
     code, out, err = sluice(
         "run", "digits", "--json", "--set", f"push.serving_dir={serving_dir}"

@@ -64,20 +64,16 @@ def test_a_running_node_shows_its_progress(written, sluice):
     assert re.search(said, shown), shown
 
 
-@pytest.mark.parametrize(
-    "damaged",
-    [b"", b"{", b"\xff\x00", b'{"schema_version": 1}', b'{"schema_version": 2}'],
-)
-def test_a_damaged_record_is_skipped_with_a_warning(written, sluice, damaged):
+def test_a_damaged_record_is_skipped_with_a_warning(written, sluice):
     written.fail(written.FIRST)
     path = written.fail(written.SECOND) / "run.json"
-    path.write_bytes(damaged)
+    path.write_bytes(b"\xff\x00")
     code, out, err = sluice("status", "digits")
     assert code == 0 and written.FIRST in out
     assert err.count(f"warning: the record of run {written.SECOND} cannot be read") == 1
     with pytest.raises(WorkspaceError, match="cannot be read"):
         find_run("digits", written.SECOND)
-    assert path.read_bytes() == damaged
+    assert path.read_bytes() == b"\xff\x00"
 
 
 def test_a_killed_run_is_interrupted_and_nothing_is_written(written):

@@ -35,7 +35,6 @@ def check(*overrides, name="digits", profile=None):
     ("name", "profile", "overrides"),
     [
         ("digits", None, []),
-        ("digits", None, KUBEFLOW),
         ("digits", None, ["model_params={k: '${env:A}'}", "cloud.env={A: x}"]),
         ("digits", None, [f"cloud.nodes={{Trainer: {TPU}}}", "train.strategy=tpu"]),
         ("cifar10", "vertex-tpu", []),

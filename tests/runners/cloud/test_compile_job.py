@@ -6,7 +6,6 @@ import pytest
 
 from components.tfrecord_gen.input_files import SourceFile, SpanChoice, Window
 from runners.cloud.job_inputs import job_parameters
-from runners.cloud.spec import read_spec
 from sluice.errors import ConfigError
 from tests.pipeline.graph.compiled import (
     by_id,
@@ -20,28 +19,6 @@ pytestmark = pytest.mark.tf
 
 PLACE: dict = {"project": "my-project", "region": "europe-west4", "image": "i:1"}
 SPANS = "data.splits={train: '{SPAN}/train-*', eval: '{SPAN}/eval-*'}"
-
-
-def test_files_of_the_laptop_are_content_addressed_in_the_bucket(project):
-    """Found: schema and baseline store compiled as paths of the laptop."""
-    from runners.cloud.compile_job import compile_pipeline
-
-    weights = project / "given.h5"
-    weights.write_text("weights")
-    config = config_of(project, "digits", overrides=["train.warm_start=given.h5"])
-    job, uploads = compile_pipeline(cloud_config(config))
-    assert [item.path for item in uploads] == [config.schema_path, weights]
-    text = json.dumps(job)
-    for item in uploads:
-        folder = "gs://bucket/root/digits/inputs/"
-        kind, digest, file = item.uri.removeprefix(folder).split("/")
-        assert (len(digest), file) == (64, item.path.name)
-        assert item.uri in text, kind
-    places = by_id(job)["AcceptData"].parameters["baseline_store"]
-    assert places == "gs://bucket/root/digits/accepted"
-    assert read_spec(job).root == "gs://bucket/root/digits/artifacts"
-    # The data itself is the user's to copy.
-    assert str(project) not in text.replace(str(project / "data"), "")
 
 
 def test_values_are_given_to_the_parameters_that_a_job_has(project, tmp_path):

@@ -1,7 +1,6 @@
 """Function calls in processes of their own."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from runners.local.processes import (
 from sluice import secrets
 from sluice.errors import NodeError
 from sluice.node_environment import NodeEnvironment
-from tests.kit.wait import is_gone, wait_for
+from tests.kit.wait import wait_for
 
 pytestmark = pytest.mark.tf
 
@@ -54,16 +53,6 @@ def test_a_process_that_dies_is_an_error(around, log):
     assert call("os:getpid", log=log, around=around) != os.getpid()
 
 
-def test_closing_ends_the_whole_group(around, log, tmp_path):
-    assert wait_until_ready(lambda: None, lambda: False)
-    command = "sleep 1000 & echo $! > pid; wait"
-    child = Child("sleeps", log, around, "os:system", command)
-    pid = int(wait_for(lambda: (tmp_path / "pid").exists() and _text(tmp_path / "pid")))
-    assert not child.has_ended
-    child.close()
-    wait_for(lambda: is_gone(pid))
-
-
 @pytest.mark.parametrize("as_last", ["; sleep 1000", "; kill -9 $PPID", ""])
 def test_no_secret_is_ever_in_a_log(around, log, monkeypatch, as_last):
     monkeypatch.setattr(secrets, "_resolved", {})
@@ -87,7 +76,3 @@ def test_no_secret_is_ever_in_a_log(around, log, monkeypatch, as_last):
     child.close()
     start = "asked\n${env:PASSWORD}${env:PASSWORD},"
     assert read() == start + 800_000 * "0" + "the-end"
-
-
-def _text(path: Path) -> str:
-    return path.read_text()

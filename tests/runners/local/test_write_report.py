@@ -16,13 +16,6 @@ def record(tmp_path):
     return record
 
 
-def test_the_page_is_written_and_recorded(record, tmp_path):
-    write_report(record, tmp_path)
-    page = tmp_path / "report.html"
-    assert RunRecord.load(tmp_path).report_uri == str(page)
-    assert "<h1>" in page.read_text("utf-8")
-
-
 def test_a_page_that_cannot_be_drawn_is_a_note(record, tmp_path, monkeypatch):
     def fail(run_dir):
         raise RuntimeError("no ink")

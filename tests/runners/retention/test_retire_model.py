@@ -43,7 +43,6 @@ def test_a_served_version_can_be_retired(past, sluice):
     [
         (True, ["--reason", "x"], "VERSION|artifact:ID"),
         (True, ["v9", "--reason", "x"], "there is no artifact or version 'v9'"),
-        (True, ["artifact:1", "--reason", "x"], "artifact 1 is not a blessed model"),
         (True, ["v1"], "--reason"),
         (False, ["Trainer.model", "--reason", "x"], "is not a blessed model"),
     ],

@@ -8,10 +8,8 @@ import time
 import pytest
 
 from runners.retention.training_checkpoints import (
-    MAX_AGE_S,
     MAX_UNFINISHED,
     begin_training,
-    expired_checkpoints,
 )
 
 pytestmark = pytest.mark.unit
@@ -54,13 +52,6 @@ def test_the_newest_few_trainings_are_kept(trainer):
     _save(trainer, keys[0], age_s=1000)
     begin_training(trainer, keys[0])
     assert _keys(trainer) == {keys[0], *keys[2:]}, "the oldest goes on"
-
-
-def test_old_trainings_of_all_nodes_expire(trainer):
-    old = _save(trainer, "first", age_s=MAX_AGE_S + 60)
-    _save(trainer, "second", age_s=MAX_AGE_S - 60)
-    (trainer.parent / "a file").touch()
-    assert expired_checkpoints(trainer.parent) == [old]
 
 
 def test_from_scratch_deletes_only_its_own(trainer):

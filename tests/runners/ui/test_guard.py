@@ -70,12 +70,10 @@ def test_a_form_needs_the_cookie(client):
         "/pipelines/..%2f..%2f..%2fetc",
         "/pipelines/digits/runs/%2e%2e/",
         f"{RUN}logs/..%2F..%2Frun.json",
-        f"{RUN}do/nothing",
         "/pipelines/digits/do/nothing",
         "/pipelines/digits/diff.html?before=/etc&after=x",
         "/commands/0",
         "/pipelines/%00",
-        "/pipelines/digits/diff?before=/etc&after=x",
     ],
 )
 def test_only_what_exists_can_be_named(client, path):

@@ -117,18 +117,6 @@ def test_a_record_is_read_back(tmp_path):
     assert progress == {"loss": "NaN", "of": ["Infinity", 1.0]}
 
 
-def test_a_killed_run_is_interrupted_and_nothing_is_written(tmp_path):
-    record = a_record()
-    record.start_node("Gen")
-    record.save(tmp_path)
-    before = (tmp_path / RECORD_FILE).read_bytes()
-    ended = RunRecord.load_ended(tmp_path)
-    assert (ended.status, ended.exit_code) == ("interrupted", None)
-    assert ended.node("Gen").state == "interrupted"
-    assert ended.error and ended.error.message == "the run was killed"
-    assert (tmp_path / RECORD_FILE).read_bytes() == before
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -202,51 +202,6 @@ def ours(data: bytes) -> dict[str, list[Any]] | None:
     }
 
 
-def field(number: int, *parts: bytes) -> bytes:
-    content = b"".join(parts)
-    return varint(number << 3 | _BYTES) + varint(len(content)) + content
-
-
-def features(*entries: bytes) -> bytes:
-    return field(1, *entries)
-
-
-def entry(name: bytes, *lists: bytes) -> bytes:
-    return field(1, field(1, name), field(2, *lists))
-
-
-FIVE, SIX = (field(3, field(1, bytes([value]))) for value in (5, 6))
-UNKNOWN = b"\x78\x01"
-NAME, VALUE = field(1, b"a"), field(2, FIVE)
-
-
-@pytest.mark.parametrize(
-    "data", [features(entry(b"a", FIVE), UNKNOWN), features(entry(b"\xff", FIVE))]
-)
-def test_records_that_readers_read_differently_are_rejected(read, data):
-    assert read(data) is None
-    assert ours(data) is None
-
-
-@pytest.mark.parametrize(
-    ("data", "values"),
-    [
-        (b"", {}),
-        (features(), {}),
-        (features(entry(b"a")), {"a": []}),
-        (features(entry(b"a", field(3))), {"a": []}),
-        (features(field(1, VALUE, NAME)), {"a": [5]}),
-        (features(entry(b"a", FIVE), entry(b"a", SIX)), {"a": [6]}),
-        (features(entry(b"a", FIVE)) + features(entry(b"a", SIX)), {"a": [6]}),
-        (features(entry(b"a", field(3, b"\x08\x05\x08\x06"))), {"a": [5, 6]}),
-        (features(entry(b"a", field(2, b"\x0d" + bytes(4)))), {"a": [0.0]}),
-    ],
-)
-def test_records_that_readers_read_alike_are_accepted(read, data, values):
-    assert read(data) == values
-    assert ours(data) == values
-
-
 @settings(max_examples=600, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_a_generated_record_is_taken_where_readers_agree_on_it(read, random):
