@@ -44,7 +44,6 @@ def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
         raise UsageError(
             f"{which} be the label: in every record a number, or a whole number or "
             f"string of 2 to {MAX_CLASSES:,} classes, or lists of either",
-            actual=_flaw(columns[requested]) if requested in columns else None,
             examples=names,
             hint=did_you_mean(requested, names) if requested else None,
         )
@@ -133,22 +132,6 @@ def listed_classes(label: Column) -> list[int]:
     (low, high), seen = label.bounds, len(label.counts)
     is_dense = label.type == "INT" and 2 * (high - low + 1 - seen) < seen
     return [] if is_dense else sorted(map(int, label.counts))
-
-
-def _flaw(column: Column) -> str | None:
-    """Returns what keeps a feature from being the label; None: its type or range."""
-    if column.is_single and not column.is_required:
-        return f"{column.present:,} of {column.records:,} records have it"
-    if column.type == "FLOAT" and is_not_finite(column):
-        return "some of its values are NaN or infinite"
-    if b"" in column.counts:
-        return f"{column.counts[b'']:,} of its values are empty, thus missing"
-    if len(column.counts) == 1:
-        return "it is constant: one value in all records"
-    if len(column.counts) > column.records / 2:
-        values = f"{len(column.counts):,} values in {column.records:,} records"
-        return f"it is almost unique: {values}"
-    return None
 
 
 def gives_away(column: Column, label: Column) -> str | None:

@@ -135,7 +135,7 @@ def propose(
         ("label", f"The label: {why}. {_classes(column)}"),
         ("features", "The model uses only these." if used else FILL_IN, *left_out),
         ("model", "Or your own package.module:build_model."),
-        ("evaluate", *_limits(column)),
+        ("evaluate", _LIMIT),
     ):
         _comment(document, key, lines)
     for choice in choices:
@@ -229,14 +229,6 @@ def _deviation(label: Column) -> float:
     values = label.values.to_numpy(zero_copy_only=False).astype("float64")
     of_each = values.reshape(label.records, -1).var(axis=0)
     return float(of_each.mean() ** 0.5)
-
-
-def _limits(label: Column) -> list[str]:
-    """Returns the comment on the proposed thresholds."""
-    if task_of(label) != "regression":
-        return [_LIMIT]
-    found = f"The label's standard deviation is {_deviation(label):.4g}: what the "
-    return [_LIMIT, f"{found}mean of all labels has as RMSE."]
 
 
 def _schema(

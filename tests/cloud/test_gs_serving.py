@@ -56,6 +56,11 @@ def test_a_version_is_copied_checked_and_loaded(bucket, store, config, tmp_path)
         "predict_values": signature("name"),
     }
     tf.saved_model.save(echo, str(tmp_path / "model"), signatures=signatures)
+    features = {"name": {"input": "name", "required": False}}
+    about = {"task": "classification", "classes": ["a", "b"], "features": features}
+    (tmp_path / "model" / "assets.extra").mkdir()
+    classes = tmp_path / "model" / "assets.extra" / "classes.json"
+    classes.write_text(json.dumps(about))
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({"name": "x"}))
     files = [str(rows)]

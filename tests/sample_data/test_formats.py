@@ -208,28 +208,17 @@ def cut(path):
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "damage", "words"),
+    ("file", "words"),
     [
-        ("mnist", "train-images-idx3-ubyte.gz", cut, "this file is damaged"),
-        ("mnist", "t10k-labels-idx1-ubyte", cut, "20 images have 15 labels"),
-        ("pets", "dog/2.jpg", cut, "can be decoded: image file is trunc"),
-        (
-            "pets",
-            "dog/2.jpg",
-            lambda x: x.write_text("a"),
-            "dog/2.jpg: this is no JPEG or PNG",
-        ),
+        ("train-images-idx3-ubyte.gz", "this file is damaged"),
+        ("t10k-labels-idx1-ubyte", "20 images have 15 labels"),
     ],
 )
-def test_a_damaged_file_is_named_and_nothing_written(
-    request, tmp_path, name, file, damage, words
-):
-    found = request.getfixturevalue(name)
-    folder = found[0] if name == "mnist" else found
-    damage(folder / file)
+def test_a_damaged_file_is_named_and_nothing_written(mnist, tmp_path, file, words):
+    folder, _ = mnist
+    cut(folder / file)
     with pytest.raises(DataError) as caught:
-        name = "images" if name == "pets" else name
-        catalog.make(name, tmp_path / "made", source=folder)
+        catalog.make("mnist", tmp_path / "made", source=folder)
     assert str(folder) in str(caught.value) and words in str(caught.value)
     assert not (tmp_path / "made").exists()
 

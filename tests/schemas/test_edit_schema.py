@@ -129,18 +129,3 @@ def test_text_in_another_layout_is_left_to_the_user():
     after = schema_pb2.Schema(feature=[{"name": "a", "type": "INT"}])
     with pytest.raises(ConfigError, match="nothing was written: no feature 'a' from"):
         edit_text(text, parse(text), after, "schema.pbtxt")
-
-
-@pytest.mark.unit
-def test_a_schema_is_printed_without_what_disturbs_a_terminal():
-    schema = schema_pb2.Schema(default_environment=["A"])
-    for name in ("a\u00a0b", "a\u2028b", "\x1b[31m\u202e", "naïve\n", 'quoted "é"'):
-        feature = schema.feature.add(name=name, type=schema_pb2.BYTES, domain=name)
-        feature.in_environment.extend(["X", name])
-        schema.string_domain.add(name=name, value=[name])
-
-    text = schema_text(schema)
-
-    assert text.replace("\n", "").isprintable()
-    assert parse(text) == schema
-    assert "é" in text

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sample_data.tf_example import encode
 from serving.predictor import Predictor
 from sluice.errors import DataError, ServingError
 from sluice.tfrecords import tfrecord
@@ -33,18 +34,7 @@ def encoded(grey: int, size: int = 4, kind: str = "png"):
 
 
 def example(**values):
-    import tensorflow as tf
-
-    message = tf.train.Example()
-    for name, value in values.items():
-        feature = message.features.feature[name]
-        if isinstance(value, float):
-            feature.float_list.value.append(value)
-        elif isinstance(value, int):
-            feature.int64_list.value.append(value)
-        else:
-            feature.bytes_list.value.append(value)
-    return message.SerializeToString()
+    return encode({name: [value] for name, value in values.items()})
 
 
 def write_lines(path: Path, *rows: dict):
@@ -166,21 +156,6 @@ def test_model_that_fails_for_its_own_reasons(tf, tmp_path, answers, words):
 
     with pytest.raises(ServingError, match=rf"(?s)model failed.*{words}.*/m"):
         list(Predictor(tmp_path / "m").predict_files([tmp_path / "records"]))
-
-
-def test_a_row_whose_prediction_is_not_a_number_is_named(tf, tmp_path):
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
-    def serve(x):
-        return {"label": tf.as_string(x), "probabilities": tf.sqrt(x)[:, None]}
-
-    save(tf, serve, tmp_path / "m", "a", ["x"])
-    path = write_lines(tmp_path / "in.jsonl", {"x": 4}, {"x": -1}, {"x": 9})
-    found = Predictor(tmp_path / "m").predict_files([path])
-
-    assert next(found).probabilities == {"a": 2.0}
-    with pytest.raises(DataError, match="prediction is not a finite") as caught:
-        next(found)
-    assert caught.value.where == f"{path}, line 2"
 
 
 @pytest.fixture

@@ -198,16 +198,8 @@ RETIRED = SkippedModel(
     [
         ({}, True, "no baseline: no model was blessed before this one"),
         ({"skipped": (RETIRED,)}, True, "no baseline: all models blessed before are"),
-        (
-            {"is_candidate": True},
-            True,
-            "not compared: this model is the latest blessed",
-        ),
-        (
-            {"pipeline": "digits", "skipped": (LOST, RETIRED)},
-            False,
-            "sluice models retire digits artifact:ID --reason WHY",
-        ),
+        ({"is_candidate": True}, True, "not compared: this model is the latest"),
+        ({"pipeline": "digits", "skipped": (LOST, RETIRED)}, False, "retire digits"),
     ],
 )
 def test_without_a_baseline_a_change_says_why(about, passed, why):

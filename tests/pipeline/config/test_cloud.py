@@ -32,7 +32,6 @@ def test_a_nodes_own_keys_replace_those_of_default():
     ("document", "wanted"),
     [
         ({"root": "/data"}, "a place in a bucket, such as gs://my-bucket/sluice"),
-        ({"root": "gs://bucket/a?b"}, "a place in a bucket"),
         ({"region": "a/b"}, "such as europe-west4"),
     ],
 )

@@ -37,7 +37,6 @@ def test_no_two_names_become_one(names, random):
         (["class", "name"], ["feature_class", "name"]),
         (["2nd", "_x", "年龄"], ["feature_2nd", "feature__x", "feature___"]),
         (["Fare", "fare", "b"], ["Fare_ce043ad1f51b", "fare_eaa8b6e89fcb", "b"]),
-        (["fare", "FARE"], ["fare_eaa8b6e89fcb", "FARE_5159402dbc73"]),
         (["a b", "a_b"], ["a_b_c8687a08aa5d", "a_b_648fa9b31bc7"]),
     ],
 )

@@ -17,14 +17,7 @@ def test_a_url_that_apprise_does_not_know_is_refused(refused, url):
     assert "notify.urls[1]" in said
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        SLACK,
-        "https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ",
-        "json://me:password@localhost/",
-    ],
-)
+@pytest.mark.parametrize("url", [SLACK, "json://me:password@localhost/"])
 def test_a_secret_in_plain_text_is_refused(refused, url):
     said = refused(f"notify.urls=['{url}']")
     assert "the URL contains a secret" in said and "${env:NAME}" in said

@@ -38,20 +38,11 @@ def test_classes(validate, label, classes):
         ("{feature: genres}", "to predict all of them: task: multi_label"),
         ("{feature: tags, task: multi_label}", "does not list the classes of 'tags'"),
         ("{feature: one_hot, classes: [a, b]}", "2 classes, and 3 values per record"),
-        (
-            "{feature: three_ids, task: multi_label}",
-            "does not say that the 3 values of the label 'three_ids' are 0 and 1",
-        ),
+        ("{feature: three_ids, task: multi_label}", "'three_ids' are 0 and 1"),
         ("{feature: history}", "'history' has no fixed number of values per record"),
-        (
-            "{feature: fare, task: multi_label}",
-            "of task multi_label must be INT or BYTES, not FLOAT",
-        ),
+        ("{feature: fare, task: multi_label}", "must be INT or BYTES, not FLOAT"),
         ("{feature: fare}", "task: regression; or list classes: classes: [0, 1]"),
-        (
-            "{feature: hour, classes: [10, 20, 40]}",
-            "not those of the schema's domain: 0, 1, 2",
-        ),
+        ("{feature: hour, classes: [10, 20, 40]}", "schema's domain: 0, 1, 2"),
         ("{feature: fare, classes: [1, 20000001]}", "change 20000001, or the domain"),
     ],
 )

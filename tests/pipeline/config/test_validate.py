@@ -31,12 +31,9 @@ RULES = "validate.rules=[{%s, action: fail}]"
     [
         ("label.feature=bigtip", "the schema has no feature 'bigtip'"),
         ("label.feature=history", "AUC is for two classes: of 7"),
-        ("label.feature=seconds", "the schema does not list the classes of 'seconds'"),
-        ("label.classes=[0, 1, 2]", "not those of the schema's domain: 0, 1"),
         ("features.big_tip={kind: numeric}", "'big_tip' is the label"),
         ("features.fare={kind: hashed}", "'hashed' is not for 'fare', which is FLOAT"),
         ("features.tags={kind: vocabulary}", "value_count { min: 1 max: 1 }"),
-        ("model=cnn", "'cnn' takes exactly one image"),
         (("model=wide_deep", f"features.photo={IMAGE}"), "'wide_deep' takes no images"),
         (
             ("label.feature=company", "features={fare: {kind: numeric}}"),
@@ -50,25 +47,12 @@ RULES = "validate.rules=[{%s, action: fail}]"
         ("sensitive=[payment_type]", "'payment_type' would show its values"),
         (RULES % "anomaly: new_vale", "did you mean 'new_value'"),
         (RULES % "feature: company, anomaly: count", "'count' have no feature"),
-        (
-            "validate={min_examples: {eval: 9}, max_examples: {eval: 3}}",
-            "max_examples is less than min_examples",
-        ),
-        (
-            ("data.splits.test=null", "validate.min_examples={test: 5}"),
-            "there is no split 'test'",
-        ),
-        *(
-            (
-                f"examples.complete_when={given}",
-                "always, {marker: NAME} or {quiet_for_s",
-            )
-            for given in ("often", "{marker: a, quiet_for_s: 1}", "3")
-        ),
-        *(
-            (f"push.serving_dir={given}", "versions need a folder of their own")
-            for given in (".", "workspace/x")
-        ),
+        ("validate={min_examples: {eval: 9}, max_examples: {eval: 3}}", "less than"),
+        (("data.splits.test=null", "validate.min_examples={test: 5}"), "no split"),
+        ("examples.complete_when=often", "always, {marker: NAME} or {quiet_for_s"),
+        ("examples.complete_when={marker: a, quiet_for_s: 1}", "always, {marker:"),
+        ("push.serving_dir=.", "versions need a folder of their own"),
+        ("push.serving_dir=workspace/x", "versions need a folder of their own"),
     ],
 )
 def test_what_is_refused(refused, overrides, words):
@@ -80,7 +64,6 @@ def test_what_is_refused(refused, overrides, words):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("presence { min_fraction: 1 } ", "", "has a shape and may be missing"),
         ("shape { dim { size: 1 } }", "shape {}", "does not have exactly one value"),
         ("shape { dim { size: 1 } }", "value_count { min: 1 }", "not have exactly one"),
     ],

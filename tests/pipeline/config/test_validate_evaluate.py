@@ -70,11 +70,7 @@ def test_a_renamed_metric_is_known_by_its_new_name_only(refused, validate):
         (GENRES, "SparseCategoricalAccuracy", "is not for several labels"),
         (GENRES, "{class: AUC, params: {class_id: 3}}", "are numbered from 0 to 2"),
         (GENRES, "{class: AUC, average: micro}", "metrics[0].average"),
-        (
-            GENRES,
-            "{class: AUC, average: macro, params: {class_id: 1}}",
-            "there is no average",
-        ),
+        (GENRES, "{class: AUC, average: macro, params: {class_id: 1}}", "no average"),
         ("label={feature: big_tip}", "{class: AUC, average: macro}", "no average"),
     ],
 )
@@ -95,6 +91,7 @@ def test_several_limits_per_metric_and_slice(validate):
     )
 
 
+MAE = "evaluate.thresholds=[{metric: mean_absolute_error, %s}]"
 NUMBERS = ("evaluate.metrics=[MeanAbsoluteError]", "evaluate.thresholds=[]")
 
 
@@ -109,21 +106,9 @@ def test_a_regression(validate):
     ("label", "override", "words"),
     [
         ("company", "", "of task regression must be INT or FLOAT, not BYTES"),
-        ("history", "", "'history' has no fixed number of values per record"),
         ("seconds, classes: [1, 2]", "", "a regression has no classes"),
         ("seconds", "train.class_weights=balanced", "has no class weights"),
-        (
-            "seconds",
-            "evaluate.thresholds=[{metric: mean_absolute_error, upper_bound: 9, "
-            "min_examples_per_class: 5}]",
-            "a regression has no classes: name the large slices",
-        ),
-        (
-            "seconds",
-            "evaluate.thresholds=[{metric: mean_absolute_error, "
-            "change: {direction: higher_is_better, relative: 0.1}}]",
-            "a lower 'mean_absolute_error' is better",
-        ),
+        ("seconds", MAE % "upper_bound: 9, min_examples_per_class: 5", "no classes"),
     ],
 )
 def test_what_is_not_for_a_regression(refused, label, override, words):
@@ -136,7 +121,6 @@ def test_what_is_not_for_a_regression(refused, label, override, words):
     ("threshold", "words"),
     [
         ("{metric: acu, lower_bound: 1}", "did you mean 'auc'?"),
-        ("{metric: acu, lower_bound: 1}", "retrain.metric_drop[0].metric"),
         (
             "{metric: auc, slice: [payment_type], "
             "change: {direction: higher_is_better, absolute: 0}}",

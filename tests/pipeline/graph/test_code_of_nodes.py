@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from pipeline.graph.custom_nodes import sort_nodes
 from sluice.code_fingerprint import modules_of
@@ -28,13 +27,9 @@ OURS = {
 FOREIGN = {"workspace", "run_lock", "project", "graph", "code_fingerprint"}
 
 
-@pytest.fixture
-def digits() -> Config:
-    return load_config("digits", cwd=own_root())
-
-
 @pytest.mark.parametrize("node_id", sorted(OURS))
-def test_shared_modules_in_the_code_of_a_node(digits, node_id):
+def test_shared_modules_in_the_code_of_a_node(node_id):
+    digits = load_config("digits", cwd=own_root())
     node = next(node for node in sort_nodes(digits) if node.id == node_id)
     found = modules_of(node.modules(digits), [own_root()])
     shared = {name.partition(".")[2] for name in found if name.startswith("sluice.")}

@@ -101,12 +101,10 @@ def test_a_column_becomes_a_feature(table, name, column, seen_as, spec):
         ({"won": lambda n: n % 2, "zone": lambda n: n % 7}, "won", "two values"),
         ({"a": lambda n: n % 2, "b": lambda n: n % 2}, "b", "could also be a: choose"),
         ({"label": lambda n: n / 7, "day": lambda n: n % 7}, "label", "in 'label'"),
-        ({"price": lambda n: n / 7, "won": lambda n: n % 2}, "won", "two values"),
         ({"fare": lambda n: n / 7, "day": lambda n: n % 7}, "day", "the last feature"),
         ({"label": lambda n: n % 2 if n else None}, None, "no feature can"),
         ({"genres": lambda n: [b"a", b"b"][n % 3 :]}, "genres", "the last list"),
         ({"genres": lambda n: [b"a"] * (n % 3), "won": lambda n: n % 2}, "won", ""),
-        ({"label": lambda n: 7}, None, "no feature can"),
     ],
 )
 def test_the_likeliest_label(table, columns, label, why):

@@ -19,28 +19,16 @@ def guess(*files, others=(), pattern=None):
 @pytest.mark.parametrize(
     ("files", "splits"),
     [
-        (
-            ["eval-0.tfrecord", "test-0.tfrecord", "train-0.tfrecord"],
-            {"train": "train-*", "eval": "eval-*", "test": "test-*"},
-        ),
+        (["eval-0.gz", "train-0.gz"], {"train": "train-*", "eval": "eval-*"}),
         (
             ["test/a", "train/a", "train/b", "val/a"],
             {"train": "train/*", "eval": "val/*", "test": "test/*"},
         ),
-        (
-            ["birds_train.tfrecord.gz", "birds_validation.tfrecord.gz"],
-            {"train": "birds_train.*", "eval": "birds_validation.*"},
-        ),
+        (["b_train", "b_validation"], {"train": "b_train*", "eval": "b_validation*"}),
         (["a-train", "b-train", "x-dev"], {"train": "*train*", "eval": "x-dev*"}),
         # A config needs an eval split.
-        (
-            ["mnist-test.gz", "mnist-train.gz"],
-            {"train": "mnist-train.*", "eval": "mnist-test.*"},
-        ),
-        (
-            ["train[1]-0", "train[1]-1", "eval[1]-0"],
-            {"train": "train*", "eval": "eval*"},
-        ),
+        (["m-test.gz", "m-train.gz"], {"train": "m-train.*", "eval": "m-test.*"}),
+        (["train[1]-0", "eval[1]-0"], {"train": "train*", "eval": "eval*"}),
     ],
 )
 def test_splits_by_the_names_of_the_files(files, splits):
@@ -48,7 +36,7 @@ def test_splits_by_the_names_of_the_files(files, splits):
 
     assert found.files is None
     assert dict(found.splits) == splits
-    assert ("there is no eval split" in found.why) == ("mnist-test.gz" in files)
+    assert ("there is no eval split" in found.why) == ("m-test.gz" in files)
 
 
 NAMELESS = "do not name their split"
@@ -77,11 +65,7 @@ def test_otherwise_records_are_split_by_hash(files, others, pattern, why):
 @pytest.mark.parametrize(
     ("pattern", "files", "patterns"),
     [
-        (
-            "d{SPAN}/*",
-            ["d1/train-0", "d1/val-0", "d22/train-0", "d22/val-0"],
-            ["d{SPAN}/train-*", "d{SPAN}/val-*"],
-        ),
+        ("d{SPAN}/*", ["d1/train-0", "d1/val-0"], ["d{SPAN}/train-*", "d{SPAN}/val-*"]),
         (
             "{SPAN}/v[!x]{VERSION:2}/part-[0-9]*",
             ["3/v-01/part-1", "12/v.02/part-2"],

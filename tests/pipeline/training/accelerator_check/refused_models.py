@@ -59,14 +59,6 @@ looks = model_of(Looks)
 raises = model_of(Raises)
 
 
-def rotates(inputs, params):
-    features = inputs.keras_inputs()
-    x = L.Reshape((4, 4, 1))(L.Dense(16)(features["x_xf"]))
-    x = L.RandomRotation(0.1, name="turn")(x)
-    x = tf.strings.to_number(tf.strings.as_string(x))
-    return tf.keras.Model(features, inputs.output_layer()(L.Flatten()(x)))
-
-
 def recurrent(inputs, params):
     features = inputs.keras_inputs()
     x = L.Reshape((4, 2))(L.BatchNormalization()(L.Dense(8)(features["x_xf"])))

@@ -12,7 +12,6 @@ pytestmark = pytest.mark.tf
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("rotates", "train step: XLA cannot compile it: Detected unsupported operatio"),
         ("looks", "train step: XLA cannot compile it: "),
         ("many", "be called within the step: tf.py_function in while/model/python/"),
     ],
@@ -39,10 +38,7 @@ def test_a_model_that_a_tpu_takes_passes(check):
         ("model=refused_models:raises", "cannot build the model: ValueError: "),
         ("model=refused_models:does_not_train", "NotImplementedError: no training yet"),
         ("train.fine_tune={freeze: [dence]}", "no layer is named 'dence'"),
-        (
-            "train.metrics=[{class: AUC, params: {curve: none}}]",
-            "the model cannot be compiled: ",
-        ),
+        ("train.metrics=[{class: AUC, params: {curve: none}}]", "cannot be compiled"),
     ],
 )
 def test_whatever_is_raised_is_refused(check, override, message):

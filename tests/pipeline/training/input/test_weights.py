@@ -71,10 +71,7 @@ def test_a_wrong_weight_names_its_file(input_of, tmp_path, wrong):
     ("change", "says"),
     [
         (lambda x: x | {"a_xf": x["a_xf"][1:]}, "does not return one row per record"),
-        (
-            lambda x: x | {"sample_weight": 2 * x["sample_weight"]},
-            r"not those of the records: correct 'sample_weight', or your preprocessing",
-        ),
+        (lambda x: x | {"sample_weight": 2 * x["sample_weight"]}, "not those of the"),
     ],
 )
 def test_own_preprocessing_returns_each_record_with_its_weight(input_of, change, says):

@@ -98,23 +98,9 @@ def test_hyperband_goes_on_with_the_best(trainings, tmp_path):
     assert any(trial["values"]["train.learning_rate"] == 0.01 for trial in longer)
 
 
-@pytest.mark.parametrize(
-    ("tune", "train", "says"),
-    [
-        (
-            {"objective": {"metric": "val_f1", "mode": "max"}, "space": RATES},
-            {},
-            "there is no metric 'val_f1' among auc",
-        ),
-        (
-            {"space": {"train.batch_size": [5, 7, 9, 11]}},
-            {"replicas": 2},
-            "consecutive failures exceeded the limit of 3",
-        ),
-    ],
-)
-def test_a_search_without_a_result_fails(trainings, tmp_path, tune, train, says):
+def test_a_search_without_a_result_fails(trainings, tmp_path):
     work = trainings.folder(tmp_path)
-    assert trainings.run(work.path, {"epochs": 1, **train}, tune=tune) == FAILED
-    assert says in work.log
+    tune = {"objective": {"metric": "val_f1", "mode": "max"}, "space": RATES}
+    assert trainings.run(work.path, {"epochs": 1}, tune=tune) == FAILED
+    assert "there is no metric 'val_f1' among auc" in work.log
     assert not (work.path / "out/trials.json").exists()
