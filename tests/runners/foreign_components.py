@@ -86,12 +86,32 @@ def ReadIfThere(trace: Parameter[str], data: InputArtifact[Examples] = None):
     note(trace, read=None if data is None else Path(data.uri, FILE).read_text())
 
 
-_Values = OutputDict(length=int)
+_Values = OutputDict(length=int, half=float, text=str, long=bool, letters=list[str])
 
 
 @component
 def Measure(data: InputArtifact[Examples]) -> _Values:  # type: ignore[valid-type]
-    return {"length": len(Path(data.uri, FILE).read_text())}
+    text = Path(data.uri, FILE).read_text()
+    return {
+        "length": len(text),
+        "half": len(text) / 2,
+        "text": text,
+        "long": len(text) > 100,
+        "letters": sorted(set(text)),
+    }
+
+
+@component
+def TakeValues(
+    trace: Parameter[str],
+    length: int,
+    half: float,
+    text: str,
+    long: bool,
+    letters: list[str],
+    missing: str = "a default",
+):
+    note(trace, values=[length, half, text, long, letters, missing])
 
 
 @component
