@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
 from runners.cli.options import Result, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
+from sluice.compat import hidden_native_logs
 from sluice.errors import ExitCode, bounded
-from sluice.process_tree import describe_end
 from sluice.project import own_root
 from sluice.workspace import installed_version
 
@@ -98,43 +95,23 @@ def check_packages(root: Path) -> Check:
     return Check("packages", "warning", found, "make setup")
 
 
-# In a process of its own: a broken installation may crash.
-_PROBE = """
-import json
-from sluice.compat import prepare_environment
-prepare_environment()
-import tensorflow as tf
-devices = [
-    [device.device_type, tf.config.experimental.get_device_details(device)]
-    for device in tf.config.list_physical_devices()
-]
-print(json.dumps(devices, default=str))
-"""
 # Exists if an NVIDIA driver is installed.
 _DRIVER = Path("/proc/driver/nvidia/version")
 
 
 def check_devices() -> Check:
     """Returns the devices that TensorFlow lists, and the strategy ``auto`` here."""
-    done = subprocess.run(
-        [sys.executable, "-c", _PROBE],
-        cwd=own_root(),  # `-c` imports from there
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:]
-        summary = f"the import of TensorFlow {describe_end(done.returncode)}"
-        hint = f'{sys.executable} -c "import tensorflow" shows the whole error'
-        return Check("devices", "problem", ": ".join([summary, *last]), hint)
-    devices = json.loads(done.stdout.splitlines()[-1])
-    kinds = Counter(
-        f"{kind} ({details['device_name']})" if details.get("device_name") else kind
-        for kind, details in devices
-    )
+    try:
+        with hidden_native_logs():
+            import tensorflow as tf
+
+            devices = tf.config.list_physical_devices()
+    except Exception as error:
+        summary = f"TensorFlow cannot be imported: {error}"
+        return Check("devices", "problem", summary, "make setup")
+    kinds = Counter(map(_describe, devices))
     summary = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    gpus = sum(kind == "GPU" for kind, _ in devices)
+    gpus = sum(device.device_type == "GPU" for device in devices)
     if not gpus and _DRIVER.exists():
         summary += "; an NVIDIA driver is there, but no GPU is visible"
         hint = "CUDA_VISIBLE_DEVICES may hide it, or TensorFlow's CUDA is missing: "
@@ -143,3 +120,11 @@ def check_devices() -> Check:
     kind, why = choose("auto", gpus=gpus, tpu=find_tpu(), cluster=read_cluster())
     summary += f"; train.strategy auto is {kind}, {why}"
     return Check("devices", "ok", summary)
+
+
+def _describe(device: Any) -> str:
+    import tensorflow as tf
+
+    details = tf.config.experimental.get_device_details(device)
+    name = details.get("device_name")
+    return f"{device.device_type} ({name})" if name else device.device_type
