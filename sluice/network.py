@@ -7,10 +7,9 @@ Somebody without a network is told at once.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from urllib.parse import urlsplit
 
-# For so long a command waits for a connection; also for its host's address.
+# For so long a command waits for a connection.
 CONNECT_S = 4.0
 _is_command = False
 
@@ -33,27 +32,15 @@ def require_connection(url: str) -> None:
         return
     # Commands that ask no service do without.
     import socket
-    import threading
 
     import requests
     from requests.utils import get_environ_proxies, select_proxy
 
     place = urlsplit(select_proxy(url, get_environ_proxies(url)) or url)
     port = place.port or (443 if place.scheme == "https" else 80)
-    connected = threading.Event()
-
-    def connect() -> None:
-        with (
-            suppress(OSError),
-            socket.create_connection((place.hostname, port), CONNECT_S),
-        ):
-            connected.set()
-
-    # A name server that does not answer knows no timeout.
-    thread = threading.Thread(target=connect, daemon=True)
-    thread.start()
-    thread.join(CONNECT_S)
-    if not connected.is_set():
+    try:
+        socket.create_connection((place.hostname, port), CONNECT_S).close()
+    except OSError as error:
         raise requests.ConnectionError(
             f"no connection to {place.hostname}: is the network there?"
-        )
+        ) from error
