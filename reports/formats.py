@@ -145,8 +145,6 @@ def percent(value: float | str | None) -> str:
     """
     if value is None or isinstance(value, str):
         return MISSING if value is None else visible(value)
-    if abs(value) > 1e6:
-        return f"{100 * value:.1e} %"
     text = f"{100 * value:.1f}".removesuffix(".0")
     if text in ("0", "100") and 0 < value < 1:
         text = "<0.1" if text == "0" else ">99.9"
@@ -162,10 +160,7 @@ def time(value: str | None) -> str:
     """Returns a time of the record as ``2026-11-22 18:32:39 UTC``."""
     if not value:
         return MISSING
-    try:
-        return datetime.fromisoformat(value).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except ValueError:
-        return visible(value)
+    return datetime.fromisoformat(value).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def tags_text(tags: Mapping[str, str]) -> str:

@@ -71,7 +71,7 @@ def input_changes(
         elif len(old) != len(new):
             yield f"input {key}: {len(old)} artifacts -> {len(new)}"
         else:
-            yield f"input {key}: {_origin(now[key][-1].uri, new[-1] > old[-1])}"
+            yield f"input {key}: {_origin(now[key][-1].uri)}"
 
 
 def _parsed(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,14 +96,11 @@ def _existence(old: Any, new: Any) -> str:
     return "is gone" if new is _MISSING else "content changed"
 
 
-def _origin(uri: str, is_newer: bool) -> str:
+def _origin(uri: str) -> str:
     """Returns which node wrote an artifact: TFX's URIs end in node/key/execution."""
     parts = uri.rstrip("/").removesuffix("/value").split("/")
-    if len(parts) < 3 or not parts[-1].isdigit():
-        return "another artifact"
-    if is_newer:
-        return f"another artifact ({parts[-3]} ran again)"
-    return f"an earlier artifact of {parts[-3]}"
+    is_known = len(parts) > 2 and parts[-1].isdigit()
+    return f"another artifact of {parts[-3]}" if is_known else "another artifact"
 
 
 def _differences(
