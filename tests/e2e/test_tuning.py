@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.config.load import load_config
+from tests.kit.read_page import Page
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
@@ -111,5 +112,5 @@ def test_the_best_values_reach_the_config_and_the_model(trips, fork_command):
     for trial in found["trials"]:
         values = {**trial["values"], units: json.dumps(trial["values"][units])}
         assert shown[str(trial["number"])] == pytest.approx(values)
-    page = Path(record.report_uri).read_text()
-    assert 'aria-label="Trials"' in page and "log scale" not in page
+    rows = Page(Path(record.report_uri).read_text()).tables["trials-0"]
+    assert [int(row["Trial"]) for row in rows] == [x["number"] for x in found["trials"]]

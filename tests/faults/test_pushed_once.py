@@ -96,6 +96,5 @@ def test_the_gate_holds_until_a_lost_baseline_is_retired(place):
     again = place.sluice(*run)
     assert (again.code, versions(place)) == (4, ["1", "2"])
     assert "was retired: bad; train another" in rows(again)["retired model"]
-    assert any("version 2 is retired (bad)" in x for x in again.document["notes"])
     shutil.rmtree(place.workspace.serving / "2")
     assert (place.sluice(*run).code, versions(place)) == (4, ["1"])
