@@ -145,6 +145,8 @@ def percent(value: float | str | None) -> str:
     """
     if value is None or isinstance(value, str):
         return MISSING if value is None else visible(value)
+    if abs(value) > 1e6:
+        return f"{100 * value:.1e} %"
     text = f"{100 * value:.1f}".removesuffix(".0")
     if text in ("0", "100") and 0 < value < 1:
         text = "<0.1" if text == "0" else ">99.9"
@@ -160,7 +162,10 @@ def time(value: str | None) -> str:
     """Returns a time of the record as ``2026-11-22 18:32:39 UTC``."""
     if not value:
         return MISSING
-    return datetime.fromisoformat(value).strftime("%Y-%m-%d %H:%M:%S UTC")
+    try:
+        return datetime.fromisoformat(value).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except ValueError:
+        return visible(value)
 
 
 def tags_text(tags: Mapping[str, str]) -> str:
