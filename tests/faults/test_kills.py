@@ -133,9 +133,12 @@ def test_a_run_that_waited_finds_nothing_to_do(place):
     (place.project / "hold Slow").touch()
     process = place.start(*RUN)
     place.hold(process)
-    waiting = place.start(*RUN, "--wait")
+    waiting, line = (
+        place.start(*RUN, "--wait"),
+        f"waiting for process {process.pid} on ",
+    )
+    wait_for(lambda: line in waiting.printed()[1], "the second run at the lock")
     place.let_go()
     assert place.end(process).code == 0
     outcome = place.end(waiting)
     assert (outcome.code, outcome.document["status"]) == (0, "up_to_date"), outcome.err
-    assert f"waiting for process {process.pid} on " in outcome.err

@@ -68,6 +68,10 @@ class ForkedCommand:
     def communicate(self, timeout: float = DEADLINE_S) -> tuple[str, str]:
         """Waits for its end and returns what it has printed."""
         self.wait(timeout)
+        return self.printed()
+
+    def printed(self) -> tuple[str, str]:
+        """Returns what it has printed so far."""
         out, err = (path.read_text() if path.exists() else "" for path in self._files)
         return out, err
 
