@@ -121,6 +121,11 @@ def _project_path(value: str) -> str:
     return value
 
 
+def _whole(value: Any) -> Any:
+    # A literal 1 takes true and 1.0, too.
+    return value if type(value) is int else expect("1 (gray), 3 (RGB) or 4 (RGBA)")
+
+
 def _classes(value: Any) -> Classes | None:
     if value is None:
         return None
@@ -179,7 +184,7 @@ PipelineName = Annotated[
 Pattern = Annotated[StrictStr, AfterValidator(_pattern)]
 Directory = Annotated[Text, AfterValidator(_directory)]
 Pixels = Annotated[StrictInt, Ge(1), Le(4096)]
-Channels = Literal[1, 3, 4]
+Channels = Annotated[Literal[1, 3, 4], BeforeValidator(_whole)]
 # Not PlainValidator, whose tuples pydantic 2.10 warns of when it writes JSON.
 ClassList = Annotated[Classes | None, BeforeValidator(_classes)]
 SliceSpec = Annotated[Slice | None, BeforeValidator(_slice)]

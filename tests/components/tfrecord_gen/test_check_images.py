@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from pydantic import ValidationError
 
 from components.tfrecord_gen.scan import check_image, check_images
-from components.tfrecord_gen.settings import ImageCheck, PixelsCheck
+from components.tfrecord_gen.settings import ImageCheck, ImageLimits, PixelsCheck
 from sample_data.tf_example import encode
 from sluice.tfrecords.parse_tf_example import parse
 
@@ -113,3 +114,10 @@ def test_raw_pixels(values, dtype, why):
     found = check_images(parse(encode({"x": values})), (check,))
     assert found is None if why is None else why in str(found)
     assert check_images(parse(encode({"y": [1]})), (check,)) is None
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("channels", [True, 1.0, 2])
+def test_channels_are_one_of_three_whole_numbers(channels):
+    with pytest.raises(ValidationError):
+        ImageLimits.model_validate({"channels": channels})
