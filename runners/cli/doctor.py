@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pipeline.training.strategy.choice import choose, find_tpu, read_cluster
 from runners.cli.options import Result, verb
@@ -109,7 +109,12 @@ def check_devices() -> Check:
     except Exception as error:
         summary = f"TensorFlow cannot be imported: {error}"
         return Check("devices", "problem", summary, "make setup")
-    kinds = Counter(map(_describe, devices))
+    kinds = Counter(
+        f"{device.device_type} ({name})" if name else device.device_type
+        for device in devices
+        for details in [tf.config.experimental.get_device_details(device)]
+        for name in [details.get("device_name")]
+    )
     summary = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     gpus = sum(device.device_type == "GPU" for device in devices)
     if not gpus and _DRIVER.exists():
@@ -120,11 +125,3 @@ def check_devices() -> Check:
     kind, why = choose("auto", gpus=gpus, tpu=find_tpu(), cluster=read_cluster())
     summary += f"; train.strategy auto is {kind}, {why}"
     return Check("devices", "ok", summary)
-
-
-def _describe(device: Any) -> str:
-    import tensorflow as tf
-
-    details = tf.config.experimental.get_device_details(device)
-    name = details.get("device_name")
-    return f"{device.device_type} ({name})" if name else device.device_type

@@ -53,7 +53,13 @@ def explain_failure(node: str, error: BaseException) -> ErrorRecord:
         if isinstance(cause, OSError) and is_unreachable(cause):
             return _record(node, RemoteError(f"{node} failed: {cause}"))
     text = "\n".join(str(cause) for cause in causes)
-    if bad := _bad_data(node, text):
+    if _UNDECODABLE in text:
+        bad = DataError(
+            f"{node} failed: a record's image does not decode",
+            actual=reason_in(text),
+            hint="correct the records or leave them out; with 'examples: {images: {}}' "
+            "in the config such records go to the quarantine",
+        )
         return _record(node, bad)
     hint = "the whole traceback is in the log"
     if isinstance(error, MemoryError):
@@ -85,18 +91,6 @@ def _record(node: str, error: SluiceError) -> ErrorRecord:
         exit_code=int(error.exit_code),
         gate=isinstance(error, GateError),
     )
-
-
-def _bad_data(node: str, text: str) -> DataError | None:
-    """Returns the error for an image that TensorFlow could not decode."""
-    if _UNDECODABLE in text:
-        return DataError(
-            f"{node} failed: a record's image does not decode",
-            actual=reason_in(text),
-            hint="correct the records or leave them out; with 'examples: {images: {}}' "
-            "in the config such records go to the quarantine",
-        )
-    return None
 
 
 def _is_full(error: BaseException) -> bool:

@@ -152,8 +152,9 @@ def _parse(path: Path) -> list:
 def _imports_of_call(call: ast.Call) -> Iterator[list]:
     """Yields the texts that ``import_module`` or ``__import__`` is called with."""
     function = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    for argument in given if function in _IMPORTS else ():
+    if function not in _IMPORTS:
+        return
+    for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
         text = getattr(argument, "value", None)
         if isinstance(text, str):
             name = text.lstrip(".")
