@@ -231,6 +231,14 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
             examples=tuple(bounded([f"{x.path}: {x.what}" for x in problems])),
         )
         rows.append(row)
+    for found in report.equal:
+        if found.other == "train" != found.split:
+            total = report.splits[found.split]
+            why = f"{found.records:,} of {total:,} records are in train as well"
+            fields = {"limit": "none", "examples": found.examples}
+            check = "records that are in train"
+            row = anomaly("leak", found.split, check, why, **fields)
+            rows.append(replace(row, actual=found.records))
     return rows
 
 

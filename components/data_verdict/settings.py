@@ -42,10 +42,11 @@ KINDS = {
     "duplicate_shard": "the same file content more than once",
     "missing_shard": "a file that its set's numbering announces, but is not there",
     "manifest": "files that are not what their manifest says",
+    "leak": "records of eval or test that are in train as well",
     "other": "an anomaly of TFDV that has no name here",
 }
 _OF_FILES = ("duplicate_shard", "missing_shard", "manifest")
-OF_NO_FEATURE = ("count", "count_change", "corrupt", *_OF_FILES)
+OF_NO_FEATURE = ("count", "count_change", "corrupt", "leak", *_OF_FILES)
 COMPARISON_NAMES = {
     "drift": "drift since the data accepted last",
     "split_drift": "train against eval",
@@ -92,7 +93,8 @@ class DataPolicy(Section):
 
     default: Action = "fail"
     """For anomalies without a matching rule: `fail` stops the run, `warn` is shown,
-    `ignore` is only counted."""
+    `ignore` is only counted. A `leak` without a rule is at most a `warn`: the rows of a
+    table of few columns may be equal by chance."""
     rules: tuple[Rule, ...] = ()
     """Exceptions to `default`."""
     min_examples: dict[SplitName, Count] = {}
@@ -131,6 +133,8 @@ class Policy(DataPolicy):
         if kind == "corrupt" and self.default == "fail":
             limit = f"examples.max_corrupt_fraction: {self.max_corrupt_fraction:g}"
             return "fail", limit
+        if kind == "leak" and self.default == "fail":
+            return "warn", "without a rule for leak: warn"
         return self.default, f"validate.default: {self.default}"
 
     def apply(self, row: Check) -> Check:
@@ -170,6 +174,10 @@ def remedy(kind: str) -> tuple[str, str | None]:
     if kind in SCHEMA_KINDS:
         text = "correct the data; or, if the data is right, the schema"
         return text, "schema diff"
+    if kind == "leak":
+        rule = "{anomaly: leak, action: fail}"
+        text = "take the records out of one of the splits; to stop such runs: "
+        return f"{text}validate.rules: [{rule}]", None
     if kind == "not_finite":
         rule = "{anomaly: not_finite, action: warn}"
         return (

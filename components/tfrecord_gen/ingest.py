@@ -17,7 +17,14 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
+
 from components.tfrecord_gen.check_files import check_files
+from components.tfrecord_gen.equal_records import (
+    ORIGIN,
+    find_equal,
+    write_origins,
+)
 from components.tfrecord_gen.ingest_files import Ingested, ingest_group
 from components.tfrecord_gen.ingestion_report import (
     REPORT_FILE,
@@ -94,12 +101,16 @@ def ingest(
             quarantine_dir, [part_path.format(index) for index in range(len(groups))]
         )
     parts = [part for group in done for part in group.parts]
-    splits = {}
+    origins, shards = _origins(done, split_dirs), {}
     for split, folder in split_dirs.items():
         own = [part for part in parts if part.split == split]
-        name_shards(split, folder, own)
-        splits[split] = sum(part.records for part in own)
-    report = _report(settings, window, done, splits, kept)
+        names = name_shards(split, folder, own)
+        ends = np.cumsum([part.records for part in own])
+        of_shards = zip(names, np.split(origins[split], ends), strict=False)
+        shards |= {f"{os.path.basename(folder)}/{x}": found for x, found in of_shards}
+    report = _report(settings, window, done, origins, kept)
+    paths = [file.path for file in report.files]
+    write_origins(os.path.dirname(folder), paths, shards)
     storage_for(quarantine_dir).write_atomically(
         os.path.join(quarantine_dir, REPORT_FILE), report.to_json()
     )
@@ -122,6 +133,22 @@ def _groups(files: Iterable[SourceFile]) -> list[list[SourceFile]]:
     return groups
 
 
+def _origins(
+    groups: Sequence[Ingested], splits: Iterable[str]
+) -> dict[str, np.ndarray]:
+    """Returns the origins of the records of each split, in the order of its shards."""
+    origins: dict[str, list[np.ndarray]] = {split: [] for split in splits}
+    files = 0
+    for group in groups:
+        for split, parts in group.origins.items():
+            for part in parts:
+                part["file"] += files
+            origins[split] += parts
+        files += len(group.files)
+    none = np.empty(0, ORIGIN)
+    return {split: np.concatenate([none, *parts]) for split, parts in origins.items()}
+
+
 def _is_lost(file: FileReport) -> bool:
     return not file.records and bool(file.lost_bytes)
 
@@ -130,7 +157,7 @@ def _report(
     settings: Ingestion,
     window: Window,
     groups: Sequence[Ingested],
-    splits: dict[str, int],
+    origins: Mapping[str, np.ndarray],
     kept: int,
 ) -> Report:
     files = [file for group in groups for file in group.files]
@@ -145,7 +172,7 @@ def _report(
     lost = sum(map(_is_lost, files))
     return Report(
         files=tuple(files),
-        splits=splits,
+        splits={split: len(found) for split, found in origins.items()},
         records=records,
         quarantined=quarantined,
         lost_bytes=sum(file.lost_bytes for file in files),
@@ -165,6 +192,7 @@ def _report(
         skipped_spans=window.skipped,
         quarantine_cut=kept < quarantined,
         max_record_bytes=settings.max_record_bytes,
+        equal=tuple(find_equal(origins, [*digests])),
         contents=window.contents(
             lambda path: digests.get(str(path)) or digest.of_file(path)
         ),

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from components.tfrecord_gen.equal_records import ORIGIN
 from components.tfrecord_gen.ingestion_report import FileReport
 from components.tfrecord_gen.input_files import SourceFile
 from components.tfrecord_gen.quarantine import QuarantineWriter, quarantined
@@ -37,6 +40,7 @@ class Ingested:
         bad_bytes: bytes of bad records, and lost bytes.
         errors: number of errors by kind.
         first_errors: the first five of each kind.
+        origins: by split those of its records, with the places of the files here.
     """
 
     files: list[FileReport] = field(default_factory=list)
@@ -45,6 +49,18 @@ class Ingested:
     bad_bytes: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     first_errors: list[RecordError] = field(default_factory=list)
+    origins: dict[str, list[np.ndarray]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def locate(self, split: str, batch: Batch, places: Sequence[int]) -> None:
+        """Adds the origins of some records of a batch of the file being read."""
+        origins = np.empty(len(places), ORIGIN)
+        digests = b"".join(batch.digests[i] for i in places)
+        origins["digest"] = np.frombuffer(digests, "<u8")
+        origins["file"] = len(self.files)
+        origins["record"] = batch.number + np.asarray(places)
+        self.origins[split].append(origins)
 
     def note(self, error: RecordError) -> None:
         """Counts an error."""
@@ -128,6 +144,9 @@ class _GroupIngestion:
         for item in scan_batches(stream, self.settings):
             errors = [item] if isinstance(item, RecordError) else []
             if isinstance(item, Batch):
+                if file.split is not None:
+                    places = range(len(item.records))
+                    self.ingested.locate(file.split, item, places)
                 if write:
                     errors = self._write(file, item, stream.compression)
                 records += len(item.records) - len(errors)
@@ -167,7 +186,7 @@ class _GroupIngestion:
             return []
         hash_splits = self.settings.hash_splits
         assert hash_splits is not None, "a file without a split, and no hash splits"
-        frames: dict[str, list[bytes]] = defaultdict(list)
+        kept: dict[str, list[int]] = defaultdict(list)
         errors = []
         for index, record in enumerate(batch):
             try:
@@ -177,9 +196,11 @@ class _GroupIngestion:
                 at = file.path, record.number, record.offset
                 errors.append(RecordError(*at, kind, why, record.data))
             else:
-                frames[split].append(batch.frame(index))
-        for split, parts in frames.items():
-            self._writer(split, level).write(b"".join(parts), len(parts))
+                kept[split].append(index)
+        for split, places in kept.items():
+            frames = b"".join(map(batch.frame, places))
+            self._writer(split, level).write(frames, len(places))
+            self.ingested.locate(split, batch, places)
         return errors
 
     def _writer(self, split: str, level: int) -> ShardWriter:

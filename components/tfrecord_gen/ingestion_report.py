@@ -65,6 +65,23 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class EqualRecords:
+    """Records of a split that another has as well, or the same split has before.
+
+    Attributes:
+        split: where they are.
+        other: where they are as well: an earlier split in the config, or the same.
+        records: how many.
+        examples: the first five, each with the first record that it is equal to.
+    """
+
+    split: str
+    other: str
+    records: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Report:
     """Report of an ingestion.
 
@@ -83,6 +100,7 @@ class Report:
         skipped_spans: a line per span that was not.
         quarantine_cut: whether some bad records did not fit into the quarantine.
         max_record_bytes: longer records were quarantined unread.
+        equal: records that are there more than once.
         contents: of files and manifests, see ``Window.contents``.
     """
 
@@ -99,6 +117,7 @@ class Report:
     skipped_spans: tuple[str, ...] = ()
     quarantine_cut: bool = False
     max_record_bytes: int = MAX_RECORD_BYTES
+    equal: tuple[EqualRecords, ...] = ()
     contents: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -13,11 +13,13 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from components.tfrecord_gen.equal_records import digest_of
 from components.tfrecord_gen.input_files import SourceFile
 from components.tfrecord_gen.settings import (
     ImageCheck,
@@ -86,14 +88,16 @@ def scan_batches(
 def _examples(
     stream: InputStream, max_bytes: int, settings: Ingestion | None = None
 ) -> Iterator[Batch | RecordError]:
-    checks = settings.images + settings.pixels if settings else ()
-    label, types = (settings.label, settings.types) if settings else (None, {})
+    types = settings.types if settings else {}
     decode = _decoder(*types.items()) if types else None
+    images = settings.images + settings.pixels if settings else ()
     for item in read_frames(stream, max_bytes):
         if isinstance(item, RecordError):
             yield item
             continue
-        problems = [_problem(data, checks, label) for data in item.records]
+        found = [_check(data, settings, images) for data in item.records]
+        problems, digests = map(list, zip(*found, strict=True))
+        item = replace(item, digests=digests)
         pairs = [*zip(item.records, problems, strict=True)]
         try:
             if decode:
@@ -106,17 +110,21 @@ def _examples(
             yield item
 
 
-def _problem(data: bytes, checks: Checks, label: LabelCheck | None) -> _Problem | None:
-    """Returns what is wrong with a record; None if nothing is."""
+def _check(
+    data: bytes, settings: Ingestion | None, images: Checks
+) -> tuple[_Problem | None, bytes]:
+    """Returns what is wrong with a record, None if nothing is, and its digest."""
     try:
         example = parse(data)
     except ValueError as error:
-        return "not_example", str(error)
-    if reason := check_images(example, checks):
-        return "image", reason
-    if label and (reason := check_label(example, label)):
-        return "label", reason
-    return None
+        return ("not_example", str(error)), b""
+    if not settings:
+        return None, b""
+    if reason := check_images(example, images):
+        return ("image", reason), b""
+    if settings.label and (reason := check_label(example, settings.label)):
+        return ("label", reason), b""
+    return None, digest_of(example, [check.feature for check in images])
 
 
 @functools.cache

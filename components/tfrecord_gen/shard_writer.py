@@ -83,8 +83,8 @@ class ShardWriter:
         self._file, self._records, self._bytes = None, 0, 0
 
 
-def name_shards(split: str, folder: str, parts: Iterable[Part]) -> None:
-    """Renames the parts of a split to their final names.
+def name_shards(split: str, folder: str, parts: Iterable[Part]) -> list[str]:
+    """Renames the parts of a split to their final names, and returns these.
 
     A split without records gets one empty shard, as in TFX.
     """
@@ -94,6 +94,8 @@ def name_shards(split: str, folder: str, parts: Iterable[Part]) -> None:
         writer.write(b"", 0)
         writer.close()
         paths = [writer.parts[0].path]
-    for index, path in enumerate(paths):
-        name = f"data_tfrecord-{index:05d}-of-{len(paths):05d}.gz"
+    numbers = range(len(paths))
+    names = [f"data_tfrecord-{i:05d}-of-{len(paths):05d}.gz" for i in numbers]
+    for path, name in zip(paths, names, strict=True):
         storage_for(folder).rename(path, os.path.join(folder, name))
+    return names

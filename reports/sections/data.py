@@ -13,7 +13,7 @@ from reports import formats
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from reports.sections import features
-from reports.tables import Column, Header, Table, numbers
+from reports.tables import Column, Header, Mark, Table, numbers
 from schemas.show_schema import show_schema
 
 
@@ -27,6 +27,7 @@ def build(run: RunData) -> dict[str, Any] | None:
         "baselines": [x["baseline"] for x in run.documents("baseline_statistics")],
         "examples": _examples(run, ingestion),
         "spans": _spans(ingestion),
+        "equal": _equal(ingestion),
         "bad_records": _bad_records(ingestion),
         "ingestion": [item for item in ingestion if item["quarantined"]],
         "features": feature_view,
@@ -90,6 +91,20 @@ def _spans(ingestion: Sequence[dict[str, Any]]) -> Table | None:
         for span, version in sorted(versions.items(), reverse=True)
     ]
     return Table("spans", caption, columns, rows)
+
+
+def _equal(ingestion: Sequence[dict[str, Any]]) -> Table | None:
+    """Returns the records that are there more than once, across splits first."""
+    found = [item for artifact in ingestion for item in artifact.get("equal", ())]
+    found.sort(key=lambda item: item["split"] == item["other"])
+    rows = []
+    for item in found:
+        is_leak = item["other"] != item["split"]
+        mark = Mark("warn", "leak") if is_leak else Mark("quiet", "duplicate")
+        where = f"{item['split']}, as in {item['other']}" if is_leak else item["split"]
+        rows += [[mark, where, item["records"], x] for x in item["examples"]]
+    columns = ["", "Split", numbers("Records"), Column("The first five", code=True)]
+    return Table("equal", "Equal records", columns, rows, limit=10) if rows else None
 
 
 def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:

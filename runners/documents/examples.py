@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice, zip_longest
+from itertools import chain, count, islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +37,10 @@ _DIGEST_CHARS = 12
 
 
 class ExampleRecord(NamedTuple):
-    """A serialized tf.Example, with its split, file, and number there, from 1."""
+    """A serialized tf.Example, with its split, file, and number there, from 1.
+
+    The file is the one that was ingested, or else the shard that it was read from.
+    """
 
     split: str
     file: str
@@ -68,7 +71,11 @@ def read_examples(uri: str, splits: Collection[str]) -> Iterator[ExampleRecord]:
     """Yields the records of some splits of an artifact, local or remote."""
     by_split = [[(split, file) for file in _files(uri, split)] for split in splits]
     in_turn = filter(None, chain(*zip_longest(*by_split)))
-    shards = deque(_read(uri, *place) for place in in_turn)
+    # Imported here: in a pipeline built elsewhere the name may be another package.
+    from components.tfrecord_gen.equal_records import read_origins
+
+    origins = read_origins(uri)
+    shards = deque(_read(uri, *place, origins.get(place[1])) for place in in_turn)
     while shards:
         shard = shards.popleft()
         records = [*islice(shard, _RECORDS_PER_TURN)]
@@ -100,10 +107,13 @@ def as_text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _read(uri: str, split: str, file: str) -> Iterator[ExampleRecord]:
-    path = os.path.join(uri, file)
-    for number, data in enumerate(tfrecord.read(path), start=1):
-        yield ExampleRecord(split, file, number, data)
+def _read(
+    uri: str, split: str, shard: str, origins: Iterator[tuple[str, int]] | None
+) -> Iterator[ExampleRecord]:
+    records = tfrecord.read(os.path.join(uri, shard))
+    places = origins or ((shard, number) for number in count(1))
+    for place, data in zip(places, records, strict=False):
+        yield ExampleRecord(split, *place, data)
 
 
 def _files(uri: str, split: str) -> list[str]:

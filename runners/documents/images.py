@@ -1,13 +1,11 @@
 """Samples document: the images of an ``Examples`` artifact.
 
-A gallery by class, formats and sizes, and equal images, which make a model look better
-than it is where one is in the training data and the other in the evaluated split.
+A gallery by class, formats and sizes.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import time
 from collections import Counter, defaultdict
@@ -33,7 +31,6 @@ MAX_SECONDS = 1.0
 MAX_CLASSES = 20
 IMAGES_PER_CLASS = 8
 MAX_SIZES = 20
-MAX_GROUPS = 10
 # Records among which image features are looked for.
 _FIRST = 100
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")
@@ -49,38 +46,26 @@ class _Feature:
       sizes: by split, how many images there are of each format and size.
       modes: likewise of each of Pillow's modes, such as ``RGB``.
       gallery: what is shown of each class.
-      places: where images are, by their SHA-256.
-      equal: what is shown of images that are in several places, by their SHA-256.
     """
 
     sizes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     modes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     gallery: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
-    places: dict[bytes, list[dict[str, Any]]] = field(default_factory=dict)
-    equal: dict[bytes, dict[str, Any]] = field(default_factory=dict)
 
-    def add(
-        self, record: ExampleRecord, label: Any, data: bytes, image: Image.Image
-    ) -> None:
+    def add(self, record: ExampleRecord, label: Any, image: Image.Image) -> None:
         size = f"{image.format} {image.width} x {image.height}"
         self.sizes[record.split][size] += 1
         self.modes[record.split][image.mode] += 1
-        place = {**record.place, "class": as_text(label)}
-        digest = hashlib.sha256(data).digest()
-        places = self.places.setdefault(digest, [])
-        places.append(place)
         # Numbers of a regression are no classes.
         key = b"" if isinstance(label, float) else label
         shown = self.gallery.setdefault(key, [])
-        if len(places) == 1 and len(shown) < IMAGES_PER_CLASS:
+        if len(shown) < IMAGES_PER_CLASS:
+            place = {**record.place, "class": as_text(label)}
             shown.append({**place, **describe_image(image)})
-        elif len(places) == 2:
-            self.equal[digest] = describe_image(image)
 
     def to_dict(self, name: str, *, is_shown: bool) -> dict[str, Any]:
         # Numbers by value, before text; an unknown class comes last.
         classes = sorted(self.gallery, key=lambda x: (x is None, type(x) is bytes, x))
-        equal = sorted(self.equal, key=lambda digest: not self._is_across(digest))
         return {
             "name": name,
             "splits": [
@@ -98,27 +83,6 @@ class _Feature:
                 for key in classes[: MAX_CLASSES if is_shown else 0]
             ],
             "classes_left_out": max(0, len(classes) - MAX_CLASSES),
-            "equal": {
-                "images": sum(len(self.places[digest]) for digest in equal),
-                "groups": len(equal),
-                "across_splits": sum(map(self._is_across, equal)),
-                "examples": [
-                    self._group(digest)
-                    for digest in equal[: MAX_GROUPS if is_shown else 0]
-                ],
-            },
-        }
-
-    def _is_across(self, digest: bytes) -> bool:
-        return len({place["split"] for place in self.places[digest]}) > 1
-
-    def _group(self, digest: bytes) -> dict[str, Any]:
-        """Returns a group of equal images: the first of each split."""
-        places = self.places[digest]
-        firsts = {place["split"]: place for place in reversed(places)}.values()
-        return {
-            "images": [{**place, **self.equal[digest]} for place in firsts],
-            "images_left_out": len(places) - len(firsts),
         }
 
 
@@ -143,10 +107,9 @@ def samples(examples: Artifact, privacy: Privacy) -> dict[str, Any] | None:
         values = record.features()
         label = _label(values.get(privacy.label or ""))
         for name in values if count < _FIRST else features:
-            data = first_value(values.get(name))
-            if image := open_image(data):
+            if image := open_image(first_value(values.get(name))):
                 feature = features.setdefault(name, _Feature())
-                feature.add(record, label, data, image)
+                feature.add(record, label, image)
     if not features:
         return None
     return {

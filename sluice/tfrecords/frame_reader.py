@@ -8,7 +8,7 @@ partition without any.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -88,6 +88,7 @@ class Batch:
         offset: where its frame starts in the decompressed stream, in bytes.
         buffer: holds the frames.
         starts: where each frame starts in the buffer, and where the last one ends.
+        digests: of the records, if the ingestion has computed them.
     """
 
     number: int
@@ -95,6 +96,7 @@ class Batch:
     buffer: bytes
     starts: list[int]
     records: list[bytes]
+    digests: Sequence[bytes] = ()
 
     def __iter__(self) -> Iterator[Record]:
         shift = self.offset - self.starts[0]
@@ -117,6 +119,7 @@ class Batch:
             self.buffer,
             self.starts[first : end + 1],
             self.records[first:end],
+            self.digests[first:end],
         )
 
 

@@ -10,7 +10,7 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_p
 from components.data_baselines import Entry
 from components.data_verdict.judge import Evidence, judge
 from components.data_verdict.settings import Policy, Settings
-from components.tfrecord_gen.ingestion_report import Problem, Report
+from components.tfrecord_gen.ingestion_report import EqualRecords, Problem, Report
 from sluice.record.verdict import Verdict
 from sluice.tfrecords.frame_reader import RecordError
 from tests.kit.ingestion_reports import a_file, a_report
@@ -152,3 +152,13 @@ def test_damage_of_a_shard_is_one_cause_that_no_schema_repairs():
     assert verdict.remedies == [("write or copy the damaged files again", None)]
     verdict = Verdict("data", tuple(_judge(**known)))
     assert [command for _, command in verdict.remedies] == ["schema diff"]
+
+
+def test_records_of_a_split_that_are_in_train_are_a_warning():
+    pairs = ("train", "train"), ("test", "eval"), ("test", "train")
+    equal = tuple(EqualRecords(*pair, 2, ("f, record 1",)) for pair in pairs)
+    splits = {"train": 10, "eval": 5, "test": 5}
+    rows = _judge(reports=_report(equal=equal, splits=splits))
+    (row,) = [row for row in rows if row.kind == "leak"]
+    assert (row.slice, row.result, row.actual) == ("test", "warn", 2)
+    assert row.why == "2 of 5 records are in train as well"

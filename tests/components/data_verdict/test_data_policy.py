@@ -21,6 +21,12 @@ POLICY = Policy(
 )
 
 
+def test_a_leak_stops_a_run_only_by_a_rule():
+    assert Policy().ruling("leak")[0] == "warn"
+    strict = Policy(rules=(Rule(action="fail", anomaly="leak"),))
+    assert strict.ruling("leak")[0] == "fail"
+
+
 def test_types_of_tfdv_have_a_kind():
     types = anomalies_pb2.AnomalyInfo.Type
     assert {anomaly_kind(number) for number in types.values()} <= set(KINDS)
