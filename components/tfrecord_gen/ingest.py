@@ -101,7 +101,8 @@ def ingest(
             quarantine_dir, [part_path.format(index) for index in range(len(groups))]
         )
     parts = [part for group in done for part in group.parts]
-    origins, shards = _origins(done, split_dirs), {}
+    origins = _origins(done, split_dirs)
+    shards: dict[str, np.ndarray] = {}
     for split, folder in split_dirs.items():
         own = [part for part in parts if part.split == split]
         names = name_shards(split, folder, own)

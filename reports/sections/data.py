@@ -103,7 +103,12 @@ def _equal(ingestion: Sequence[dict[str, Any]]) -> Table | None:
         mark = Mark("warn", "leak") if is_leak else Mark("quiet", "duplicate")
         where = f"{item['split']}, as in {item['other']}" if is_leak else item["split"]
         rows += [[mark, where, item["records"], x] for x in item["examples"]]
-    columns = ["", "Split", numbers("Records"), Column("The first five", code=True)]
+    columns: Header = [
+        "",
+        "Split",
+        numbers("Records"),
+        Column("The first five", code=True),
+    ]
     return Table("equal", "Equal records", columns, rows, limit=10) if rows else None
 
 

@@ -81,9 +81,9 @@ def test_records_name_the_files_of_the_user(room, hashed, monkeypatch):
             number = i + 1 + (shift and (1 if i < count // 2 else 2))
             known[record] = path, number
     paths = [*dict.fromkeys(path for path, _ in known.values())]
-    hash_splits = HashSplits(train=2, eval=1, test=1)
-    options = {"hash_splits": hash_splits, "splits": SPLITS} if hashed else {}
-    room.ingest(*paths, workers=2, **options)
-    found = [*read_examples(room.out, options.get("splits", ("train",)))]
+    splits = SPLITS if hashed else ("train",)
+    options = {"hash_splits": HashSplits(train=2, eval=1, test=1)} if hashed else {}
+    room.ingest(*paths, splits=splits, workers=2, **options)
+    found = [*read_examples(room.out, splits)]
     assert len(found) == len(known) == 513
     assert {x.data: (x.file, x.number) for x in found} == known
