@@ -22,7 +22,9 @@ from schemas.data_statistics import not_finite
 MAX_SIDE = 96
 # The CNN halves an image twice.
 MIN_SIDE = 4
-_BUCKETS = 256
+# With four buckets or more per value, at most about a fifth of the values share one.
+_BUCKETS_PER_VALUE = 4
+_MIN_BUCKETS, _MAX_BUCKETS = 256, 65_536
 _UNIQUE_FRACTION = 0.9
 _MIN_RECORDS_OF_IDENTIFIER = 20
 # Whole numbers with at most so many values are classes.
@@ -252,8 +254,10 @@ def _categorical(column: Column) -> FeatureChoice:
     if is_closed(column):
         why = f"{count:,} values, assumed complete"
         return choice("categorical", why, {"kind": "vocabulary"})
-    spec = {"kind": "hashed", "buckets": _BUCKETS}
-    return choice("categorical", f"{count:,} values, more may follow", spec)
+    least = 1 << (_BUCKETS_PER_VALUE * count - 1).bit_length()
+    buckets = min(max(_MIN_BUCKETS, least), _MAX_BUCKETS)
+    why = f"{count:,} values, more may follow; {buckets:,} buckets"
+    return choice("categorical", why, {"kind": "hashed", "buckets": buckets})
 
 
 def _is_dense(column: Column, fraction: float) -> bool:

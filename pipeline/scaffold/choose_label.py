@@ -15,27 +15,22 @@ from sluice.errors import UsageError, did_you_mean
 
 MAX_CLASSES = 1000
 
-_NAMES = frozenset("label labels target targets class y outcome classlabel".split())
-_HINTS = _NAMES | frozenset("will flag churn churned fraud spam species".split())
-# Names of numbers; a coordinate may be called y.
-_NUMBER_NAMES = frozenset(
-    "y price amount cost value sales demand income revenue salary score".split()
-)
+# The usual names of a label, the clearest first: a coordinate may be called y.
+_NAMES = "label labels target targets class classlabel outcome y".split()
 _MIN_PER_CLASS = 10
 
 
 def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
-    """Returns the label and why it was chosen: the one requested, or the likeliest.
-
-    A name such as label, target or class counts most, then two values; without
-    either it is the last feature that can be the label. A number is chosen by its name,
-    or where nothing else is possible.
+    """Returns the label and why it was chosen: it was requested, or has a usual name.
 
     Raises:
-      UsageError: the requested feature, or any, cannot be the label.
+      UsageError: the requested feature, or any, cannot be the label; or none was
+        requested, and not exactly one has a usual name.
     """
     columns = sample.columns
     possible = [column for column in columns.values() if task_of(column)]
+    # The likeliest first: of a long list only the beginning is printed.
+    possible.sort(key=lambda x: (task_of(x) == "regression", len(x.counts)))
     names = [column.name for column in possible]
     if requested in names:
         return columns[requested], "your choice"
@@ -47,15 +42,18 @@ def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
             examples=names,
             hint=did_you_mean(requested, names) if requested else None,
         )
-    ranks = [_rank(column) for column in possible]
-    likeliest, why = max(ranks)
-    *others, name = [
-        name for name, (rank, _) in zip(names, ranks, strict=True) if rank == likeliest
-    ]
-    if others:
-        shown = " or ".join(others[-3:])
-        why += f"; it could also be {shown}: choose with --label"
-    return columns[name], why
+    by_name = ([x for x in names if words(x)[-1:] == [usual]] for usual in _NAMES)
+    named = next(filter(None, by_name), [])
+    if len(named) != 1:
+        raise UsageError(
+            "none of the features has a usual name of a label, such as label or class"
+            if not named
+            else "more than one feature has a usual name of a label",
+            examples=named or names,
+            hint="name the label: --label FEATURE",
+        )
+    *before, last = words(named[0])
+    return columns[named[0]], f"its name {'ends in' if before else 'is'} {last!r}"
 
 
 def task_of(column: Column) -> Task | None:
@@ -158,22 +156,3 @@ def gives_away(column: Column, label: Column) -> str | None:
     if values <= column.records / 2 and len(set(pairs)) == values:
         return f"each of its values has one {'label' if is_number else 'class'}"
     return None
-
-
-def _rank(column: Column) -> tuple[float, str]:
-    """Returns how likely a feature is the label, compared with others, and why."""
-    named = words(column.name)
-    if task_of(column) == "regression":
-        if named and named[-1] in _NUMBER_NAMES | _NAMES:
-            rank = 0.5 if named[-1] in _NUMBER_NAMES else 2.5
-            return rank, f"its name ends in {named[-1]!r}"
-        return -2, "it is the last number"
-    if named and named[-1] in _NAMES:
-        return 3, f"its name {'is' if len(named) == 1 else 'ends in'} {named[-1]!r}"
-    if hit := next((word for word in named if word in _HINTS), None):
-        return 2, f"its name has the word {hit!r}"
-    if not column.is_single:
-        return -1, "it is the last list of a few classes"
-    if len(column.counts) == 2:
-        return 1, "it has two values"
-    return 0, "it is the last feature with a few classes"

@@ -4,8 +4,10 @@ The pattern is a file pattern, which may have ``{SPAN}`` and other placeholders,
 directory, of which all files match. Files that are not TFRecords by their name, such as
 ``.json``, are left out.
 
-The patterns of a guess match exactly its files: each file once, and no other file in
-the directory. Where the names do not tell the splits, records are split by hash.
+Folders whose names are days, or numbers of days, become ``{YYYY}-{MM}-{DD}`` and the
+like, or ``{SPAN}``. The patterns of a guess match exactly its files: each file once,
+and no other file in the directory. Where the names do not tell the splits, records are
+split by hash.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +39,15 @@ _WORD = re.compile(
     re.IGNORECASE,
 )
 _SEPARATORS = "-_. ="
+# Folders such as 2026-11-30, 20261130 and year=2026/month=11/day=30; day-7, span_7.
+_DAYS = (
+    (
+        r"(?<!\d)\d{4}([-_./]|/month=)?(?:0[1-9]|1[0-2])([-_./]|/day=)?"
+        r"(?:0[1-9]|[12]\d|3[01])(?!\d)(?=.*/)",
+        r"{YYYY}\1{MM}\2{DD}",
+    ),
+    (r"(?<![a-z])((?:day|span)[-_=]?)\d+(?=[^/]*/)", r"\1{SPAN}"),
+)
 
 
 @dataclass(frozen=True)
@@ -62,13 +74,14 @@ class SplitGuess:
     Attributes:
       splits: a file pattern for each split; empty where ``files`` is given.
       files: one pattern of all files, whose records are split by hash.
-      spanned: whether the patterns have ``{SPAN}`` or a date.
+      window: how many spans to train on, 0 if the patterns have neither ``{SPAN}`` nor
+        a date: 1 where they were requested, otherwise all that there are.
       why: the reason, for people.
     """
 
     splits: Mapping[str, str]
     files: str | None
-    spanned: bool
+    window: int
     why: str
 
 
@@ -111,13 +124,21 @@ def find_examples(pattern: str, cwd: Path) -> ExampleFiles:
 def guess_splits(examples: ExampleFiles) -> SplitGuess:
     """Returns the splits that the files' names suggest.
 
-    Spans, dates and versions are those of the requested pattern.
+    Spans, dates and versions are those of the requested pattern, or else the days that
+    all folders are called after.
 
     Raises:
       UsageError: no pattern can be written for the files.
     """
+    if days := _with_days(examples):
+        with suppress(UsageError):
+            return _guess(examples, *days)
     files = _with_placeholders(examples)
-    spanned = any(path != file for file, path in files.items())
+    return _guess(examples, files, int([*files] != [*files.values()]))
+
+
+def _guess(examples: ExampleFiles, files: Mapping[str, str], window: int) -> SplitGuess:
+    """Returns the splits of files, whose paths are given with placeholders, too."""
     groups: dict[str, dict[str, str]] = {}
     for file, path in files.items():
         words = _WORD.findall(path)
@@ -136,7 +157,7 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
                 # A config needs an eval split; the model gate then uses it.
                 named = {"train": named["train"], "eval": named["test"]}
                 why += "; there is no eval split, so the test files are used for it"
-            return SplitGuess(named, None, spanned, why)
+            return SplitGuess(named, None, window, why)
         why = "no file pattern separates the splits"
     pattern = _pattern(files, examples.others, examples.pattern)
     if pattern is None:
@@ -146,7 +167,7 @@ def guess_splits(examples: ExampleFiles) -> SplitGuess:
             examples=examples.files,
             hint="move the records into a directory of their own",
         )
-    return SplitGuess({}, pattern, spanned, why)
+    return SplitGuess({}, pattern, window, why)
 
 
 def _split(base: Path, pattern: str) -> tuple[Path, str]:
@@ -173,6 +194,16 @@ def _walk(base: Path) -> list[str]:
 def _may_hold_records(path: str) -> bool:
     name = path.rpartition("/")[2].lower()
     return not name.startswith("_") and not name.endswith(_OTHER_SUFFIXES)
+
+
+def _with_days(examples: ExampleFiles) -> tuple[dict[str, str], int] | None:
+    """Returns each path with placeholders for its day, and how many days there are."""
+    for days, placeholders in () if "{" in (examples.pattern or "") else _DAYS:
+        found = {path: re.search(days, path) for path in examples.files}
+        if all(found.values()):
+            spelt = {path: re.sub(days, placeholders, path, count=1) for path in found}
+            return spelt, len({day[0] for day in found.values() if day})
+    return None
 
 
 def _with_placeholders(examples: ExampleFiles) -> dict[str, str]:

@@ -37,10 +37,13 @@ FILL_IN = (
     "of your own instead, see docs/training.md#features"
 )
 _DOMAIN = "domain_info"
+# From this ratio of the largest to the smallest class on, `init` says what helps.
+_IMBALANCED = 10
 # Accuracy limit, from the largest class's share (0) to a perfect model (1).
 _LEARNED = 0.05
 _SMALL = 5000
 _LIMIT = "The first limit only rules out a model that learned nothing."
+_DAYS = "It trains on all days, or spans, that there are; 'window: 1' is the newest."
 _HEAD = """\
 {name}: proposed by 'sluice init' from {sample}.
 Review it, then check it with 'sluice validate {name}'.
@@ -130,6 +133,7 @@ def propose(
     left_out = [f"Left out: {x.name}: {x.why}." for x in choices if not x.spec]
     for key, *lines in (
         ("data", f"Splits: {splits.why}."),
+        ("examples", *[_DAYS][: splits.window > 1]),
         ("validate", "Found in the records; the model does not use these features."),
         ("sensitive", "Chosen by name. Their values are never shown, only counted."),
         ("label", f"The label: {why}. {_classes(column)}"),
@@ -177,8 +181,8 @@ def _splits(splits: SplitGuess) -> dict[str, Any]:
 
 def _examples(splits: SplitGuess, formats: set[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
-    if splits.spanned:
-        settings |= {"window": 1, "complete_when": "always"}
+    if splits.window:
+        settings |= {"window": splits.window, "complete_when": "always"}
     if formats:
         # GIF is not among the default formats.
         limits = {"formats": sorted(formats)} if "gif" in formats else {}
@@ -286,6 +290,16 @@ def _warnings(sample: Sample, label: Column, used: Iterable[str]) -> list[str]:
         if count in (0, sample.records):
             who = "every record has" if count else "no record has"
             warnings.append(f"{who} the class {value!r} of the label: nothing to learn")
+    counts = {x: count for x, count in class_counts(label).items() if count}
+    rarest, most = min(counts, key=counts.__getitem__), max(counts.values())
+    is_one_class = task_of(label) == "classification"
+    if is_one_class and most > _IMBALANCED * counts[rarest]:
+        warnings.append(
+            f"only {counts[rarest]:,} of {sample.records:,} records have the class "
+            f"{rarest!r}: 'train.class_weights: balanced' lets all classes count alike "
+            "in training, and a threshold on auc_pr, or on a Recall of that class, "
+            "shows in 'evaluate' what accuracy hides"
+        )
     for name in used:
         if how := gives_away(sample.columns[name], label):
             advice = "leave it out of 'features' if it is not known when predicting"

@@ -53,13 +53,15 @@ def customers(row, chance):
 
 
 @pytest.mark.parametrize(
-    ("record", "files", "model"),
+    ("record", "files", "model", "options"),
     [
-        (photos, {"train": 300, "validation": 90, "test": 90}, "cnn"),
-        (customers, {"part": 900}, "wide_deep"),
+        (photos, {"train": 300, "validation": 90, "test": 90}, "cnn", []),
+        (customers, {"part": 900}, "wide_deep", ["--label", "churned"]),
     ],
 )
-def test_a_proposal_runs_unedited_to_a_pushed_model(tmp_path, record, files, model):
+def test_a_proposal_runs_unedited_to_a_pushed_model(
+    tmp_path, record, files, model, options
+):
     chance = random.Random(7)
     (tmp_path / "data").mkdir()
     for name, count in files.items():
@@ -77,7 +79,7 @@ def test_a_proposal_runs_unedited_to_a_pushed_model(tmp_path, record, files, mod
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    proposed = sluice("init", "mine", "--examples", "data")
+    proposed = sluice("init", "mine", "--examples", "data", *options)
     assert proposed["model"] == model
     done = sluice("run", "mine")
     assert done["status"] == "succeeded"

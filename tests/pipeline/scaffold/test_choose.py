@@ -51,7 +51,8 @@ TOKENS = {"kind": "text", "length": 9, "split": False}
         ("user", lambda n: (2**24 + n % 3) * (n % 2), "categorical", HASHED),
         ("store_code", lambda n: 37 * (n % 60), "categorical", HASHED),
         ("x", lambda n: b"abc"[n % 3 : n % 3 + 1], "categorical", VOCABULARY),
-        ("x", lambda n: f"colour {n % 80}".encode(), "categorical", HASHED),
+        ("x", lambda n: b"%d" % (n % 64), "categorical", HASHED),
+        ("x", lambda n: b"%d" % (n % 65), "categorical", {**HASHED, "buckets": 512}),
         ("row", lambda n: n, "identifier", None),
         ("user_id", lambda n: 7919 * n, "identifier", None),
         ("created_at", lambda n: 1_700_000_000 + 61 * n, "timestamp", None),
@@ -98,23 +99,37 @@ def test_a_column_becomes_a_feature(table, name, column, seen_as, spec):
             "image/class/label",
             "ends in 'label'",
         ),
-        ({"won": lambda n: n % 2, "zone": lambda n: n % 7}, "won", "two values"),
-        ({"a": lambda n: n % 2, "b": lambda n: n % 2}, "b", "could also be a: choose"),
-        ({"label": lambda n: n / 7, "day": lambda n: n % 7}, "label", "in 'label'"),
-        ({"fare": lambda n: n / 7, "day": lambda n: n % 7}, "day", "the last feature"),
-        ({"label": lambda n: n % 2 if n else None}, None, "no feature can"),
-        ({"genres": lambda n: [b"a", b"b"][n % 3 :]}, "genres", "the last list"),
-        ({"genres": lambda n: [b"a"] * (n % 3), "won": lambda n: n % 2}, "won", ""),
+        ({"label": lambda n: n / 7, "day": lambda n: n % 7}, "label", "is 'label'"),
+        ({"y": lambda n: n / 7, "class": lambda n: n % 7}, "class", "is 'class'"),
     ],
 )
-def test_the_likeliest_label(table, columns, label, why):
-    sample = table(**columns)
-    if label is None:
-        with pytest.raises(UsageError, match=why):
-            choose_label(sample, None)
-    else:
-        column, reason = choose_label(sample, None)
-        assert (column.name, why in reason) == (label, True)
+def test_a_label_is_guessed_by_its_usual_names(table, columns, label, why):
+    column, reason = choose_label(table(**columns), None)
+    assert (column.name, why in reason) == (label, True)
+
+
+@pytest.mark.parametrize(
+    ("columns", "why", "candidates"),
+    [
+        ({"label": lambda n: n % 2 if n else None}, "no feature can", []),
+        (
+            {"fare": lambda n: n / 7, "won": lambda n: n % 2, "zone": lambda n: n % 7},
+            "none of the features has a usual name",
+            ["won", "zone", "fare"],
+        ),
+        # Not the class, although there is but one.
+        (
+            {x: lambda n: n % 2 for x in ("a_label", "b/label", "class", "won")},
+            "more than one feature has a usual name",
+            ["a_label", "b/label"],
+        ),
+    ],
+)
+def test_otherwise_the_candidates_are_listed(table, columns, why, candidates):
+    with pytest.raises(UsageError, match=why) as caught:
+        choose_label(table(**columns), None)
+    assert [*caught.value.examples] == candidates
+    assert "--label" in str(caught.value.hint) or not candidates
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,35 @@ def test_otherwise_records_are_split_by_hash(files, others, pattern, why):
 def test_placeholders_of_the_pattern_are_kept(pattern, files, patterns):
     found = guess(*files, pattern=pattern)
 
-    assert found.spanned
+    assert found.window == 1
     assert [*found.splits.values(), *filter(None, [found.files])] == patterns
+
+
+@pytest.mark.parametrize(
+    ("folders", "spelt", "window"),
+    [
+        (["2026-11-29", "2026-11-30"], "{YYYY}-{MM}-{DD}", 2),
+        (["x_20261130"], "x_{YYYY}{MM}{DD}", 1),
+        (["year=2026/month=01/day=31"], "year={YYYY}/month={MM}/day={DD}", 1),
+        (["2026/02/01", "2026/02/02", "2026/03/01"], "{YYYY}/{MM}/{DD}", 3),
+        (["day-9", "day-10"], "day-{SPAN}", 2),
+        # A month is no day, nor is a number of other things, nor are all of these days.
+        (["2026-13-01", "2026-12-01"], "*", 0),
+        (["2026-11"], "2026-11", 0),
+        (["shard-1", "shard-2"], "*", 0),
+        (["2026-11-29", "latest"], "*", 0),
+        # No pattern takes both.
+        (["2026-11-29", "20261130"], "*", 0),
+    ],
+)
+@pytest.mark.parametrize("names", [("train-0", "eval-0"), ("part-0", "part-1")])
+def test_folders_that_look_like_days_become_spans(folders, spelt, window, names):
+    found = guess(*[f"{folder}/{name}" for folder in folders for name in names])
+
+    assert found.window == window
+    patterns = ["train-*", "eval-*"] if names[0] == "train-0" else ["*"]
+    written = [*found.splits.values(), *filter(None, [found.files])]
+    assert written == [f"{spelt}/{pattern}" for pattern in patterns]
 
 
 def make(directory, *names):

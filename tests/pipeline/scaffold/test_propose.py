@@ -28,10 +28,11 @@ pytestmark = pytest.mark.tf
 def proposed(table):
     """Proposes for such records; returns the config, the schema and the proposal."""
 
-    def proposed(count=120, spanned=False, **columns):
+    def proposed(count=120, window=0, label_name=None, **columns):
         sample = table(count, **columns)
-        splits = SplitGuess({}, "*", spanned, "as said")
-        found = propose("mine", "data", splits, sample, choose_label(sample, None))
+        splits = SplitGuess({}, "*", window, "as said")
+        label = choose_label(sample, label_name)
+        found = propose("mine", "data", splits, sample, label)
         schema = text_format.Parse(found.schema_text, schema_pb2.Schema())
         return YAML(typ="safe").load(found.config_text), schema, found
 
@@ -96,7 +97,10 @@ def test_codes_and_floats_as_classes(proposed, label, written, metric):
 )
 def test_a_number_as_label(proposed, price, deviation):
     config, schema, found = proposed(
-        price=price, x=lambda n: n % 9 / 7, copy=lambda n: n % 40 / 3
+        label_name="price",
+        price=price,
+        x=lambda n: n % 9 / 7,
+        copy=lambda n: n % 40 / 3,
     )
     assert config["label"] == {"feature": "price", "task": "regression"}
     (label,) = [x for x in schema.feature if x.name == "price"]
@@ -118,14 +122,14 @@ def test_the_config_of_a_table(proposed):
         home_address=lambda n: b"Elm Street" if n % 2 else b"Oak Road",
         colour=lambda n: b"red" if n % 2 else b"blue",
         x=lambda n: n / 7,
-        spanned=True,
+        window=3,
     )
     assert config["data"] == {
         "dir": "data",
         "files": "*",
         "hash_splits": {"train": 8, "eval": 1, "test": 1},
     }
-    assert config["examples"] == {"window": 1, "complete_when": "always"}
+    assert config["examples"] == {"window": 3, "complete_when": "always"}
     assert config["features"] == {
         "colour": {"kind": "vocabulary"},
         "x": {"kind": "numeric"},
@@ -138,7 +142,9 @@ def test_the_config_of_a_table(proposed):
     # The largest class has 80 %.
     floor = config["evaluate"]["thresholds"][0]
     assert floor == {"metric": "accuracy", "lower_bound": 0.81}
-    assert found.warnings == ("1 of the label's classes 0 to 4 were not seen",)
+    unseen, rare = found.warnings
+    assert unseen == "1 of the label's classes 0 to 4 were not seen"
+    assert rare.startswith("only 1 of 120 records have the class 4: 'train.class_wei")
     assert "Left out: bad: some of its values are NaN" in found.config_text
     assert "Elm" not in found.config_text + found.schema_text
 
@@ -192,7 +198,7 @@ def test_any_proposal_is_a_valid_config_and_schema(tmp_path, names, data):
     ]
     tfrecord.write(tmp_path / "records", records)
     sample = read_sample([tmp_path / "records"])
-    splits = SplitGuess({}, "*", False, "as said")
+    splits = SplitGuess({}, "*", 0, "as said")
     label = choose_label(sample, "the label")
     proposal = propose("mine", "data", splits, sample, label)
     used = [choice.name for choice in proposal.features if choice.spec]
