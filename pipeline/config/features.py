@@ -220,6 +220,10 @@ class Image(_Kind):
     """Width after resizing, in pixels."""
     channels: Channels
     """1 for gray, 3 for RGB, 4 for RGBA."""
+    resize: Literal["fit", "fill", "stretch"] = "stretch"
+    """How an image of another shape becomes this one: `fit` shows all of it, between
+    black margins; `fill` cuts off what is outside the middle; `stretch` changes its
+    proportions."""
 
 
 class RawPixels(_Kind):

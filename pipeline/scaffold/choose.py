@@ -22,6 +22,8 @@ from schemas.data_statistics import not_finite
 MAX_SIDE = 96
 # The CNN halves an image twice.
 MIN_SIDE = 4
+# Images of many sizes are resized to multiples of this.
+_GRID = 8
 # With four buckets or more per value, at most about a fifth of the values share one.
 _BUCKETS_PER_VALUE = 4
 _MIN_BUCKETS, _MAX_BUCKETS = 256, 65_536
@@ -285,17 +287,23 @@ def _choose_image(column: Column) -> FeatureChoice:
         return choice("binary", f"{named} images; TensorFlow does not decode WebP")
     if not column.is_required:
         return choice("binary", f"{named} images, but not in every record")
-    ((most, _),) = column.images.most_common(1)
     is_gray = all(image.channels <= 2 for image in column.images)
     # TensorFlow decodes no BMP to one channel.
     channels = 1 if is_gray and "bmp" not in formats else 3
-    scale = min(1.0, MAX_SIDE / max(most.height, most.width))
-    height, width = (
-        max(MIN_SIDE, round(side * scale)) for side in (most.height, most.width)
-    )
-    why = f"{named}, {most.width} x {most.height} pixels, "
-    why += _channels_text(channels)
-    if {image[1:3] for image in column.images} != {(width, height)}:
-        why += f"; resized to {width} x {height}"
+    # One size for all: the median of the short sides, in the median proportions.
+    sides = np.array([image[1:3] for image in column.images.elements()])
+    short, wide = np.median(sides.min(axis=1)), np.median(sides[:, 0] / sides[:, 1])
+    wanted = np.array([max(wide, 1), max(1 / wide, 1)]) * short
+    wanted *= min(1, MAX_SIDE / wanted.max())
+    sizes = {*map(tuple, sides.tolist())}
+    grid = 1 if len(sizes) == 1 else _GRID
+    width, height = (max(MIN_SIDE, grid * round(x / grid)) for x in wanted.tolist())
     spec = {"kind": "image", "height": height, "width": width, "channels": channels}
+    why = f"{named}, {sides[0, 0]} x {sides[0, 1]} pixels, {_channels_text(channels)}"
+    if len(sizes) > 1:
+        spec["resize"] = "fit"
+        why = f"{named}, {len(sizes):,} sizes, the short sides {short:.0f} pixels in "
+        why += f"the median, {_channels_text(channels)}"
+    if sizes != {(width, height)}:
+        why += f"; resized to {width} x {height}"
     return choice("image", why, spec)

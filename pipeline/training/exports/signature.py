@@ -90,7 +90,8 @@ def _pixels(spec: Image | RawPixels, dtype: Any) -> dict[str, Any]:
     """Returns how an image is decoded; ``dtype`` is that of the raw feature."""
     size = {"height": spec.height, "width": spec.width, "channels": spec.channels}
     if isinstance(spec, Image):
-        return {"kind": "image", **size, "resize": "bilinear", "divide_by": 255}
+        resize = {"resize": "bilinear", "shape": spec.resize}
+        return {"kind": "image", **size, **resize, "divide_by": 255}
     is_float = "float32" in (dtype.name, spec.dtype if dtype == tf.string else None)
     return {"kind": "pixels", **size, "divide_by": 1 if is_float else 255}
 

@@ -30,8 +30,8 @@ def decode_pixels(
 
     Raw pixels only get this shape; of floats they stay float32, 0 where not finite.
 
-    Images of another size are resized (bilinear, rounded). JPEG, PNG, GIF (first
-    frame) and BMP are detected by content.
+    Images of another size are resized (bilinear, rounded) as ``resize`` says. JPEG,
+    PNG, GIF (first frame) and BMP are detected by content.
     """
     decoded = dict(features)
     for key, image in images.items():
@@ -64,7 +64,7 @@ def _decode(image: Image, data: tf.Tensor) -> tf.Tensor:
     pixels = tf.cond(
         tf.reduce_all(tf.shape(pixels)[:2] == size),
         lambda: pixels,
-        lambda: _resize(pixels, size),
+        lambda: _resize(pixels, size, image.resize),
     )
     return tf.ensure_shape(pixels, (*size, image.channels))
 
@@ -81,5 +81,14 @@ def _raw_pixels(values: tf.Tensor, spec: RawPixels) -> tf.Tensor:
     return tf.reshape(values, shape)
 
 
-def _resize(pixels: tf.Tensor, size: tuple[int, int]) -> tf.Tensor:
-    return tf.cast(tf.round(tf.image.resize(pixels, size)), tf.uint8)
+def _resize(pixels: tf.Tensor, size: tuple[int, int], how: str) -> tf.Tensor:
+    if how == "fit":
+        resized = tf.image.resize_with_pad(pixels, *size)
+    elif how == "fill":
+        sides = tf.cast(tf.shape(pixels)[:2], tf.float64)
+        scaled = tf.round(sides * tf.reduce_max(tf.constant(size, tf.float64) / sides))
+        resized = tf.image.resize(pixels, tf.cast(scaled, tf.int32))
+        resized = tf.image.resize_with_crop_or_pad(resized, *size)
+    else:
+        resized = tf.image.resize(pixels, size)
+    return tf.cast(tf.round(resized), tf.uint8)

@@ -74,6 +74,13 @@ TOKENS = {"kind": "text", "length": 9, "split": False}
         # TensorFlow decodes no BMP to one channel.
         ("x", lambda n: picture(8, 8, "L", "BMP"), "image", image(8, 8, 3)),
         ("x", lambda n: picture(1000, 500), "image", image(48, 96, 3)),
+        # Of many sizes the median short side is 60, the median proportions are 3 : 2.
+        (
+            "x",
+            lambda n: picture(*[(90, 60), (60, 40), (75, 100)][n % 3]),
+            "image",
+            {**image(64, 88, 3), "resize": "fit"},
+        ),
         ("x", lambda n: picture(8, 6) if n % 2 else None, "binary", None),
         ("x", lambda n: picture(8, 8, "RGB", "WEBP"), "binary", None),
     ],

@@ -28,6 +28,34 @@ def test_pixels_are_those_of_tensorflow_and_resized_to_the_nearest_of_256():
     assert (np.round(pixels[1] * 255) / np.float32(255) == pixels[1]).all()
 
 
+def test_images_of_another_shape_are_fitted_filled_or_stretched():
+    import numpy as np
+    import tensorflow as tf
+
+    from pipeline.training.input.images import decode_pixels
+
+    # A band: dark edges and a bright middle, 4 x 8; the same at twice the size.
+    band = np.repeat(np.array([[9, 9, 200, 200, 200, 200, 9, 9]], np.uint8), 4, axis=0)
+    large = band.repeat(2, axis=0).repeat(2, axis=1)
+    encoded = tf.stack([tf.io.encode_png(x[:, :, None]) for x in (band, large)])
+
+    @tf.function
+    def decoded(size, resize):
+        feature = Image(height=size, width=size, channels=1, resize=resize)
+        return decode_pixels({"x": encoded[:, None]}, {"x": feature})["x"]
+
+    small, same = decoded(8, "fit").numpy()[..., 0]
+    margins = np.zeros((2, 8), np.uint8)
+    assert (small == np.vstack([margins, band, margins])).all()
+    assert (same[[0, 1, 6, 7]] == 0).all() and (same[2:6, 3:5] == 200).all()
+    assert (decoded(4, "fill").numpy() == 200).all()
+    filled = decoded(8, "fill").numpy()[..., 0]
+    # The dark edges are cut off but for what is interpolated; stretching keeps them.
+    assert (filled[..., 1:-1] == 200).all() and (filled[..., [0, -1]] > 150).all()
+    stretched = decoded(8, "stretch").numpy()[..., 0]
+    assert (stretched[..., 0] == 9).all() and (stretched[..., 3:5] == 200).all()
+
+
 def test_raw_pixels_of_bytes_and_of_numbers():
     import numpy as np
     import tensorflow as tf
