@@ -21,6 +21,7 @@ from sluice.config_section import (
     ClassList,
     Count,
     Flag,
+    NotEmpty,
     Number,
     Pixels,
     Section,
@@ -179,6 +180,31 @@ class Vocabulary(_Kind):
     """Number of hash buckets for all other values."""
 
 
+# Dates that the kind `time` reads, a regular expression for Python and for RE2.
+ISO_TIME = (
+    r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?"
+    r" ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
+)
+
+
+class Time(_Kind):
+    """A time, as hour, weekday, month and age.
+
+    It is a whole number of seconds since 1970 in UTC, or a string such as `2026-11-30`
+    or `2026-11-30T08:15:00Z`, of which an offset from UTC is not applied: the hour is
+    the one that is written. Other strings are missing.
+    """
+
+    kind: Literal["time"] = "time"
+    """What the feature is turned into."""
+    parts: NotEmpty[tuple[Literal["hour", "weekday", "month", "age"], ...]] = (
+        *("hour", "weekday", "month", "age"),
+    )
+    """What the model is given: a 1 for the `hour`, `weekday` or `month`, and 0 for all
+    others; `age`: how long before the mean of the training data it is, as a z-score."""
+
+
 class Hashed(_Kind):
     """A string or a whole number, as a hash; nothing is learned from the data."""
 
@@ -302,6 +328,7 @@ FeatureSpec = Annotated[
     | Vector
     | Bucketized
     | Vocabulary
+    | Time
     | Hashed
     | MultiHot
     | Image

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from pipeline.config.features import ISO_TIME
 from pipeline.scaffold.sample import MAX_DOMAIN, Column, Sample
 from schemas.data_statistics import not_finite
 
@@ -39,8 +42,13 @@ _MAX_LENGTH = 256
 _TEXTS = 1000
 # The largest of numbers whose logarithm is taken, as a multiple of their median.
 _LONG_TAIL = 100
-# 1980: a whole number from there on may be seconds since 1970.
-_EARLIEST_TIME = 315_532_800
+# 1980 and 2100: whole numbers between them may be seconds since 1970.
+_EARLIEST_TIME, _LATEST_TIME = 315_532_800, 4_102_444_800
+_ISO_TIME = re.compile(ISO_TIME.encode())
+_DATE_FRACTION = 0.95
+# A part of times is used from so many different ones on: of a month that was not seen,
+# a model would know nothing.
+_LEAST_PARTS = {"hour": 2, "weekday": 2, "month": 12}
 
 _CODE_WORDS = frozenset(
     "id ids code area tract zip zipcode postcode postal type category class kind group "
@@ -128,6 +136,8 @@ def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
     values = f"{len(counts):,} values"
     if len(counts) == 1:
         return choice("constant", "it has one value in all records that have it")
+    if times := _times(column):
+        return _time(column, times)
     if column.type == "BYTES":
         if not column.is_text:
             return choice("binary", "bytes that are neither text nor a known image")
@@ -143,7 +153,7 @@ def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
     if column.type == "FLOAT":
         return _number(column, f"{low:.6g} to {high:.6g}, {values}")
     if named & _TIME_WORDS and low >= _EARLIEST_TIME:
-        return choice("timestamp", "the model would learn the time of the records")
+        return choice("timestamp", "not in seconds since 1970, as 'kind: time' needs")
     if is_identifier(column) or (_is_unique(column) and named & _ID_WORDS):
         return choice("identifier", f"{values}, nearly one per record")
     # A float32 does not tell large numbers that are close together apart.
@@ -164,6 +174,34 @@ def _number(column: Column, why: str) -> FeatureChoice:
         why += f", missing in {column.records - column.present:,} records"
         spec["missing_indicator"] = True
     return FeatureChoice(column.name, "number", why, spec)
+
+
+def _times(column: Column) -> list[datetime]:
+    """Returns the different times of a feature; none if it is not one of times."""
+    low, high = column.bounds
+    named = {*words(column.name)} & _TIME_WORDS
+    if column.type == "INT" and named and _EARLIEST_TIME <= low <= high < _LATEST_TIME:
+        return [datetime.fromtimestamp(x, timezone.utc) for x in column.counts]
+    times = []
+    for text in column.counts if column.type == "BYTES" else ():
+        with suppress(ValueError):
+            if _ISO_TIME.fullmatch(text):
+                times.append(datetime.fromisoformat(text[:16].decode()))
+    return times if len(times) >= _DATE_FRACTION * len(column.counts) else []
+
+
+def _time(column: Column, times: list[datetime]) -> FeatureChoice:
+    seen = {
+        "hour": {time.hour for time in times},
+        "weekday": {time.weekday() for time in times},
+        "month": {time.month for time in times},
+    }
+    parts = [part for part, least in _LEAST_PARTS.items() if len(seen[part]) >= least]
+    why = f"{min(times).date()} to {max(times).date()}"
+    why += "" if parts else ", always at the same hour and on the same weekday"
+    why += "; add 'age' to 'parts' if it matters how long ago it is"
+    spec = {"kind": "time", "parts": parts} if parts else None
+    return FeatureChoice(column.name, "time", why, spec)
 
 
 def _channels_text(channels: int) -> str:

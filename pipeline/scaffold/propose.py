@@ -194,7 +194,7 @@ def _model(kinds: list[object]) -> str:
     """Returns the built-in model that fits the features."""
     if {"image", "pixels"} & {*kinds}:
         return "cnn" if len(kinds) == 1 else "dense"
-    return "dense" if {*kinds} <= {"numeric", "vector"} else "wide_deep"
+    return "dense" if {*kinds} <= {"numeric", "vector", "time"} else "wide_deep"
 
 
 def _evaluate(label: Column, records: int) -> dict[str, Any]:
@@ -244,7 +244,9 @@ def _schema(
     """Returns the inferred schema, with the domains that the choices suggest."""
     target = sample.columns[label]
     task = task_of(target) or "classification"
-    schema = infer_schema(sample.statistics, label, sensitive, task)
+    # New values of a time are expected.
+    times = [choice.name for choice in choices if choice.seen_as == "time"]
+    schema = infer_schema(sample.statistics, label, [*sensitive, *times], task)
     features = {feature.name: feature for feature in schema.feature}
     if indicators(target) is None and task == "multi_label":
         _allow_any_number(features[label])

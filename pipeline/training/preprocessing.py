@@ -27,6 +27,7 @@ from pipeline.config.features import (
     Label,
     transformed_name,
 )
+from pipeline.training.calendar_parts import SIZES, calendar_parts
 
 # What stands at each place of an axis: tuples of a name, and None for nothing.
 Places = tuple[tuple[Any, ...], ...]
@@ -50,9 +51,10 @@ def preprocessing_fn(
       Transformed features, ``[batch, 1]`` but for those that are said to be longer
       (numeric: float32, ``[batch, 2]`` with ``missing_indicator``; vector: float32, of
       the schema's shape; categorical: int64 ids; multi_hot: float32 ``[batch, size]``;
-      image, pixels: as they are; text: int64 ids ``[batch, length]``, 0 for padding;
-      passthrough: as it is), the label as ``label_values`` returns it, and the weights
-      of the examples, float32 ``[batch, 1]``, if there are some.
+      time: float32 ``[batch, 24 + 7 + 12 + 1]``, or of its parts; image, pixels: as
+      they are; text: int64 ids ``[batch, length]``, 0 for padding; passthrough: as it
+      is), the label as ``label_values`` returns it, and the weights of the examples,
+      float32 ``[batch, 1]``, if there are some.
     """
     feature_set = FeatureSet.model_validate(custom_config["feature_set"])
     names = feature_set.vocabulary_names
@@ -197,7 +199,12 @@ def _vector(name: str, spec: Any, value: tf.Tensor) -> tf.Tensor:
 
 def _scaled(spec: Any, value: tf.Tensor, scale: str) -> tf.Tensor:
     """Returns z-scores of each number of a row, of all, or none; 0 where missing."""
-    numbers = tf.where(is_value(value), _as_number(spec, value), math.nan)
+    return _z_scores(
+        tf.where(is_value(value), _as_number(spec, value), math.nan), scale
+    )
+
+
+def _z_scores(numbers: tf.Tensor, scale: str) -> tf.Tensor:
     if scale != "none":  # Mean and variance are of finite numbers.
         numbers = tft.scale_to_z_score(numbers, elementwise=scale == "each")
     return _as_float(tf.where(tf.math.is_finite(numbers), numbers, 0.0))
@@ -219,6 +226,20 @@ def _hashed(name: str, spec: Any, value: Any) -> tf.Tensor:
             _values(value),
         )
     )
+
+
+def _time(name: str, spec: Any, value: Any) -> tf.Tensor:
+    value = _dense(value, MISSING[value.dtype])
+    found, is_known = calendar_parts(value), is_value(value)
+    columns = [
+        tf.one_hot(tf.where(is_known, found[part], -1)[:, 0], SIZES[part])
+        for part in spec.parts
+        if part != "age"
+    ]
+    if "age" in spec.parts:
+        days = tf.where(is_known, found["days"], math.nan)
+        columns.append(_z_scores(-days, "all"))
+    return tf.concat(columns, axis=1)
 
 
 def _multi_hot(name: str, spec: Any, value: Any) -> tf.Tensor:
@@ -275,6 +296,7 @@ _TRANSFORMS: dict[str, Callable[[str, Any, Any], tf.Tensor]] = {
     "bucketized": _bucketized,
     "vocabulary": _vocabulary,
     "hashed": _hashed,
+    "time": _time,
     "multi_hot": _multi_hot,
     "image": _image,
     "pixels": _image,

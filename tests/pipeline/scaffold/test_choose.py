@@ -38,6 +38,8 @@ def image(height, width, channels):
 
 
 TEXT = {"kind": "text", "length": 5}
+TIME = {"kind": "time", "parts": ["hour", "weekday"]}
+MONTHS = {"kind": "time", "parts": ["weekday", "month"]}
 TOKENS = {"kind": "text", "length": 9, "split": False}
 
 
@@ -55,7 +57,13 @@ TOKENS = {"kind": "text", "length": 9, "split": False}
         ("x", lambda n: b"%d" % (n % 65), "categorical", {**HASHED, "buckets": 512}),
         ("row", lambda n: n, "identifier", None),
         ("user_id", lambda n: 7919 * n, "identifier", None),
-        ("created_at", lambda n: 1_700_000_000 + 61 * n, "timestamp", None),
+        # From Tuesday, 2023-11-14, 22:13:20 to Wednesday.
+        ("created_at", lambda n: 1_700_000_000 + 61 * n, "time", TIME),
+        ("created_at", lambda n: 1_700_000_000_000 + 61 * n, "timestamp", None),
+        ("x", lambda n: b"2026-%02d-01" % (n % 12 + 1), "time", MONTHS),
+        # Too many are no days of February.
+        ("x", lambda n: b"2026-02-%d" % (10 + n % 25), "categorical", VOCABULARY),
+        ("x", lambda n: b"2026-03-0%d" % (2 + 7 * (n % 2)), "time", None),
         ("x", lambda n: 5, "constant", None),
         ("x", lambda n: float("nan") if n == 3 else 1.0 * n, "not_finite", None),
         ("x", lambda n: [1, 2] if n % 2 else [1], "categories", MULTI_HOT),

@@ -116,12 +116,13 @@ def test_a_number_as_label(proposed, price, deviation):
 
 
 def test_the_config_of_a_table(proposed):
-    config, _, found = proposed(
+    config, schema, found = proposed(
         label=lambda n: 4 if n == 1 else min(n % 10, 2),
         bad=lambda n: float("nan") if n == 5 else n / 7,
         home_address=lambda n: b"Elm Street" if n % 2 else b"Oak Road",
         colour=lambda n: b"red" if n % 2 else b"blue",
         x=lambda n: n / 7,
+        sold=lambda n: b"2026-11-%02d" % (n % 30 + 1),
         window=3,
     )
     assert config["data"] == {
@@ -132,6 +133,7 @@ def test_the_config_of_a_table(proposed):
     assert config["examples"] == {"window": 3, "complete_when": "always"}
     assert config["features"] == {
         "colour": {"kind": "vocabulary"},
+        "sold": {"kind": "time", "parts": ["weekday"]},
         "x": {"kind": "numeric"},
     }
     assert config["model"] == "wide_deep"
@@ -145,6 +147,8 @@ def test_the_config_of_a_table(proposed):
     unseen, rare = found.warnings
     assert unseen == "1 of the label's classes 0 to 4 were not seen"
     assert rare.startswith("only 1 of 120 records have the class 4: 'train.class_wei")
+    # The data of December has other dates.
+    assert [domain.name for domain in schema.string_domain] == ["colour"]
     assert "Left out: bad: some of its values are NaN" in found.config_text
     assert "Elm" not in found.config_text + found.schema_text
 

@@ -26,6 +26,7 @@ VALUES: dict[str, list[Any]] = {
     "int64": [0, 7, -3, 2**53, 2**53 + 1, LEAST],
     "string": [
         *(b"red", b"blue\n", b"blue\\n", b"green\r\n", b"black\r", b"\n", b"\\", b"n"),
+        *(b"2000-02-29", b"2000-02-30T23:15", b"1969-12-31 23:15"),
         *(b" ", b"a\tb", b"a\x00", b"a", b"\xff\n", b"\xff", "\u00fc".encode(), b""),
     ],
 }
@@ -59,6 +60,8 @@ COLUMNS: dict[str, tuple[Any, str, Any]] = {
     "steps": (_SEQUENCE, "int64", ANY),
     "bigrams": ({**_SEQUENCE, "ngrams": 2}, "string", ANY),
     "review": (_TEXT, "string", 1),
+    "sold": ("time", "int64", 1),
+    "born": ("time", "string", ONE),
     "plain": ("passthrough", "float32", 1),
     "plain word": ("passthrough", "string", ONE),
     "plain list": ({"kind": "passthrough", "length": 3}, "float32", ANY),

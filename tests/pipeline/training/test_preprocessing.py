@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -37,6 +39,8 @@ FEATURES = feature_set(
         "kind x tract": {"kind": "cross", "of": ["pay/kind", "tract"], "buckets": 50},
         "ids": {"kind": "passthrough", "length": 3},
         "name": "passthrough",
+        "sold": "time",
+        "born": {"kind": "time", "parts": ["age", "month"]},
         "picture": {"kind": "image", "height": 1, "width": 1, "channels": 1},
     },
     ("no", "yes"),
@@ -68,6 +72,7 @@ LISTS: list[dict[str, Any]] = [
     {"wave": [3, 5], "embedding": [1.0, 3.0], "genres": [b"a"], "pair": [0, 0]},
     {"wave": [2, 5], "embedding": [2.0, 2.0], "genres": [], "pair": [7, 0]},
 ]
+BORN = (b"1999-12-31", b"2000-01-02", b"none")
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +97,15 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Any:
         "tokens": tf.io.VarLenFeature(tf.int64),
         "ids": tf.io.VarLenFeature(tf.int64),
         "name": tf.io.VarLenFeature(tf.string),
+        "sold": tf.io.VarLenFeature(tf.int64),
+        "born": tf.io.VarLenFeature(tf.string),
         "pair": tf.io.FixedLenFeature([2], tf.int64),
         "tip": tf.io.FixedLenFeature([1], tf.string),
         "worth": tf.io.FixedLenFeature([1], tf.int64),
     }
     rows = [
-        {"income": [50.0], **KNOWN, **row, **lists}
-        for row, lists in zip(TRAINING, LISTS, strict=True)
+        {"income": [50.0], **KNOWN, **row, **lists, "sold": [0], "born": [born]}
+        for row, lists, born in zip(TRAINING, LISTS, BORN, strict=True)
     ]
     return analyze(rows, spec, FEATURES, tmp_path_factory.mktemp("tft"))
 
@@ -272,3 +279,55 @@ def test_a_cross_is_of_the_combination(output):
     first, second, third, again = _apply(output, rows)["kind x tract_xf"]
     assert first == again and len({first, second, third}) == 3
     assert all(1 <= id <= 50 for id in (first, second, third))
+
+
+def test_a_time_is_its_parts_and_a_missing_one_has_none(output):
+    noon = 1_709_208_000  # Thursday, 2024-02-29, 12:00.
+    known: dict[str, Any] = {"sold": [noon], "born": [b"1999-12-30T12:00"]}
+    rows = [known, {"born": [b"2000-02-30"]}]
+    first, missing = _apply(output, rows)["sold_xf"]
+    at = [place for place, x in enumerate(first) if x]
+    # All training data was sold in 1970: without variance, days are as they are.
+    assert (at, first[-1]) == ([12, 24 + 3, 24 + 7 + 1, 24 + 7 + 12], -noon / 86400)
+    assert missing == [0.0] * (24 + 7 + 12 + 1)
+    first, missing = _apply(output, rows)["born_xf"]
+    # Training data was born a day from its mean: older is more.
+    assert first == pytest.approx(11 * [0] + [1, 1.5])
+    assert missing == [0.0] * 13
+
+
+def test_parts_of_times_are_those_of_datetime():
+    import numpy as np
+    import tensorflow as tf
+
+    from pipeline.training.calendar_parts import calendar_parts
+
+    chance, first = random.Random(7), datetime(1, 1, 1)
+    known = ("1969-12-31 23:59", "2000-02-29 00:00", "1900-02-28 23:59", "0001-01-01")
+    times = [datetime.fromisoformat(text) for text in known]
+    minutes = (chance.randrange(9998 * 365 * 24 * 60) for _ in range(3000))
+    times += [first + timedelta(minutes=x, seconds=59) for x in minutes]
+    wanted = [(x.hour, x.weekday(), x.month - 1) for x in times]
+    epoch = datetime(1970, 1, 1)
+    seconds = [(x - epoch) // timedelta(seconds=1) for x in times]
+    ends = ("", "Z", ".123+05:30", "-0800")
+    texts = [x.isoformat("T "[i % 2]) + ends[i % 4] for i, x in enumerate(times)]
+    for values in (np.array(seconds), np.array(texts)):
+        found = calendar_parts(tf.constant(values))
+        parts = np.stack([found[x] for x in ("hour", "weekday", "month")], axis=1)
+        assert (parts == wanted).all()
+        assert np.abs(found["days"] - np.array(seconds) / 86400).max() < 1 / 24 / 60
+
+
+def test_text_that_is_no_date_has_no_parts():
+    import tensorflow as tf
+
+    from pipeline.training.calendar_parts import calendar_parts
+
+    dates = "2024-02-29 2000-02-29T23:59 2026-12-31T00:00:00.5+01".split()
+    others = "2023-02-29 1900-02-29 2026-04-31 0000-00-00 2026-13-01 2026-1-1".split()
+    others += "2026-01-01T24:00 2026-01-01T8:00 20260101 2026-01-01x ?".split()
+    found = calendar_parts(tf.constant([*dates, *others]))
+    assert (found["hour"].numpy() >= 0).tolist() == [True] * 3 + [False] * len(others)
+    days = found["days"].numpy()
+    assert [math.isnan(x) for x in days] == [False] * 3 + [True] * len(others)
