@@ -15,6 +15,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from sluice.numbers import decimals_of as significant_decimals
+from sluice.numbers import number_text
+
 MISSING = "\N{EN DASH}"
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 _LINE_BREAKS = "\n\t"
@@ -52,31 +55,15 @@ def shorten(value: object, limit: int) -> str:
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """Returns a number with ``digits`` significant digits; whole ones are complete.
+    """Returns a number with ``digits`` significant digits, see ``number_text``.
 
-    Of a small one, a zero after as many decimals is left out: ``0.0100``. NaN and
-    infinities, which are text in the record's documents, are shown as such.
+    NaN and infinities, which are text in the record's documents, are shown as such.
     """
     if value is None:
         return MISSING
     if isinstance(value, bool) or not isinstance(value, int | float):
         return visible(value)
-    if isinstance(value, int) or (value == round(value, 0) and abs(value) < 1e15):
-        return f"{int(value):,}"
-    if value != value or abs(value) == float("inf"):
-        return "NaN" if value != value else ("∞" if value > 0 else "-∞")
-    if abs(value) < 1e-4 or abs(value) >= 1e15:
-        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
-        return f"{float(mantissa):g}e{int(exponent)}"
-    decimals = _decimals(value, digits)
-    text = f"{value:,.{decimals}f}"
-    return text[:-1] if decimals > digits and text.endswith("0") else text
-
-
-def _decimals(value: float, digits: int) -> int:
-    if abs(value) < 0.1:
-        return digits + 1
-    return max(digits - len(str(int(abs(value)))) + (abs(value) < 1), 0)
+    return number_text(value, digits)
 
 
 def decimals_of(*values: float | None) -> int | None:
@@ -89,7 +76,7 @@ def decimals_of(*values: float | None) -> int | None:
     largest = max(map(abs, known), default=0.0)
     if not all(map(math.isfinite, known)) or not 1e-4 <= largest < 1e15:
         return None
-    most = _decimals(largest, 4)
+    most = significant_decimals(largest, 4)
     while most < 15 and len({round(value, most) for value in known}) < len(known):
         most += 1
     rounded = [round(value, most) for value in known]

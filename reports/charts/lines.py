@@ -90,6 +90,7 @@ def line_chart(
     *,
     mark: tuple[float, str] | None = None,
     diagonal: bool = False,
+    level: float | None = None,
     square: bool = False,
 ) -> Markup:
     """Returns a line chart.
@@ -101,6 +102,7 @@ def line_chart(
       y_axis: the vertical axis.
       mark: a place on the horizontal axis, with its label.
       diagonal: whether to draw the line from the lower left to the upper right.
+      level: a value of the vertical axis at which to draw a line.
       square: whether both axes have the same length.
     """
     names, top = key([(item.name, item.style) for item in series], is_filled=False)
@@ -113,6 +115,11 @@ def line_chart(
     if diagonal:
         line = {"x1": x.start, "y1": y.start, "x2": x.end, "y2": y.end}
         parts.append(tag("line", class_="reference", **line))
+    if level is not None:
+        at = y.at(level)
+        parts.append(
+            tag("path", class_="reference", d=path([(x.start, at), (x.end, at)]))
+        )
     if mark and is_finite(mark[0]):
         parts.append(_mark(*mark, x, y))
     runs = [_runs(item, is_log=y.log) for item in series]

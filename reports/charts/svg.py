@@ -211,7 +211,8 @@ def make_scale(axis: Axis, values: Iterable[object], start: float, end: float) -
     if not high - low > max(abs(low), abs(high), _SMALLEST) * 1e-9:
         pad = max(abs(low) * 0.1, _SMALLEST) if low else 1.0
         low = low if axis.low is not None or not low else low - pad
-        high = max(low, high) + pad
+        # Of a share, such as an accuracy of 1 in every epoch, nothing is above 1.
+        high = high if high == 1.0 and low < high else max(low, high) + pad
     step = _step((high - low) / (_TICKS - 1))
     step = max(step, 1.0) if axis.whole else step
     first, last = math.ceil(low / step - 1e-6), math.floor(high / step + 1e-6)

@@ -57,18 +57,19 @@ def draw(
       is_binary: whether there are two classes.
       effective: the effective number of examples; None if they are not weighted.
     """
-    roc, recalls = {}, {}
+    roc, recalls, prevalence = {}, {}, None
     for model, values in histograms.items():
         if is_binary and all(map(any, np.split(np.array(values), 2))):
             _, tp, fp, tn, fn = from_histogram(values)
             recall = _share(tp, fn)
+            prevalence = (tp[0] / (tp[0] + fp[0])).item()
             roc[model] = _share(fp, tn), recall
             recalls[model] = recall, _share(tp, fp)
     rates = Axis("false positive rate", 0.0, 1.0), Axis("true positive rate", 0.0, 1.0)
     axes = Axis("recall", 0.0, 1.0), Axis("precision", 0.0, 1.0)
     return [
         *_curve("ROC", roc, rates),
-        *_curve("Precision-recall", recalls, axes),
+        *_curve("Precision-recall", recalls, axes, prevalence),
         *_calibration(histograms, is_binary, effective),
     ]
 
@@ -77,8 +78,11 @@ def _curve(
     name: str,
     points: Mapping[str, tuple[np.ndarray, np.ndarray]],
     axes: tuple[Axis, Axis],
+    level: float | None = None,
 ) -> Charts:
     """Returns a curve, with a ring at the threshold that the served model has.
+
+    The level, of precision the prevalence, and the diagonal of ROC are those of chance.
 
     Trapezoids below it differ from the area that TFMA computes in the third decimal,
     unless most predictions are in the same steps, as those of rare classes.
@@ -93,8 +97,8 @@ def _curve(
         doubt = max(doubt, float(np.abs(np.diff(x) * np.diff(y)).sum()) / 2)
     if not series:
         return []
-    diagonal = name == "ROC"
-    chart = line_chart(f"{name} curve", series, *axes, diagonal=diagonal, square=True)
+    lines: dict[str, Any] = {"diagonal": name == "ROC", "level": level}
+    chart = line_chart(f"{name} curve", series, *axes, **lines, square=True)
     title = _titled(f"{name}: area", areas, digits=2)
     if doubt > _MAX_DOUBT:
         title = f"{name}: most probabilities are too close together for an area"

@@ -21,6 +21,7 @@ from reports.evaluation import (
     effective_examples,
     read_metrics,
 )
+from reports.feature_statistics import statistics
 from reports.flips import against_baseline, example_table
 from reports.metric_changes import MIN_EXAMPLES, SliceMetric, metrics_by_slice
 from reports.read_run import RunData
@@ -77,6 +78,9 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
     has_baseline = any(x.before is not None for x in overall.values())
     primary = next((x for x in names if overall[x].after is not None), EXAMPLES)
     slices = dict(sorted(slices.items(), key=lambda item: _harm(item[1], primary)))
+    predicted = (*run.documents("mistakes"), *run.documents("residuals"))
+    split = next((str(item["split"]) for item in predicted), "")
+    missing = _missing(run, split)
     order = f"by the change of {primary}, times the number of examples"
     order = order if has_baseline else f"by {primary}"
     arrays = [x for x in read_metrics(document) if x.slice == OVERALL]
@@ -86,14 +90,14 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
         ((x.model, x.array) for x in arrays if x.name == HISTOGRAM), reverse=True
     )
     effective = effective_examples(document)
-    predicted = (*run.documents("mistakes"), *run.documents("residuals"))
-    split = next((str(item["split"]) for item in predicted), "")
     return {
         "node": document["node"],
         "weight": effective and run.record.config.get("train", {}).get("sample_weight"),
         "overall": _overall(index, [overall[x] for x in names], has_baseline, split),
         "undecided": _undecided(checks, {**slices, OVERALL: overall}),
-        "slices": _slices(index, slices, names, has_baseline) if slices else None,
+        "slices": _slices(index, slices, names, has_baseline, missing)
+        if slices
+        else None,
         "order": order,
         "left_out": document["slices_left_out"],
         "classification": classification.build(
@@ -141,8 +145,12 @@ def _slices(
     slices: Mapping[str, _Metrics],
     names: Sequence[str],
     has_baseline: bool,
+    missing: Mapping[str, int],
 ) -> Table:
-    """Returns a row per slice, and columns for each metric."""
+    """Returns a row per slice, and columns for each metric.
+
+    Examples without the feature are in no slice: their number is in rows of their own.
+    """
     shown = [name for name in names if name != EXAMPLES][:_MAX_METRICS]
     header: Header = ["Slice", numbers("Examples")]
     for name in shown:
@@ -159,7 +167,22 @@ def _slices(
             row.append(item and item.shown)
             row += [item and item.change] if has_baseline else []
         rows.append(row)
+    nothing = [None] * (len(header) - 2)
+    rows += [[f"{name}: missing", count, *nothing] for name, count in missing.items()]
     return Table(f"slices-{index}", "Metrics of each slice", header, rows)
+
+
+def _missing(run: RunData, split: str) -> dict[str, int]:
+    """Returns how many examples of a split lack a feature that is sliced by itself."""
+    slices = run.record.config.get("evaluate", {}).get("slices", ())
+    names = {names[0] for names in slices if len(names) == 1}
+    return {
+        feature.name: int(feature.numbers["missing"])
+        for found in statistics(run)
+        if found.split == split
+        for feature in found.features
+        if feature.name in names and feature.numbers["missing"]
+    }
 
 
 def _few(where: str) -> Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 from reports.compare import compare, summarize_changes
@@ -18,7 +18,7 @@ from sluice.record.outcome import (
     overrides,
     summarize,
 )
-from sluice.record.verdict import Result
+from sluice.record.verdict import Check, Result
 
 _RESULTS = get_args(Result)
 # Kinds of changes that are shown otherwise than as a line.
@@ -35,7 +35,7 @@ def build(run: RunData) -> dict[str, Any]:
         "tone": tone,
         "headline": headline,
         "causes": causes,
-        "judged": [x for x in run.record.gate_rows("model") if x.compared is not None],
+        "judged": _judged(record.gate_rows("model")),
         "estimates": {
             (x.slice, x.metric): x.estimate.interval for x in moved if x.estimate
         },
@@ -51,6 +51,15 @@ def build(run: RunData) -> dict[str, Any]:
         "metrics": _metrics(moved) if moved else None,
         "since": changes.get("since"),
     }
+
+
+def _judged(rows: Iterable[Check]) -> list[Check]:
+    """Returns the check of all examples, and the slice that is closest to its limit."""
+    rows = [row for row in rows if row.compared is not None]
+    overall = [row for row in rows if row.slice == OVERALL]
+    slices = [row for row in rows if row.slice != OVERALL]
+    slices.sort(key=lambda row: (row.passed, row.margin or 0.0))
+    return [*overall[:1], *slices[:1], *overall[1:2]][:2]
 
 
 def _guarded(run: RunData) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
+from sluice.numbers import number_text
 from sluice.storage.storage import storage_for
 
 VERDICT_FILE = "verdict.json"
@@ -134,7 +135,8 @@ class Check:
             text += f" (baseline {cell(self.baseline)})"
         if self.measure:
             limit = f"limit {self.comparison} {self.limit:g}"
-            return f"{text}: {self.measure} change {self.compared:+.4f}, {limit}"
+            change = ("+" if (self.compared or 0) > 0 else "") + cell(self.compared)
+            return f"{text}: {self.measure} change {change}, {limit}"
         side = "below" if self.comparison == ">=" else "above"
         return f"{text}, {cell(abs(self.margin))} {side} the limit {self.limit:g}"
 
@@ -268,12 +270,7 @@ def file_of(example: str) -> str:
 
 
 def cell(value: float | str | None) -> str:
-    """Returns a limit or value as a table shows it: four decimals, ``-`` for none.
-
-    A number that these would show as 0 keeps two digits: 1 record of 60,000 is not 0.
-    """
+    """Returns a limit or value as a table shows it, ``-`` for none."""
     if value is None:
         return "-"
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:.2g}" if 0 < abs(value) < 0.0001 else f"{value:.4f}"
+    return number_text(value) if isinstance(value, float) else str(value)

@@ -1,5 +1,7 @@
 """Curves of a classifier, against TFMA's own areas and counts by hand."""
 
+import re
+
 import pytest
 
 from reports.sections.curves import draw
@@ -44,3 +46,12 @@ def test_a_slice_of_one_class_has_no_curve_of_rates():
     histogram[0] = 50.0
     titles = [title for title, _ in draw({"a": histogram}, True)]
     assert titles == ["Calibration: expected error a 0.0050"]
+
+
+def test_the_prevalence_is_drawn_beside_precision():
+    negatives, positives = [60.0, *[0.0] * 99], [*[0.0] * 99, 20.0]
+    titles, charts = zip(*draw({"a": [*negatives, *positives]}, True), strict=True)
+    chart = charts[[title.startswith("Precision") for title in titles].index(True)]
+    (at,) = re.findall(r'class="reference" d="M[\d.]+ ([\d.]+)L', chart)
+    zero, _, one = map(float, re.findall(r'class="grid".*?y1="([\d.]+)"', chart))
+    assert (zero - float(at)) / (zero - one) == pytest.approx(0.25, abs=0.005)

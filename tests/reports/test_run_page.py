@@ -12,10 +12,14 @@ from reports.run_page import render_run
 from reports.sections import features
 from sluice.errors import WorkspaceError
 from sluice.record.parts import ErrorRecord, PushRecord
+from sluice.record.verdict import Check, Verdict
 from tests.kit import protos
 from tests.kit.read_page import Page
 
 pytestmark = pytest.mark.unit
+
+RESIDUALS = {"split": "test", "examples": 0, "complete": True}
+RESIDUALS |= {"targets": [], "largest": []}
 
 
 def _spread(name, values, **stats):
@@ -109,6 +113,33 @@ def test_the_page_loads_nothing_and_allows_only_its_own_script_and_style(run_wit
     assert "default-src 'none'" in policy and "unsafe" not in policy
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
+
+
+def test_slices_have_a_row_for_missing_values_and_the_worst_is_on_top(run_with):
+    kinds = {"good": 0.9, "bad": 0.6, "fair": 0.7}
+    slices = [protos.slice_metrics({"auc": x}, kind=name) for name, x in kinds.items()]
+    evaluated = protos.evaluation(protos.slice_metrics({"auc": 0.8}), *slices)
+    rows = [
+        Check(check="auc", slice=x, limit=0.5, comparison=">=", actual=y)
+        for x, y in {"overall": 0.8, "kind: good": 0.9, "kind: bad": 0.6}.items()
+    ]
+    found = {"train": 0, "test": 19}
+    splits = {
+        name: protos.split(protos.text("kind", {"bad": 9.0}, missing=missing))
+        for name, missing in found.items()
+    }
+    documents = {
+        "metrics": evaluated,
+        "statistics": {"splits": splits},
+        "residuals": RESIDUALS,
+    }
+    config = {"evaluate": {"slices": [["kind"]]}}
+    gates = [Verdict("model", tuple(rows))]
+    run = run_with(documents, config=config, gates=gates)
+    text = Page(render_run(run)).text
+    assert not run.notices
+    assert "kind: missing 19" in text
+    assert "auc, kind: bad 0.6" in text and "auc, kind: good" not in text
 
 
 def test_a_damaged_document_is_a_notice(run_with, monkeypatch):

@@ -87,7 +87,7 @@ def test_a_result_is_stored_as_three_keys_and_read_again(
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(1 / 60000, "1.7e-05"), (-0.00002, "-2e-05"), (0.0001, "0.0001"), (0.0, "0.0000")],
+    [(1 / 60000, "1.667e-5"), (0.0001, "0.0001"), (0.051234, "0.05123"), (0.0, "0")],
 )
-def test_small_numbers_are_not_shown_as_0(value, shown):
+def test_numbers_have_four_digits_as_on_the_pages(value, shown):
     assert cell(value) == shown
