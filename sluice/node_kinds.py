@@ -122,7 +122,7 @@ DOCUMENTS = {
     "ExampleAnomalies": ("anomalies",),
     "ExampleStatistics": ("statistics",),
     "Model": ("model", "lineage"),
-    "ModelEvaluation": ("metrics", "mistakes", "residuals"),
+    "ModelEvaluation": ("metrics", "mistakes", "residuals", "texts"),
     "ModelRun": ("epochs",),
     "PushedModel": ("lineage",),
     "Schema": ("schema",),

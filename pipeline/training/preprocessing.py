@@ -254,15 +254,20 @@ def _image(name: str, spec: Any, value: Any) -> tf.Tensor:
     return _dense(value, "") if value.dtype == tf.string else value
 
 
+def split_words(texts: Any) -> tf.RaggedTensor:
+    """Returns the words of each text, in lower case: letters, marks and digits."""
+    plain = tf.strings.lower(texts, "utf-8")
+    plain = tf.strings.regex_replace(plain, r"[^\p{L}\p{M}\p{N}]+", " ")
+    return tf.strings.split(plain)
+
+
 def _text(name: str, spec: Any, value: Any) -> tf.Tensor:
     texts = _values(value)
     rows = tf.RaggedTensor.from_value_rowids(
         _as_text(texts.values), texts.indices[:, 0], texts.dense_shape[0]
     )
     if spec.split and value.dtype == tf.string:
-        plain = tf.strings.lower(rows.values, "utf-8")
-        plain = tf.strings.regex_replace(plain, r"[^\p{L}\p{M}\p{N}]+", " ")
-        rows = rows.with_values(tf.strings.split(plain)).merge_dims(1, 2)
+        rows = rows.with_values(split_words(rows.values)).merge_dims(1, 2)
     tokens = rows.to_sparse()
     if spec.form == "bag":
         tokens = tft.bag_of_words(tokens, (1, spec.ngrams), " ")

@@ -50,6 +50,11 @@ def build(run: RunData) -> dict[str, Any] | None:
         "evaluations": evaluations,
         "passed": passed[0] if passed else None,
         "flips": against_baseline(run),
+        "importance": [
+            (x["importance"], _importance(i, x["importance"]))
+            for i, x in enumerate((*mistakes, *run.documents("residuals")))
+            if x.get("importance")
+        ],
         "labels": [*map(classification.by_label, mistakes)],
         "regressions": [
             _regression(*item) for item in enumerate(run.documents("residuals"))
@@ -206,6 +211,19 @@ def _mistakes(index: int, document: dict[str, Any]) -> Table | None:
         columns["probabilities"] = "Probabilities"
         caption = "The mistakes with the most wrong classes"
     return example_table(f"mistakes-{index}", caption, mistakes, columns)
+
+
+def _importance(index: int, found: Mapping[str, Any]) -> Table:
+    """Returns a row per feature: the mean change of the loss, and its range."""
+    rows: list[list[Any]] = []
+    for item in found["features"]:
+        low, *_, high = sorted(item["changes"])
+        mean = sum(item["changes"]) / len(item["changes"])
+        spread = f"{formats.signed(low)} to {formats.signed(high)}"
+        rows.append([formats.shorten(item["feature"], 80), mean, spread])
+    header: Header = ["Feature", numbers("Rise", formats.signed, bar=True), "Repeats"]
+    caption = f"How much the {found['loss']} rises if a feature's values are permuted"
+    return Table(f"importance-{index}", caption, header, rows, limit=20)
 
 
 def _listed(item: Mapping[str, Any]) -> str:

@@ -128,7 +128,7 @@ def _files(uri: str, split: str) -> list[str]:
 
 MAX_SECONDS = 1.0
 _MIN_BATCH, _MAX_BATCH = 32, 512
-_SERVING_DIR = "Format-Serving"
+SERVING_DIR = "Format-Serving"
 _CLASSES_FILE = "assets.extra/classes.json"
 
 
@@ -138,18 +138,20 @@ class ExportedModel:
 
     Attributes:
       classes: their names; empty for a regression.
+      features: the raw features that it reads; empty if they are not known.
       predict: returns predictions of serialized examples, as ``serving_default`` does.
       labels: returns their labels, as ``transform_features`` does.
     """
 
     classes: list[str]
+    features: list[str]
     predict: Callable[[list[bytes]], Any]
     labels: Callable[[list[bytes]], Any]
 
 
 def task_of(model_uri: str) -> str | None:
     """Returns the task of a ``Model`` artifact of our trainer; None for any other."""
-    uri = f"{model_uri}/{_SERVING_DIR}/{_CLASSES_FILE}"
+    uri = f"{model_uri}/{SERVING_DIR}/{_CLASSES_FILE}"
     if not storage_for(uri).exists(uri):
         return None
     return str(json.loads(storage_for(uri).read(uri)).get("task", "classification"))
@@ -160,8 +162,9 @@ def load_model(model_uri: str, label: str, opened: ExitStack) -> ExportedModel:
     # Imported here: in a pipeline built elsewhere the name may be another package.
     from pipeline.config.features import transformed_name
 
-    folder = opened.enter_context(local_copy(f"{model_uri}/{_SERVING_DIR}"))
-    classes = json.loads((folder / _CLASSES_FILE).read_bytes())["classes"]
+    folder = opened.enter_context(local_copy(f"{model_uri}/{SERVING_DIR}"))
+    about = json.loads((folder / _CLASSES_FILE).read_bytes())
+    classes = about["classes"]
     session, signatures = _load(folder, opened)
 
     def call(signature: str, key: str, data: list[bytes]) -> Any:
@@ -171,6 +174,7 @@ def load_model(model_uri: str, label: str, opened: ExitStack) -> ExportedModel:
 
     return ExportedModel(
         classes,
+        [*about.get("features", ())],
         partial(call, "serving_default", "probabilities" if classes else "prediction"),
         partial(call, "transform_features", transformed_name(label)),
     )

@@ -28,6 +28,7 @@ from runners.documents.examples import (
     values_of,
 )
 from runners.documents.images import describe_image, open_image
+from runners.documents.importance import importance
 from sluice.json_values import jsonable
 from sluice.metrics import THRESHOLD
 from sluice.mlmd_items import Artifact
@@ -81,7 +82,8 @@ def mistakes(
 
     Those with the most wrong classes come first, then the most confident ones.
     Numbers of examples are not weighted.
-    ``labels`` is what ``label_counts`` returns, None for a classification.
+    ``importance`` and ``labels`` are what the functions ``importance`` and
+    ``label_counts`` return; ``labels`` is None for a classification.
     ``predictions`` are parallel lists: digests of the records, the indices of their
     classes, and of those that each model predicts; several labels are lists. It is
     None if features are withheld, which could be guessed from a digest. ``flips`` is
@@ -103,6 +105,7 @@ def mistakes(
     rows: list[tuple[Any, ...]] = []
     errors: list[Mistake] = []
     labels: list[tuple[Any, Any, float]] = []
+    kept: list[ExampleRecord] = []
     with ExitStack() as opened:
         uris = [uri for uri in model_uris if task_of(uri) == task]
         models = [load_model(uri, privacy.label, opened) for uri in uris]
@@ -118,6 +121,9 @@ def mistakes(
                 labels.append((label, predictions[0], weight))
             if not all(mistake.right):
                 errors.append(mistake)
+            if len(models[0].features) > 1:
+                kept.append(record)
+        permuted = importance(models[0], kept, task, privacy.weight)
     errors.sort(key=lambda mistake: mistake.severity, reverse=True)
     wrong = [mistake for mistake in errors if not mistake.right[0]]
     newly_wrong = [mistake for mistake in wrong if mistake.right[-1]]
@@ -132,6 +138,7 @@ def mistakes(
         "wrong": len(wrong),
         "mistakes": shown(wrong),
         "labels": label_counts(classes, labels) if labels else None,
+        "importance": permuted,
         "predictions": None if privacy.private or privacy.sensitive else columns,
     }
     if len(models) == 1:

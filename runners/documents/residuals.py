@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from runners.documents.examples import load_model, predict, read_examples, task_of
+from runners.documents.importance import importance
 from runners.documents.mistakes import MAX_EXAMPLES, MAX_MISTAKES, shown_record
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
@@ -50,6 +51,9 @@ def residuals(
     with ExitStack() as opened:
         model = load_model(model_uris[0], privacy.label, opened)
         found = [*predict([model], islice(records, MAX_EXAMPLES))]
+        is_hidden = privacy.label in privacy.sensitive
+        kept = [] if is_hidden else [record for record, *_ in found]
+        permuted = importance(model, kept, "regression", privacy.weight)
     rows = [pair for _, *pair in found]
     # By example, label or prediction, and target.
     values = np.array(rows or np.zeros((0, 2, 1)), np.float64)
@@ -59,7 +63,7 @@ def residuals(
         weights = np.array([found[i][0].weight(privacy.weight) for i in known])
         places = (np.arange(_RESAMPLED) + 0.5) / _RESAMPLED * weights.sum()
         weighted = values[np.searchsorted(weights.cumsum(), places)]
-    is_hidden = privacy.label in privacy.sensitive or not len(known)
+    is_hidden = is_hidden or not len(known)
     worst = [] if is_hidden or privacy.private else _worst(values)
     places = {known[i].item(): values[i].tolist() for i in worst}
     again = enumerate(islice(read_examples(examples.uri, splits), len(rows)))
@@ -68,6 +72,7 @@ def residuals(
         "split": ", ".join(splits),
         "examples": len(known),
         "complete": next(records, None) is None,
+        "importance": permuted,
         "targets": []
         if is_hidden
         else [_target(*x.T) for x in weighted.transpose(2, 0, 1)],

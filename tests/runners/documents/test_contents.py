@@ -16,6 +16,7 @@ from reports.read_run import RunData
 from runners.documents import images, protos
 from runners.documents.examples import predicted_class
 from runners.documents.mistakes import mistakes
+from runners.documents.texts import texts
 from runners.documents.write import write_documents
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
@@ -425,3 +426,31 @@ def test_examples_without_images_and_reading_within_limits(tmp_path, monkeypatch
     item = write_examples(tmp_path / "b", train=[example(image=RED)] * 50)
     found: Any = images.samples(item, Privacy())
     assert (found["records"], found["complete"]) == ({"train": 10}, False)
+
+
+@pytest.mark.tf
+def test_words_that_the_vocabulary_lacks(tmp_path):
+    served = tmp_path / "model" / "Format-Serving"
+    (served / "assets").mkdir(parents=True)
+    for name in ("review_xf", "id_xf"):
+        (served / "assets" / name).write_bytes(b"good\nbad\n")
+    (served / "assets.extra").mkdir()
+    features = {"review": {"kind": "text"}, "id": {"kind": "text"}}
+    content = {"features": features, "label": {"feature": "label", "classes": [0, 1]}}
+    (served / "assets.extra" / "features.json").write_text(json.dumps(content))
+    test = [example(review=b"Good, good; BAD"), example(review=b"ugly")]
+    item = write_examples(tmp_path, train=[example(review=b"bad good")], test=test)
+    found: Any = texts([str(tmp_path / "model")], item, ["test"], Privacy())
+    assert [*found["features"]] == ["review"], "the other one is in no record"
+    assert found["features"]["review"]["train"]["unknown"] == 0
+    assert found["features"]["review"]["test"] == {
+        "texts": 2,
+        "characters": [9.5, 15],
+        "words": [2, 3],
+        "unknown": 0.25,
+        "top": [["good", 2], ["bad", 1], ["ugly", 1]],
+    }
+    private: Any = texts([str(tmp_path / "model")], item, [], Privacy(private=True))
+    assert private["features"]["review"]["test"]["top"] == []
+    hidden = Privacy(sensitive=["review"])
+    assert texts([str(tmp_path / "model")], item, ["test"], hidden) is None
