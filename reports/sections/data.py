@@ -105,7 +105,7 @@ def _equal(ingestion: Sequence[dict[str, Any]]) -> Table | None:
         is_leak = item["other"] != item["split"]
         mark = Mark("warn", "leak") if is_leak else Mark("quiet", "duplicate")
         where = f"{item['split']}, as in {item['other']}" if is_leak else item["split"]
-        rows += [[mark, where, item["records"], x] for x in item["examples"]]
+        rows.append([mark, where, item["records"], "; ".join(item["examples"])])
     columns: Header = [
         "",
         "Split",

@@ -219,11 +219,15 @@ def _importance(index: int, found: Mapping[str, Any]) -> Table:
     for item in found["features"]:
         low, *_, high = sorted(item["changes"])
         mean = sum(item["changes"]) / len(item["changes"])
-        spread = f"{formats.signed(low)} to {formats.signed(high)}"
+        spread = f"{_rise(low)} to {_rise(high)}"
         rows.append([formats.shorten(item["feature"], 80), mean, spread])
-    header: Header = ["Feature", numbers("Rise", formats.signed, bar=True), "Repeats"]
+    header: Header = ["Feature", numbers("Rise", _rise, bar=True), "Repeats"]
     caption = f"How much the {found['loss']} rises if a feature's values are permuted"
     return Table(f"importance-{index}", caption, header, rows, limit=20)
+
+
+def _rise(value: float) -> str:
+    return ("+" if value > 0 else "") + formats.number(value, 3)
 
 
 def _listed(item: Mapping[str, Any]) -> str:
