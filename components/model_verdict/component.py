@@ -69,7 +69,8 @@ class Executor(evaluator_executor.Executor):
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
         metrics = json.dumps(candidate.metrics.get((), {}))
         blessing.set_string_custom_property(METRICS, metrics)
-        _bless(blessing, verdict.passed, model, baselines)
+        is_blessed = verdict.passed and not exec_properties.get("trial")
+        _bless(blessing, is_blessed, model, baselines)
 
 
 def _summarize(
@@ -89,7 +90,7 @@ def _summarize(
     )
 
 
-def _bless(blessing: Any, passed: bool, model: Any, baselines: list[Any]) -> None:
+def _bless(blessing: Any, is_blessed: bool, model: Any, baselines: list[Any]) -> None:
     """Writes the blessing in the form that TFX's own resolver and Pusher read."""
     blessing.set_string_custom_property(
         constants.ARTIFACT_PROPERTY_CURRENT_MODEL_URI_KEY, model.uri
@@ -104,11 +105,12 @@ def _bless(blessing: Any, passed: bool, model: Any, baselines: list[Any]) -> Non
         blessing.set_int_custom_property(
             constants.ARTIFACT_PROPERTY_BASELINE_MODEL_ID_KEY, baseline.id
         )
-    name = constants.BLESSED_FILE_NAME if passed else constants.NOT_BLESSED_FILE_NAME
+    yes, no = constants.BLESSED_FILE_NAME, constants.NOT_BLESSED_FILE_NAME
+    name = yes if is_blessed else no
     io_utils.write_string_file(os.path.join(blessing.uri, name), "")
     blessing.set_int_custom_property(
         constants.ARTIFACT_PROPERTY_BLESSED_KEY,
-        constants.BLESSED_VALUE if passed else constants.NOT_BLESSED_VALUE,
+        constants.BLESSED_VALUE if is_blessed else constants.NOT_BLESSED_VALUE,
     )
 
 
@@ -172,6 +174,9 @@ class ModelVerdictSpec(ComponentSpec):
 
     PARAMETERS = {
         "settings": ExecutionParameter(type=str),
+        # 1: the model is judged and not blessed. Absent otherwise, so that the run
+        # after a trial has another cache key, and blesses.
+        "trial": ExecutionParameter(type=int, optional=True),
         # Set by the driver; see there.
         ABOUT_BASELINE: ExecutionParameter(type=str, optional=True),
     }

@@ -134,11 +134,13 @@ class GraphContext:
       config: a validated config.
       locations: directories and URIs of inputs and outputs.
       accept_data: the reason of ``--accept-data``, which overrides the data gate.
+      trial: whether the model is judged and not blessed.
     """
 
     config: Config
     locations: Locations
     accept_data: str | None = None
+    trial: bool = False
 
     @property
     def judged_split(self) -> str:
@@ -419,13 +421,13 @@ def of_evaluator(context: GraphContext) -> Arguments:
 
 
 def of_model_verdict(context: GraphContext) -> Arguments:
-    """The thresholds of the model gate."""
+    """The thresholds of the model gate, and whether the model may be blessed."""
     settings = ModelVerdictSettings(
         thresholds=context.config.evaluate.thresholds,
         classes=tuple(context.config.feature_set.label.class_names),
         split=context.judged_split,
     )
-    return {"settings": settings}
+    return {"settings": settings, "trial": 1 if context.trial else None}
 
 
 def of_pusher(context: GraphContext) -> Arguments:

@@ -39,6 +39,7 @@ def create_pipeline(
     locations: Locations | None = None,
     accept_data: str | None = None,
     *,
+    trial: bool = False,
     more: Callable[[Mapping[str, Any]], list[Any]] = lambda components: [],
 ) -> Pipeline:
     """Returns the TFX pipeline of a config.
@@ -49,6 +50,7 @@ def create_pipeline(
       config: a validated config.
       locations: where inputs are read and outputs go; None for the local workspace.
       accept_data: the reason of ``--accept-data``, which overrides the data gate once.
+      trial: whether the model is judged and not blessed.
       more: returns further components, given those of the config by node id.
 
     Raises:
@@ -56,7 +58,7 @@ def create_pipeline(
         component of a custom node cannot be created.
     """
     locations = locations or local_locations(config, locate(config.root, config.name))
-    context = GraphContext(config, locations, accept_data)
+    context = GraphContext(config, locations, accept_data, trial)
     components: dict[str, Any] = {}
     for node in sort_nodes(config):
         components[node.id] = _create_component(node, context, components)

@@ -287,7 +287,7 @@ NODES = (
 
 # Ids of nodes that other modules refer to.
 INGESTION, STATISTICS, PUSHER = "TFRecordGen", "StatisticsGen", "Pusher"
-TUNER, TRAINER = "Tuner", "Trainer"
+TUNER, TRAINER, MODEL_VERDICT = "Tuner", "Trainer", "ModelVerdict"
 SERVING_INGESTION = "ServingTFRecordGen"
 
 

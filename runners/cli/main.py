@@ -40,6 +40,7 @@ except ModuleNotFoundError as missing:
 _VERBS = {
     "init": "Generate a config and a schema from TFRecords.",
     "run": "Run a pipeline on this machine.",
+    "try": "Train and judge a model, and push none.",
     "tune": "Search for the best values of a config.",
     "retrain": "Run a pipeline if there is a reason to train.",
     "resume": "Resume an unfinished run.",
@@ -81,7 +82,9 @@ class _LazyGroup(click.Group):
             return None
         ctx.with_resource(echoed_warnings())
         with exit_on_sigint():
-            return importlib.import_module(f"runners.cli.{name}").command
+            # A module cannot be called ``try``.
+            module = "trial" if name == "try" else name
+            return importlib.import_module(f"runners.cli.{module}").command
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter

@@ -73,6 +73,9 @@ to_option = click.option(
     help="Begin although the metadata is lost, with a reason that is recorded.",
 )
 @tags_option
+@click.option(
+    "--no-push", is_flag=True, help="Only try, as 'sluice try' does: push no model."
+)
 @click.pass_obj
 def command(
     engine: Engine | None,
@@ -87,6 +90,7 @@ def command(
     accept_data: str | None,
     without_baseline: str | None,
     tags: tuple[str, ...],
+    no_push: bool,
 ) -> Result:
     """Run the pipeline NAME (configs/NAME.yaml, or a path to a config).
 
@@ -104,6 +108,7 @@ def command(
         to_nodes=list(to_nodes),
         accept_data=accept_data,
         without_baseline=without_baseline,
+        trial=no_push,
     )
 
 

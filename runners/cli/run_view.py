@@ -146,7 +146,8 @@ def print_outcome(console: Console, record: RunRecord) -> None:
     say(console)
     for note in record.notes:
         say(console, f"note: {note}", "yellow")
-    if record.status == "blocked" and not all(x.passed for x in record.gates):
+    is_blocked = record.status == "blocked" and not all(x.passed for x in record.gates)
+    if is_blocked or (record.options.trial and record.exit_code == 0):
         _print_next_steps(console, record)
     elif record.error:
         _print_error(console, record.error)
@@ -161,9 +162,9 @@ def print_outcome(console: Console, record: RunRecord) -> None:
 
 
 def _print_next_steps(console: Console, record: RunRecord) -> None:
-    """Prints why a gate stopped the run and what to do, as the page has it."""
+    """Prints what became of the run, why, and what to do, as the page has it."""
     _, headline, causes = summarize(record)
-    say(console, headline, "red")
+    say(console, headline, RUN_STYLES[record.status])
     for cause in causes:
         say(console, f"  - {limit_text(cause)}", "red")
     for style, steps in (("", next_steps(record)), ("dim", overrides(record))):

@@ -35,8 +35,9 @@ def _print_pipelines(records: list[RunRecord]) -> None:
     table = make_table(*columns, folded=("why",))
     for record in records:
         versions = [str(push.version) for push in record.pushes if push.version]
-        dry = " (dry run)" if record.options.dry_run else ""
-        state = record.status.replace("_", " ") + dry
+        kinds = {"dry run": record.options.dry_run, "trial": record.options.trial}
+        marks = [f" ({kind})" for kind, is_so in kinds.items() if is_so]
+        state = record.status.replace("_", " ") + "".join(marks)
         error = record.error.message.splitlines()[0] if record.error else None
         table.add_row(
             record.pipeline,

@@ -14,7 +14,9 @@ from runners.cli.options import Result, config_argument, typed_command, verb
 from runners.cli.rich_console import make_console, say
 from runners.cli.run_view import RunView
 from runners.engine import Engine
+from runners.operations.find_run import config_words
 from runners.operations.tune import tune
+from sluice.workspace import next_command
 
 
 @verb()
@@ -38,12 +40,12 @@ def command(engine: Engine | None, config: Config, apply: bool) -> Result:
     if tuned.trials is None:
         return result
     more = {"trials": tuned.trials["trials"], "applied": tuned.applied}
-    show = partial(_print_best, tuned.trials, config.origin.file, apply)
+    show = partial(_print_best, tuned.trials, config, apply)
     return Result({**tuned.record.to_dict(), **more}, show)
 
 
-def _print_best(found: Mapping[str, Any], file: str, is_applied: bool) -> None:
-    best, console = found["trials"][0], make_console()
+def _print_best(found: Mapping[str, Any], config: Config, is_applied: bool) -> None:
+    best, console, file = found["trials"][0], make_console(), config.origin.file
     reached = f"{found['objective']} {formats.number(best['objective'])}"
     which = f"trial {best['number']} of {len(found['trials'])}"
     say(console, f"{which} is the best: {reached}", "green")
@@ -51,3 +53,5 @@ def _print_best(found: Mapping[str, Any], file: str, is_applied: bool) -> None:
         say(console, f"  {key}: {formats.setting(value)}")
     told = f"written into {file}" if is_applied else f"--apply writes them into {file}"
     say(console, told)
+    command = next_command("try", *config_words(config))
+    say(console, f"train a model with them, and push none: {command}")

@@ -81,7 +81,7 @@ def compile_config(graph: Graph, workspace: Path, options: RunOptions) -> Any:
     config = read_stored_config(graph.config_file)
     places = local_locations(config, Workspace(workspace))
     check_with_tensorflow(config, options.to_nodes)
-    pipeline = create_pipeline(config, places, options.accept_data)
+    pipeline = create_pipeline(config, places, options.accept_data, trial=options.trial)
     return compiler.Compiler().compile(pipeline)
 
 

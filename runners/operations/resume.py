@@ -66,7 +66,7 @@ def resume(
     with lock_workspace(workspace, command, wait, observer):
         record = _find_resumable(name, workspace, run_id)
         run_dir = workspace.run_dir(record.run_id)
-        run_again = next_command("run", name)
+        run_again = _run_again(name, record)
         prepared = load_prepared_run(workspace, record)
         with private_umask(prepared.config.private):
             inputs = prepared.read_inputs()
@@ -86,7 +86,6 @@ def _find_resumable(name: str, workspace: Workspace, run_id: str | None) -> RunR
     An older one cannot be resumed: its gates would compare with an outdated baseline.
     """
     record = last_real_run(workspace)
-    run_again = next_command("run", name)
     if record is None:
         raise not_run_yet(name, workspace)
     if run_id is not None:
@@ -98,20 +97,24 @@ def _find_resumable(name: str, workspace: Workspace, run_id: str | None) -> RunR
                 f"run {named.run_id} cannot be resumed: {record.run_id} has run since, "
                 "and its gates would compare with an outdated baseline",
                 where=workspace.run_dir(named.run_id),
-                hint=run_again,
+                hint=_run_again(name, named),
             )
     if is_service_run(workspace.run_dir(record.run_id)):
-        verb = "submit"
+        hint = next_command("submit", name)
     elif REHEARSAL in record.tags:
-        verb = "rehearse"
+        hint = next_command("rehearse", name)
     elif record.options.dry_run:
-        verb = "retrain"
+        hint = next_command("retrain", name)
     elif record.status in RESUMABLE:
         return record
     else:
-        verb = "run"
+        hint = _run_again(name, record)
     raise UsageError(
         f"run {record.run_id} cannot be resumed: its status is {record.status}",
         where=workspace.run_dir(record.run_id),
-        hint=next_command(verb, name),
+        hint=hint,
     )
+
+
+def _run_again(name: str, record: RunRecord) -> str:
+    return next_command("try" if record.options.trial else "run", name)

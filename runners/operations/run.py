@@ -13,7 +13,7 @@ from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
-from pipeline.graph.node_registry import INGESTION
+from pipeline.graph.node_registry import INGESTION, MODEL_VERDICT
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer, Plan
@@ -76,6 +76,8 @@ def run(
         on_this_machine=True,
         on_warning=observer.on_warning,
     )
+    if options.trial:
+        options = _until_model_gate(config, options)
     nodes = selected_nodes(config, options.to_nodes)
     prepared = prepare_run(config, serving_dir_of(config))
     workspace = prepared.workspace
@@ -107,6 +109,18 @@ def run(
             observer.on_note(f"data: {', '.join(bounded(names))}")
         execute(prepared, record, engine, observer, inputs)
     return record
+
+
+def _until_model_gate(config: Config, options: RunOptions) -> RunOptions:
+    """Returns the options of a trial that ends with the model gate, or earlier."""
+    before = selected_nodes(config, [MODEL_VERDICT])
+    if late := [name for name in options.to_nodes if name not in before]:
+        raise UsageError(
+            f"a trial ends with {MODEL_VERDICT}, and {late[0]} does not lead to it",
+            where=f"--to {late[0]}",
+            expected=", ".join(before),
+        )
+    return replace(options, to_nodes=options.to_nodes or [MODEL_VERDICT])
 
 
 def prepare_run(config: Config, serving_dir: str) -> PreparedRun:
@@ -157,7 +171,9 @@ def execute(
             prepared.choice,
             resumed,
         )
-        unchanged = up_to_date.kept(workspace) if record.options.dry_run else None
+        # No run depends on what it writes.
+        is_apart = record.options.dry_run or record.options.trial
+        unchanged = up_to_date.kept(workspace) if is_apart else None
         with unchanged or nullcontext():
             engine.run(plan, record, observer)
     except KeyboardInterrupt:

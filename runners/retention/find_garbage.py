@@ -223,7 +223,12 @@ def select_kept(
         run_id: "dry_run" if record.options.dry_run else record.status
         for run_id, record in records.items()
     }
-    complete = [run_id for run_id in records if status[run_id] in _COMPLETE]
+    # A trial, like any part of a graph, is not complete.
+    complete = [
+        run_id
+        for run_id, record in records.items()
+        if status[run_id] in _COMPLETE and not record.options.to_nodes
+    ]
     ran = {entry.run_id for entry in graph.executions.values() if entry.run_id}
     runs = {
         *_newest(sorted(ran | set(records)), status, keep),

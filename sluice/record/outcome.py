@@ -27,6 +27,12 @@ _WHERE = "  where:"
 
 def outcome(record: RunRecord) -> str:
     """Returns the verdict on a run in a few words, such as ``pushed``."""
+    if record.options.trial:
+        return f"trial: {_outcome(record)}"
+    return _outcome(record)
+
+
+def _outcome(record: RunRecord) -> str:
     if record.options.dry_run and record.status in _DECIDED:
         return f"dry run: {_DECIDED[record.status]}"
     states = [push.state for push in record.pushes]
@@ -35,6 +41,8 @@ def outcome(record: RunRecord) -> str:
         return f"blocked ({failed[0]} gate)" if failed else "blocked"
     if record.status not in ("succeeded", "up_to_date"):
         return record.status
+    if record.options.trial and any(x.gate == "model" for x in record.gates):
+        return "passed"
     if "pushed" in states:
         return "pushed"
     if record.status == "up_to_date":
@@ -93,6 +101,8 @@ def summarize(
     if worse and record.status == "succeeded":
         tone = "warn"
         headline += f", and worse in: {', '.join(bounded(worse, _MAX_WORSE))}"
+    if record.options.trial:
+        headline = f"Trial, {headline[:1].lower()}{headline[1:]}"
     return tone, headline, _causes(record)
 
 
@@ -216,6 +226,9 @@ def next_steps(record: RunRecord) -> list[Step]:
     if record.status in ("blocked", "failed"):
         text = "Change the config, the data or the code, then run it again: nodes that "
         return [(text + "have not changed come from the cache", record.command)]
+    if outcome(record) == "trial: passed":
+        run = record.command.replace(" try ", " run ", 1).replace(" --no-push", "", 1)
+        return [("Push the model: what was trained and evaluated is cached", run)]
     return []
 
 

@@ -59,6 +59,7 @@ class RunOptions:
       accept_data: the reason for overriding the data gate once, or None.
       without_baseline: the reason for beginning without a baseline, or None.
       dry_run: whether it only decides: no later run or command builds on it.
+      trial: whether it ends with the model gate, and neither blesses nor pushes.
     """
 
     workers: int = 1
@@ -68,6 +69,7 @@ class RunOptions:
     accept_data: str | None = None
     without_baseline: str | None = None
     dry_run: bool = False
+    trial: bool = False
 
     @property
     def is_whole(self) -> bool:

@@ -78,9 +78,17 @@ def regressions(evaluations, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("slope", "blessed"), [(2.1, True), (2.205, True), (2.25, False), (1.7, False)]
+    ("slope", "passed", "trial"),
+    [
+        (2.1, True, None),
+        (2.205, True, None),
+        (2.25, False, None),
+        (1.7, False, None),
+        (2.1, True, 1),
+    ],
 )
-def test_an_error_may_rise_by_5_percent(regressions, tmp_path, slope, blessed):
+def test_an_error_may_rise_by_5_percent(regressions, tmp_path, slope, passed, trial):
+    """A trial is judged, and not blessed."""
     from tfx.types import standard_artifacts
 
     from components import artifacts
@@ -100,11 +108,14 @@ def test_an_error_may_rise_by_5_percent(regressions, tmp_path, slope, blessed):
         "verdict": artifact(artifacts.ModelVerdict, tmp_path / "verdict"),
         "blessing": artifact(standard_artifacts.ModelBlessing, tmp_path / "blessing"),
     }
-    Executor().Do(inputs, outputs, {"settings": settings.model_dump_json()})
-    assert (tmp_path / "blessing" / "BLESSED").exists() == blessed
+    given = {"settings": settings.model_dump_json(), "trial": trial}
+    Executor().Do(inputs, outputs, given)
+    is_blessed = passed and not trial
+    assert (tmp_path / "blessing" / "BLESSED").exists() == is_blessed
+    assert outputs["blessing"][0].get_int_custom_property("blessed") == is_blessed
     row, _ = Verdict.load(tmp_path / "verdict").rows
     error = np.mean([abs(row["x"]) for row in _records()])
-    assert (row.check, row.passed) == ("mean_absolute_error change", blessed)
+    assert (row.check, row.passed) == ("mean_absolute_error change", passed)
     assert row.actual == pytest.approx(abs(slope - 2) * error, rel=1e-4)
     assert row.baseline == pytest.approx(0.2 * error, rel=1e-4)
 

@@ -57,6 +57,7 @@ class Past:
         push: bool = False,
         status: str = "succeeded",
         dry_run: bool = False,
+        trial: bool = False,
     ) -> str:
         """Writes a run in which some nodes ran and the others were cached."""
         run_id = f"202601{next(self._days):02}T000000Z-aaaa"
@@ -120,7 +121,7 @@ class Past:
             },
             about=about if push else {"pushed": 0},
         )
-        self.record(run_id, status, dry_run)
+        self.record(run_id, status, dry_run, trial)
         return run_id
 
     def collect(self, keep: int = 1, dry_run: bool = False) -> Garbage:
@@ -135,11 +136,14 @@ class Past:
         model_dir = Path(artifact.uri) / MODEL_DIR
         return LocalModelStore(self.workspace.serving).publish(model_dir, facts=facts)
 
-    def record(self, run_id: str, status: str, dry_run: bool = False) -> Path:
+    def record(
+        self, run_id: str, status: str, dry_run: bool = False, trial: bool = False
+    ) -> Path:
         """Writes the folder of a run."""
         nodes = [NodeRecord("Trainer", "Trainer", "ran")]
         record = a_record(run_id, status=status, nodes=nodes, gates=[], pushes=[])
-        record.options.dry_run = dry_run
+        record.options.dry_run, record.options.trial = dry_run, trial
+        record.options.to_nodes = ["ModelVerdict"] if trial else []
         logs = {"Trainer": f"log of {run_id}"}
         return write_run(self.workspace.runs, record, logs=logs)
 

@@ -9,12 +9,12 @@ from reports.compare import Change, compare, summarize_changes
 from reports.diff_page import diff_markdown, diff_tables, render_diff
 from reports.read_run import RunData
 from reports.run_table import better, examples, metrics
-from sluice.record.outcome import duration_s, outcome, summarize
+from sluice.record.outcome import duration_s, next_steps, outcome, summarize
 from sluice.record.parts import DocumentRecord
 from sluice.record.run_record import RunOptions, RunRecord
 from tests.kit import protos
 from tests.kit.protos import slice_metrics
-from tests.kit.runs import a_check, a_gate
+from tests.kit.runs import a_check, a_gate, a_record
 
 pytestmark = pytest.mark.unit
 
@@ -150,6 +150,29 @@ def test_outcome_of_a_dry_run(status, expected):
     assert summarize(run.record)[1].startswith(expected[:7].capitalize()) == (
         status != "blocked"
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "actual", "said", "headline", "command"),
+    [
+        ("succeeded", 0.98, "passed", "succeeded, and no model", "run"),
+        ("up_to_date", 0.98, "passed", "succeeded, and no model", "run"),
+        ("blocked", 0.5, "blocked (model gate)", "not pushed: the model gate", "try"),
+        ("succeeded", None, "not pushed", "succeeded, and no model", None),
+        ("running", None, "running", "running: 1 of 2 nodes", "status"),
+    ],
+)
+def test_a_trial_is_marked(status, actual, said, headline, command):
+    row = a_check(actual=actual, result="FAIL" if status == "blocked" else "pass")
+    gates = [] if actual is None else [a_gate("model", row)]
+    options = RunOptions(trial=True)
+    record = a_record(status=status, gates=gates, options=options, pushes=[])
+    record.command = "sluice try digits --set train.epochs=9"
+    record.nodes[1].state = "running"
+    assert outcome(record) == f"trial: {said}"
+    assert summarize(record)[1].startswith(f"Trial, {headline}")
+    steps = [str(step).split()[1] for _, step in next_steps(record)]
+    assert steps[:1] == ([command] if command else [])
 
 
 def test_durations_are_without_pauses():

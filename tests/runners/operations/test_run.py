@@ -3,6 +3,7 @@
 import pytest
 
 from pipeline.config.load import load_config
+from runners.operations.resume import resume
 from runners.operations.run import run
 from serving.local_store import LocalModelStore
 from sluice.errors import UsageError, WorkspaceError
@@ -40,6 +41,20 @@ def test_an_unknown_node_is_refused(written):
         with pytest.raises(UsageError, match="'Trian'"):
             run_digits(**options)
     assert written.workspace.run_ids() == []
+
+
+def test_a_trial_ends_with_the_model_gate(written):
+    for late in ("Pusher", "AcceptData"):
+        with pytest.raises(UsageError, match=f"a trial ends .* {late}"):
+            run_digits(trial=True, to_nodes=[late])
+    assert written.workspace.run_ids() == []
+    assert run_digits(trial=True).options.to_nodes == ["ModelVerdict"]
+    record = run_digits(trial=True, to_nodes=["Transform"])
+    assert record.options.to_nodes == ["Transform"]
+    assert not written.workspace.complete_file.exists()
+    with pytest.raises(UsageError) as raised:
+        resume("digits")
+    assert (raised.value.hint or "").endswith("try digits")
 
 
 @pytest.mark.parametrize("options", [{}, {"to_nodes": ["Transform"]}])

@@ -19,6 +19,7 @@ FAILED = {"blessed": False, "status": "failed"}
 IDLE = {"train": False, "status": "up_to_date"}
 # Is run by a service. Found: its job.json was deleted, and it could not be cancelled.
 DRY = {"train": False, "dry_run": True}
+TRIAL = {"blessed": False, "trial": True}
 OPEN = {"train": False, "status": "running"}
 TRAINED = {"push": False}
 PUSHED_LATER = {"train": False, "push": True}
@@ -39,10 +40,21 @@ def _names(garbage, kind):
         ([PLAIN, FAILED, DRY, DRY], 1, {0, 1, 2, 3}, {0, 1}),
         ([TRAINED, PUSHED_LATER, OPEN, PLAIN], 1, {0, 1, 2, 3}, {0, 3}),
         ([PLAIN, PLAIN, FAILED, FAILED], 1, {1, 3}, {1, 3}),
+        ([PLAIN, TRIAL, FAILED], 1, {0, 2}, {0, 2}),
         # The next baseline is kept, but not its run.
         ([{"status": "blocked"}, BLOCKED, BLOCKED], 1, {2}, {0, 2}),
     ],
-    ids=["newest", "keep 2", "open", "idle", "dry", "served", "complete", "baseline"],
+    ids=[
+        "newest",
+        "keep 2",
+        "open",
+        "idle",
+        "dry",
+        "served",
+        "complete",
+        "trial",
+        "baseline",
+    ],
 )
 def test_what_is_kept(past, runs, keep, kept, models):
     made = [past.run(**({"status": "succeeded"} | run)) for run in runs]
