@@ -12,7 +12,8 @@ import math
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -20,6 +21,7 @@ from sluice.errors import DataError, UsageError, did_you_mean
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.encoded_images import image_format
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
+from sluice.tfrecords.parse_tf_example import as_text, parse, values_of
 
 STDIN = "-"
 
@@ -37,18 +39,42 @@ class Row:
       index: of the row in its source, from 0.
       where: place for messages, such as ``new.jsonl, line 3`` (from 1).
       payload: a serialized tf.Example, or values by raw feature.
+      id: the value that identifies it, if one was asked for; bytes if it is no text.
     """
 
     source: str
     index: int
     where: str
     payload: bytes | Mapping[str, Any]
+    id: str | bytes | int | float | None = None
+
+    def value(self, name: str) -> Any:
+        """Returns the value of a feature, a list of several, or None.
+
+        Raises:
+          DataError: the record is no tf.Example.
+        """
+        if not isinstance(self.payload, bytes):
+            return self.payload.get(name)
+        values = values_of(self._features.get(name))
+        if len(values) > 1:
+            return list(values)
+        return values[0] if values else None
+
+    @cached_property
+    def _features(self) -> Any:
+        assert isinstance(self.payload, bytes)
+        try:
+            return parse(self.payload).features.feature
+        except ValueError as error:
+            raise DataError(str(error), where=self.where) from error
 
 
 def read_rows(
     paths: Sequence[str | Path],
     features: Collection[str],
     max_row_bytes: int = MAX_RECORD_BYTES,
+    id_feature: str | None = None,
 ) -> Iterator[Row]:
     """Yields the rows of all sources in order, with one row in memory.
 
@@ -59,24 +85,46 @@ def read_rows(
         vector). ``-`` is JSON lines from the standard input.
       features: the raw features of the model.
       max_row_bytes: limit of a record, an image or a line.
+      id_feature: whose value identifies a row; it need not be one of the model.
 
     Raises:
       UsageError: a path is no readable file (checked before the first row); an
         image for a model of several features.
-      DataError: a file is empty or has another format, or a record or line is invalid.
-        Rows before it have been yielded.
+      DataError: a file is empty or has another format, or a record or line is invalid
+        or has no id. Rows before it have been yielded.
     """
     for path in paths:
         if str(path) != STDIN and not os.path.isfile(path):
             raise UsageError("there is no such input file", where=path)
+    known = features if id_feature is None else [*features, id_feature]
     for path in paths:
         if str(path) == STDIN:
-            yield from _json_rows("stdin", sys.stdin.buffer, features, max_row_bytes)
+            rows = _json_rows("stdin", sys.stdin.buffer, known, max_row_bytes)
         else:
-            yield from _file_rows(Path(path), features, max_row_bytes)
+            rows = _file_rows(Path(path), features, known, max_row_bytes)
+        for row in rows:
+            yield row if id_feature is None else _with_id(row, id_feature)
 
 
-def _file_rows(path: Path, features: Collection[str], max_bytes: int) -> Iterator[Row]:
+def _with_id(row: Row, name: str) -> Row:
+    value = row.value(name)
+    if isinstance(value, bytes):
+        text = as_text(value)
+        value = value if text is None else text
+    is_one = isinstance(value, str | bytes | int | float)
+    if not is_one or is_missing(value) or value == "":
+        found = "no value" if value is None else f"{value!r:.40}"
+        raise DataError(
+            f"a row has no text or number in {name!r} that identifies it",
+            where=row.where,
+            actual=found,
+        )
+    return replace(row, id=value)
+
+
+def _file_rows(
+    path: Path, features: Collection[str], known: Collection[str], max_bytes: int
+) -> Iterator[Row]:
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -87,7 +135,7 @@ def _file_rows(path: Path, features: Collection[str], max_bytes: int) -> Iterato
                 yield _image_row(path, head + file.read(), features)
             elif kind == "json":
                 file.seek(0)
-                yield from _json_rows(str(path), file, features, max_bytes)
+                yield from _json_rows(str(path), file, known, max_bytes)
     except OSError as error:
         raise UsageError(f"the file cannot be read: {error}", where=path) from error
     if kind == "tfrecord":
@@ -159,6 +207,11 @@ def _parse(line: bytes, features: Collection[str], where: str) -> dict[str, Any]
                 hint=did_you_mean(name, features),
             )
     return values
+
+
+def is_missing(value: Any) -> bool:
+    """Whether there is none, NaN (as data frames write it) or an infinity."""
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
 def _finite(text: str) -> float:

@@ -7,16 +7,17 @@ one caller, and no batching across callers.
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from serving.prediction_rows import Row, read_rows
+from serving.prediction_rows import Row, is_missing, read_rows
 from sluice.compat import prepare_environment
 from sluice.errors import DataError, ServingError, SluiceError
 from sluice.metrics import THRESHOLD
@@ -41,6 +42,8 @@ class Prediction:
       labels: of several labels, the classes with a probability of at least 0.5.
       probabilities: by class; None of a regression.
       prediction: the number of a regression, or a list of several; otherwise None.
+      missing: features without a value that the schema has in every record.
+      id: the value that identifies the row, if one was asked for.
     """
 
     source: str
@@ -49,6 +52,16 @@ class Prediction:
     labels: list[str] | None = None
     probabilities: dict[str, float] | None = None
     prediction: float | list[float] | None = None
+    missing: list[str] | None = None
+    id: str | bytes | int | float | None = None
+
+    def to_dict(self, id_feature: str | None = None) -> dict[str, Any]:
+        """Returns the JSON form, the id first: what is None is left out."""
+        values = {name: x for name, x in asdict(self).items() if x is not None}
+        own = values.pop("id", None)
+        if isinstance(own, bytes):
+            own = {"b64": base64.b64encode(own).decode()}
+        return values if id_feature is None else {id_feature: own, **values}
 
 
 class Predictor:
@@ -94,6 +107,12 @@ class Predictor:
             self.inputs = {name: item["input"] for name, item in known.items()}
             self.features = {name: specs[key] for name, key in self.inputs.items()}
             self._required = {name for name, item in known.items() if item["required"]}
+            # Models of earlier versions do not say it of all features.
+            self._in_every_record = [
+                name
+                for name, item in known.items()
+                if item.get("in_every_record", item["required"])
+            ]
             self._missing = {n: MISSING[s.dtype.name] for n, s in self.features.items()}
         except Exception as error:  # IndexError, for one, where bytes are missing.
             raise ServingError(
@@ -107,6 +126,7 @@ class Predictor:
         paths: Sequence[str | Path],
         limit: int | None = None,
         max_row_bytes: int = MAX_RECORD_BYTES,
+        id_feature: str | None = None,
     ) -> Iterator[Prediction]:
         """Yields one prediction per row, in the order of the rows.
 
@@ -114,6 +134,7 @@ class Predictor:
           paths: see ``read_rows``.
           limit: number of rows to predict, over all files; None for all.
           max_row_bytes: limit of a record, an image or a line.
+          id_feature: whose value each prediction gets as its ``id``.
 
         Raises:
           UsageError, DataError: as ``read_rows``; or the model rejects a row, such as
@@ -122,7 +143,7 @@ class Predictor:
           ServingError: the model fails for another reason, such as one that returns
             fewer predictions than rows.
         """
-        rows = read_rows(paths, self.inputs, max_row_bytes)
+        rows = read_rows(paths, self.inputs, max_row_bytes, id_feature)
         for batch in _batches(islice(rows, limit)):
             yield from self._predict(batch)
 
@@ -163,9 +184,24 @@ class Predictor:
             counts = {name: len(values) for name, values in answered.items()}
             raise self._failure(f"{len(batch)} rows have other numbers of {counts}")
         return [
-            Prediction(row.source, row.index, **self._answer(*values))
+            Prediction(
+                row.source,
+                row.index,
+                **self._answer(*values),
+                missing=self._lacking(row),
+                id=row.id,
+            )
             for row, *values in zip(batch, *answered.values(), strict=True)
         ]
+
+    def _lacking(self, row: Row) -> list[str] | None:
+        names = [
+            name
+            for name in self._in_every_record
+            if is_missing(value := row.value(name))
+            or value in ("", [], self._missing[name])
+        ]
+        return names or None
 
     def _column(self, name: str, values: list[Any]) -> Any:
         """Returns one feature's values; TensorFlow refuses those of another type."""
@@ -173,14 +209,14 @@ class Predictor:
         if name in self._required and any(value is None for value in values):
             raise ValueError(f"{name!r} is missing")
         if spec.shape.rank == 1:
-            values = [missing if _is_missing(value) else value for value in values]
+            values = [missing if is_missing(value) else value for value in values]
             if any(isinstance(value, bool) for value in values):
                 raise ValueError(f"{name!r}, {spec.dtype.name}: a boolean")
             if spec.dtype == tf.int64:
                 # 3.0 is how a data frame with missing values writes 3.
                 values = [_as_int(value) for value in values]
         elif spec.shape[1:] == [None]:
-            values = [[] if _is_missing(value) else value for value in values]
+            values = [[] if is_missing(value) else value for value in values]
             if not all(isinstance(value, list) for value in values):
                 raise ValueError(f"{name!r}, {spec.dtype.name}: not a list")
             width = max(map(len, values))
@@ -224,11 +260,6 @@ class Predictor:
         return ServingError(
             f"the model failed during prediction: {reason}", where=self._dir
         )
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether there is none, NaN (as data frames write it) or an infinity."""
-    return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
 def _as_int(value: Any) -> Any:

@@ -17,7 +17,8 @@ which is right: ``[N, 1]``, of the second) and ``label`` string ``[N, 1]``, of s
 labels the classes with at least 0.5, joined by a comma: TFX's BulkInferrer cannot read
 strings of one dimension. Of a regression they return ``prediction`` float32 ``[N,
 targets]``. Task and class names are also in ``assets.extra/classes.json``, and of each
-raw feature its input of ``predict_values`` and whether every record must have it;
+raw feature its input of ``predict_values``, whether parsing fails without it, and
+whether the schema has it in every record;
 ``assets.extra/features.json`` is the ``FeatureSet``.
 
 A ``tf.Module`` has the model's variables and tables as attributes, but not the Keras
@@ -131,10 +132,10 @@ class ServableModel(tf.Module):
         self._examples_input = "examples"
         while self._examples_input in tf_transform_output.raw_feature_spec():
             self._examples_input = f"serialized_{self._examples_input}"
-        self._one_value = {
-            feature.name
-            for feature in tf_transform_output.raw_metadata.schema.feature
-            if has_one_value(feature)
+        schema = tf_transform_output.raw_metadata.schema
+        self._one_value = {x.name for x in schema.feature if has_one_value(x)}
+        self._in_every_record = {
+            x.name for x in schema.feature if x.presence.min_fraction == 1.0
         }
         self._label_spec = _optional(label_spec)
 
@@ -160,6 +161,7 @@ class ServableModel(tf.Module):
             name: {
                 "input": self._inputs[name],
                 "required": isinstance(item, tf.io.FixedLenFeature),
+                "in_every_record": name in self._in_every_record,
             }
             for name, item in self.raw_spec.items()
         }

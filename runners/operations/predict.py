@@ -26,6 +26,7 @@ def predict(
     limit: int | None = None,
     version: int | None = None,
     trust: bool = False,
+    id_feature: str | None = None,
 ) -> Iterator[Prediction]:
     """Loads the model and yields its predictions.
 
@@ -36,6 +37,7 @@ def predict(
       limit: stop after this many predictions.
       version: of the model; None for the newest.
       trust: load a version that differs from what was pushed; a model can run any code.
+      id_feature: whose value each prediction gets as its ``id``.
 
     Raises:
       UsageError: there is no such version.
@@ -73,5 +75,8 @@ def predict(
 
             predictor = Predictor(local_dir)
         yield from predictor.predict_files(
-            list(files), limit=limit, max_row_bytes=config.examples.max_record_bytes
+            list(files),
+            limit=limit,
+            max_row_bytes=config.examples.max_record_bytes,
+            id_feature=id_feature,
         )

@@ -1,7 +1,11 @@
 """Input rows for prediction: detection of formats, errors."""
 
+import json
+import math
+
 import pytest
 
+from sample_data.tf_example import encode
 from serving.prediction_rows import Row, read_rows
 from sluice.errors import DataError, UsageError
 from sluice.tfrecords import tfrecord
@@ -99,3 +103,40 @@ def test_other_content_is_refused(tmp_path, content, words):
 
     with pytest.raises(DataError, match=rf"(?s){words}.*/it"):
         rows(tmp_path / "it")
+
+
+BIG = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("in_json", "in_record", "expected"),
+    [
+        (BIG, BIG, BIG),
+        (-(2**53) - 1, -(2**53) - 1, -(2**53) - 1),
+        ("é,\n7", "é,\n7".encode(), "é,\n7"),
+        ({"b64": "/w=="}, b"\xff", b"\xff"),
+        (0, 0, 0),
+        (0.5, 0.5, 0.5),
+    ],
+)
+def test_ids_are_exact(tmp_path, in_json, in_record, expected):
+    paths = [tmp_path / "lines", tmp_path / "records"]
+    paths[0].write_text(json.dumps({"order": in_json, "miles": 1}))
+    tfrecord.write(paths[1], [encode({"order": [in_record]})])
+    found = [row.id for row in rows(*paths, id_feature="order")]
+    assert found == [expected, expected]
+    assert [type(value) for value in found] == [type(expected)] * 2
+
+
+@pytest.mark.parametrize("value", [None, "", math.nan, [1, 2], {"a": 1}, []])
+def test_a_row_without_one_id_is_named_after_the_rows_before_it(tmp_path, value):
+    lines, records = tmp_path / "lines", tmp_path / "records"
+    lines.write_text(f'{{"order": 1}}\n{json.dumps({"order": value})}\n')
+    tfrecord.write(records, [encode({"order": [1]}), encode({"order": [1, 2]})])
+    places = {lines: "line 2", records: "record 2"}
+    for path, place in places.items():
+        found = read_rows([path], TABLE, id_feature="order")
+        assert next(found).id == 1
+        with pytest.raises(DataError, match="in 'order' that identifies it") as caught:
+            next(found)
+        assert caught.value.where == f"{path}, {place}"

@@ -83,7 +83,10 @@ def vectors() -> Output:
     columns = {
         "place": (tf.io.FixedLenFeature([2], tf.float32), "shape { dim { size: 2 } }"),
         "grid": (tf.io.FixedLenFeature([2, 3], tf.int64), grid),
-        "tags": (tf.io.VarLenFeature(tf.string), "value_count { min: 0 }"),
+        "tags": (
+            tf.io.VarLenFeature(tf.string),
+            "value_count { min: 0 } presence { min_fraction: 1.0 }",
+        ),
     }
     return Output(columns, total)
 
@@ -198,12 +201,15 @@ def test_vectors_are_predicted_from_json_lines_as_from_records(tmp_path):
     shapes = {name: spec.shape.as_list() for name, spec in predictor.features.items()}
     assert shapes == {"grid": [None, 2, 3], "place": [None, 2], "tags": [None, None]}
     for path in (lines, records):
-        found = [answer.probabilities for answer in predictor.predict_files([path])]
+        answers = [*predictor.predict_files([path])]
+        found = [answer.probabilities for answer in answers]
         high = [value["high"] for value in found if isinstance(value, dict)]
         assert high == pytest.approx([0.285, 0.165, 0.015])
+        # Only of tags the schema says that they are in every record.
+        assert [answer.missing for answer in answers] == [None, ["tags"], None]
     # One row alone has tags of another width, or none.
     lines.write_text(json.dumps(rows[1]) + "\n" + json.dumps({**rows[0], "place": 1}))
-    answers = predictor.predict_files([lines])
-    assert next(answers).label == "low"
+    one_by_one = predictor.predict_files([lines])
+    assert next(one_by_one).label == "low"
     with pytest.raises(DataError, match="cannot process this row: 'place', float32"):
-        next(answers)
+        next(one_by_one)

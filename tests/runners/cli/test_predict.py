@@ -56,7 +56,8 @@ def make_model(tmp_path_factory):
             "predict_values": module.values,
         }
         tf.saved_model.save(module, str(folder), signatures=signatures)
-        features = {"name": {"input": "name", "required": False}}
+        about_name = {"required": False, "in_every_record": True}
+        features = {"name": {"input": "name", **about_name}}
         about = {"task": "classification", "classes": ["a", "b"], "features": features}
         (folder / "assets.extra").mkdir()
         (folder / "assets.extra" / "classes.json").write_text(json.dumps(about))
@@ -84,3 +85,35 @@ def test_an_unrecorded_version_is_loaded_only_with_trust(
     code, out, _ = sluice("predict", "digits", "row.jsonl", "--trust")
     assert (code, json.loads(out)["label"]) == (0, "x")
     assert planted.exists()
+
+
+def test_a_file_has_the_ids_and_a_note_names_what_rows_lack(
+    store, make_model, sluice, tmp_path
+):
+    rows = [{"order": 2**60 + 1, "name": "a"}, {"order": 7}, {"order": 8, "name": ""}]
+    lines = tmp_path / "rows.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = ("predict", "digits", "rows.jsonl", "--id", "order")
+    # Refused although there is no version to load.
+    code, _, err = sluice(*asked, "-o", "out.txt")
+    assert code == 2 and ".parquet" in err
+    code, _, err = sluice(*asked, "-o", str(lines))
+    assert code == 2 and "replace an input file" in err
+    store.publish(make_model(tmp_path / "trace"), facts={})
+
+    code, out, err = sluice(*asked, "-o", "out.csv", "--json")
+
+    missing, where = {"name": 2}, str(tmp_path / "out.csv")
+    said = {"schema_version": 1, "file": where, "predictions": 3, "missing": missing}
+    assert (code, json.loads(out)) == (0, said)
+    assert "'name' in 2 of 3" in err
+    assert (tmp_path / "out.csv").read_text().splitlines() == [
+        "order,source,index,label,probability_a,probability_b",
+        f"{2**60 + 1},rows.jsonl,0,a,0.5,0.5",
+        "7,rows.jsonl,1,,0.5,0.5",
+        "8,rows.jsonl,2,,0.5,0.5",
+    ]
+    code, out, err = sluice(*asked)
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [row["order"] for row in found] == [2**60 + 1, 7, 8]
+    assert [row.get("missing") for row in found] == [None, ["name"], ["name"]]
