@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -48,26 +47,20 @@ class Row:
     payload: bytes | Mapping[str, Any]
     id: str | bytes | int | float | None = None
 
-    def value(self, name: str) -> Any:
-        """Returns the value of a feature, a list of several, or None.
+    def values(self) -> Mapping[str, Any]:
+        """Returns the value of each feature, of several a list.
 
         Raises:
           DataError: the record is no tf.Example.
         """
         if not isinstance(self.payload, bytes):
-            return self.payload.get(name)
-        values = values_of(self._features.get(name))
-        if len(values) > 1:
-            return list(values)
-        return values[0] if values else None
-
-    @cached_property
-    def _features(self) -> Any:
-        assert isinstance(self.payload, bytes)
+            return self.payload
         try:
-            return parse(self.payload).features.feature
+            features = parse(self.payload).features.feature.items()
         except ValueError as error:
             raise DataError(str(error), where=self.where) from error
+        found = {name: list(values_of(feature)) for name, feature in features}
+        return {name: x[0] if len(x) == 1 else x for name, x in found.items()}
 
 
 def read_rows(
@@ -101,30 +94,22 @@ def read_rows(
         if str(path) == STDIN:
             rows = _json_rows("stdin", sys.stdin.buffer, known, max_row_bytes)
         else:
-            rows = _file_rows(Path(path), features, known, max_row_bytes)
-        for row in rows:
-            yield row if id_feature is None else _with_id(row, id_feature)
+            rows = _file_rows(Path(path), known, max_row_bytes)
+        yield from rows if id_feature is None else _with_ids(rows, id_feature)
 
 
-def _with_id(row: Row, name: str) -> Row:
-    value = row.value(name)
-    if isinstance(value, bytes):
-        text = as_text(value)
-        value = value if text is None else text
-    is_one = isinstance(value, str | bytes | int | float)
-    if not is_one or is_missing(value) or value == "":
-        found = "no value" if value is None else f"{value!r:.40}"
-        raise DataError(
-            f"a row has no text or number in {name!r} that identifies it",
-            where=row.where,
-            actual=found,
-        )
-    return replace(row, id=value)
+def _with_ids(rows: Iterator[Row], name: str) -> Iterator[Row]:
+    for row in rows:
+        value = row.values().get(name)
+        if isinstance(value, bytes):
+            value = as_text(value) or value
+        if is_missing(value) or not isinstance(value, str | bytes | int | float):
+            what = f"a row has no text or number in {name!r} that identifies it"
+            raise DataError(what, where=row.where)
+        yield replace(row, id=value)
 
 
-def _file_rows(
-    path: Path, features: Collection[str], known: Collection[str], max_bytes: int
-) -> Iterator[Row]:
+def _file_rows(path: Path, features: Collection[str], max_bytes: int) -> Iterator[Row]:
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -135,7 +120,7 @@ def _file_rows(
                 yield _image_row(path, head + file.read(), features)
             elif kind == "json":
                 file.seek(0)
-                yield from _json_rows(str(path), file, known, max_bytes)
+                yield from _json_rows(str(path), file, features, max_bytes)
     except OSError as error:
         raise UsageError(f"the file cannot be read: {error}", where=path) from error
     if kind == "tfrecord":
@@ -210,8 +195,9 @@ def _parse(line: bytes, features: Collection[str], where: str) -> dict[str, Any]
 
 
 def is_missing(value: Any) -> bool:
-    """Whether there is none, NaN (as data frames write it) or an infinity."""
-    return value is None or (isinstance(value, float) and not math.isfinite(value))
+    """Whether it is nothing, empty, NaN (as data frames write it) or an infinity."""
+    is_infinite = isinstance(value, float) and not math.isfinite(value)
+    return is_infinite or value in (None, "", b"", [])
 
 
 def _finite(text: str) -> float:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -19,11 +21,12 @@ from typing import Any
 
 from serving.prediction_rows import Row, is_missing, read_rows
 from sluice.compat import prepare_environment
-from sluice.errors import DataError, ServingError, SluiceError
+from sluice.errors import DataError, ServingError, SluiceError, bounded
 from sluice.metrics import THRESHOLD
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
 BATCH_SIZE = 64
+_log = logging.getLogger("sluice")
 _CLASSES_FILE = Path("assets.extra", "classes.json")
 _REASON_LENGTH = 300
 _NOISE = re.compile(r"\{\{function_node .*?\}\} ?| \[Op:.*|\[\[\{\{node(.|\n)*")
@@ -107,12 +110,8 @@ class Predictor:
             self.inputs = {name: item["input"] for name, item in known.items()}
             self.features = {name: specs[key] for name, key in self.inputs.items()}
             self._required = {name for name, item in known.items() if item["required"]}
-            # Models of earlier versions do not say it of all features.
-            self._in_every_record = [
-                name
-                for name, item in known.items()
-                if item.get("in_every_record", item["required"])
-            ]
+            # Models of earlier versions do not say it.
+            self._expected = [x for x in known if known[x].get("in_every_record")]
             self._missing = {n: MISSING[s.dtype.name] for n, s in self.features.items()}
         except Exception as error:  # IndexError, for one, where bytes are missing.
             raise ServingError(
@@ -136,6 +135,9 @@ class Predictor:
           max_row_bytes: limit of a record, an image or a line.
           id_feature: whose value each prediction gets as its ``id``.
 
+        Features that the schema has in every record and rows lack are a warning in the
+        log ``sluice``.
+
         Raises:
           UsageError, DataError: as ``read_rows``; or the model rejects a row, such as
             an image that does not decode, or predicts NaN, which is not JSON. Rows
@@ -144,8 +146,15 @@ class Predictor:
             fewer predictions than rows.
         """
         rows = read_rows(paths, self.inputs, max_row_bytes, id_feature)
+        lacking: Counter[str] = Counter()
         for batch in _batches(islice(rows, limit)):
-            yield from self._predict(batch)
+            for prediction in self._predict(batch):
+                lacking.update(prediction.missing or ())
+                yield prediction
+        if lacking:
+            counts = [f"{name!r} ({rows:,})" for name, rows in lacking.most_common()]
+            what = "rows lack features that the schema has in every record; the model "
+            _log.warning(f"{what}took them for missing: {', '.join(bounded(counts))}")
 
     def _predict(self, batch: list[Row]) -> Iterator[Prediction]:
         refusals = (self._tf.errors.InvalidArgumentError, TypeError, ValueError)
@@ -184,24 +193,15 @@ class Predictor:
             counts = {name: len(values) for name, values in answered.items()}
             raise self._failure(f"{len(batch)} rows have other numbers of {counts}")
         return [
-            Prediction(
-                row.source,
-                row.index,
-                **self._answer(*values),
-                missing=self._lacking(row),
-                id=row.id,
-            )
+            self._prediction(row, self._answer(*values))
             for row, *values in zip(batch, *answered.values(), strict=True)
         ]
 
-    def _lacking(self, row: Row) -> list[str] | None:
-        names = [
-            name
-            for name in self._in_every_record
-            if is_missing(value := row.value(name))
-            or value in ("", [], self._missing[name])
-        ]
-        return names or None
+    def _prediction(self, row: Row, answer: dict[str, Any]) -> Prediction:
+        values = row.values() if self._expected else {}
+        missing = [x for x in self._expected if is_missing(values.get(x))]
+        answer |= {"missing": missing or None, "id": row.id}
+        return Prediction(row.source, row.index, **answer)
 
     def _column(self, name: str, values: list[Any]) -> Any:
         """Returns one feature's values; TensorFlow refuses those of another type."""

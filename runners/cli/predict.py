@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from pipeline.config.config import Config
-from reports import formats
 from runners.cli.echo import echo, echo_json
 from runners.cli.options import Result, config_argument, verb
 from runners.operations.predict import predict
-from serving.prediction_files import check_id, check_suffix, write_predictions
-from sluice.errors import UsageError, bounded
+from serving.prediction_files import SUFFIXES, write_predictions
+from serving.predictor import Prediction
+from sluice.errors import UsageError
 from sluice.storage.output_path import resolve_output_path
 
 
@@ -54,49 +51,21 @@ def command(
     which appears once it is complete. A version is loaded only if it is byte for byte
     what was pushed. With --json an error is JSON, too.
     """
-    if id_feature is not None:
-        check_id(id_feature)
-    file = (
-        resolve_output_path(output, Path.cwd(), "--output")
-        if output is not None
-        else None
-    )
-    if file:
-        check_suffix(file)
-        if file in [Path(name).resolve() for name in files]:
-            raise UsageError("--output would replace an input file", where=file)
+    if id_feature in {*Prediction.__annotations__} - {"id"}:
+        what = f"{id_feature!r} cannot be the id: a prediction has a value of that name"
+        raise UsageError(what, where="--id")
+    file = output and resolve_output_path(output, Path.cwd(), "--output")
+    inputs = [Path(name).resolve() for name in files]
+    if file and (file.suffix not in SUFFIXES or file in inputs):
+        what = f"--output must end in {', '.join(SUFFIXES)}, and be no input"
+        raise UsageError(what, where=file)
     found = predict(
-        config,
-        files,
-        limit=limit,
-        version=version,
-        trust=trust,
-        id_feature=id_feature,
+        config, files, limit=limit, version=version, trust=trust, id_feature=id_feature
     )
-    number, missing = 0, Counter[str]()
-
-    def rows() -> Iterator[dict[str, Any]]:
-        nonlocal number
-        for prediction in found:
-            number += 1
-            missing.update(prediction.missing or ())
-            yield prediction.to_dict(id_feature)
-
-    if file:
-        write_predictions(file, rows())
-    else:
-        for row in rows():
-            echo_json(row)
-    if missing:
-        counts = [f"{name!r} in {count:,}" for name, count in missing.most_common()]
-        echo(
-            "note: rows lack features that the schema has in every record, and the "
-            f"model took them for missing: {', '.join(bounded(counts))} of {number:,}",
-            err=True,
-            fg="yellow",
-        )
-    if file is None:
+    answers = (prediction.to_dict(id_feature) for prediction in found)
+    if not file:
+        for answer in answers:
+            echo_json(answer)
         return None
-    show = partial(echo, f"wrote {formats.plural(number, 'prediction')} to {output}")
-    facts = {"file": str(file), "predictions": number, "missing": dict(missing)}
-    return Result(facts, show)
+    write_predictions(file, answers)
+    return Result({"file": str(file)}, partial(echo, f"wrote {output}"))

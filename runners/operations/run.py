@@ -113,13 +113,10 @@ def run(
 
 def _until_model_gate(config: Config, options: RunOptions) -> RunOptions:
     """Returns the options of a trial that ends with the model gate, or earlier."""
-    before = selected_nodes(config, [MODEL_VERDICT])
-    if late := [name for name in options.to_nodes if name not in before]:
-        raise UsageError(
-            f"a trial ends with {MODEL_VERDICT}, and {late[0]} does not lead to it",
-            where=f"--to {late[0]}",
-            expected=", ".join(before),
-        )
+    late = {*options.to_nodes}.difference(selected_nodes(config, [MODEL_VERDICT]))
+    if late:
+        what = f"a trial ends with {MODEL_VERDICT}: --to takes it or a node before it"
+        raise UsageError(what, where=f"--to {min(late)}")
     return replace(options, to_nodes=options.to_nodes or [MODEL_VERDICT])
 
 

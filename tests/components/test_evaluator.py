@@ -79,13 +79,7 @@ def regressions(evaluations, tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("slope", "passed", "trial"),
-    [
-        (2.1, True, None),
-        (2.205, True, None),
-        (2.25, False, None),
-        (1.7, False, None),
-        (2.1, True, 1),
-    ],
+    [(2.1, 1, None), (2.205, 1, None), (2.25, 0, None), (1.7, 0, None), (2.1, 1, 1)],
 )
 def test_an_error_may_rise_by_5_percent(regressions, tmp_path, slope, passed, trial):
     """A trial is judged, and not blessed."""

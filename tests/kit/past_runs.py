@@ -17,6 +17,7 @@ from runners.retention.find_garbage import Garbage
 from serving.local_store import LocalModelStore
 from serving.model_store import Publication
 from sluice.record.parts import NodeRecord
+from sluice.record.run_record import RunOptions
 from sluice.workspace import Workspace
 from tests.kit.runs import a_record, write_run
 
@@ -121,7 +122,8 @@ class Past:
             },
             about=about if push else {"pushed": 0},
         )
-        self.record(run_id, status, dry_run, trial)
+        to_nodes = ["ModelVerdict"] if trial else []
+        self.record(run_id, status, dry_run=dry_run, trial=trial, to_nodes=to_nodes)
         return run_id
 
     def collect(self, keep: int = 1, dry_run: bool = False) -> Garbage:
@@ -136,14 +138,11 @@ class Past:
         model_dir = Path(artifact.uri) / MODEL_DIR
         return LocalModelStore(self.workspace.serving).publish(model_dir, facts=facts)
 
-    def record(
-        self, run_id: str, status: str, dry_run: bool = False, trial: bool = False
-    ) -> Path:
+    def record(self, run_id: str, status: str, **options: Any) -> Path:
         """Writes the folder of a run."""
         nodes = [NodeRecord("Trainer", "Trainer", "ran")]
         record = a_record(run_id, status=status, nodes=nodes, gates=[], pushes=[])
-        record.options.dry_run, record.options.trial = dry_run, trial
-        record.options.to_nodes = ["ModelVerdict"] if trial else []
+        record.options = RunOptions(**options)
         logs = {"Trainer": f"log of {run_id}"}
         return write_run(self.workspace.runs, record, logs=logs)
 

@@ -97,23 +97,22 @@ def test_a_file_has_the_ids_and_a_note_names_what_rows_lack(
     # Refused although there is no version to load.
     code, _, err = sluice(*asked, "-o", "out.txt")
     assert code == 2 and ".parquet" in err
-    code, _, err = sluice(*asked, "-o", str(lines))
-    assert code == 2 and "replace an input file" in err
+    assert sluice("predict", "digits", "out.csv", "-o", "out.csv")[0] == 2
+    for name in ("index", "label"):
+        assert "cannot be the id" in sluice(*asked[:-1], name)[2]
     store.publish(make_model(tmp_path / "trace"), facts={})
 
     code, out, err = sluice(*asked, "-o", "out.csv", "--json")
 
-    missing, where = {"name": 2}, str(tmp_path / "out.csv")
-    said = {"schema_version": 1, "file": where, "predictions": 3, "missing": missing}
-    assert (code, json.loads(out)) == (0, said)
-    assert "'name' in 2 of 3" in err
-    assert (tmp_path / "out.csv").read_text().splitlines() == [
-        "order,source,index,label,probability_a,probability_b",
-        f"{2**60 + 1},rows.jsonl,0,a,0.5,0.5",
-        "7,rows.jsonl,1,,0.5,0.5",
-        "8,rows.jsonl,2,,0.5,0.5",
+    file = tmp_path / "out.csv"
+    assert (code, json.loads(out)) == (0, {"schema_version": 1, "file": str(file)})
+    assert "'name' (2)" in err
+    assert file.read_text().splitlines()[1:] == [
+        f'{2**60 + 1},"rows.jsonl",0,"a",0.5,0.5',
+        '7,"rows.jsonl",1,"",0.5,0.5',
+        '8,"rows.jsonl",2,"",0.5,0.5',
     ]
-    code, out, err = sluice(*asked)
+    _, out, _ = sluice(*asked)
     found = [json.loads(line) for line in out.splitlines()]
     assert [row["order"] for row in found] == [2**60 + 1, 7, 8]
     assert [row.get("missing") for row in found] == [None, ["name"], ["name"]]

@@ -45,7 +45,7 @@ def test_an_unknown_node_is_refused(written):
 
 def test_a_trial_ends_with_the_model_gate(written):
     for late in ("Pusher", "AcceptData"):
-        with pytest.raises(UsageError, match=f"a trial ends .* {late}"):
+        with pytest.raises(UsageError, match=f"(?s)a trial ends .* {late}"):
             run_digits(trial=True, to_nodes=[late])
     assert written.workspace.run_ids() == []
     assert run_digits(trial=True).options.to_nodes == ["ModelVerdict"]

@@ -44,17 +44,7 @@ def _names(garbage, kind):
         # The next baseline is kept, but not its run.
         ([{"status": "blocked"}, BLOCKED, BLOCKED], 1, {2}, {0, 2}),
     ],
-    ids=[
-        "newest",
-        "keep 2",
-        "open",
-        "idle",
-        "dry",
-        "served",
-        "complete",
-        "trial",
-        "baseline",
-    ],
+    ids="newest keep-2 open idle dry served complete trial baseline".split(),
 )
 def test_what_is_kept(past, runs, keep, kept, models):
     made = [past.run(**({"status": "succeeded"} | run)) for run in runs]
