@@ -35,7 +35,8 @@ def valid(name):
 
 
 def test_the_screen_and_the_config(clicks, here, capsys):
-    init.main(["clicks", "--examples", "data/the clicks"], standalone_mode=False)
+    words = ["clicks", "--examples", "data/the clicks", "--label", "clicked"]
+    init.main(words, standalone_mode=False)
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     config = (here / "configs" / "clicks.yaml").read_text()
     check_golden(GOLDEN / "init.txt", "\n".join([*lines, "", config]))
@@ -47,11 +48,11 @@ def test_existing_files_are_replaced_only_with_force(clicks, here, propose):
     config.parent.mkdir()
     config.write_text("mine")
     with pytest.raises(UsageError, match="already exists") as caught:
-        propose("clicks", "data/the clicks/*")
+        propose("clicks", "data/the clicks/*", "--label", "clicked")
     assert caught.value.examples == (str(config),)
     assert "--force" in str(caught.value.hint)
     assert config.read_text() == "mine" and not (here / "schemas").exists()
-    propose("clicks", "data/the clicks/*", "--force")
+    propose("clicks", "data/the clicks/*", "--label", "clicked", "--force")
     assert valid("clicks").config.name == "clicks"
 
 
