@@ -20,6 +20,11 @@ def number_text(value: float, digits: int = 4) -> str:
     return text[:-1] if decimals > digits and text.endswith("0") else text
 
 
+def signed_text(value: float, digits: int = 4) -> str:
+    """Returns a difference as ``number_text`` does, a positive one with a plus sign."""
+    return ("+" if value > 0 else "") + number_text(value, digits)
+
+
 def decimals_of(value: float, digits: int) -> int:
     """Returns the decimals that show so many significant digits, at most one more."""
     if abs(value) < 0.1:

@@ -192,8 +192,8 @@ class Time(_Kind):
     """A time, as hour, weekday, month and age.
 
     It is a whole number of seconds since 1970 in UTC, or a string such as `2026-11-30`
-    or `2026-11-30T08:15:00Z`, of which an offset from UTC is not applied: the hour is
-    the one that is written. Other strings are missing.
+    or `2026-11-30T08:15:00Z`. An offset from UTC is ignored: the hour is the one that
+    is written. Other strings count as missing.
     """
 
     kind: Literal["time"] = "time"

@@ -46,8 +46,8 @@ _LONG_TAIL = 100
 _EARLIEST_TIME, _LATEST_TIME = 315_532_800, 4_102_444_800
 _ISO_TIME = re.compile(ISO_TIME.encode())
 _DATE_FRACTION = 0.95
-# A part of times is used from so many different ones on: of a month that was not seen,
-# a model would know nothing.
+# How many different values of a part must have been seen for it to be used: a model
+# knows nothing of a month that is not in its training data.
 _LEAST_PARTS = {"hour": 2, "weekday": 2, "month": 12}
 
 _CODE_WORDS = frozenset(

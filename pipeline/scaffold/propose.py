@@ -299,8 +299,8 @@ def _warnings(sample: Sample, label: Column, used: Iterable[str]) -> list[str]:
         warnings.append(
             f"only {counts[rarest]:,} of {sample.records:,} records have the class "
             f"{rarest!r}: 'train.class_weights: balanced' lets all classes count alike "
-            "in training, and a threshold on auc_pr, or on a Recall of that class, "
-            "shows in 'evaluate' what accuracy hides"
+            "in training, and in 'evaluate' a threshold on auc_pr, or on the Recall of "
+            "that class, shows what accuracy hides"
         )
     for name in used:
         if how := gives_away(sample.columns[name], label):

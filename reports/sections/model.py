@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from reports.metric_changes import MIN_EXAMPLES, SliceMetric, metrics_by_slice
 from reports.read_run import RunData
 from reports.sections import classification, curves
 from reports.tables import Column, Header, Table, numbers
+from sluice.numbers import signed_text
 from sluice.record.verdict import Check
 
 _MAX_METRICS = 12
@@ -215,19 +217,16 @@ def _mistakes(index: int, document: dict[str, Any]) -> Table | None:
 
 def _importance(index: int, found: Mapping[str, Any]) -> Table:
     """Returns a row per feature: the mean change of the loss, and its range."""
+    rise = partial(signed_text, digits=3)
     rows: list[list[Any]] = []
     for item in found["features"]:
         low, *_, high = sorted(item["changes"])
         mean = sum(item["changes"]) / len(item["changes"])
-        spread = f"{_rise(low)} to {_rise(high)}"
+        spread = f"{rise(low)} to {rise(high)}"
         rows.append([formats.shorten(item["feature"], 80), mean, spread])
-    header: Header = ["Feature", numbers("Rise", _rise, bar=True), "Repeats"]
+    header: Header = ["Feature", numbers("Rise", rise, bar=True), "Repeats"]
     caption = f"How much the {found['loss']} rises if a feature's values are permuted"
     return Table(f"importance-{index}", caption, header, rows, limit=20)
-
-
-def _rise(value: float) -> str:
-    return ("+" if value > 0 else "") + formats.number(value, 3)
 
 
 def _listed(item: Mapping[str, Any]) -> str:

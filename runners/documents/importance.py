@@ -1,8 +1,8 @@
 """Permutation importance: how much worse a model predicts without a raw feature.
 
 A feature's values are moved among the examples, missing ones included, so that they
-keep their distribution and tell nothing. Of features that say the same, each seems
-unimportant, since the model still has the others.
+keep their distribution and tell nothing. Features that carry the same information
+each seem unimportant, since the model still has the others.
 
 Source: L. Breiman, Random Forests, Machine Learning 45 (2001), section 10.
 """
@@ -20,7 +20,7 @@ from runners.documents.examples import ExampleRecord, ExportedModel
 from sluice.tfrecords import tf_example_pb2
 
 MAX_EXAMPLES = 1_000
-# The Evaluator takes ten times as long on the smallest data sets.
+# Meant to be at most a tenth of what the Evaluator takes on the smallest data sets.
 MAX_SECONDS = 0.2
 REPEATS = 3
 _TIMED = 250
@@ -87,6 +87,25 @@ def importance(
     }
 
 
+def keep_some(
+    kept: list[ExampleRecord], record: ExampleRecord, seen: int, source: random.Random
+) -> None:
+    """Keeps ``MAX_EXAMPLES`` records, each of all that were seen as likely as another.
+
+    Source: J. S. Vitter, Random Sampling with a Reservoir, 1985, algorithm R.
+
+    Args:
+      kept: what is kept so far.
+      record: the next one.
+      seen: how many there were, this one included.
+      source: of random numbers.
+    """
+    if seen <= MAX_EXAMPLES:
+        kept.append(record)
+    elif (place := source.randrange(seen)) < MAX_EXAMPLES:
+        kept[place] = record
+
+
 def _columns(
     records: Sequence[ExampleRecord], names: Sequence[str]
 ) -> dict[str, list[bytes]]:
@@ -108,7 +127,7 @@ def _predict(model: ExportedModel, columns: Mapping[str, Sequence[bytes]]) -> An
 
 
 def _example(entries: bytes) -> bytes:
-    """Returns a serialized tf.Example: the tag of its features, a varint, and they."""
+    """Returns a serialized tf.Example: tag, size as a varint, and the features."""
     size, head = len(entries), b"\n"
     while size > 127:
         head += bytes([size & 127 | 128])

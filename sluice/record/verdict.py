@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from sluice.numbers import number_text
+from sluice.numbers import number_text, signed_text
 from sluice.storage.storage import storage_for
 
 VERDICT_FILE = "verdict.json"
@@ -135,7 +135,7 @@ class Check:
             text += f" (baseline {cell(self.baseline)})"
         if self.measure:
             limit = f"limit {self.comparison} {self.limit:g}"
-            change = ("+" if (self.compared or 0) > 0 else "") + cell(self.compared)
+            change = signed_text(self.compared or 0.0)
             return f"{text}: {self.measure} change {change}, {limit}"
         side = "below" if self.comparison == ">=" else "above"
         return f"{text}, {cell(abs(self.margin))} {side} the limit {self.limit:g}"

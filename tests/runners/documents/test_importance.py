@@ -92,3 +92,13 @@ def test_a_slow_model_is_asked_about_fewer_examples(monkeypatch):
     assert found is None or found["examples"] < 600
     one = ExportedModel([], ["a"], predict, predict)
     assert importance(one, _records(), "regression", None) is None
+
+
+def test_any_example_is_as_likely_to_be_kept_as_another():
+    kept: list[Any] = []
+    numbers: Any = range(1, 5_001)
+    source = random.Random(0)
+    for seen in numbers:
+        importance_module.keep_some(kept, seen, seen, source)
+    assert len({*kept}) == importance_module.MAX_EXAMPLES
+    assert np.mean(kept) == pytest.approx(2_500, rel=0.05)
