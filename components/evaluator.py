@@ -15,27 +15,34 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.metrics import confusion_matrix_metrics, metric_types
 from tensorflow_model_analysis.metrics import (
     multi_class_confusion_matrix_metrics as confusion,
 )
 from tfx.components.evaluator import component, executor
 from tfx.dsl.components.base import executor_spec
+from tfx.types import standard_component_specs
+from tfx.utils import path_utils, proto_utils
 
 from components.artifacts import Artifacts, without_absent
 from components.evaluate_batches import BatchCombineFn, evaluate_batches
 from components.model_verdict.settings import EFFECTIVE_EXAMPLES, EXAMPLES_PER_CLASS
 from sluice import progress
+from sluice.metrics import THRESHOLD
+from sluice.model_facts import read_facts
 from sluice.patches.tfma import missing_names
 
 PREDICTION_HISTOGRAM = "prediction_histogram"
 CONFUSION_MATRIX = "multi_class_confusion_matrix_plot"  # As TFMA's.
 BUCKETS = 100
 _WEIGHTS = "weights"
+_OWN_DECISION = {"threshold", "thresholds", "num_thresholds", "top_k"}
 
 
 class Executor(executor.Executor):
@@ -48,6 +55,7 @@ class Executor(executor.Executor):
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
         inputs = without_absent(input_dict)
+        exec_properties = _with_thresholds(inputs, exec_properties)
         if missing := missing_names():
             progress.note(
                 f"this TFMA has no {', '.join(missing)}: AUC and the like count in "
@@ -61,6 +69,31 @@ class Executor(executor.Executor):
             # TypeError whose message prints the batch: 50 ms per 1,000 small images.
             with np.printoptions(threshold=0, edgeitems=1), evaluate_batches():
                 evaluate(inputs, output_dict, exec_properties)
+
+
+def _with_thresholds(inputs: Artifacts, exec_properties: Any) -> Any:
+    """Returns the properties with the thresholds of the models in our metrics.
+
+    Removes a baseline whose positive class is another.
+    """
+    facts = {
+        name: read_facts(path_utils.serving_model_path(artifact.uri)) or {}
+        for name, key in (("candidate", "model"), ("baseline", "baseline_model"))
+        for artifact in inputs.get(key, ())
+    }
+    classes = facts.get("candidate", {}).get("classes") or []
+    if len(classes) == 2 and facts.get("baseline", {}).get("classes") == classes[::-1]:
+        del inputs["baseline_model"]
+    thresholds = {name: x.get("threshold", THRESHOLD) for name, x in facts.items()}
+    thresholds[""] = thresholds.get("candidate", THRESHOLD)  # Alone it has no name.
+    key = standard_component_specs.EVAL_CONFIG_KEY
+    config = proto_utils.json_to_proto(exec_properties[key], tfma.EvalConfig())
+    for spec in config.metrics_specs:
+        for metric in spec.metrics:
+            if metric.module == __name__:
+                params = json.loads(metric.config)
+                metric.config = json.dumps({**params, "thresholds": thresholds})
+    return {**exec_properties, key: proto_utils.proto_to_json(config)}
 
 
 class Evaluator(component.Evaluator):
@@ -93,9 +126,9 @@ class Count(metric_types.Metric):
     second class. Of more it is that of the predicted class, and the rows are wrong and
     right predictions. Predictions that are not finite are not counted.
 
-    ``CONFUSION_MATRIX``: of more than two classes, examples by class and predicted
-    class, as TFMA's ``MultiClassConfusionMatrixPlot`` writes them. Again without
-    predictions that are not finite.
+    ``CONFUSION_MATRIX``: examples by class and predicted class, as TFMA's
+    ``MultiClassConfusionMatrixPlot`` writes them; of two classes at the threshold of
+    the model. Again without predictions that are not finite.
 
     ``EFFECTIVE_EXAMPLES``: the number of equally weighted examples from which a mean is
     as uncertain as from these: the squared sum of weights by the sum of their squares.
@@ -106,6 +139,8 @@ class Count(metric_types.Metric):
       classes: how many classes the label has.
       prediction_key: of the probabilities among the model's outputs; None where an
         example may have several classes, for ``EXAMPLES_PER_CLASS`` alone.
+      thresholds: of two classes, by the name of the model, from which on the second is
+        predicted; the executor gives them to all metrics of this module.
     """
 
     def __init__(self, **given: Any) -> None:
@@ -120,14 +155,17 @@ class Count(metric_types.Metric):
 class OfPredictedClass(metric_types.Metric):
     """A metric of TFMA of the classes that are predicted, as scikit-learn has it.
 
-    TFMA's takes a class for predicted where its probability is above 0.5.
+    TFMA's takes a class for predicted where its probability is above 0.5; of two
+    classes the second is predicted where its probability is at least the threshold.
 
     Args:
       name: of the result.
-      classes: how many classes the label has, more than two.
+      classes: how many classes the label has.
       prediction_key: of the probabilities among the model's outputs.
       metric: TFMA's class, such as ``Precision``.
-      class_id: the class that is measured against the others; None: the mean over all.
+      class_id: the class that is measured against the others; None: the mean over all,
+        of two classes the second.
+      thresholds: see ``Count``.
     """
 
     def __init__(self, **given: Any) -> None:
@@ -137,7 +175,7 @@ class OfPredictedClass(metric_types.Metric):
     def replaces(name: str, params: Mapping[str, Any]) -> bool:
         """Returns whether a metric would have TFMA's threshold of 0.5."""
         made: type = metric_types.registered_metrics().get(name, object)
-        is_fixed = {"thresholds", "num_thresholds", "top_k"} & params.keys()
+        is_fixed = _OWN_DECISION & params.keys()
         of_one = confusion_matrix_metrics.ConfusionMatrixMetric
         return issubclass(made, of_one) and name != "MaxRecall" and not is_fixed
 
@@ -155,26 +193,30 @@ def _computations(
     prediction_key: str | None,
     metric: str | None = None,
     class_id: int | None = None,
+    thresholds: Mapping[str, float] | None = None,
     model_names: Sequence[str] = ("",),
     example_weighted: bool = False,
 ) -> list[Any]:
     """Returns per model the computation of all counts, and what this one reads."""
     kind: Any = metric_types.MetricKey
     about: dict[str, Any] = {"example_weighted": example_weighted}
-    result = functools.partial(_of_classes, metric) if metric else _result
     if name == CONFUSION_MATRIX:
         kind = metric_types.PlotKey
     elif class_id is not None:
         about["sub_key"] = metric_types.SubKey(class_id=class_id)
-    elif metric:
+    elif metric and classes > 2:
         about["aggregation_type"] = metric_types.AggregationType(macro_average=True)
     computations: list[Any] = []
     for model in model_names:
+        threshold = (thresholds or {}).get(model, THRESHOLD)
+        result: Any = functools.partial(_result, threshold)
+        if metric:
+            result = functools.partial(_of_classes, metric)
         counts = metric_types.MetricKey("_counts", model)  # Not written, by its name.
         key = kind(name, model, **about)
         computations += [
             metric_types.MetricComputation(
-                [counts], None, _Counts(counts, classes, prediction_key)
+                [counts], None, _Counts(counts, classes, prediction_key, threshold)
             ),
             metric_types.DerivedMetricComputation(
                 [key], functools.partial(result, key, counts, classes)
@@ -190,7 +232,10 @@ def _of_classes(
     classes: int,
     values_by_key: Mapping[metric_types.MetricKey, Any],
 ) -> dict[metric_types.MetricKey, Any]:
-    """Returns a metric of one class, or the mean over classes, from the counts."""
+    """Returns a metric of one class, or the mean over classes, from the counts.
+
+    Of two classes it is that of the second.
+    """
     matrix = np.zeros((classes, classes))
     for (name, *at), n in values_by_key[counts].items():
         if name == CONFUSION_MATRIX:
@@ -201,10 +246,12 @@ def _of_classes(
     rows = zip(tp, matrix.sum() - tp - fp - fn, fp, fn, strict=True)
     values = [made.result(*map(float, row)) for row in rows]
     only = values[key.sub_key.class_id] if key.sub_key else np.mean(values)
+    only = values[1] if classes == 2 else only
     return {key: float(only)}
 
 
 def _result(
+    threshold: float,
     key: metric_types.MetricKey,
     counts: metric_types.MetricKey,
     classes: int,
@@ -218,7 +265,8 @@ def _result(
     counted = [(at, n) for (name, *at), n in known.items() if name == key.name]
     if key.name == CONFUSION_MATRIX:
         entries = {confusion.MatrixEntryKey(*at): n for at, n in counted}
-        value = confusion.Matrices({0.0: entries}).to_proto()
+        at_least = threshold if classes == 2 else 0.0
+        value = confusion.Matrices({at_least: entries}).to_proto()
         return {key: value.multi_class_confusion_matrix_at_thresholds}
     shape = (2, BUCKETS) if key.name == PREDICTION_HISTOGRAM else (classes,)
     array = np.zeros(shape, np.array([0, *(n for _, n in counted)]).dtype)
@@ -227,18 +275,17 @@ def _result(
     return {key: array}
 
 
+@dataclass(eq=False)
 class _Counts(BatchCombineFn):
     """Counts the examples of one model, by the count's name and the array's index.
 
     Of weights it has the sum, and the sum of their squares.
     """
 
-    def __init__(
-        self, key: metric_types.MetricKey, classes: int, prediction_key: str | None
-    ) -> None:
-        self._key = key
-        self._classes = classes
-        self._prediction_key = prediction_key
+    key: metric_types.MetricKey
+    classes: int
+    prediction_key: str | None
+    threshold: float
 
     def create_accumulator(self) -> Counter[Any]:
         return Counter()
@@ -252,26 +299,26 @@ class _Counts(BatchCombineFn):
         self, accumulator: Counter[Any], batch: Any, size: int
     ) -> Counter[Any]:
         weights = np.ones(size, np.int64)
-        example_weights = batch.get_example_weights(self._key.model_name)
+        example_weights = batch.get_example_weights(self.key.model_name)
         if example_weights is not None:
             weights = _checked_weights(example_weights, size)
             for power in (1, 2):
                 accumulator[_WEIGHTS, power] += (weights**power).sum()
-        if not self._classes:
+        if not self.classes:
             return accumulator
-        labels = np.reshape(batch.get_labels(self._key.model_name), [size, -1])
-        if labels.shape[1] == self._classes:
+        labels = np.reshape(batch.get_labels(self.key.model_name), [size, -1])
+        if labels.shape[1] == self.classes:
             _, found = np.nonzero(labels > 0)
             accumulator.update((EXAMPLES_PER_CLASS, label) for label in found.tolist())
             return accumulator
         labels = labels[:, 0].astype(int) if labels.size else np.array([-1])
-        known = (labels >= 0) & (labels < self._classes)
+        known = (labels >= 0) & (labels < self.classes)
         found = labels[known].tolist()
         accumulator.update((EXAMPLES_PER_CLASS, label) for label in found)
-        if self._prediction_key and known.any():
-            predictions = batch.get_predictions(self._key.model_name)
+        if self.prediction_key and known.any():
+            predictions = batch.get_predictions(self.key.model_name)
             if isinstance(predictions, Mapping):
-                predictions = predictions.get(self._prediction_key)
+                predictions = predictions.get(self.prediction_key)
             values = np.reshape(predictions, [size, -1])
             known &= np.isfinite(values).all(axis=1)
             self._add_predictions(
@@ -287,12 +334,14 @@ class _Counts(BatchCombineFn):
         weights: Sequence[Any],
     ) -> None:
         rows, probabilities = labels, values[:, -1]
+        # As the served model does, in single precision.
+        predicted = (probabilities >= np.float32(self.threshold)).astype(int)
         if values.shape[1] > 2:
             predicted = values.argmax(axis=1)
             rows, probabilities = (predicted == labels).astype(int), values.max(axis=1)
-            pairs = zip(labels.tolist(), predicted.tolist(), weights, strict=True)
-            for *pair, weight in pairs:
-                counts[(CONFUSION_MATRIX, *pair)] += weight
+        pairs = zip(labels.tolist(), predicted.tolist(), weights, strict=True)
+        for *pair, weight in pairs:
+            counts[(CONFUSION_MATRIX, *pair)] += weight
         # In double precision 0.29 * 100 is below 29.
         buckets = (probabilities.astype(np.float32) * np.float32(BUCKETS)).astype(int)
         buckets = buckets.clip(0, BUCKETS - 1)
@@ -305,7 +354,7 @@ class _Counts(BatchCombineFn):
     def extract_output(
         self, accumulator: Counter[Any]
     ) -> dict[metric_types.MetricKey, Counter[Any]]:
-        return {self._key: accumulator}
+        return {self.key: accumulator}
 
 
 def _checked_weights(values: Any, size: int) -> np.ndarray:

@@ -94,14 +94,14 @@ def confusion_matrices(
 ) -> dict[str, np.ndarray]:
     """Returns all examples by true and predicted class, by model, the candidate first.
 
-    Of two classes, the second is predicted from a probability of 0.5 on.
+    Of two classes, the second is predicted from the threshold of each model on.
     """
     matrices = {
         model: _from_plot(tables[MATRIX], classes)
         for model, tables in read_plots(document)
         if MATRIX in tables
     }
-    if not matrices and classes == 2:
+    if not matrices and classes == 2:  # Of an evaluation that counted none.
         matrices = {
             item.model: _at_half(item.array)
             for item in read_metrics(document)
@@ -117,20 +117,33 @@ def _at_half(histogram: list[float]) -> np.ndarray:
     return np.asarray(counts.sum(axis=2))
 
 
+def decision_thresholds(document: Mapping[str, Any]) -> dict[str, float]:
+    """Returns the probability from which on the second of two classes is predicted."""
+    return {
+        model: float(_lowest(tables[MATRIX]).get("threshold", 0))
+        for model, tables in read_plots(document)
+        if MATRIX in tables
+    }
+
+
+def _lowest(plot: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the matrix at the lowest threshold, the only one of ours."""
+    # Without a threshold there is one matrix, of the most probable class.
+    matrices: Any = plot.get("matrices") or [{}]
+    return min(matrices, key=lambda item: float(item.get("threshold", 0)))
+
+
 def _from_plot(plot: Mapping[str, Any], size: int) -> np.ndarray:
     """Returns examples by actual and predicted class, at the lowest threshold."""
     import numpy as np
 
-    # Without a threshold there is one matrix, of the most probable class.
-    matrices = plot.get("matrices") or [{}]
-    lowest: Any = min(matrices, key=lambda item: float(item.get("threshold", 0)))
     entries = [
         (
             int(x.get("actual_class_id", 0)),
             int(x.get("predicted_class_id", 0)),
             float(x.get("num_weighted_examples", 0)),
         )
-        for x in lowest.get("entries", ())
+        for x in _lowest(plot).get("entries", ())
     ]
     size = max([size, *(1 + max(pair) for *pair, _ in entries)])
     confusion = np.zeros((size, size))

@@ -23,11 +23,11 @@ from serving.prediction_rows import Row, is_missing, read_rows
 from sluice.compat import prepare_environment
 from sluice.errors import DataError, ServingError, SluiceError, bounded
 from sluice.metrics import THRESHOLD
+from sluice.model_facts import CLASSES_FILE
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
 BATCH_SIZE = 64
 _log = logging.getLogger("sluice")
-_CLASSES_FILE = Path("assets.extra", "classes.json")
 _REASON_LENGTH = 300
 _NOISE = re.compile(r"\{\{function_node .*?\}\} ?| \[Op:.*|\[\[\{\{node(.|\n)*")
 # Value of a missing feature in the signature, by dtype.
@@ -96,7 +96,7 @@ class Predictor:
             self._model = tf.saved_model.load(str(self._dir))
             self._examples = self._model.signatures["serving_default"]
             self._values = self._model.signatures["predict_values"]
-            about = json.loads((self._dir / _CLASSES_FILE).read_text("utf-8"))
+            about = json.loads((self._dir / CLASSES_FILE).read_text("utf-8"))
             self._task, self._classes = about["task"], about["classes"]
             self._outputs = ["probabilities", "label"]
             if self._task == "regression":
@@ -252,7 +252,7 @@ class Predictor:
         if len(values) != len(self._classes):
             raise self._failure(
                 f"{len(values)} probabilities for the {len(self._classes)} classes of "
-                f"{_CLASSES_FILE}"
+                f"{CLASSES_FILE}"
             )
         return dict(zip(self._classes, values, strict=True))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 from tfx.components.evaluator import constants
@@ -18,7 +19,7 @@ from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.proto.orchestration import driver_output_pb2
 from tfx.types import artifact_utils, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
-from tfx.utils import io_utils
+from tfx.utils import io_utils, path_utils
 
 from components import artifacts
 from components.artifacts import SKIPPED, Artifacts, publish_verdict, without_absent
@@ -33,7 +34,9 @@ from components.model_verdict.judge import BaselineSummary, SkippedModel, judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.settings import Settings
 from sluice.mlmd_items import Artifact, maker_run
+from sluice.model_facts import read_facts
 from sluice.node_kinds import ABOUT_BASELINE, METRICS
+from sluice.record.verdict import Check
 
 
 class Executor(evaluator_executor.Executor):
@@ -55,14 +58,19 @@ class Executor(evaluator_executor.Executor):
         settings = Settings.model_validate_json(exec_properties["settings"])
         about = exec_properties.get(ABOUT_BASELINE)
         candidate = read_candidate(uri, settings.classes)
+        baseline = None
+        if baselines:
+            baseline = read_evaluation(uri, "baseline", settings.classes)
         verdict = judge(
             settings,
             candidate,
-            read_evaluation(uri, "baseline", settings.classes) if baselines else None,
+            baseline if baseline and baseline.metrics else None,
             BaselineSummary.model_validate_json(about)
             if about
             else _summarize(input_dict, baselines, is_candidate=blessed != baselines),
         )
+        if row := _decision(model.uri):
+            verdict = replace(verdict, rows=(*verdict.rows, row))
         publish_verdict(
             verdict, artifact_utils.get_single_instance(output_dict["verdict"])
         )
@@ -71,6 +79,15 @@ class Executor(evaluator_executor.Executor):
         blessing.set_string_custom_property(METRICS, metrics)
         is_blessed = verdict.passed and not exec_properties.get("trial")
         _bless(blessing, is_blessed, model, baselines)
+
+
+def _decision(model_uri: str) -> Check | None:
+    """Returns the row about the positive class; None where there are not two."""
+    facts = read_facts(path_utils.serving_model_path(model_uri)) or {}
+    if facts.get("task") != "classification" or len(facts["classes"]) != 2:
+        return None
+    why = f"predicted from a probability of {facts['threshold']} on"
+    return Check(check="positive class", actual=facts["classes"][1], why=why)
 
 
 def _summarize(

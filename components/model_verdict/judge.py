@@ -56,9 +56,11 @@ class BaselineSummary(Section):
 
     @property
     def why_none(self) -> str:
-        """The reason why there is no baseline."""
+        """The reason why there is no comparison with a baseline."""
         if self.is_candidate:
             return "not compared: this model is the latest blessed one itself"
+        if self.name is not None:  # The Evaluator leaves it out.
+            return "not compared: the baseline has another positive class"
         if self.is_lost:
             first = f"sluice models retire {self.pipeline} artifact:ID --reason WHY"
             if not self.pipeline:  # In a service: there is no driver.

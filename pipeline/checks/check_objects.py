@@ -39,6 +39,7 @@ from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.secrets import are_known, redact_output, resolve
 
 _TWO_CLASSES = Label(feature="label", classes=(0, 1))
+_TFMAS_OWN = _TWO_CLASSES.model_copy(update={"task": "multi_label"})
 
 
 def check_objects(config: Config) -> None:
@@ -70,7 +71,7 @@ def check_objects(config: Config) -> None:
     for index, metric in enumerate(config.evaluate.metrics):
         only = config.evaluate.model_copy(update={"metrics": (metric,)})
         # As TFMA has it, also where ours counts the predicted class.
-        evaluated = eval_config(only, _TWO_CLASSES).metrics_specs[0].metrics[0]
+        evaluated = eval_config(only, _TFMAS_OWN).metrics_specs[0].metrics[0]
         # An average is of two classes at a time.
         of = _TWO_CLASSES if metric.average else label
         attempt(("evaluate", "metrics", index), _try_evaluated, evaluated, of)

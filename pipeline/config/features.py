@@ -13,14 +13,15 @@ from collections.abc import Iterable
 from keyword import iskeyword
 from typing import Annotated, ClassVar, Literal
 
-from annotated_types import MinLen
-from pydantic import AfterValidator, Field
+from annotated_types import Gt, Lt, MinLen
+from pydantic import AfterValidator, Field, StrictInt, StrictStr, model_validator
 
 from sluice.config_section import (
     Channels,
     ClassList,
     Count,
     Flag,
+    Fraction,
     NotEmpty,
     Number,
     Pixels,
@@ -28,6 +29,7 @@ from sluice.config_section import (
     Text,
     expect,
 )
+from sluice.metrics import THRESHOLD
 
 # The name after preprocessing of the feature with the weights of examples.
 SAMPLE_WEIGHT_KEY = "sample_weight"
@@ -77,6 +79,30 @@ Clip = Annotated[tuple[Number | None, ...], AfterValidator(_clip)] | None
 
 
 Task = Literal["classification", "multi_label", "regression"]
+Share = Annotated[Fraction, Gt(0)]
+
+
+class ThresholdRule(Section):
+    """How the Trainer chooses the threshold on the eval split: one of these keys.
+
+    It lies between two probabilities of that split, and the examples are weighted by
+    `train.sample_weight`. Without a positive example it is 0.5.
+    """
+
+    maximize: Literal["f1"] | None = None
+    """`f1`: the largest F1 of the positive class; of several, that of the highest
+    threshold."""
+    recall_at_least: Share | None = None
+    """The highest threshold whose recall is not less."""
+    precision_at_least: Share | None = None
+    """The lowest threshold whose precision is not less; if none has it, the one with
+    the highest precision."""
+
+    @model_validator(mode="after")
+    def _has_one_key(self) -> ThresholdRule:
+        if sum(value is not None for _, value in self) != 1:
+            expect("one of maximize, recall_at_least and precision_at_least")
+        return self
 
 
 class Label(Section):
@@ -89,10 +115,18 @@ class Label(Section):
     number of classes per record, as a list or as 0 and 1 for each; `regression`: one
     number per record, or several."""
     classes: ClassList = None
-    """The label's values in the order of the model's outputs; of two, the second is the
-    positive one. No others are allowed: list codes with gaps, and whole numbers stored
-    as floats. null: the values of its domain in the schema, or the places of a list of
-    fixed length."""
+    """The label's values in the order of the model's outputs. No others are allowed:
+    list codes with gaps, and whole numbers stored as floats. null: the values of its
+    domain in the schema, or the places of a list of fixed length."""
+    positive: StrictInt | StrictStr | None = None
+    """Of two classes, the one that is looked for: recall, precision, probabilities and
+    the threshold are its. null: the second of `classes`."""
+    threshold: Annotated[Number, Gt(0), Lt(1)] | ThresholdRule = THRESHOLD
+    """Of two classes, the probability from which on the positive one is predicted
+    (inclusive): by the served model, in the metrics of `evaluate` that count
+    predictions and have no threshold of their own, on the page, and in exports. A
+    number, or how to choose it, such as `{recall_at_least: 0.9}`. Another one trains
+    again."""
 
     @property
     def key(self) -> str:

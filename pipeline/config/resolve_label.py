@@ -14,6 +14,7 @@ from pipeline.config.problems import Problems
 from pipeline.config.resolve_features import check_one_value, find_feature
 from schemas import loader
 from sluice.config_section import Classes
+from sluice.metrics import THRESHOLD
 
 _PATH = ("label", "feature")
 # A float32 has every whole number up to here.
@@ -48,7 +49,32 @@ def resolve_label(
         elif label.task == "classification":
             check_one_value(_PATH, feature, problems)
         classes = _classes_of_domain(label, schema, feature, problems)
-    return label.model_copy(update={"classes": classes or None})
+    positive = None
+    if label.task != "classification" or (classes and len(classes) != 2):
+        for key, default in (("positive", None), ("threshold", THRESHOLD)):
+            if getattr(label, key) != default:
+                text = "this is for a classification of two classes"
+                problems.add(("label", key), text)
+    elif classes:
+        classes = _with_positive_last(classes, label, feature, problems)
+        positive = classes[1]
+    return label.model_copy(update={"classes": classes or None, "positive": positive})
+
+
+def _with_positive_last(
+    classes: Classes, label: Label, feature: schema_pb2.Feature, problems: Problems
+) -> Classes:
+    """Returns both classes, the positive one last: the model gives its probability."""
+    path, names = ("label", "positive"), [*map(str, classes)]
+    if label.positive is None or str(label.positive) == names[1]:
+        return classes
+    if is_per_class(feature):
+        text = "the classes are the places of a list, of which the second is positive"
+        problems.add(path, text)
+    elif str(label.positive) != names[0]:
+        text = f"there is no class {label.positive!r}"
+        problems.unknown(path, text, label.positive, names)
+    return classes[::-1]
 
 
 def _check_is_fixed(feature: schema_pb2.Feature, problems: Problems) -> None:

@@ -60,6 +60,10 @@ TUNER_FN = "pipeline.training.tuning:tuner_fn"
 EXPORT_FN = "pipeline.training.exports.export_fn:export_fn"
 
 
+# What does not repeat the Transform or a search when it is changed.
+_DECISION = {"label": {"threshold"}}
+
+
 @dataclass(frozen=True)
 class Locations:
     """Locations that differ between local runs and cloud services.
@@ -299,7 +303,9 @@ def of_transform(context: GraphContext) -> Arguments:
         ),
         "disable_statistics": True,
         "materialize": "Transform.transformed_examples" in read,
-        "custom_config": {"feature_set": config.feature_set.model_dump()},
+        "custom_config": {
+            "feature_set": config.feature_set.model_dump(exclude=_DECISION)
+        },
     }
 
 
@@ -332,6 +338,7 @@ def of_tuner(context: GraphContext) -> Arguments:
     given, fixed = arguments["custom_config"], first_values(tune)
     train, params = with_values(context.config.train, given["model_params"], fixed)
     given |= {"train": train.model_dump(), "model_params": params}
+    given["feature_set"] = context.config.feature_set.model_dump(exclude=_DECISION)
     given["tune"] = tune.model_dump()
     del arguments["run_fn"]
     return {**arguments, "tuner_fn": TUNER_FN.replace(":", ".")}

@@ -18,9 +18,8 @@ def eval_config(
     read from the records: a model that was trained without it is weighted alike.
 
     It has metrics and slices, the examples per class, and what the report draws of one
-    class per example: the histogram of predictions, and for more than two classes the
-    confusion matrix. The model verdict applies the thresholds, see
-    docs/adr/0001-model-verdict.md.
+    class per example: the histogram of predictions and the confusion matrix. The model
+    verdict applies the thresholds, see docs/adr/0001-model-verdict.md.
     """
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2
@@ -32,7 +31,7 @@ def eval_config(
     counts = [evaluator.EXAMPLES_PER_CLASS] if classes else []
     counts += [evaluator.PREDICTION_HISTOGRAM] if is_one else []
     named = {x.class_name for x in evaluate.metrics}
-    if is_one and classes > 2 and "MultiClassConfusionMatrixPlot" not in named:
+    if is_one and "MultiClassConfusionMatrixPlot" not in named:
         counts.append(evaluator.CONFUSION_MATRIX)
     counts += [evaluator.EFFECTIVE_EXAMPLES] if sample_weight else []
     of_label = {"classes": classes, "prediction_key": key if is_one else None}
@@ -45,8 +44,9 @@ def eval_config(
         class_id, kind = metric.params.get("class_id"), metric.average
         config = json.dumps({"name": metric.name, **metric.params})
         item = {"class_name": name, "module": module, "config": config}
-        is_of_class = is_one and classes > 2 and (kind or class_id is not None)
-        if is_of_class and evaluator.OfPredictedClass.replaces(name, metric.params):
+        is_of_class = kind is not None or class_id is not None
+        is_decided = is_one and (classes > 2) == is_of_class
+        if is_decided and evaluator.OfPredictedClass.replaces(name, metric.params):
             given = {"name": metric.name, "metric": name, "class_id": class_id}
             kind, item = None, make(evaluator.OfPredictedClass, **given, **of_label)
         is_count = sample_weight and name == "ExampleCount"

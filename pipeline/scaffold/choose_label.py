@@ -18,6 +18,8 @@ MAX_CLASSES = 1000
 # The usual names of a label, the clearest first: a coordinate may be called y.
 _NAMES = "label labels target targets class classlabel outcome y".split()
 _MIN_PER_CLASS = 10
+# What is called so is not what is looked for.
+_NO = frozenset("0 -1 no n false f negative neg".split())
 
 
 def choose_label(sample: Sample, requested: str | None) -> tuple[Column, str]:
@@ -116,6 +118,19 @@ def class_counts(label: Column) -> dict[Any, int]:
     """Returns how many records have each class."""
     rows = indicators(label)
     return label.counts if rows is None else dict(enumerate(map(int, rows.sum(axis=0))))
+
+
+def positive_class(label: Column) -> int | str | None:
+    """Returns which of two classes is looked for; None where there are not two.
+
+    It is the one whose opposite is called no or the like, otherwise the rarer one.
+    """
+    is_one = task_of(label) == "classification" and indicators(label) is None
+    if not is_one or len(label.counts) != 2:
+        return None
+    by_count = sorted(label.counts, key=lambda x: (label.counts[x], x))
+    names = [x.decode() if isinstance(x, bytes) else int(x) for x in by_count]
+    return min(names, key=lambda x: str(x).lower() in _NO)
 
 
 def listed_classes(label: Column) -> list[int]:

@@ -26,6 +26,7 @@ from pipeline.scaffold.choose_label import (
     gives_away,
     indicators,
     listed_classes,
+    positive_class,
     task_of,
 )
 from pipeline.scaffold.find_splits import SplitGuess
@@ -159,7 +160,8 @@ def _task(label: Column) -> dict[str, Any]:
     task, classes = task_of(label), CommentedSeq(listed_classes(label))
     classes.fa.set_flow_style()
     task_key = {} if task in (None, "classification") else {"task": task}
-    return {**task_key, "classes": classes} if classes else task_key
+    keys = {**task_key, "classes": classes, "positive": positive_class(label)}
+    return {key: value for key, value in keys.items() if value not in (None, [])}
 
 
 def _classes(label: Column) -> str:

@@ -15,10 +15,11 @@ Signatures:
 The first two return ``probabilities`` float32 ``[N, classes]`` (two classes, one of
 which is right: ``[N, 1]``, of the second) and ``label`` string ``[N, 1]``, of several
 labels the classes with at least 0.5, joined by a comma: TFX's BulkInferrer cannot read
-strings of one dimension. Of a regression they return ``prediction`` float32 ``[N,
-targets]``. Task and class names are also in ``assets.extra/classes.json``, and of each
-raw feature its input of ``predict_values``, whether parsing fails without it, and
-whether the schema has it in every record;
+strings of one dimension; of two classes it is the second from the threshold on. Of a
+regression they return ``prediction`` float32 ``[N, targets]``. Task, class names and
+threshold are also in ``assets.extra/classes.json``, and of each raw feature its input
+of ``predict_values``, whether parsing fails without it, and whether the schema has it
+in every record;
 ``assets.extra/features.json`` is the ``FeatureSet``.
 
 A ``tf.Module`` has the model's variables and tables as attributes, but not the Keras
@@ -35,19 +36,22 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline.config.features import FeatureSet, identifiers
+from pipeline.config.features import FeatureSet, ThresholdRule, identifiers
 from pipeline.training.input.examples import raw_spec
 from pipeline.training.input.images import decode_images
 from pipeline.training.preprocessing import MISSING, is_value
+from pipeline.training.threshold import choose_threshold
 from schemas.loader import has_one_value
+from sluice import progress
 from sluice.metrics import THRESHOLD
+from sluice.model_facts import CLASSES_FILE
 from sluice.storage import atomic
 from sluice.storage.local_copy import local_output
 
-CLASSES_FILE = "assets.extra/classes.json"
 FEATURES_FILE = "assets.extra/features.json"
 HISTORY_FILE = "history.json"
 WEIGHTS_FILE = "model.weights.h5"
+_BATCH_SIZE = 256
 
 
 def export_model(
@@ -57,8 +61,9 @@ def export_model(
     tf_transform_output: Any,
     *,
     all_raw_features: bool = False,
+    eval_files: Sequence[str] = (),
 ) -> None:
-    """Writes the SavedModel.
+    """Writes the SavedModel, and chooses its threshold if the label has a rule for it.
 
     Args:
       model: the trained model.
@@ -67,16 +72,47 @@ def export_model(
       tf_transform_output: of the Transform that the model was trained with.
       all_raw_features: whether the signatures take every feature of the schema but the
         label, as the user's preprocessing may need any; otherwise the config's.
+      eval_files: patterns of the examples on which a threshold is chosen.
     """
     servable = ServableModel(model, tf_transform_output, feature_set, all_raw_features)
+    signatures, label = servable.signatures(), feature_set.label
+    threshold = label.threshold
+    if isinstance(threshold, ThresholdRule):
+        spec = tf_transform_output.raw_feature_spec()
+        predicted = _predicted(signatures, feature_set, spec, eval_files)
+        threshold = choose_threshold(threshold, *predicted)
+        what = f"{label.class_names[1]} is predicted"
+        progress.report(line=f"{what} from a probability of {threshold} on")
+    servable.threshold.assign(threshold)
     with local_output(directory) as folder:
-        tf.saved_model.save(servable, str(folder), signatures=servable.signatures())
+        tf.saved_model.save(servable, str(folder), signatures=signatures)
         classes = folder / CLASSES_FILE
         classes.parent.mkdir(exist_ok=True)
-        label = feature_set.label
-        about = {"task": label.task, "classes": label.class_names}
+        about: dict[str, Any] = {"task": label.task, "classes": label.class_names}
+        if len(label.class_names) == 2:
+            about["threshold"] = threshold
         atomic.write_json(classes, {**about, "features": servable.features()})
         atomic.write_json(folder / FEATURES_FILE, feature_set.model_dump(mode="json"))
+
+
+def _predicted(
+    signatures: Mapping[str, Any],
+    feature_set: FeatureSet,
+    raw_spec: Mapping[str, Any],
+    patterns: Sequence[str],
+) -> tuple[np.ndarray, ...]:
+    """Returns whether each example is positive, its probability, and its weight."""
+    label, weight = feature_set.label, feature_set.sample_weight
+    files = sorted({file for glob in patterns for file in tf.io.gfile.glob(glob)})
+    batches = []
+    for records in tf.data.TFRecordDataset(files, "GZIP").batch(_BATCH_SIZE):
+        labels = signatures["transform_features"](records)[label.key]
+        predicted = signatures["serving_default"](records)[label.prediction_key]
+        weights = tf.ones_like(labels)
+        if weight:
+            weights = tf.io.parse_example(records, {weight: raw_spec[weight]})[weight]
+        batches.append((labels == 1, predicted, weights))
+    return tuple(np.concatenate(x).ravel() for x in zip(*batches, strict=True))
 
 
 def write_model_run(
@@ -113,6 +149,7 @@ class ServableModel(tf.Module):
     ) -> None:
         super().__init__()
         self._get_model = lambda: model
+        self.threshold = tf.Variable(THRESHOLD, trainable=False)
         self.variables_of_model = list(model.variables)
         self.tables_of_model = [
             value
@@ -208,7 +245,8 @@ class ServableModel(tf.Module):
             )
             text = tf.strings.reduce_join(chosen, axis=1, separator=", ")
         elif len(label.class_names) == 2:
-            text = tf.gather(names, tf.cast(prediction[:, 0] >= THRESHOLD, tf.int64))
+            is_positive = prediction[:, 0] >= self.threshold
+            text = tf.gather(names, tf.cast(is_positive, tf.int64))
         else:
             text = tf.gather(names, tf.argmax(prediction, axis=1))
         return {label.prediction_key: prediction, "label": text[:, None]}

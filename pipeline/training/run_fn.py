@@ -211,6 +211,7 @@ def _train_and_export(
             FeatureSet.model_validate(config["feature_set"]),
             tft.TFTransformOutput(fn_args.transform_graph_path),
             all_raw_features=config["own_preprocessing"],
+            eval_files=fn_args.eval_files,
         )
         if checkpoints:
             with contextlib.suppress(OSError):

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline.config.features import SAMPLE_WEIGHT_KEY, FeatureSet
-from pipeline.training.export import CLASSES_FILE, FEATURES_FILE
+from pipeline.training.export import FEATURES_FILE
 from pipeline.training.models import ModelInputs
 from pipeline.training.models.published_weights import (
     load_weights,
@@ -28,6 +28,7 @@ from pipeline.training.preprocessing import Places, feature_places
 from pipeline.training.weight_axes import Axis, UnknownLayer, weight_axes, weight_name
 from sluice import progress
 from sluice.errors import NodeError, bounded
+from sluice.model_facts import CLASSES_FILE
 from sluice.storage.local_copy import local_copy
 
 _INITIAL = "set train.warm_start to null to train it from initial weights"

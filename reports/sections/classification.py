@@ -9,10 +9,16 @@ from typing import Any
 import numpy as np
 
 from reports import formats
-from reports.evaluation import OVERALL, confusion_matrices, effective_examples
+from reports.evaluation import (
+    OVERALL,
+    confusion_matrices,
+    decision_thresholds,
+    effective_examples,
+)
 from reports.sections import curves
 from reports.tables import Header, Table, numbers
 from reports.uncertainty import Estimate, share_of
+from sluice.metrics import THRESHOLD
 
 MAX_MATRIX = 20
 _MAX_PAIRS = 200
@@ -39,7 +45,8 @@ def build(
     counts = {model: curves.from_histogram(x) for model, x in binary.items()}
     confusions = confusion_matrices(evaluation, len(classes))
     effective = effective_examples(evaluation).get(OVERALL)
-    charts = curves.draw(histograms, is_binary, effective)
+    decided = decision_thresholds(evaluation) if is_binary else {}
+    charts = curves.draw(histograms, is_binary, effective, decided)
     confusion = confusions.get("candidate")
     if confusion is None and not charts:
         return None
@@ -52,6 +59,8 @@ def build(
                 for model, item in counts.items()
             },
             "positive": classes[1],
+            "threshold": (at := decided.get("candidate", THRESHOLD)),
+            "place": curves.nearest(at, len(candidate.thresholds)),
             "table": curves.threshold_table(candidate),
         }
     if confusion is not None and len(confusion):

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis
 from reports.tables import Table, numbers
+from sluice.metrics import THRESHOLD
 
 STYLES = {"candidate": 0, "after": 0, "baseline": 3, "before": 3}
 # The least number of predictions of a point.
@@ -49,6 +50,7 @@ def draw(
     histograms: Mapping[str, Sequence[float]],
     is_binary: bool,
     effective: float | None = None,
+    decided: Mapping[str, float] | None = None,
 ) -> Charts:
     """Returns the curves of predictions: of two classes ROC and precision-recall too.
 
@@ -56,6 +58,7 @@ def draw(
       histograms: of predictions, by model.
       is_binary: whether there are two classes.
       effective: the effective number of examples; None if they are not weighted.
+      decided: of two classes, the threshold of each model; 0.5 where it is not there.
     """
     roc, recalls, prevalence = {}, {}, None
     for model, values in histograms.items():
@@ -68,8 +71,8 @@ def draw(
     rates = Axis("false positive rate", 0.0, 1.0), Axis("true positive rate", 0.0, 1.0)
     axes = Axis("recall", 0.0, 1.0), Axis("precision", 0.0, 1.0)
     return [
-        *_curve("ROC", roc, rates),
-        *_curve("Precision-recall", recalls, axes, prevalence),
+        *_curve("ROC", roc, rates, decided or {}),
+        *_curve("Precision-recall", recalls, axes, decided or {}, prevalence),
         *_calibration(histograms, is_binary, effective),
     ]
 
@@ -78,6 +81,7 @@ def _curve(
     name: str,
     points: Mapping[str, tuple[np.ndarray, np.ndarray]],
     axes: tuple[Axis, Axis],
+    decided: Mapping[str, float],
     level: float | None = None,
 ) -> Charts:
     """Returns a curve, with a ring at the threshold that the served model has.
@@ -89,7 +93,8 @@ def _curve(
     """
     series, areas, doubt = [], {}, 0.0
     for model, (x, y) in points.items():
-        ring = x[len(x) // 2].item(), y[len(y) // 2].item()
+        at = nearest(decided.get(model, THRESHOLD), len(x))
+        ring = x[at].item(), y[at].item()
         line = x[::-1].tolist(), y[::-1].tolist()
         series.append(Series(model, *line, STYLES.get(model, 1), ring=ring))
         x, y = x[np.isfinite(y)], y[np.isfinite(y)]
@@ -103,6 +108,11 @@ def _curve(
     if doubt > _MAX_DOUBT:
         title = f"{name}: most probabilities are too close together for an area"
     return [(title, chart)]
+
+
+def nearest(threshold: float, count: int) -> int:
+    """Returns the place of the nearest of so many thresholds, without 0 and 1."""
+    return min(max(round(threshold * (count - 1)), 1), count - 2)
 
 
 def _titled(text: str, values: Mapping[str, float], digits: int) -> str:

@@ -120,7 +120,8 @@
         accuracy: (tp + tn) / (tp + fp + tn + fn), f1: 2 * tp / (2 * tp + fp + fn), tp, fp, fn, tn,
       };
     };
-    const before = measure(candidate, slider.max / 2);
+    const before = measure(candidate, slider.defaultValue);
+    const served = Number(candidate.thresholds[slider.defaultValue].toFixed(2));
     const show = () => {
       const now = measure(candidate, slider.value);
       const last = baseline && measure(baseline, slider.value);
@@ -131,11 +132,11 @@
         const change = now[name] - before[name];
         const [value, ...notes] = place.querySelector("dd").children;
         value.textContent = text(now[name]);
-        notes[0].textContent = change ? `${change > 0 ? "+" : ""}${text(change)} against 0.5` : "as at 0.5";
+        notes[0].textContent = change ? `${change > 0 ? "+" : ""}${text(change)} against ${served}` : `as at ${served}`;
         notes[1].textContent = last ? `baseline ${text(last[name])}` : "";
       }
       const threshold = candidate.thresholds[slider.value].toFixed(2);
-      box.querySelector("output").textContent = threshold;
+      all("output", box).forEach((place) => { place.textContent = threshold; });
       const [precision, recall] = [now.precision, now.recall].map((x) => (x || 0).toFixed(3));
       slider.setAttribute("aria-valuetext", `${threshold}: precision ${precision}, recall ${recall}`);
     };

@@ -45,6 +45,8 @@ def _print_proposal(proposed: Proposed) -> None:
     classes = label["task"].replace("_", " ")
     if label["classes"] is not None:
         classes += f", {label['classes']:,} classes"
+    if label["positive"] is not None:
+        classes += f", positive: {label['positive']}"
     say(console, f"looked at  {proposed.sample}")
     say(
         console,

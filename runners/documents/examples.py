@@ -26,6 +26,7 @@ import numpy as np
 
 from sluice.metrics import THRESHOLD
 from sluice.mlmd_items import Artifact
+from sluice.model_facts import SERVING_DIR, read_facts
 from sluice.splits import SPLIT_PREFIX
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import storage_for
@@ -128,8 +129,6 @@ def _files(uri: str, split: str) -> list[str]:
 
 MAX_SECONDS = 1.0
 _MIN_BATCH, _MAX_BATCH = 32, 512
-SERVING_DIR = "Format-Serving"
-_CLASSES_FILE = "assets.extra/classes.json"
 
 
 @dataclass(frozen=True)
@@ -141,20 +140,20 @@ class ExportedModel:
       features: the raw features that it reads; empty if they are not known.
       predict: returns predictions of serialized examples, as ``serving_default`` does.
       labels: returns their labels, as ``transform_features`` does.
+      threshold: of two classes, from which on the second is predicted.
     """
 
     classes: list[str]
     features: list[str]
     predict: Callable[[list[bytes]], Any]
     labels: Callable[[list[bytes]], Any]
+    threshold: float = THRESHOLD
 
 
 def task_of(model_uri: str) -> str | None:
     """Returns the task of a ``Model`` artifact of our trainer; None for any other."""
-    uri = f"{model_uri}/{SERVING_DIR}/{_CLASSES_FILE}"
-    if not storage_for(uri).exists(uri):
-        return None
-    return str(json.loads(storage_for(uri).read(uri)).get("task", "classification"))
+    facts = read_facts(f"{model_uri}/{SERVING_DIR}")
+    return None if facts is None else facts.get("task", "classification")
 
 
 def load_model(model_uri: str, label: str, opened: ExitStack) -> ExportedModel:
@@ -163,8 +162,9 @@ def load_model(model_uri: str, label: str, opened: ExitStack) -> ExportedModel:
     from pipeline.config.features import transformed_name
 
     folder = opened.enter_context(local_copy(f"{model_uri}/{SERVING_DIR}"))
-    about = json.loads((folder / _CLASSES_FILE).read_bytes())
-    classes = about["classes"]
+    facts = read_facts(folder)
+    assert facts is not None
+    classes = facts["classes"]
     session, signatures = _load(folder, opened)
 
     def call(signature: str, key: str, data: list[bytes]) -> Any:
@@ -174,9 +174,10 @@ def load_model(model_uri: str, label: str, opened: ExitStack) -> ExportedModel:
 
     return ExportedModel(
         classes,
-        [*about.get("features", ())],
+        [*facts.get("features", ())],
         partial(call, "serving_default", "probabilities" if classes else "prediction"),
         partial(call, "transform_features", transformed_name(label)),
+        facts["threshold"],
     )
 
 
@@ -223,11 +224,12 @@ def _of_each_class(predictions: Any, model: ExportedModel) -> Any:
     return np.hstack([1 - predictions, predictions]) if is_binary else predictions
 
 
-def predicted_class(probabilities: Sequence[float]) -> int:
+def predicted_class(probabilities: Any, threshold: float) -> int:
     """Returns the index of the class that the served model names.
 
-    Of two classes it is the second from 0.5 on, of more the first of the likeliest.
+    Of two classes it is the second from the threshold on, of more the first of the
+    likeliest.
     """
     if len(probabilities) == 2:
-        return int(probabilities[1] >= THRESHOLD)
+        return int(probabilities[1] >= np.float32(threshold))
     return max(range(len(probabilities)), key=probabilities.__getitem__)

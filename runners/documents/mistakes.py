@@ -19,6 +19,7 @@ import numpy as np
 
 from runners.documents.examples import (
     ExampleRecord,
+    ExportedModel,
     as_text,
     first_value,
     load_model,
@@ -114,7 +115,7 @@ def mistakes(
         classes = models[0].classes
         same = [x for x in models if x.classes == classes]
         for record, label, *predictions in predict(same, islice(records, MAX_EXAMPLES)):
-            mistake = _mistake(record, label, predictions, has_several)
+            mistake = _mistake(record, label, predictions, same, has_several)
             if not has_several and mistake.true[0] < 0:
                 continue
             rows.append((record.digest, *map(plain, (mistake.true, *mistake.named))))
@@ -159,13 +160,18 @@ def mistakes(
 
 
 def _mistake(
-    record: ExampleRecord, label: Any, predictions: list[Any], has_several: bool
+    record: ExampleRecord,
+    label: Any,
+    predictions: list[Any],
+    models: list[ExportedModel],
+    has_several: bool,
 ) -> Mistake:
     if has_several:
         values = (label, *predictions)
         true, *named = (tuple(np.flatnonzero(x >= THRESHOLD).tolist()) for x in values)
     else:
-        true, *named = (int(label[0]),), *((predicted_class(x),) for x in predictions)
+        answers = map(predicted_class, predictions, (x.threshold for x in models))
+        true, *named = (int(label[0]),), *((answer,) for answer in answers)
     return Mistake(record, true, named, predictions[0].tolist())
 
 

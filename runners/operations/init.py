@@ -11,7 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.scaffold.choose_label import choose_label, class_counts, task_of
+from pipeline.scaffold.choose_label import (
+    choose_label,
+    class_counts,
+    positive_class,
+    task_of,
+)
 from pipeline.scaffold.find_splits import find_examples, guess_splits
 from pipeline.scaffold.propose import propose
 from pipeline.scaffold.sample import read_sample
@@ -90,6 +95,7 @@ def init(
             "feature": chosen.name,
             "task": task_of(chosen),
             "classes": None if is_number else len(class_counts(chosen)),
+            "positive": positive_class(chosen),
             "why": why,
         },
         "model": proposal.model,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +68,63 @@ def test_a_model_is_measured_alike_with_and_without_a_baseline(evaluations, tmp_
     for row in overall:
         assert row.bounds is not None and row.value is not None
         assert row.bounds[0] < row.value < row.bounds[1]
+
+
+def _decides(model: Any, threshold: float, classes: tuple[str, str]) -> Any:
+    facts = {"task": "classification", "classes": classes, "threshold": threshold}
+    folder = model / "Format-Serving" / "assets.extra"
+    folder.mkdir()
+    (folder / "classes.json").write_text(json.dumps(facts))
+    return model
+
+
+def test_each_model_is_measured_at_its_own_threshold(evaluations, tmp_path):
+    """It is inclusive: a third of the probabilities are the threshold itself."""
+    from reports.evaluation import confusion_matrices, decision_thresholds
+    from runners.documents.protos import metrics
+
+    names = ("Precision", "Recall", "F1Score", "BinaryAccuracy", "FalsePositives")
+    fixed = {"class": "Recall", "name": "at_half", "params": {"thresholds": 0.5}}
+    place = evaluations(tmp_path / "place", 2, [*names, fixed], weighted="FLOAT")
+    source = random.Random(4)
+    records = [
+        {"x": source.choice([-1.0, 0.0, 2.0]), "w": source.choice([0.5, 3.0])}
+        for _ in range(90)
+    ]
+    records = [row | {"label": int(source.random() < 0.4)} for row in records]
+    examples = place.write_examples("examples", records)
+    x, w, y = (np.array([row[key] for row in records]) for key in ("x", "w", "label"))
+    low = float(str(np.float32(1 / (1 + np.exp(np.float32(1))))))
+    classes = ("0", "1")
+    new = _decides(place.write_model("new", 1.0), low, classes)
+    old = _decides(place.write_model("old", 1.0), 0.5, classes)
+    evaluation = str(place.evaluate(examples, new, old))
+
+    document = metrics(Path(evaluation))
+    assert document is not None
+    assert decision_thresholds(document) == {"candidate": low, "baseline": 0.5}
+    matrices = confusion_matrices(document, 2)
+    for model, named in (("candidate", x > -2), ("baseline", x >= 0)):
+        found = read_evaluation(evaluation, model, classes).metrics[()]
+        tp, fp = w[named & (y == 1)].sum(), w[named & (y == 0)].sum()
+        recall, precision = tp / w[y == 1].sum(), tp / (tp + fp)
+        assert found["recall"] == pytest.approx(recall)
+        assert found["precision"] == pytest.approx(precision)
+        assert found["f1_score"] == pytest.approx(
+            2 * precision * recall / (precision + recall)
+        )
+        right = np.average(named == y, weights=w)
+        assert found["binary_accuracy"] == pytest.approx(right)
+        assert found["false_positives"] == pytest.approx(fp)
+        above = w[(x > 0) & (y == 1)].sum() / w[y == 1].sum()
+        assert found["at_half"] == pytest.approx(above), "TFMA's own, exclusive"
+        assert matrices[model][:, 1].tolist() == pytest.approx([fp, tp])
+
+    # Another positive class: nothing of the old model is comparable.
+    other = _decides(place.write_model("other", 1.0), 0.5, ("1", "0"))
+    alone = str(place.evaluate(examples, new, other))
+    assert read_candidate(alone, classes).metrics[()]["recall"] == 1.0
+    assert not read_evaluation(alone, "baseline", classes).metrics
 
 
 @pytest.fixture(scope="module")

@@ -23,10 +23,11 @@ def feature_set(
         name: {"kind": spec} if isinstance(spec, str) else spec
         for name, spec in features.items()
     }
+    positive = classes[1] if len(classes) == 2 else None
     return FeatureSet.model_validate(
         {
             "features": specs,
-            "label": {"feature": label, "classes": list(classes)},
+            "label": {"feature": label, "classes": list(classes), "positive": positive},
             "sample_weight": sample_weight,
         }
     )

@@ -111,7 +111,8 @@ def test_the_threshold_explorer(report, report_pages):
         precision = sum(range(51, 101)) / (sum(range(51, 101)) + sum(range(1, 51)))
         assert middle["precision"] == f"{precision:.3f}"
         slider.press("Home")
-        assert page.locator(".explorer output").inner_text() == "0.00"
+        outputs = page.locator(".explorer output")
+        assert outputs.all_inner_texts() == ["0.00", "0.00"]
         assert shown()["recall"] == "1.000"
         # Each of 5,050 positives is found, 1,275 more than at 0.5.
         assert shown("small")["tp"] == "+1,275 against 0.5"

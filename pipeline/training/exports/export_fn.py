@@ -37,6 +37,7 @@ from pipeline.training.strategy.distribution import Distribution
 from sluice import progress
 from sluice.errors import NodeError
 from sluice.metrics import THRESHOLD
+from sluice.model_facts import read_facts
 from sluice.patches.tensorflow import exclude_keras_from_autograph
 from sluice.secrets import resolve
 from sluice.splits import SPLIT_PREFIX
@@ -94,19 +95,22 @@ def export_fn(
         lambda record: call(serve, [record])[output], records
     )
     largest = float(np.abs(reference).max())
+    threshold = (read_facts(saved_model) or {}).get("threshold", THRESHOLD)
 
     def compare(
         name: str, path: Path, latency_ms: float | None, predictions: np.ndarray
     ) -> Comparison:
         size_bytes = sum(entry.size_bytes for entry in digest.files_below(path))
         difference = float(np.abs(predictions - reference).max())
-        same = agreement(features, predictions, reference)
+        same = agreement(features, predictions, reference, threshold)
         return Comparison(name, size_bytes, latency_ms, difference, largest, same)
 
     comparisons = [compare("saved_model", saved_model, latency_ms, reference)]
     own = config["own_preprocessing"]
     raw_spec = transform.raw_feature_spec()
     about = describe(features, used, raw_spec, records, inputs, own_preprocessing=own)
+    if len(features.label.class_names) == 2:
+        about["threshold"] = threshold  # Of the second class, inclusive.
     for export in exports:
         progress.report(line=f"exporting {export.name}")
         folder = target / export.name
@@ -189,13 +193,16 @@ def with_listed_inputs(
 
 
 def agreement(
-    features: FeatureSet, predictions: np.ndarray, reference: np.ndarray
+    features: FeatureSet,
+    predictions: np.ndarray,
+    reference: np.ndarray,
+    threshold: float = THRESHOLD,
 ) -> float | None:
     """Returns the share of examples with the same class; None of a regression."""
     if features.label.task == "regression":
         return None
     if features.label.task == "multi_label" or reference.shape[1] == 1:
-        same = ((predictions >= THRESHOLD) == (reference >= THRESHOLD)).all(axis=1)
+        same = ((predictions >= threshold) == (reference >= threshold)).all(axis=1)
     else:
         same = predictions.argmax(axis=1) == reference.argmax(axis=1)
     return float(same.mean())

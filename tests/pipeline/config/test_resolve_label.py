@@ -26,6 +26,11 @@ ANY = (
         ("{feature: hour, classes: [4, 20, 8]}", (4, 20, 8)),
         ("{feature: fare, classes: [0, 1]}", (0, 1)),
         ("{feature: payment_type, classes: [Credit Card, Cash]}", _PAID),
+        (
+            "{feature: payment_type, classes: [Cash, Credit Card], positive: Cash}",
+            _PAID,
+        ),
+        ("{feature: fare, classes: [0, 1], positive: 0, threshold: 0.2}", (1, 0)),
     ],
 )
 def test_classes(validate, label, classes):
@@ -44,6 +49,19 @@ def test_classes(validate, label, classes):
         ("{feature: fare}", "task: regression; or list classes: classes: [0, 1]"),
         ("{feature: hour, classes: [10, 20, 40]}", "schema's domain: 0, 1, 2"),
         ("{feature: fare, classes: [1, 20000001]}", "change 20000001, or the domain"),
+        ("{feature: fare, classes: [1, 2], positive: 3}", "there is no class 3"),
+        (
+            "{feature: payment_type, classes: [Credit Card, Cash], positive: Csh}",
+            "did you mean 'Cash'",
+        ),
+        ("{feature: hour, positive: 1}", "}, label.positive"),
+        ("{feature: hour, threshold: {maximize: f1}}", "}}, label.threshold"),
+        ("{feature: fare, classes: [0, 1], threshold: 1.0}", "less than 1"),
+        (
+            "{feature: fare, classes: [0, 1], threshold: {maximize: f1, "
+            "recall_at_least: 0.9}}",
+            "one of maximize, recall_at_least and precision_at_least",
+        ),
     ],
 )
 def test_what_is_refused(refused, label, words):

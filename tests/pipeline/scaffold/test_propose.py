@@ -69,6 +69,8 @@ def test_a_list_as_label_is_several_labels(proposed, kind):
             {"task": "multi_label", "classes": [10, 40]},
             "macro_auc",
         ),
+        (lambda n: float(n % 3 > 0), {"classes": [0, 1], "positive": 1}, "auc"),
+        (lambda n: (b"ok", b"bad")[n % 5 == 0], {"positive": "bad"}, "auc"),
         # Shares, and whole numbers with others between them.
         (lambda n: n % 3 / 2, {"task": "regression"}, "rmse"),
         (lambda n: 1.0 + n % 3, {"task": "regression"}, "rmse"),

@@ -8,14 +8,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from pipeline.config.features import Label
 from sample_data.tf_example import encode
 from serving.predictor import Predictor
 from sluice.errors import DataError
+from sluice.model_facts import read_facts
 from sluice.tfrecords import tfrecord
+from tests.kit import transform_output
 from tests.kit.trainings import feature_set
 
 pytestmark = pytest.mark.tf
@@ -149,6 +153,89 @@ def test_a_lookup_table_inside_the_model_is_exported(tmp_path):
     predict = _export(build, tmp_path).signatures["predict_values"]
     answer = predict(a=tf.constant([7.0, 8.0, 9.0]), **_others(3))
     assert answer["probabilities"].numpy().tolist() == [[0.5], [1.0], [0.0]]
+
+
+def sigmoid_of_a(inputs: Any, _: Any = None) -> Any:
+    import tensorflow as tf
+
+    a, ones = inputs.keras_inputs()["a_xf"], {"kernel_initializer": "ones"}
+    last = tf.keras.layers.Dense(1, "sigmoid", use_bias=False, **ones)
+    return tf.keras.Model({"a_xf": a}, last(a))
+
+
+def _decided(threshold: Any, folder: Path, data: Any, **rest: str) -> Any:
+    """Exports a model with a threshold, and returns what it predicts of ``data``."""
+    from pipeline.training.build import model_inputs
+    from pipeline.training.export import export_model, write_model_run
+
+    label = {"feature": "y", "classes": [0, 1], "threshold": threshold}
+    features = feature_set({"a": "numeric"}, **rest).model_copy(
+        update={"label": Label.model_validate(label)}
+    )
+    types = {"a": "float32", "y": "int64", **dict.fromkeys(rest.values(), "float32")}
+    output = transform_output.Output(types)
+    files = [folder / "Split-eval" / f"{part}.gz" for part in (0, 1)]
+    for part, file in enumerate(files):
+        file.parent.mkdir(exist_ok=True)
+        rows = (
+            {name: [x[i]] for name, x in data.items()} for i in range(len(data["a"]))
+        )
+        tfrecord.write(file, [encode(row) for row in [*rows][part::2]])
+    model = sigmoid_of_a(model_inputs(features, output))
+    write_model_run(model, {}, str(folder / "run"))
+    target, patterns = str(folder / "model"), [f"{folder}/Split-eval/*"]
+    export_model(model, target, features, output, eval_files=patterns)
+    return features, output, [*Predictor(target).predict_files(files)]
+
+
+def test_the_threshold_is_chosen_on_eval_as_the_model_serves(tmp_path):
+    random = np.random.default_rng(3)
+    # Many examples have the same probability.
+    a, w = random.normal(size=600).round(1), random.choice([0.5, 4.0], size=600)
+    y = random.random(600) < 0.3 / (1 + np.exp(-2 * a))
+    data = {"a": a.tolist(), "y": y.astype(int).tolist(), "w": w.tolist()}
+    rule = {"recall_at_least": 0.9}
+    _, _, answers = _decided(rule, tmp_path, data, sample_weight="w")
+    facts = read_facts(tmp_path / "model")
+    assert facts is not None
+    threshold = np.float32(facts["threshold"])
+    p = np.array([x.probabilities["1"] for x in answers], np.float32)
+    y, w = (np.concatenate([x[::2], x[1::2]]) for x in (y, w))
+    assert [x.label for x in answers] == [str(int(x)) for x in p >= threshold]
+
+    def recall(named: Any) -> float:
+        return float(w[y & named].sum() / w[y].sum())
+
+    assert recall(p >= threshold) >= 0.9 > recall(p > p[p >= threshold].min())
+
+
+def test_an_export_decides_as_the_served_model_does(tmp_path, monkeypatch):
+    from components.exports.settings import Export
+    from pipeline.training.exports import export_fn
+    from pipeline.training.exports.tflite import load_tflite
+
+    a = np.linspace(-3.0, 3.0, 60, dtype=np.float32)
+    data = {"a": a.tolist(), "y": [0, 1] * 30}
+    features, output, answers = _decided(0.3, tmp_path, data)
+    monkeypatch.setattr(export_fn.tft, "TFTransformOutput", lambda _: output)
+    model = {"model": f"{__name__}:sigmoid_of_a", "model_params": {}}
+    comparisons = export_fn.export_fn(
+        [Export(format="tflite")],
+        {"feature_set": features.model_dump(), "own_preprocessing": False, **model},
+        saved_model=tmp_path / "model",
+        model_run=tmp_path / "run",
+        transform_graph=tmp_path,
+        examples=str(tmp_path),
+        target=tmp_path / "exports",
+    )
+    folder = tmp_path / "exports" / "tflite"
+    about = json.loads((folder / "signature.json").read_text())
+    predict = load_tflite(folder / "model.tflite")
+    found = [predict({"a_xf": x.reshape(1, 1)})[0, 0] for x in (*a[::2], *a[1::2])]
+    named = [about["classes"][int(x >= about["threshold"])] for x in found]
+    assert named == [x.label for x in answers]
+    assert named.count("1") == (1 / (1 + np.exp(-a)) >= 0.3).sum() > 30
+    assert comparisons[1].agreement == 1.0
 
 
 def test_features_are_told_apart_whatever_their_names(tmp_path):

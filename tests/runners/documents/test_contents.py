@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from google.protobuf import json_format, text_format
 from PIL import Image
@@ -406,12 +407,20 @@ def test_the_baseline_is_the_one_that_the_evaluator_was_given(
 
 
 @pytest.mark.parametrize(
-    ("probabilities", "index"),
-    [((0.6, 0.4), 0), ((0.5, 0.5), 1), ((0.2, 0.4, 0.4), 1)],
+    ("probabilities", "threshold", "index"),
+    [
+        ((0.6, 0.4), 0.5, 0),
+        ((0.5, 0.5), 0.5, 1),
+        ((0.7, np.float32(0.3)), 0.3, 1),
+        ((0.7, np.float32(0.3)), 0.31, 0),
+        ((0.2, 0.4, 0.4), 0.5, 1),
+    ],
 )
-def test_the_predicted_class_is_that_of_the_served_model(probabilities, index):
-    """The export takes the second of two classes from 0.5 on, of more the first."""
-    assert predicted_class(probabilities) == index
+def test_the_predicted_class_is_that_of_the_served_model(
+    probabilities, threshold, index
+):
+    """The export takes the second of two classes from there on, of more the first."""
+    assert predicted_class(probabilities, threshold) == index
 
 
 def _artifact(kind, uri):
