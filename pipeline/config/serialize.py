@@ -89,4 +89,6 @@ def privacy_of(path: Path) -> Privacy:
     config = json.loads(path.read_text(encoding="utf-8"))["config"]
     label = config["label"]["feature"]
     weight = config.get("train", {}).get("sample_weight")
-    return Privacy(config["private"], config["sensitive"], label, weight)
+    features = config.get("features") or {}
+    images = {name: x for name, x in features.items() if x["kind"] == "image"}
+    return Privacy(config["private"], config["sensitive"], label, weight, images)

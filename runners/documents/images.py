@@ -1,6 +1,6 @@
 """Samples document: the images of an ``Examples`` artifact.
 
-A gallery by class, formats and sizes.
+A gallery by class, also as the model gets the images; formats and sizes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import base64
 import io
 import time
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,24 +47,30 @@ class _Feature:
       sizes: by split, how many images there are of each format and size.
       modes: likewise of each of Pillow's modes, such as ``RGB``.
       gallery: what is shown of each class.
+      firsts: the first image of each class, encoded.
     """
 
     sizes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     modes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     gallery: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
+    firsts: dict[Any, bytes] = field(default_factory=dict)
 
-    def add(self, record: ExampleRecord, label: Any, image: Image.Image) -> None:
+    def add(
+        self, record: ExampleRecord, label: Any, data: bytes, image: Image.Image
+    ) -> None:
         size = f"{image.format} {image.width} x {image.height}"
         self.sizes[record.split][size] += 1
         self.modes[record.split][image.mode] += 1
         # Numbers of a regression are no classes.
         key = b"" if isinstance(label, float) else label
         shown = self.gallery.setdefault(key, [])
+        self.firsts.setdefault(key, data)
         if len(shown) < IMAGES_PER_CLASS:
             place = {**record.place, "class": as_text(label)}
             shown.append({**place, **describe_image(image)})
 
-    def to_dict(self, name: str, *, is_shown: bool) -> dict[str, Any]:
+    def to_dict(self, name: str, privacy: Privacy) -> dict[str, Any]:
+        spec, is_shown = privacy.images.get(name), name not in privacy.sensitive
         # Numbers by value, before text; an unknown class comes last.
         classes = sorted(self.gallery, key=lambda x: (x is None, type(x) is bytes, x))
         return {
@@ -79,7 +86,11 @@ class _Feature:
                 for split, sizes in self.sizes.items()
             ],
             "gallery": [
-                {"class": as_text(key), "images": self.gallery[key]}
+                {
+                    "class": as_text(key),
+                    "images": self.gallery[key],
+                    "decoded": spec and _as_decoded(self.firsts[key], spec),
+                }
                 for key in classes[: MAX_CLASSES if is_shown else 0]
             ],
             "classes_left_out": max(0, len(classes) - MAX_CLASSES),
@@ -89,7 +100,8 @@ class _Feature:
 def samples(examples: Artifact, privacy: Privacy) -> dict[str, Any] | None:
     """Returns samples of the images; None if there are none.
 
-    Reading ends after ``MAX_RECORDS`` or ``MAX_SECONDS``.
+    The first image of each class is also shown as the model gets it. Reading ends after
+    ``MAX_RECORDS`` or ``MAX_SECONDS``.
     """
     if privacy.private:
         return {"records": {}, "features": []}
@@ -107,17 +119,17 @@ def samples(examples: Artifact, privacy: Privacy) -> dict[str, Any] | None:
         values = record.features()
         label = _label(values.get(privacy.label or ""))
         for name in values if count < _FIRST else features:
-            if image := open_image(first_value(values.get(name))):
+            data = first_value(values.get(name))
+            if image := open_image(data):
                 feature = features.setdefault(name, _Feature())
-                feature.add(record, label, image)
+                feature.add(record, label, data, image)
     if not features:
         return None
     return {
         "records": read,
         "complete": complete,
         "features": [
-            feature.to_dict(name, is_shown=name not in privacy.sensitive)
-            for name, feature in features.items()
+            feature.to_dict(name, privacy) for name, feature in features.items()
         ],
     }
 
@@ -144,6 +156,22 @@ def describe_image(image: Image.Image) -> dict[str, Any]:
     """
     size = {"width": image.width, "height": image.height, "format": image.format}
     return {**size, "data": _thumbnail(image)}
+
+
+def _as_decoded(data: bytes, spec: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Returns an image as the model gets it; None if TensorFlow cannot decode it."""
+    import tensorflow as tf
+
+    from pipeline.config.features import Image as ImageSpec
+    from pipeline.training.input.images import decode_pixels
+
+    image = {"image": ImageSpec.model_validate(spec)}
+    with suppress(tf.errors.InvalidArgumentError):
+        pixels = decode_pixels({"image": tf.constant([[data]])}, image)["image"][0]
+        pixels = pixels[..., 0] if spec["channels"] == 1 else pixels
+        described = describe_image(Image.fromarray(pixels.numpy()))
+        return {**described, "format": spec["resize"]}
+    return None
 
 
 def _thumbnail(image: Image.Image) -> str | None:

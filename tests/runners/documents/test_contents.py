@@ -2,6 +2,7 @@
 
 import io
 import json
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,17 @@ def test_images(tmp_path):
     shown = feature["gallery"][1]["images"][0]
     assert shown["data"].startswith("data:image/png;base64,")
     assert (shown["record"], shown["width"], shown["split"]) == (1, 9, "train")
+
+
+@pytest.mark.tf
+def test_an_image_is_also_shown_as_the_model_gets_it(tmp_path):
+    fit = {"height": 9, "width": 9, "channels": 1, "resize": "fit"}
+    item = write_examples(tmp_path, train=[example(image=RED)])
+    found: Any = images.samples(item, Privacy(images={"image": fit}))
+    shown = found["features"][0]["gallery"][0]["decoded"]
+    pixels = Image.open(io.BytesIO(b64decode(shown["data"].partition(",")[2])))
+    # Of 9 x 5 pixels, with two rows of margin above and below.
+    assert [pixels.getpixel((4, y)) for y in range(9)] == [0, 0, *[76] * 5, 0, 0]
 
 
 @pytest.mark.unit
