@@ -9,7 +9,7 @@ import base64
 import io
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,9 +70,12 @@ class _Feature:
             shown.append({**place, **describe_image(image)})
 
     def to_dict(self, name: str, privacy: Privacy) -> dict[str, Any]:
-        spec, is_shown = privacy.images.get(name), name not in privacy.sensitive
         # Numbers by value, before text; an unknown class comes last.
         classes = sorted(self.gallery, key=lambda x: (x is None, type(x) is bytes, x))
+        shown = classes[: 0 if name in privacy.sensitive else MAX_CLASSES]
+        spec = privacy.images.get(name, {})
+        firsts = [self.firsts[key] for key in shown]
+        decoded = _decoded(firsts, spec) if spec and firsts else []
         return {
             "name": name,
             "splits": [
@@ -86,12 +89,11 @@ class _Feature:
                 for split, sizes in self.sizes.items()
             ],
             "gallery": [
-                {
-                    "class": as_text(key),
-                    "images": self.gallery[key],
-                    "decoded": spec and _as_decoded(self.firsts[key], spec),
-                }
-                for key in classes[: MAX_CLASSES if is_shown else 0]
+                {"class": as_text(key), "images": self.gallery[key]} for key in shown
+            ],
+            "decoded": [
+                {**self.gallery[key][0], **image, "format": spec["resize"]}
+                for key, image in zip(shown, decoded, strict=False)
             ],
             "classes_left_out": max(0, len(classes) - MAX_CLASSES),
         }
@@ -158,20 +160,21 @@ def describe_image(image: Image.Image) -> dict[str, Any]:
     return {**size, "data": _thumbnail(image)}
 
 
-def _as_decoded(data: bytes, spec: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns an image as the model gets it; None if TensorFlow cannot decode it."""
+def _decoded(images: Sequence[bytes], spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Describes images as the model gets them; none if one cannot be decoded."""
     import tensorflow as tf
 
     from pipeline.config.features import Image as ImageSpec
     from pipeline.training.input.images import decode_pixels
 
-    image = {"image": ImageSpec.model_validate(spec)}
+    specs = {"image": ImageSpec.model_validate(spec)}
     with suppress(tf.errors.InvalidArgumentError):
-        pixels = decode_pixels({"image": tf.constant([[data]])}, image)["image"][0]
-        pixels = pixels[..., 0] if spec["channels"] == 1 else pixels
-        described = describe_image(Image.fromarray(pixels.numpy()))
-        return {**described, "format": spec["resize"]}
-    return None
+        data = {"image": tf.constant(images)[:, None]}
+        pixels = decode_pixels(data, specs)["image"].numpy()
+        if spec["channels"] == 1:
+            pixels = pixels[..., 0]
+        return [describe_image(Image.fromarray(x)) for x in pixels]
+    return []
 
 
 def _thumbnail(image: Image.Image) -> str | None:

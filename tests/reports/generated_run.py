@@ -227,6 +227,7 @@ def _samples():
         "name": "image",
         "splits": [{**split, "sizes_left_out": 0}],
         "gallery": [{"class": name, "images": [_image()] * 8} for name in CLASSES],
+        "decoded": [{**_image(), "format": "fit"}] * len(CLASSES),
         "classes_left_out": 0,
     }
     return {"complete": False, "records": {"train": 9}, "features": [feature]}

@@ -235,7 +235,7 @@ def test_an_image_is_also_shown_as_the_model_gets_it(tmp_path):
     fit = {"height": 9, "width": 9, "channels": 1, "resize": "fit"}
     item = write_examples(tmp_path, train=[example(image=RED)])
     found: Any = images.samples(item, Privacy(images={"image": fit}))
-    shown = found["features"][0]["gallery"][0]["decoded"]
+    shown = found["features"][0]["decoded"][0]
     pixels = Image.open(io.BytesIO(b64decode(shown["data"].partition(",")[2])))
     # Of 9 x 5 pixels, with two rows of margin above and below.
     assert [pixels.getpixel((4, y)) for y in range(9)] == [0, 0, *[76] * 5, 0, 0]
