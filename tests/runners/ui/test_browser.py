@@ -86,9 +86,9 @@ def _page(browser, url, patience_ms):
 def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     workspace = ui[0]
     place = f"--workspace={workspace.root.parent}"
-    # So many epochs that the training has not ended when it is stopped. The last one's
-    # weights are kept: at a constant learning rate its accuracy varies around the gate's
-    # limit, and by chance, since a resumed training draws other dropout.
+    # So many epochs that the training has not ended when it is stopped. The weights are
+    # those of the last one. At a constant learning rate their accuracy varies around
+    # the gate's limit by chance: a resumed training draws other dropout.
     options = {
         "train.epochs": 60,
         "train.early_stopping": "null",
