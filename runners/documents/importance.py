@@ -9,10 +9,11 @@ Source: L. Breiman, Random Forests, Machine Learning 45 (2001), section 10.
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -31,7 +32,7 @@ _SMALLEST = 1e-7
 
 def importance(
     model: ExportedModel,
-    records: Sequence[ExampleRecord],
+    records: Iterable[ExampleRecord],
     task: str | None,
     weight: str | None,
 ) -> dict[str, Any] | None:
@@ -44,26 +45,28 @@ def importance(
     Returns:
       None for a model of one feature or without examples, or if it is too slow.
     """
-    if len(model.features) < 2 or not records:
+    if len(model.features) < 2:
         return None
-    # Not the first: files may be sorted.
-    records = random.Random(0).sample(records, min(MAX_EXAMPLES, len(records)))
-    columns = _columns(records, model.features)
+    # Not the first: files may be sorted. A checksum is as good as a random number.
+    sample = nsmallest(MAX_EXAMPLES, records, lambda record: crc32(record.data))
+    if not sample:
+        return None
+    columns = _columns(sample, model.features)
     timed = {name: column[:_TIMED] for name, column in columns.items()}
     start = time.monotonic()
     _predict(model, timed)
-    spent_s = (time.monotonic() - start) / min(_TIMED, len(records))
+    spent_s = (time.monotonic() - start) / min(_TIMED, len(sample))
     size = int(MAX_SECONDS / spent_s / len(columns) / REPEATS)
-    if size < min(_LEAST, len(records)):
+    if size < min(_LEAST, len(sample)):
         return None
-    labels = model.labels([record.data for record in records[:size]])
+    labels = model.labels([record.data for record in sample[:size]])
     is_known = np.isfinite(labels).all(axis=1)
     is_known &= (labels[:, 0] >= 0) | (task != "classification")
     known = np.flatnonzero(is_known)
     labels, size = labels[known], len(known)
     if not size:
         return None
-    weights = np.array([records[i].weight(weight) for i in known])
+    weights = np.array([sample[i].weight(weight) for i in known])
     columns = {name: [column[i] for i in known] for name, column in columns.items()}
 
     def loss(columns: Mapping[str, Sequence[bytes]]) -> float:
@@ -87,52 +90,24 @@ def importance(
     }
 
 
-def keep_some(
-    kept: list[ExampleRecord], record: ExampleRecord, seen: int, source: random.Random
-) -> None:
-    """Keeps ``MAX_EXAMPLES`` records, each of all that were seen as likely as another.
-
-    Source: J. S. Vitter, Random Sampling with a Reservoir, 1985, algorithm R.
-
-    Args:
-      kept: what is kept so far.
-      record: the next one.
-      seen: how many there were, this one included.
-      source: of random numbers.
-    """
-    if seen <= MAX_EXAMPLES:
-        kept.append(record)
-    elif (place := source.randrange(seen)) < MAX_EXAMPLES:
-        kept[place] = record
-
-
 def _columns(
     records: Sequence[ExampleRecord], names: Sequence[str]
 ) -> dict[str, list[bytes]]:
-    """Returns each feature's entries in the records; empty where it is missing."""
+    """Returns each feature of the records, in a serialized tf.Example of its own."""
     columns: dict[str, list[bytes]] = {name: [] for name in names}
     for record in records:
         features = record.features()
         for name, column in columns.items():
-            alone: Any = tf_example_pb2.Features()
+            alone: Any = tf_example_pb2.Example()
             if name in features:
-                alone.feature[name].CopyFrom(features[name])
+                alone.features.feature[name].CopyFrom(features[name])
             column.append(alone.SerializeToString())
     return columns
 
 
 def _predict(model: ExportedModel, columns: Mapping[str, Sequence[bytes]]) -> Any:
-    entries = map(b"".join, zip(*columns.values(), strict=True))
-    return model.predict([*map(_example, entries)])
-
-
-def _example(entries: bytes) -> bytes:
-    """Returns a serialized tf.Example: tag, size as a varint, and the features."""
-    size, head = len(entries), b"\n"
-    while size > 127:
-        head += bytes([size & 127 | 128])
-        size >>= 7
-    return head + bytes([size]) + entries
+    """Returns predictions; joined serialized protos are one with all their fields."""
+    return model.predict([*map(b"".join, zip(*columns.values(), strict=True))])
 
 
 def _loss(

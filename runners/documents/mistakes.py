@@ -6,7 +6,6 @@ several labels is right if all of them are.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from runners.documents.examples import (
     values_of,
 )
 from runners.documents.images import describe_image, open_image
-from runners.documents.importance import importance, keep_some
+from runners.documents.importance import importance
 from sluice.json_values import jsonable
 from sluice.metrics import THRESHOLD
 from sluice.mlmd_items import Artifact
@@ -107,8 +106,6 @@ def mistakes(
     rows: list[tuple[Any, ...]] = []
     errors: list[Mistake] = []
     labels: list[tuple[Any, Any, float]] = []
-    kept: list[ExampleRecord] = []
-    source = random.Random(0)
     with ExitStack() as opened:
         uris = [uri for uri in model_uris if task_of(uri) == task]
         models = [load_model(uri, privacy.label, opened) for uri in uris]
@@ -124,9 +121,8 @@ def mistakes(
                 labels.append((label, predictions[0], weight))
             if not all(mistake.right):
                 errors.append(mistake)
-            if len(models[0].features) > 1:
-                keep_some(kept, record, len(rows), source)
-        permuted = importance(models[0], kept, task, privacy.weight)
+        again = islice(read_examples(examples.uri, splits), MAX_EXAMPLES)
+        permuted = importance(models[0], again, task, privacy.weight)
     errors.sort(key=lambda mistake: mistake.severity, reverse=True)
     wrong = [mistake for mistake in errors if not mistake.right[0]]
     newly_wrong = [mistake for mistake in wrong if mistake.right[-1]]

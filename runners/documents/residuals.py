@@ -52,7 +52,7 @@ def residuals(
         model = load_model(model_uris[0], privacy.label, opened)
         found = [*predict([model], islice(records, MAX_EXAMPLES))]
         is_hidden = privacy.label in privacy.sensitive
-        kept = [] if is_hidden else [record for record, *_ in found]
+        kept = [record for record, *_ in found if not is_hidden]
         permuted = importance(model, kept, "regression", privacy.weight)
     rows = [pair for _, *pair in found]
     # By example, label or prediction, and target.

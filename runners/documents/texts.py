@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence, Sized
+from itertools import chain, islice, product
+from statistics import median
 from typing import Any
 
 from runners.documents.examples import (
@@ -53,34 +53,30 @@ def texts(
             if (spec := feature_set.features[name]).kind == "text" and spec.split
             if name not in privacy.sensitive
         }
-    features: dict[str, dict[str, Any]] = {name: {} for name in vocabularies}
-    for split in split_names(examples) if vocabularies else ():
-        records = [*islice(read_examples(examples.uri, [split]), MAX_TEXTS)]
-        for name, known in vocabularies.items():
-            rows = [values_of(record.features().get(name)) for record in records]
-            values = [b" ".join(x) for x in rows if x and isinstance(x[0], bytes)]
-            if values:
-                features[name][split] = _described(values, known, privacy)
-    found = {name: by_split for name, by_split in features.items() if by_split}
+    if not vocabularies:
+        return None
+    from pipeline.training.preprocessing import split_words
+
+    found: dict[str, dict[str, Any]] = {}
+    for name, split in product(vocabularies, split_names(examples)):
+        records = islice(read_examples(examples.uri, [split]), MAX_TEXTS)
+        rows = (values_of(record.features().get(name)) for record in records)
+        if values := [b" ".join(x) for x in rows if x and isinstance(x[0], bytes)]:
+            words = split_words(values).to_list()
+            counts = Counter(chain(*words))
+            unknown = counts.total() - sum(counts[x] for x in vocabularies[name])
+            top = [] if privacy.private else counts.most_common(MAX_WORDS)
+            found.setdefault(name, {})[split] = {
+                "texts": len(values),
+                "characters": _lengths(x.decode(errors="replace") for x in values),
+                "words": _lengths(words),
+                "unknown": unknown / (counts.total() or 1),
+                "top": [[as_text(word), count] for word, count in top],
+            }
     return {"features": found} if found else None
 
 
-def _described(
-    texts: Sequence[bytes], known: set[bytes], privacy: Privacy
-) -> Mapping[str, Any]:
-    from pipeline.training.preprocessing import split_words
-
-    words = split_words(texts).to_list()
-    counts = Counter(word for row in words for word in row)
-    unknown = sum(count for word, count in counts.items() if word not in known)
-    top = [] if privacy.private else counts.most_common(MAX_WORDS)
-    lengths = {
-        "characters": [len(text.decode(errors="replace")) for text in texts],
-        "words": [*map(len, words)],
-    }
-    return {
-        "texts": len(texts),
-        **{key: [statistics.median(x), max(x)] for key, x in lengths.items()},
-        "unknown": unknown / (counts.total() or 1),
-        "top": [[as_text(word), count] for word, count in top],
-    }
+def _lengths(values: Iterable[Sized]) -> list[float]:
+    """Returns the median length and the largest one."""
+    lengths = [*map(len, values)]
+    return [median(lengths), max(lengths)]

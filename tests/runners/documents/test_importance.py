@@ -94,11 +94,18 @@ def test_a_slow_model_is_asked_about_fewer_examples(monkeypatch):
     assert importance(one, _records(), "regression", None) is None
 
 
-def test_any_example_is_as_likely_to_be_kept_as_another():
-    kept: list[Any] = []
-    numbers: Any = range(1, 5_001)
-    source = random.Random(0)
-    for seen in numbers:
-        importance_module.keep_some(kept, seen, seen, source)
-    assert len({*kept}) == importance_module.MAX_EXAMPLES
-    assert np.mean(kept) == pytest.approx(2_500, rel=0.05)
+def test_any_example_is_as_likely_to_be_used_as_another():
+    records = [
+        ExampleRecord("test", "file", i, encode({"a": [float(i)], "label": [0.0]}))
+        for i in range(5_000)
+    ]
+    used: list[Any] = []
+
+    def predict(data):
+        used.append(_values(data, "a"))
+        return used[-1][:, None]
+
+    importance(_model(predict), iter(records), "regression", None)
+    _timed, before, *_ = used
+    assert len({*before}) == importance_module.MAX_EXAMPLES
+    assert np.mean(before) == pytest.approx(2_500, rel=0.05)
