@@ -42,7 +42,6 @@ PREDICTION_HISTOGRAM = "prediction_histogram"
 CONFUSION_MATRIX = "multi_class_confusion_matrix_plot"  # As TFMA's.
 BUCKETS = 100
 _WEIGHTS = "weights"
-_OWN_DECISION = {"threshold", "thresholds", "num_thresholds", "top_k"}
 
 
 class Executor(executor.Executor):
@@ -77,7 +76,7 @@ def _with_thresholds(inputs: Artifacts, exec_properties: Any) -> Any:
     Removes a baseline whose positive class is another.
     """
     facts = {
-        name: read_facts(path_utils.serving_model_path(artifact.uri)) or {}
+        name: read_facts(path_utils.serving_model_path(artifact.uri))
         for name, key in (("candidate", "model"), ("baseline", "baseline_model"))
         for artifact in inputs.get(key, ())
     }
@@ -90,7 +89,7 @@ def _with_thresholds(inputs: Artifacts, exec_properties: Any) -> Any:
     config = proto_utils.json_to_proto(exec_properties[key], tfma.EvalConfig())
     for spec in config.metrics_specs:
         for metric in spec.metrics:
-            if metric.module == __name__:
+            if metric.module.startswith("components."):
                 params = json.loads(metric.config)
                 metric.config = json.dumps({**params, "thresholds": thresholds})
     return {**exec_properties, key: proto_utils.proto_to_json(config)}
@@ -140,7 +139,7 @@ class Count(metric_types.Metric):
       prediction_key: of the probabilities among the model's outputs; None where an
         example may have several classes, for ``EXAMPLES_PER_CLASS`` alone.
       thresholds: of two classes, by the name of the model, from which on the second is
-        predicted; the executor gives them to all metrics of this module.
+        predicted; the executor gives them to all metrics of this package.
     """
 
     def __init__(self, **given: Any) -> None:
@@ -175,9 +174,9 @@ class OfPredictedClass(metric_types.Metric):
     def replaces(name: str, params: Mapping[str, Any]) -> bool:
         """Returns whether a metric would have TFMA's threshold of 0.5."""
         made: type = metric_types.registered_metrics().get(name, object)
-        is_fixed = _OWN_DECISION & params.keys()
+        own = {"threshold", "thresholds", "num_thresholds", "top_k"} & params.keys()
         of_one = confusion_matrix_metrics.ConfusionMatrixMetric
-        return issubclass(made, of_one) and name != "MaxRecall" and not is_fixed
+        return issubclass(made, of_one) and name != "MaxRecall" and not own
 
 
 def metric_config(kind: type[metric_types.Metric], **params: Any) -> dict[str, str]:
@@ -208,7 +207,7 @@ def _computations(
         about["aggregation_type"] = metric_types.AggregationType(macro_average=True)
     computations: list[Any] = []
     for model in model_names:
-        threshold = (thresholds or {}).get(model, THRESHOLD)
+        threshold = (thresholds or {}).get(model, THRESHOLD) if classes == 2 else 0.0
         result: Any = functools.partial(_result, threshold)
         if metric:
             result = functools.partial(_of_classes, metric)
@@ -265,8 +264,7 @@ def _result(
     counted = [(at, n) for (name, *at), n in known.items() if name == key.name]
     if key.name == CONFUSION_MATRIX:
         entries = {confusion.MatrixEntryKey(*at): n for at, n in counted}
-        at_least = threshold if classes == 2 else 0.0
-        value = confusion.Matrices({at_least: entries}).to_proto()
+        value = confusion.Matrices({threshold: entries}).to_proto()
         return {key: value.multi_class_confusion_matrix_at_thresholds}
     shape = (2, BUCKETS) if key.name == PREDICTION_HISTOGRAM else (classes,)
     array = np.zeros(shape, np.array([0, *(n for _, n in counted)]).dtype)

@@ -11,19 +11,12 @@ from typing import Any
 from reports import formats
 from reports.compare import Comparison, summarize_changes
 from reports.environment import render_page
-from reports.evaluation import (
-    HISTOGRAM,
-    OVERALL,
-    PER_CLASS,
-    decision_thresholds,
-    read_metrics,
-)
+from reports.evaluation import HISTOGRAM, OVERALL, PER_CLASS, read_metrics
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from reports.sections import curves, features
 from reports.sections.training import overlaid
 from reports.tables import Header, Table, numbers
-from sluice.metrics import THRESHOLD
 
 _MAX_ROWS = 50
 _MAX_CHARTS = 10
@@ -108,12 +101,7 @@ def _curves(comparison: Comparison) -> curves.Charts:
     arrays = _both(comparison, _arrays)
     histograms = {name: x[HISTOGRAM] for name, x in arrays.items() if HISTOGRAM in x}
     is_binary = all(len(x.get(PER_CLASS, ())) == 2 for x in arrays.values())
-    decided = {
-        name: decision_thresholds(found).get("candidate", THRESHOLD)
-        for name, run in zip(("before", "after"), comparison.runs, strict=True)
-        for found in run.documents("metrics")
-    }
-    return charts + curves.draw(histograms, is_binary, decided=decided)
+    return charts + curves.draw(histograms, is_binary)
 
 
 def _both(comparison: Comparison, read: Callable[[RunData], Any]) -> dict[str, Any]:

@@ -58,13 +58,10 @@ class Executor(evaluator_executor.Executor):
         settings = Settings.model_validate_json(exec_properties["settings"])
         about = exec_properties.get(ABOUT_BASELINE)
         candidate = read_candidate(uri, settings.classes)
-        baseline = None
-        if baselines:
-            baseline = read_evaluation(uri, "baseline", settings.classes)
         verdict = judge(
             settings,
             candidate,
-            baseline if baseline and baseline.metrics else None,
+            read_evaluation(uri, "baseline", settings.classes) if baselines else None,
             BaselineSummary.model_validate_json(about)
             if about
             else _summarize(input_dict, baselines, is_candidate=blessed != baselines),
@@ -83,7 +80,7 @@ class Executor(evaluator_executor.Executor):
 
 def _decision(model_uri: str) -> Check | None:
     """Returns the row about the positive class; None where there are not two."""
-    facts = read_facts(path_utils.serving_model_path(model_uri)) or {}
+    facts = read_facts(path_utils.serving_model_path(model_uri))
     if facts.get("task") != "classification" or len(facts["classes"]) != 2:
         return None
     why = f"predicted from a probability of {facts['threshold']} on"

@@ -219,7 +219,7 @@ def _judged(
 ) -> Check:
     """Returns a row with its outcome, given the baseline's value if there is one."""
     if row.measure and before is None:
-        if baseline is None:
+        if baseline is None or not baseline.metrics:
             return replace(
                 row, result="FAIL" if about.is_lost else "pass", why=about.why_none
             )

@@ -81,8 +81,7 @@ def export_model(
         spec = tf_transform_output.raw_feature_spec()
         predicted = _predicted(signatures, feature_set, spec, eval_files)
         threshold = choose_threshold(threshold, *predicted)
-        what = f"{label.class_names[1]} is predicted"
-        progress.report(line=f"{what} from a probability of {threshold} on")
+        progress.report(line=f"threshold of {label.positive!r}: {threshold}")
     servable.threshold.assign(threshold)
     with local_output(directory) as folder:
         tf.saved_model.save(servable, str(folder), signatures=signatures)

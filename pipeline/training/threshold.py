@@ -25,13 +25,14 @@ def choose_threshold(
       probabilities: of the positive class, float32 ``[N]``.
       weights: of the examples, from 0, ``[N]``.
     """
-    known = np.flatnonzero((weights > 0) & np.isfinite(probabilities))
-    order = known[np.argsort(-probabilities[known])]
-    labels, probabilities, weights = labels[order], probabilities[order], weights[order]
+    known = (weights > 0) & np.isfinite(probabilities)
     # At each threshold, all of the same probability are positive.
-    last = np.flatnonzero(np.diff(probabilities, append=-1.0))
-    tp, fp = ((weights * x).cumsum()[last] for x in (labels, ~labels))
-    if not (tp.size and tp[-1]):
+    values, places = np.unique(-probabilities[known], return_inverse=True)
+    tp, fp = (
+        np.bincount(places, weights[known] * x[known], len(values)).cumsum()
+        for x in (labels, ~labels)
+    )
+    if not tp.any():
         return THRESHOLD
     precision = tp / (tp + fp)
     if rule.maximize:
@@ -41,7 +42,7 @@ def choose_threshold(
     else:
         reached = np.flatnonzero(precision >= rule.precision_at_least)
         at = reached[-1] if reached.size else np.argmax(precision)
-    high, low = np.append(probabilities[last], np.float32(0))[[at, at + 1]]
+    high, low = np.append(-values, np.float32(0))[[at, at + 1]]
     middle = (float(high) + float(low)) / 2
     shorter = (float(f"{middle:.{digits}g}") for digits in range(2, 10))
     return next((x for x in shorter if low < np.float32(x) <= high), float(high))

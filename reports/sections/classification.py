@@ -45,7 +45,7 @@ def build(
     counts = {model: curves.from_histogram(x) for model, x in binary.items()}
     confusions = confusion_matrices(evaluation, len(classes))
     effective = effective_examples(evaluation).get(OVERALL)
-    decided = decision_thresholds(evaluation) if is_binary else {}
+    decided = dict.fromkeys(binary, THRESHOLD) | decision_thresholds(evaluation)
     charts = curves.draw(histograms, is_binary, effective, decided)
     confusion = confusions.get("candidate")
     if confusion is None and not charts:
@@ -59,8 +59,8 @@ def build(
                 for model, item in counts.items()
             },
             "positive": classes[1],
-            "threshold": (at := decided.get("candidate", THRESHOLD)),
-            "place": curves.nearest(at, len(candidate.thresholds)),
+            "threshold": decided["candidate"],
+            "place": curves.nearest(decided["candidate"], len(candidate.thresholds)),
             "table": curves.threshold_table(candidate),
         }
     if confusion is not None and len(confusion):

@@ -15,7 +15,6 @@ from markupsafe import Markup
 from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis
 from reports.tables import Table, numbers
-from sluice.metrics import THRESHOLD
 
 STYLES = {"candidate": 0, "after": 0, "baseline": 3, "before": 3}
 # The least number of predictions of a point.
@@ -58,7 +57,7 @@ def draw(
       histograms: of predictions, by model.
       is_binary: whether there are two classes.
       effective: the effective number of examples; None if they are not weighted.
-      decided: of two classes, the threshold of each model; 0.5 where it is not there.
+      decided: of two classes, the threshold of each model, where a ring is drawn.
     """
     roc, recalls, prevalence = {}, {}, None
     for model, values in histograms.items():
@@ -93,8 +92,10 @@ def _curve(
     """
     series, areas, doubt = [], {}, 0.0
     for model, (x, y) in points.items():
-        at = nearest(decided.get(model, THRESHOLD), len(x))
-        ring = x[at].item(), y[at].item()
+        ring = None
+        if model in decided:
+            at = nearest(decided[model], len(x))
+            ring = x[at].item(), y[at].item()
         line = x[::-1].tolist(), y[::-1].tolist()
         series.append(Series(model, *line, STYLES.get(model, 1), ring=ring))
         x, y = x[np.isfinite(y)], y[np.isfinite(y)]

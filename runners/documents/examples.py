@@ -152,8 +152,7 @@ class ExportedModel:
 
 def task_of(model_uri: str) -> str | None:
     """Returns the task of a ``Model`` artifact of our trainer; None for any other."""
-    facts = read_facts(f"{model_uri}/{SERVING_DIR}")
-    return None if facts is None else facts.get("task", "classification")
+    return read_facts(f"{model_uri}/{SERVING_DIR}").get("task")
 
 
 def load_model(model_uri: str, label: str, opened: ExitStack) -> ExportedModel:
@@ -163,7 +162,6 @@ def load_model(model_uri: str, label: str, opened: ExitStack) -> ExportedModel:
 
     folder = opened.enter_context(local_copy(f"{model_uri}/{SERVING_DIR}"))
     facts = read_facts(folder)
-    assert facts is not None
     classes = facts["classes"]
     session, signatures = _load(folder, opened)
 

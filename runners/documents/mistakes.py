@@ -18,7 +18,6 @@ import numpy as np
 
 from runners.documents.examples import (
     ExampleRecord,
-    ExportedModel,
     as_text,
     first_value,
     load_model,
@@ -111,8 +110,9 @@ def mistakes(
         models = [load_model(uri, privacy.label, opened) for uri in uris]
         classes = models[0].classes
         same = [x for x in models if x.classes == classes]
+        thresholds = None if has_several else [x.threshold for x in same]
         for record, label, *predictions in predict(same, islice(records, MAX_EXAMPLES)):
-            mistake = _mistake(record, label, predictions, same, has_several)
+            mistake = _mistake(record, label, predictions, thresholds)
             if not has_several and mistake.true[0] < 0:
                 continue
             rows.append((record.digest, *map(plain, (mistake.true, *mistake.named))))
@@ -159,14 +159,13 @@ def _mistake(
     record: ExampleRecord,
     label: Any,
     predictions: list[Any],
-    models: list[ExportedModel],
-    has_several: bool,
+    thresholds: list[float] | None,
 ) -> Mistake:
-    if has_several:
+    if thresholds is None:
         values = (label, *predictions)
         true, *named = (tuple(np.flatnonzero(x >= THRESHOLD).tolist()) for x in values)
     else:
-        answers = map(predicted_class, predictions, (x.threshold for x in models))
+        answers = map(predicted_class, predictions, thresholds)
         true, *named = (int(label[0]),), *((answer,) for answer in answers)
     return Mistake(record, true, named, predictions[0].tolist())
 

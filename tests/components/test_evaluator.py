@@ -108,14 +108,14 @@ def test_each_model_is_measured_at_its_own_threshold(evaluations, tmp_path):
         found = read_evaluation(evaluation, model, classes).metrics[()]
         tp, fp = w[named & (y == 1)].sum(), w[named & (y == 0)].sum()
         recall, precision = tp / w[y == 1].sum(), tp / (tp + fp)
-        assert found["recall"] == pytest.approx(recall)
-        assert found["precision"] == pytest.approx(precision)
-        assert found["f1_score"] == pytest.approx(
-            2 * precision * recall / (precision + recall)
-        )
-        right = np.average(named == y, weights=w)
-        assert found["binary_accuracy"] == pytest.approx(right)
-        assert found["false_positives"] == pytest.approx(fp)
+        expected = {
+            "recall": recall,
+            "precision": precision,
+            "f1_score": 2 * precision * recall / (precision + recall),
+            "binary_accuracy": np.average(named == y, weights=w),
+            "false_positives": fp,
+        }
+        assert {x: found[x] for x in expected} == pytest.approx(expected)
         above = w[(x > 0) & (y == 1)].sum() / w[y == 1].sum()
         assert found["at_half"] == pytest.approx(above), "TFMA's own, exclusive"
         assert matrices[model][:, 1].tolist() == pytest.approx([fp, tp])

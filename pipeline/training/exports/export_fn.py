@@ -95,7 +95,7 @@ def export_fn(
         lambda record: call(serve, [record])[output], records
     )
     largest = float(np.abs(reference).max())
-    threshold = (read_facts(saved_model) or {}).get("threshold", THRESHOLD)
+    threshold = read_facts(saved_model)["threshold"]
 
     def compare(
         name: str, path: Path, latency_ms: float | None, predictions: np.ndarray

@@ -196,9 +196,7 @@ def test_the_threshold_is_chosen_on_eval_as_the_model_serves(tmp_path):
     data = {"a": a.tolist(), "y": y.astype(int).tolist(), "w": w.tolist()}
     rule = {"recall_at_least": 0.9}
     _, _, answers = _decided(rule, tmp_path, data, sample_weight="w")
-    facts = read_facts(tmp_path / "model")
-    assert facts is not None
-    threshold = np.float32(facts["threshold"])
+    threshold = np.float32(read_facts(tmp_path / "model")["threshold"])
     p = np.array([x.probabilities["1"] for x in answers], np.float32)
     y, w = (np.concatenate([x[::2], x[1::2]]) for x in (y, w))
     assert [x.label for x in answers] == [str(int(x)) for x in p >= threshold]
