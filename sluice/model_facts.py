@@ -16,8 +16,8 @@ CLASSES_FILE = "assets.extra/classes.json"
 def read_facts(saved_model: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns the facts of a SavedModel, local or remote; empty if it is not ours.
 
-    Of ours there is always a ``threshold``, the probability from which on the positive class of
-    two is predicted.
+    Of ours there is always a ``threshold``, the probability from which on the positive
+    class of two is predicted.
     """
     uri = os.path.join(saved_model, CLASSES_FILE)
     if not storage_for(uri).exists(uri):
