@@ -46,9 +46,9 @@ _LONG_TAIL = 100
 _EARLIEST_TIME, _LATEST_TIME = 315_532_800, 4_102_444_800
 _ISO_TIME = re.compile(ISO_TIME.encode())
 _DATE_FRACTION = 0.95
-# How many different values of a part must have been seen for it to be used: a model
-# knows nothing of a month that is not in its training data.
-_LEAST_PARTS = {"hour": 2, "weekday": 2, "month": 12}
+# How many different values of a part, by its code of strftime, must have been seen for
+# it to be used: a model knows nothing of a month that is not in its training data.
+_LEAST_PARTS = {"hour": ("%H", 2), "weekday": ("%w", 2), "month": ("%m", 12)}
 
 _CODE_WORDS = frozenset(
     "id ids code area tract zip zipcode postcode postal type category class kind group "
@@ -191,12 +191,11 @@ def _times(column: Column) -> list[datetime]:
 
 
 def _time(column: Column, times: list[datetime]) -> FeatureChoice:
-    seen = {
-        "hour": {time.hour for time in times},
-        "weekday": {time.weekday() for time in times},
-        "month": {time.month for time in times},
-    }
-    parts = [part for part, least in _LEAST_PARTS.items() if len(seen[part]) >= least]
+    parts = [
+        part
+        for part, (code, least) in _LEAST_PARTS.items()
+        if len({time.strftime(code) for time in times}) >= least
+    ]
     why = f"{min(times).date()} to {max(times).date()}"
     why += "" if parts else ", always at the same hour and on the same weekday"
     why += "; add 'age' to 'parts' if it matters how long ago it is"

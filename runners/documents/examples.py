@@ -31,6 +31,7 @@ from sluice.splits import SPLIT_PREFIX
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import storage_for
 from sluice.tfrecords import tf_example_pb2, tfrecord
+from sluice.tfrecords.parse_tf_example import values_of
 
 MAX_TEXT_CHARS = 200
 _RECORDS_PER_TURN = 128
@@ -88,12 +89,6 @@ def read_examples(uri: str, splits: Collection[str]) -> Iterator[ExampleRecord]:
 def split_names(item: Artifact) -> list[str]:
     """Returns the splits of an artifact, if any."""
     return json.loads(item.properties.get("split_names") or "[]")
-
-
-def values_of(feature: Any) -> Sequence[Any]:
-    """Returns a feature's values; none if it is missing."""
-    kind = feature.WhichOneof("kind") if feature is not None else None
-    return getattr(feature, kind).value if kind else ()
 
 
 def first_value(feature: Any) -> Any:

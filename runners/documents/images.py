@@ -22,10 +22,10 @@ from runners.documents.examples import (
     first_value,
     read_examples,
     split_names,
-    values_of,
 )
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
+from sluice.tfrecords.parse_tf_example import values_of
 
 MAX_RECORDS = 20_000
 MAX_SECONDS = 1.0

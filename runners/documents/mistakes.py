@@ -25,7 +25,6 @@ from runners.documents.examples import (
     predicted_class,
     read_examples,
     task_of,
-    values_of,
 )
 from runners.documents.images import describe_image, open_image
 from runners.documents.importance import importance
@@ -33,6 +32,7 @@ from sluice.json_values import jsonable
 from sluice.metrics import THRESHOLD
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
+from sluice.tfrecords.parse_tf_example import values_of
 
 MAX_EXAMPLES = 20_000
 MAX_MISTAKES = 24

@@ -13,12 +13,12 @@ from runners.documents.examples import (
     as_text,
     read_examples,
     split_names,
-    values_of,
 )
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
 from sluice.storage.local_copy import local_copy
 from sluice.storage.storage import storage_for
+from sluice.tfrecords.parse_tf_example import values_of
 
 # Of each split.
 MAX_TEXTS = 2_000

@@ -17,6 +17,7 @@ from runners.documents.mistakes import mistakes
 from runners.documents.residuals import residuals
 from runners.documents.texts import texts
 from sluice.mlmd_items import Artifact
+from sluice.model_facts import SERVING_DIR
 from sluice.node_kinds import BASELINE, CANDIDATE, DOCUMENTS, NOT_DESCRIBED
 from sluice.privacy import Privacy
 from sluice.record.parts import Artifacts, DocumentRecord, NodeEnd
@@ -191,7 +192,6 @@ def _privacy(run_dir: Path) -> Privacy:
 
 
 _SAVED_MODEL = "saved_model.pb"
-_SERVING_DIR = "Format-Serving"
 # TensorFlow makes signatures of its own, such as "__saved_model_init_op".
 _HIDDEN = "__"
 
@@ -216,7 +216,7 @@ def model(uri: str) -> dict[str, Any] | None:
     folders = [str(path.parent) for path in paths if path.name == _SAVED_MODEL]
     if not folders:
         return {**description, "signatures": []}
-    served = _SERVING_DIR if _SERVING_DIR in folders else folders[0]
+    served = SERVING_DIR if SERVING_DIR in folders else folders[0]
     with local_copy(os.path.join(uri, served), (_SAVED_MODEL,)) as folder:
         return {**description, **_saved_model(folder / _SAVED_MODEL)}
 
