@@ -89,7 +89,7 @@ def _with_thresholds(inputs: Artifacts, exec_properties: Any) -> Any:
     config = proto_utils.json_to_proto(exec_properties[key], tfma.EvalConfig())
     for spec in config.metrics_specs:
         for metric in spec.metrics:
-            if metric.module.startswith("components."):
+            if len(classes) == 2 and metric.module.startswith("components."):
                 params = json.loads(metric.config)
                 metric.config = json.dumps({**params, "thresholds": thresholds})
     return {**exec_properties, key: proto_utils.proto_to_json(config)}
@@ -179,9 +179,9 @@ class OfPredictedClass(metric_types.Metric):
         return issubclass(made, of_one) and name != "MaxRecall" and not own
 
 
-def metric_config(kind: type[metric_types.Metric], **params: Any) -> dict[str, str]:
-    """Returns the TFMA MetricConfig of a class above, in its JSON form."""
-    names = {"class_name": kind.__name__, "module": __name__}
+def metric_config(kind: type[Any], **params: Any) -> dict[str, str]:
+    """Returns the TFMA MetricConfig of a class of ours, in its JSON form."""
+    names = {"class_name": kind.__name__, "module": kind.__module__}
     return {**names, "config": json.dumps(params)}
 
 

@@ -1,8 +1,8 @@
 """Writes predictions to a file, whole or not at all: CSV, JSON lines or Parquet.
 
-A table has one column for each key of a prediction, and of ``probabilities`` one for
-each class: ``probability_NAME``. Lists are JSON text, as are ids of bytes that are no
-text.
+A table has one column for each key of a prediction, of ``probabilities`` one for each
+class, ``probability_NAME``, and of several targets ``prediction_NAME``. Lists
+are JSON text, as are ids of bytes that are no text.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ def _write_table(file: IO[bytes], suffix: str, rows: Iterator[dict[str, Any]]) -
 def _flat(prediction: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the row of a table."""
     kept = {name: x for name, x in prediction.items() if name != "missing"}
-    shares = kept.pop("probabilities", {})
+    named = {f"probability_{x}": y for x, y in kept.pop("probabilities", {}).items()}
+    if isinstance(targets := kept.get("prediction"), dict):
+        del kept["prediction"]
+        named = {f"prediction_{x}": y for x, y in targets.items()}
     is_text = (dict, list)
     row = {k: json.dumps(x) if isinstance(x, is_text) else x for k, x in kept.items()}
-    return row | {f"probability_{name}": share for name, share in shares.items()}
+    return row | named

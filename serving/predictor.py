@@ -44,7 +44,8 @@ class Prediction:
       label: the predicted class; None of a regression or several labels.
       labels: of several labels, the classes with a probability of at least 0.5.
       probabilities: by class; None of a regression.
-      prediction: the number of a regression, or a list of several; otherwise None.
+      prediction: the number of a regression, or of several by target, a list if the
+        model does not name them; otherwise None.
       missing: features without a value that the schema has in every record.
       id: the value that identifies the row, if one was asked for.
     """
@@ -54,7 +55,7 @@ class Prediction:
     label: str | None = None
     labels: list[str] | None = None
     probabilities: dict[str, float] | None = None
-    prediction: float | list[float] | None = None
+    prediction: float | dict[str, float] | list[float] | None = None
     missing: list[str] | None = None
     id: str | bytes | int | float | None = None
 
@@ -98,6 +99,7 @@ class Predictor:
             self._values = self._model.signatures["predict_values"]
             about = json.loads((self._dir / CLASSES_FILE).read_text("utf-8"))
             self._task, self._classes = about["task"], about["classes"]
+            self._targets = about.get("targets", ())
             self._outputs = ["probabilities", "label"]
             if self._task == "regression":
                 self._outputs = ["prediction"]
@@ -238,6 +240,9 @@ class Predictor:
 
     def _answer(self, values: list[float], label: Any = None) -> dict[str, Any]:
         if self._task == "regression":
+            if self._targets:
+                named = zip(self._targets, values, strict=True)
+                return {"prediction": dict(named)}
             return {"prediction": values[0] if len(values) == 1 else values}
         by_class = self._by_class(values)
         if self._task == "multi_label":

@@ -28,7 +28,7 @@ _OTHERS_TO_LOWER = """
 binary_crossentropy categorical_crossentropy categorical_hinge false_negatives
 false_positives hinge kl_divergence log_cosh_error loss mean_absolute_error
 mean_absolute_percentage_error mean_squared_error mean_squared_logarithmic_error poisson
-root_mean_squared_error sparse_categorical_crossentropy squared_hinge
+relative_error root_mean_squared_error sparse_categorical_crossentropy squared_hinge
 """.split()
 
 # Classes of Keras and TFMA that count at many thresholds, and return none of them.

@@ -23,6 +23,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_model_analysis.metrics import metric_specs, metric_types
 
+from components import regression_metrics
 from pipeline.checks.traced_preprocessing import TracedPreprocessing
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.features import Label
@@ -69,12 +70,16 @@ def check_objects(config: Config) -> None:
         takes = partial(_check_takes, callback.function, **callback.params)
         attempt(("train", "callbacks", index), takes)
     for index, metric in enumerate(config.evaluate.metrics):
-        only = config.evaluate.model_copy(update={"metrics": (metric,)})
+        of_any = metric.model_copy(update={"target": None})
+        only = config.evaluate.model_copy(update={"metrics": (of_any,)})
         # As TFMA has it, also where ours counts the predicted class.
-        evaluated = eval_config(only, _TFMAS_OWN).metrics_specs[0].metrics[0]
+        made_for = label if label.task == "regression" else _TFMAS_OWN
+        evaluated = eval_config(only, made_for).metrics_specs[0].metrics[0]
         # An average is of two classes at a time.
         of = _TWO_CLASSES if metric.average else label
-        attempt(("evaluate", "metrics", index), _try_evaluated, evaluated, of)
+        is_of_target = metric.target in (label.targets or ())
+        path = ("evaluate", "metrics", index)
+        attempt(path, _try_evaluated, evaluated, of, is_of_target)
     problems.raise_if_any()
     _check_watched(config, problems)
     problems.raise_if_any()
@@ -132,20 +137,23 @@ def _try_trained(spec: KerasObject, label: Label) -> None:
         _try_metric(metric, label)
 
 
-def _try_evaluated(metric: Any, label: Label) -> None:
+def _try_evaluated(metric: Any, label: Label, is_of_target: bool = False) -> None:
     """Makes a metric as the Evaluator does; TFMA gives Keras's the ids of classes.
 
     One of the user's own TFMA makes by ``get_config``, and adds the weights of batches.
     """
-    name, is_own = metric.class_name, bool(metric.module)
+    name, module = metric.class_name, metric.module
+    is_own = module not in ("", regression_metrics.__name__)
     registered = metric_types.registered_metrics()
     is_regression = label.task == "regression"
     if is_own and name in registered:
         what = f"TFMA has a {name} too, and would compute that instead"
         raise ConfigError(what, hint="give your class another name")
-    known = {*dir(tf.keras.metrics), *registered}
-    if not is_own and name not in known:
+    known = {*dir(tf.keras.metrics), *(() if is_of_target else registered)}
+    if not module and name not in known:
         what = f"neither TFMA nor tf_keras.metrics has a class {name!r}"
+        if is_of_target:
+            what = f"tf_keras.metrics has no class {name!r} to compute of one target"
         raise ConfigError(what, hint=did_you_mean(name, known))
     made = metric_specs.metric_instance(metric)
     is_keras = isinstance(made, tf.keras.metrics.Metric)
@@ -154,9 +162,7 @@ def _try_evaluated(metric: Any, label: Label) -> None:
     if is_own or (is_regression and is_keras):
         _try_sums(made, label)
     elif is_regression and name not in FOR_NUMBERS:
-        hint = (
-            "take MeanAbsoluteError, RootMeanSquaredError or SquaredPearsonCorrelation"
-        )
+        hint = "take RootMeanSquaredError, MeanAbsoluteError, RelativeError or R2Score"
         raise ConfigError(f"{name} is not for a regression", hint=hint)
 
 

@@ -144,6 +144,7 @@ class Config(Section):
         if self.label.feature in self.sensitive:
             text = "the label cannot be sensitive: its classes are shown everywhere"
             refuse(text, "sensitive")
+        self.evaluate.check_targets(self.label.targets)
         for index, names in enumerate(self.evaluate.slices):
             for name in {*names} & {*self.sensitive}:
                 text = f"metrics per value of {name!r} would show its values"

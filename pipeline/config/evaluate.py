@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from components.model_verdict.settings import EXAMPLES_PER_CLASS, Threshold
+from pipeline.config.features import ALL_TARGETS
 from sluice.config_section import (
     Flag,
     NotEmpty,
@@ -25,7 +26,8 @@ class Metric(Section):
     """A metric that TFMA computes. `AUC` is short for `{class: AUC}`."""
 
     class_name: Annotated[Text, Field(alias="class")]
-    """A class of TFMA or of `tf_keras.metrics`; or a Keras metric of your own,
+    """A class of TFMA or of `tf_keras.metrics`; `RelativeError`, the sum of absolute
+    errors divided by that of the absolute labels; or a Keras metric of your own,
     `package.module:Class`, whose weights must be sums."""
     name: Text | None = None
     """Name of the result. null: the class's own name."""
@@ -34,6 +36,10 @@ class Metric(Section):
     more than two classes, precision, recall and the like of one class, or averaged, are
     of the predicted class, the likeliest; with `thresholds: 0.5`, of answers above
     0.5."""
+    target: Text | None = None
+    """One of `label.targets`, whose metric it is, then named `TARGET_NAME` if `name` is
+    null; `all`: the mean over all targets, which suits those of one unit. null: of a
+    label of one value."""
     average: Literal["macro"] | None = None
     """`macro`: the mean of the metric of each class against all others. null: of
     several labels, the answers for all classes are pooled."""
@@ -42,7 +48,9 @@ class Metric(Section):
     @classmethod
     def _with_name(cls, given: Any) -> Any:
         if isinstance(given, dict) and isinstance(given.get("class"), str):
-            named = {"name": result_name(given["class"])}
+            target = given.get("target")
+            of = "" if target in (None, ALL_TARGETS) else f"{target}_"
+            named = {"name": of + result_name(given["class"])}
             return {**given, **(named if given.get("name") is None else {})}
         return given
 
@@ -85,6 +93,25 @@ class Evaluate(Section):
     def _thresholds_can_be_met(self) -> Evaluate:
         self.check(self.thresholds, "thresholds")
         return self
+
+    def check_targets(self, targets: Iterable[str] | None) -> None:
+        """Refuses metrics of none of the label's targets, or of which is not said."""
+        known = [*targets, ALL_TARGETS] if targets else []
+        for index, metric in enumerate(self.metrics):
+            kind, path = result_name(metric.class_name), ("metrics", index)
+            if metric.target and metric.target not in known:
+                hint = did_you_mean(metric.target, known) or ""
+                what = f"label.targets has no {metric.target!r}; {hint}"
+                refuse(what.rstrip("; "), "evaluate", *path, "target")
+            is_one = metric.target and metric.target != ALL_TARGETS
+            if known and kind == "r2_score" and not is_one:
+                refuse(f"{kind} is of one target: {known[0]!r}", "evaluate", *path)
+            is_count = kind in ("example_count", "weighted_example_count")
+            if known and not (metric.target or is_count):
+                what = f"one {metric.name!r} of all targets is that of the largest"
+                refuse(
+                    f"{what}: name a target, such as {known[0]!r}", "evaluate", *path
+                )
 
     def check(self, thresholds: Iterable[Threshold], *where: str) -> None:
         """Refuses thresholds that do not fit these metrics and slices.

@@ -105,6 +105,19 @@ class ThresholdRule(Section):
         return self
 
 
+# In place of a target's name in the config of a metric.
+ALL_TARGETS = "all"
+
+
+def _targets(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len({*names}) < max(2, len(names)) or ALL_TARGETS in names:
+        expect(f"at least two names, each once and none of them {ALL_TARGETS!r}")
+    return names
+
+
+Targets = Annotated[tuple[Text, ...], AfterValidator(_targets)]
+
+
 class Label(Section):
     """What is predicted."""
 
@@ -127,6 +140,9 @@ class Label(Section):
     predictions and have no threshold of their own, on the page, and in exports. A
     number, or how to choose it, such as `{recall_at_least: 0.9}`. Another one trains
     again."""
+    targets: Targets | None = None
+    """Names of the values of a regression with several per record, in their order, such
+    as `[price, days]`. null: there is one value."""
 
     @property
     def key(self) -> str:

@@ -30,12 +30,15 @@ def resolve_label(
     Adds problems of the label; there are no classes if they are wrong.
     """
     label, classes = config.label, None
+    if label.targets and label.task != "regression":
+        problems.add(("label", "targets"), "only a regression has targets")
     feature = find_feature(_PATH, label.feature, schema, problems)
     if feature is None:
         pass
     elif label.task == "regression":
         if _has_type(feature, label, _NUMBERS, problems):
             _check_is_fixed(feature, problems)
+            _check_targets(feature, label, problems)
         if label.classes:
             problems.add(("label", "classes"), "a regression has no classes")
     elif is_per_class(feature):
@@ -82,6 +85,20 @@ def _check_is_fixed(feature: schema_pb2.Feature, problems: Problems) -> None:
         text = f"the label {feature.name!r} has no fixed number of values per record"
         hint = "in the schema, give it shape { dim { size: 1 } } and presence"
         problems.add(_PATH, text, hint=f"{hint} {{ min_fraction: 1 }}")
+
+
+def _check_targets(
+    feature: schema_pb2.Feature, label: Label, problems: Problems
+) -> None:
+    size, path = _size(feature), ("label", "targets")
+    if label.targets and len(label.targets) != size:
+        text = f"there are {len(label.targets)} targets, and {size} values per record"
+        problems.add(path, text)
+    elif size > 1 and not label.targets:
+        names = ", ".join(f"{label.feature}_{i}" for i in range(min(size, 3)))
+        text = f"the {size} values per record of the label {label.feature!r} have no "
+        hint = f"targets: [{names}{', ...' if size > 3 else ''}]"
+        problems.add(path, f"{text}names, and may have several units", hint=hint)
 
 
 def _has_type(

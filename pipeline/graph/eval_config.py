@@ -24,10 +24,11 @@ def eval_config(
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2
 
-    from components import evaluator
+    from components import evaluator, regression_metrics
 
     classes, key = len(label.class_names), label.prediction_key
-    is_one = label.task == "classification"
+    is_one, targets = label.task == "classification", label.targets or ()
+    is_regression = label.task == "regression"
     counts = [evaluator.EXAMPLES_PER_CLASS] if classes else []
     counts += [evaluator.PREDICTION_HISTOGRAM] if is_one else []
     named = {x.class_name for x in evaluate.metrics}
@@ -43,7 +44,13 @@ def eval_config(
         module, _, name = metric.class_name.rpartition(":")
         class_id, kind = metric.params.get("class_id"), metric.average
         config = json.dumps({"name": metric.name, **metric.params})
+        if is_regression and name in ("RelativeError", "R2Score"):
+            module = module or regression_metrics.__name__
         item = {"class_name": name, "module": module, "config": config}
+        if metric.target in targets:
+            of = {"index": targets.index(metric.target), "params": metric.params}
+            given = {"name": metric.name, "metric": name, "module": module, **of}
+            item = make(regression_metrics.OfTarget, **given)
         is_of_class = kind is not None or class_id is not None
         is_decided = is_one and (classes > 2) == is_of_class
         if is_decided and evaluator.OfPredictedClass.replaces(name, metric.params):

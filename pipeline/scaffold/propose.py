@@ -159,12 +159,22 @@ def propose(
 def _task(label: Column) -> dict[str, Any]:
     task, classes = task_of(label), CommentedSeq(listed_classes(label))
     classes.fa.set_flow_style()
+    if targets := _targets(label):
+        return {"task": task, "targets": CommentedSeq(targets)}
     task_key = {} if task in (None, "classification") else {"task": task}
     keys = {**task_key, "classes": classes, "positive": positive_class(label)}
     return {key: value for key, value in keys.items() if value not in (None, [])}
 
 
+def _targets(label: Column) -> list[str]:
+    """Returns names of the values of a regression with several per record."""
+    size = label.lengths[1] if task_of(label) == "regression" else 1
+    return [f"{label.name}_{i}" for i in range(size)] if size > 1 else []
+
+
 def _classes(label: Column) -> str:
+    if _targets(label):
+        return "Several numbers are predicted: name them, here and in 'evaluate'."
     if task_of(label) == "regression":
         return "A number is predicted. For classes, list them instead of 'task'."
     if listed_classes(label):
@@ -202,13 +212,21 @@ def _model(kinds: list[object]) -> str:
 def _evaluate(label: Column, records: int) -> dict[str, Any]:
     # Accuracy says little if one class has most of the records.
     pr = {"class": "AUC", "name": "auc_pr", "params": {"curve": "PR"}}
-    metrics: list[Any]
+    metrics: list[Any] = []
     bound, worse = "lower_bound", {"direction": "higher_is_better", "absolute": -0.01}
+    floors: dict[str, float] = {}
     if task_of(label) == "regression":
         names = {"rmse": "RootMeanSquaredError", "mae": "MeanAbsoluteError"}
-        metrics = [_flow({"class": x, "name": name}) for name, x in names.items()]
+        names |= {"r2": "R2Score"}
+        for target, deviation in zip(
+            _targets(label) or [""], _deviations(label), strict=True
+        ):
+            of, key = (f"{target}_", {"target": target}) if target else ("", {})
+            metrics += [
+                _flow({"class": y, "name": of + x, **key}) for x, y in names.items()
+            ]
+            floors[f"{of}rmse"] = float(f"{(1 - _LEARNED) * deviation:.4g}")
         metrics.append("ExampleCount")
-        metric, floor = "rmse", float(f"{(1 - _LEARNED) * _deviation(label):.4g}")
         bound, worse = "upper_bound", {"direction": "lower_is_better", "relative": 0.05}
     elif task_of(label) == "multi_label":
         metrics = ["AUC", "BinaryAccuracy", "ExampleCount"]
@@ -216,25 +234,27 @@ def _evaluate(label: Column, records: int) -> dict[str, Any]:
             _flow({"class": name, "name": f"macro_{name.lower()}", "average": "macro"})
             for name in ("AUC", "Precision", "Recall")
         ]
-        metric, floor = "macro_auc", 0.55
+        floors["macro_auc"] = 0.55
     elif len(label.counts) == 2 and indicators(label) is None:
         metrics = ["AUC", _flow(pr), "BinaryAccuracy", "ExampleCount"]
-        metric, floor = "auc", 0.55
+        floors["auc"] = 0.55
     else:
         accuracy = {"class": "SparseCategoricalAccuracy", "name": "accuracy"}
         metrics = [_flow(accuracy), "ExampleCount"]
         majority = max(class_counts(label).values()) / records
-        metric, floor = "accuracy", round(majority + _LEARNED * (1 - majority), 3)
-    limits: list[dict[str, Any]] = [{bound: floor}, {"change": worse}]
-    thresholds = [_flow({"metric": metric, **limit}) for limit in limits]
+        floors["accuracy"] = round(majority + _LEARNED * (1 - majority), 3)
+    limits: list[dict[str, Any]]
+    thresholds = []
+    for metric, floor in floors.items():
+        limits = [{bound: floor}, {"change": worse}]
+        thresholds += [_flow({"metric": metric, **limit}) for limit in limits]
     return {"metrics": metrics, "thresholds": thresholds}
 
 
-def _deviation(label: Column) -> float:
-    """Returns the standard deviation of a number, of several their RMS."""
+def _deviations(label: Column) -> list[float]:
+    """Returns the standard deviation of each number of a record."""
     values = label.values.to_numpy(zero_copy_only=False).astype("float64")
-    of_each = values.reshape(label.records, -1).var(axis=0)
-    return float(of_each.mean() ** 0.5)
+    return [float(x) for x in values.reshape(label.records, -1).std(axis=0)]
 
 
 def _schema(

@@ -16,10 +16,10 @@ The first two return ``probabilities`` float32 ``[N, classes]`` (two classes, on
 which is right: ``[N, 1]``, of the second) and ``label`` string ``[N, 1]``, of several
 labels the classes with at least 0.5, joined by a comma: TFX's BulkInferrer cannot read
 strings of one dimension; of two classes it is the second from the threshold on. Of a
-regression they return ``prediction`` float32 ``[N, targets]``. Task, class names and
-threshold are also in ``assets.extra/classes.json``, and of each raw feature its input
-of ``predict_values``, whether parsing fails without it, and whether the schema has it
-in every record;
+regression they return ``prediction`` float32 ``[N, targets]``. Task, classes, targets
+and threshold are also in ``assets.extra/classes.json``, and of each raw feature its
+input of ``predict_values``, whether parsing fails without it, and whether the schema
+has it in every record;
 ``assets.extra/features.json`` is the ``FeatureSet``.
 
 A ``tf.Module`` has the model's variables and tables as attributes, but not the Keras
@@ -88,6 +88,8 @@ def export_model(
         classes = folder / CLASSES_FILE
         classes.parent.mkdir(exist_ok=True)
         about: dict[str, Any] = {"task": label.task, "classes": label.class_names}
+        if label.targets:
+            about["targets"] = label.targets
         if len(label.class_names) == 2:
             about["threshold"] = threshold
         atomic.write_json(classes, {**about, "features": servable.features()})

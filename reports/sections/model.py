@@ -59,7 +59,7 @@ def build(run: RunData) -> dict[str, Any] | None:
         ],
         "labels": [*map(classification.by_label, mistakes)],
         "regressions": [
-            _regression(*item) for item in enumerate(run.documents("residuals"))
+            _regression(run, *item) for item in enumerate(run.documents("residuals"))
         ],
         "mistakes": [(item, _mistakes(i, item)) for i, item in enumerate(mistakes)],
     }
@@ -234,33 +234,36 @@ def _listed(item: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {formats.percent(value)}" for name, value in shares)
 
 
-def _regression(index: int, document: Mapping[str, Any]) -> dict[str, Any]:
+def _regression(
+    run: RunData, index: int, document: Mapping[str, Any]
+) -> dict[str, Any]:
     """Returns the charts of each target, and the largest errors."""
     label, targets = document["privacy"]["label"], document["targets"]
-    largest = [_with_error(item) for item in document["largest"]]
+    names = (run.record.config.get("label") or {}).get("targets") or [label]
+    if len(names) != len(targets):  # None is shown, or the run is an earlier one.
+        names = [f"{label}[{i}]" for i in range(len(targets))]
+    largest = [_with_error(item, names) for item in document["largest"]]
     columns = {key: numbers(key.capitalize()) for key in ("true", "predicted", "error")}
     return {
         "document": document,
         "targets": [
-            {
-                "name": f"{label}[{i}]" if len(targets) > 1 else label,
-                "charts": _charts(target),
-            }
-            for i, target in enumerate(targets)
+            {"name": name, "charts": _charts(target)}
+            for name, target in zip(names, targets, strict=True)
         ],
         "largest": largest,
         "table": example_table(f"errors-{index}", _LARGEST, largest, columns),
     }
 
 
-def _with_error(item: Mapping[str, Any]) -> dict[str, Any]:
+def _with_error(item: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Returns an example with a number for each column, or text of several targets."""
     pairs = zip(item["predicted"], item["true"], strict=True)
     error = [predicted - true for predicted, true in pairs]
     shown = {**item, "error": error, "probability": None}
     for key in ("true", "predicted", "error"):
-        several = ", ".join(map(formats.number, shown[key]))
-        shown[key] = shown[key][0] if len(error) == 1 else several
+        numbers = map(formats.number, shown[key])
+        several = [f"{name} {x}" for name, x in zip(names, numbers, strict=False)]
+        shown[key] = shown[key][0] if len(error) == 1 else ", ".join(several)
     return shown
 
 

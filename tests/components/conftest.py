@@ -35,6 +35,7 @@ class Evaluations:
       intervals: whether metrics have confidence intervals.
       weighted: the type of the feature ``w``, if it weighs the examples.
       several: whether an example may have several classes.
+      targets: of a regression with several, each a thousandth of the one before.
     """
 
     folder: Path
@@ -44,12 +45,14 @@ class Evaluations:
     intervals: bool = False
     weighted: str = ""
     several: bool = False
+    targets: Sequence[str] = ()
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
         (self.folder / "schema").mkdir(parents=True)
         schema = _SCHEMA.replace("LABEL", "INT" if self.classes else "FLOAT")
-        schema = schema.replace("MOST", str(self.classes if self.several else 1))
+        most = self.classes if self.several else max(1, len(self.targets))
+        schema = schema.replace("MOST", str(most))
         schema += _WEIGHT.replace("KIND", self.weighted) if self.weighted else ""
         (self.folder / "schema" / "schema.pbtxt").write_text(schema)
 
@@ -62,7 +65,8 @@ class Evaluations:
         from pipeline.config.features import Label
 
         if not self.classes:
-            return Label(feature="label", task="regression")
+            named = tuple(self.targets) or None
+            return Label(feature="label", task="regression", targets=named)
         task = {"task": "multi_label"} if self.several else {}
         classes = tuple(range(self.classes))
         return Label.model_validate({"feature": "label", "classes": classes, **task})
@@ -107,7 +111,8 @@ class Evaluations:
             spec = {"x": tf.io.FixedLenFeature([1], tf.float32)}
             x = tf.io.parse_example(examples, spec)["x"]
             if not self.classes:
-                return {"prediction": slope * x}
+                sizes = [1000.0**-i for i in range(max(1, len(self.targets)))]
+                return {"prediction": slope * x * sizes}
             if self.classes == 2:
                 return {"probabilities": tf.sigmoid(slope * x)}
             if self.several:
@@ -123,8 +128,10 @@ class Evaluations:
                 places = tf.sparse.to_dense(found, -1)
                 return {"label_xf": tf.reduce_sum(tf.one_hot(places, self.classes), 1)}
             dtype = tf.int64 if self.classes else tf.float32
-            spec = {"label": tf.io.FixedLenFeature([1], dtype, -1)}
-            return {"label_xf": tf.io.parse_example(examples, spec)["label"][:, 0]}
+            size = max(1, len(self.targets))
+            spec = {"label": tf.io.FixedLenFeature([size], dtype, [-1] * size)}
+            found = tf.io.parse_example(examples, spec)["label"]
+            return {"label_xf": found if self.targets else found[:, 0]}
 
         signatures = {"serving_default": predict, "transform_features": transform}
         target = str(self.folder / name / "Format-Serving")

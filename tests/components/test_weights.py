@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
+from components.model_verdict.judge import BaselineSummary, judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
+from components.model_verdict.settings import Settings
 from reports.evaluation import confusion_matrices, read_metrics
 from runners.documents.protos import metrics as document_of
 
@@ -71,11 +73,20 @@ def _of_several(rows: list[dict[str, Any]], slope: float) -> dict[str, float]:
 
 def _of_numbers(rows: list[dict[str, Any]], slope: float) -> dict[str, float]:
     x, y, w = (np.array([row[name] for row in rows]) for name in ("x", "label", "w"))
-    error = slope * x - y
+    if y.ndim > 1:  # Targets, of which each prediction is a thousandth of the last.
+        of_each = []
+        for i, name in enumerate(TARGETS):
+            one = [{**row, "label": row["label"][i]} for row in rows]
+            found = _of_numbers(one, slope / 1000**i)
+            of_each += [(f"{name}_{metric}", value) for metric, value in found.items()]
+        return dict(of_each)
+    error, variation = slope * x - y, y - np.average(y, weights=w)
     return {
         "mean_absolute_error": np.average(np.abs(error), weights=w),
         "mean_squared_error": np.average(error**2, weights=w),
-        "rmse": np.average(error**2, weights=w) ** 0.5,
+        "root_mean_squared_error": np.average(error**2, weights=w) ** 0.5,
+        "r2_score": 1 - (w * error**2).sum() / (w * variation**2).sum(),
+        "relative_error": (w * np.abs(error)).sum() / (w * np.abs(y)).sum(),
     }
 
 
@@ -98,11 +109,12 @@ OF_SEVERAL = [
     {"class": "AUC", "average": "macro"},
     {"class": "Recall", "average": "macro"},
 ]
-OF_NUMBERS = [
-    "MeanAbsoluteError",
-    "MeanSquaredError",
-    {"class": "RootMeanSquaredError", "name": "rmse"},
-]
+NUMBERS = """
+MeanAbsoluteError MeanSquaredError R2Score RelativeError RootMeanSquaredError
+""".split()
+OF_NUMBERS = [{"class": name} for name in NUMBERS]
+TARGETS = ("price", "days")
+OF_TARGETS = [{**item, "target": name} for name in TARGETS for item in OF_NUMBERS]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +127,7 @@ OF_NUMBERS = [
         (3, False, OF_THREE),
         (3, True, OF_SEVERAL),
         (0, False, OF_NUMBERS),
+        (0, False, OF_TARGETS),
     ],
 )
 def test_weighted_metrics(
@@ -126,8 +139,14 @@ def test_weighted_metrics(
     if not in_batches:
         monkeypatch.setattr(tfma, "KNOWN_VERSIONS", ())
     given = {"weighted": "INT" if in_batches else "FLOAT", "several": several}
+    given |= {"targets": TARGETS} if names is OF_TARGETS else {}
     place = evaluations(tmp_path / "place", classes, [*names, "ExampleCount"], **given)
     records = _records(classes, several)
+    if names is OF_TARGETS:
+        source = np.random.default_rng(3)
+        for row in records:
+            days = row["x"] / 1000 + source.normal(0, 0.0001)
+            row["label"] = [row["label"], days]
     if in_batches:
         records = [{**row, "w": int(2 * row["w"])} for row in records]
     examples = place.write_examples("examples", records)
@@ -149,7 +168,16 @@ def test_weighted_metrics(
             expected |= {"effective_example_count": effective}
             expected |= {"example_count": len(rows)}
             values = {x: measured.metrics[key].get(x) for x in expected}
-            assert values == pytest.approx(expected, abs=1e-3)
+            limit = 1e-12 if names is OF_TARGETS else 1e-3
+            assert values == pytest.approx(expected, rel=1e-4, abs=limit)
+    if names is OF_TARGETS:
+        # The price's error is 1.1, that of days a thousandth: only its limit fails.
+        limits = {"price_mean_absolute_error": 1.3, "days_mean_absolute_error": 1e-4}
+        thresholds = [{"metric": x, "upper_bound": y} for x, y in limits.items()]
+        given = {"thresholds": thresholds, "classes": [], "split": "test"}
+        verdict = judge(Settings(**given), found, None, BaselineSummary())
+        judged = {x.check: x.passed for x in verdict.rows}
+        assert [judged[name] for name in limits] == [True, False]
     if not classes:
         return
     counts = found.examples_per_class[()].values()

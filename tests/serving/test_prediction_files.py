@@ -57,6 +57,19 @@ def test_ids_and_probabilities_are_exact(tmp_path, suffix, ids, expected):
     assert found == wanted
 
 
+@SUFFIXES
+def test_targets_are_named(tmp_path, suffix):
+    path, targets = tmp_path / f"out{suffix}", {"price": 1 / 3, "days": 2.5}
+    row = Prediction("in", 0, prediction=targets).to_dict()
+    write_predictions(path, iter([row]))
+    named = {f"prediction_{name}": value for name, value in targets.items()}
+    (found,) = read(path)
+    wanted = row if suffix == ".jsonl" else {"source": "in", "index": 0, **named}
+    assert {k: str(x) for k, x in found.items()} == {
+        k: str(x) for k, x in wanted.items()
+    }
+
+
 @pytest.mark.parametrize("second", [0.5, "x", 2**63])
 def test_parquet_refuses_ids_of_several_types(tmp_path, monkeypatch, second):
     """Found: pyarrow makes 0.5 a 0 where the first rows had whole numbers."""

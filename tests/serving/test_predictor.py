@@ -181,14 +181,22 @@ def test_truncated_or_missing_file_of_the_model(copy_of, name, size):
 
 
 @pytest.mark.parametrize(
-    ("targets", "answers"), [(1, [2.0, 3.0]), (2, [[2.0, 1.0], [3.0, 1.5]])]
+    ("targets", "names", "answers"),
+    [
+        (1, None, [2.0, 3.0]),
+        (2, None, [[2.0, 1.0], [3.0, 1.5]]),
+        (2, ["b", "a"], [{"b": 2.0, "a": 1.0}, {"b": 3.0, "a": 1.5}]),
+    ],
 )
-def test_numbers_of_a_regression(tf, tmp_path, targets, answers):
+def test_numbers_of_a_regression(tf, tmp_path, targets, names, answers):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
     def serve(x):
         return {"prediction": (tf.sqrt(x)[:, None] / [[1.0, 2.0]])[:, :targets]}
 
     save(tf, serve, tmp_path / "m", "", ["x"], "regression")
+    file = tmp_path / "m" / "assets.extra" / "classes.json"
+    about = json.loads(file.read_text()) | ({"targets": names} if names else {})
+    file.write_text(json.dumps(about))
     model = Predictor(tmp_path / "m")
     path = write_lines(tmp_path / "in.jsonl", {"x": 4}, {"x": 9}, {"x": -1})
 

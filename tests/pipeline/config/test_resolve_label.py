@@ -14,6 +14,8 @@ ANY = (
     *("evaluate.metrics=[ExampleCount]", "evaluate.thresholds=[]"),
     *("features=null", "features={company: {kind: hashed, buckets: 16}}"),
 )
+OF_TWO = "{%s, task: regression, targets: [price, days]}"
+OF_THREE = "label={feature: one_hot, task: regression, targets: [price, days, km]}"
 
 
 @pytest.mark.parametrize(
@@ -62,10 +64,31 @@ def test_classes(validate, label, classes):
             "recall_at_least: 0.9}}",
             "one of maximize, recall_at_least and precision_at_least",
         ),
+        ("{feature: one_hot, task: regression}", "[one_hot_0, one_hot_1, one_hot_2]"),
+        (OF_TWO % "feature: one_hot", "2 targets, and 3 values per record"),
+        (OF_TWO % "feature: fare", "2 targets, and 1 values per record"),
+        ("{feature: one_hot, targets: [a, b, c]}", "only a regression has targets"),
+        ("{feature: one_hot, task: regression, targets: [a, b, a]}", "each once"),
     ],
 )
 def test_what_is_refused(refused, label, words):
     assert words in refused(f"label={label}", *ANY)
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("MeanSquaredError", "one 'mean_squared_error' of all targets is that of the"),
+        ("{class: MeanSquaredError, target: day}", "did you mean 'days'?"),
+        ("{class: R2Score, target: all}", "is of one target: 'price'"),
+    ],
+)
+def test_a_metric_of_several_targets_names_one(validate, refused, metric, words):
+    given = [*ANY, f"evaluate.metrics=[{metric}, ExampleCount]"]
+    assert words in refused(OF_THREE, *given)
+    of_price = "evaluate.metrics=[ExampleCount, {class: R2Score, target: price}]"
+    metrics = validate(OF_THREE, *ANY, of_price).config.evaluate.metrics
+    assert [item.name for item in metrics] == ["example_count", "price_r2_score"]
 
 
 @pytest.mark.parametrize(

@@ -90,29 +90,36 @@ def test_codes_and_floats_as_classes(proposed, label, written, metric):
 
 
 @pytest.mark.parametrize(
-    ("price", "deviation"),
+    ("price", "deviations"),
     [
-        (lambda n: 10.0 + n % 40 / 2, 5.772),
-        (lambda n: [10.0 + n % 40 / 2, 0.0], 4.081),
-        (lambda n: 100 + 50 * (n % 40), 577.2),
+        (lambda n: 10.0 + n % 40 / 2, [5.772]),
+        (lambda n: [10.0 + n % 40 / 2, n % 40 / 200], [5.772, 0.05772]),
+        (lambda n: 100 + 50 * (n % 40), [577.2]),
     ],
 )
-def test_a_number_as_label(proposed, price, deviation):
+def test_a_number_as_label(proposed, price, deviations):
     config, schema, found = proposed(
         label_name="price",
         price=price,
         x=lambda n: n % 9 / 7,
         copy=lambda n: n % 40 / 3,
     )
-    assert config["label"] == {"feature": "price", "task": "regression"}
+    names = [""] if len(deviations) == 1 else ["price_0_", "price_1_"]
+    targets = {"targets": ["price_0", "price_1"]} if names[1:] else {}
+    assert config["label"] == {"feature": "price", "task": "regression", **targets}
+    assert [x["name"] for x in config["evaluate"]["metrics"][:-1]] == [
+        name + kind for name in names for kind in ("rmse", "mae", "r2")
+    ]
     (label,) = [x for x in schema.feature if x.name == "price"]
     assert len(label.shape.dim) == 1 and label.presence.min_fraction == 1
     assert list(label.not_in_environment) == ["SERVING"]
     assert not label.int_domain.is_categorical
-    first, second = config["evaluate"]["thresholds"]
-    assert first["metric"] == second["metric"] == "rmse"
-    assert first["upper_bound"] == pytest.approx(0.95 * deviation, rel=1e-3)
-    assert second["change"] == {"direction": "lower_is_better", "relative": 0.05}
+    limits = iter(config["evaluate"]["thresholds"])
+    for name, deviation in zip(names, deviations, strict=True):
+        first, second = next(limits), next(limits)
+        assert first["metric"] == second["metric"] == f"{name}rmse"
+        assert first["upper_bound"] == pytest.approx(0.95 * deviation, rel=1e-3)
+        assert second["change"] == {"direction": "lower_is_better", "relative": 0.05}
     given_away = ["'copy' gives the label away" in x for x in found.warnings]
     assert given_away == ([] if isinstance(price(0), list) else [True])
 

@@ -13,6 +13,7 @@ from sklearn import metrics
 
 from reports.compare import compare
 from reports.diff_page import render_diff
+from reports.formats import number
 from reports.read_run import RunData
 from reports.run_page import render_run
 from runners.documents.mistakes import MAX_MISTAKES, label_counts, mistakes
@@ -46,9 +47,9 @@ def _examples(folder, labels, scores, **others):
     return write_examples(folder, train=[], eval=rows)
 
 
-def _run(folder, run_id=FIRST, **documents):
+def _run(folder, run_id=FIRST, config=None, **documents):
     found = {"metrics": protos.evaluation(protos.slice_metrics({"example_count": 5.0}))}
-    record = a_record(run_id, config={})
+    record = a_record(run_id, config=config or {})
     return RunData(write_run(folder, record, {**found, **documents}), record)
 
 
@@ -88,6 +89,13 @@ def test_residuals_are_those_of_the_records(tmp_path, regression):
     assert found["largest"][0]["true"] == TRUE[worst[0]].tolist()
     first = SCORES[worst[0]] * [1.0, 0.5]
     assert found["largest"][0]["predicted"] == pytest.approx(first)
+    named = {"label": {"targets": ["price", "days"]}}
+    found["privacy"] = asdict(LABEL)
+    text = page_text(render_run(_run(tmp_path / "runs", config=named, residuals=found)))
+    residuals_of, _, largest = text.partition("\nThe largest errors")
+    assert residuals_of.index("\nprice\n") < residuals_of.index("\ndays\n")
+    price, days = map(number, TRUE[worst[0]].tolist())
+    assert f"price {price}, days {days}" in largest
 
 
 def test_residuals_are_weighted(tmp_path, single):
