@@ -246,7 +246,7 @@ def _evaluate(label: Column, records: int) -> dict[str, Any]:
     limits: list[dict[str, Any]]
     thresholds = []
     for metric, floor in floors.items():
-        limits = [{bound: floor}, {"change": worse}]
+        limits = [{bound: floor}, {"change": dict(worse)}]
         thresholds += [_flow({"metric": metric, **limit}) for limit in limits]
     return {"metrics": metrics, "thresholds": thresholds}
 

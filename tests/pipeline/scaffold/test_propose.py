@@ -110,6 +110,7 @@ def test_a_number_as_label(proposed, price, deviations):
     assert [x["name"] for x in config["evaluate"]["metrics"][:-1]] == [
         name + kind for name in names for kind in ("rmse", "mae", "r2")
     ]
+    assert "&id" not in found.config_text  # An anchor of YAML.
     (label,) = [x for x in schema.feature if x.name == "price"]
     assert len(label.shape.dim) == 1 and label.presence.min_fraction == 1
     assert list(label.not_in_environment) == ["SERVING"]
