@@ -7,6 +7,8 @@ compiler refuses declared properties of types that are not TFX's
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from tfx.types import artifact
@@ -55,8 +57,8 @@ class Quarantine(artifact.Artifact):
 
 
 # Custom properties of a model that ``LatestBlessedModel`` publishes: that it stands for
-# none, and names and reasons of newer ones, in JSON.
-ABSENT, SKIPPED = "sluice_absent", "sluice_skipped"
+# none, names and reasons of newer ones, and URIs of older ones, in JSON.
+ABSENT, SKIPPED, OLDER = "sluice_absent", "sluice_skipped", "sluice_older"
 
 
 def without_absent(inputs: Artifacts) -> Artifacts:
@@ -65,6 +67,25 @@ def without_absent(inputs: Artifacts) -> Artifacts:
         key: [one for one in items if not one.has_custom_property(ABSENT)]
         for key, items in inputs.items()
     }
+
+
+def baseline_and_older(
+    models: Iterable[Any], candidate: str
+) -> tuple[list[Any], list[str]]:
+    """Returns the baseline, if there is one, and the URIs of older models.
+
+    Args:
+      models: the input ``baseline_model``.
+      candidate: URI of the candidate; if it is the latest, there is no baseline.
+    """
+    newest_first = sorted(models, key=lambda item: -item.id)
+    # A model that was blessed before is its own baseline on the next run.
+    if not newest_first or newest_first[0].uri == candidate:
+        return [], []
+    newest, *others = newest_first
+    older = [item.uri for item in others]
+    older += json.loads(newest.get_string_custom_property(OLDER) or "[]")
+    return [newest], older
 
 
 def publish_verdict(verdict: Verdict, artifact: Any) -> None:

@@ -15,6 +15,7 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,13 +31,13 @@ from tfx.dsl.components.base import executor_spec
 from tfx.types import standard_component_specs
 from tfx.utils import path_utils, proto_utils
 
-from components.artifacts import Artifacts, without_absent
+from components.artifacts import Artifacts, baseline_and_older, without_absent
 from components.evaluate_batches import BatchCombineFn, evaluate_batches
 from components.model_verdict.settings import EFFECTIVE_EXAMPLES, EXAMPLES_PER_CLASS
 from sluice import progress
 from sluice.metrics import THRESHOLD
 from sluice.model_facts import read_facts
-from sluice.patches.tfma import missing_names
+from sluice.patches.tfma import evaluate_also, missing_names
 
 PREDICTION_HISTOGRAM = "prediction_histogram"
 CONFUSION_MATRIX = "multi_class_confusion_matrix_plot"  # As TFMA's.
@@ -54,7 +55,8 @@ class Executor(executor.Executor):
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
         inputs = without_absent(input_dict)
-        exec_properties = _with_thresholds(inputs, exec_properties)
+        older = _keep_baseline(inputs)
+        exec_properties = _with_thresholds(inputs, older, exec_properties)
         if missing := missing_names():
             progress.note(
                 f"this TFMA has no {', '.join(missing)}: AUC and the like count in "
@@ -66,30 +68,60 @@ class Executor(executor.Executor):
             evaluate = tf.autograph.experimental.do_not_convert(super().Do)
             # TFMA calls signatures by position, which TensorFlow first refuses with a
             # TypeError whose message prints the batch: 50 ms per 1,000 small images.
-            with np.printoptions(threshold=0, edgeitems=1), evaluate_batches():
+            with ExitStack() as during:
+                during.enter_context(np.printoptions(threshold=0, edgeitems=1))
+                during.enter_context(evaluate_batches())
+                if older:
+                    further = evaluate_also(older, "MetricEstimates")
+                    during.enter_context(further)
                 evaluate(inputs, output_dict, exec_properties)
 
 
-def _with_thresholds(inputs: Artifacts, exec_properties: Any) -> Any:
+def _keep_baseline(inputs: Artifacts) -> dict[str, str]:
+    """Leaves one baseline in the inputs, and returns the paths of older models."""
+    (candidate,) = inputs.get("model") or [None]
+    given = inputs.get("baseline_model", [])
+    uri = candidate.uri if candidate else ""
+    inputs["baseline_model"], older = baseline_and_older(given, uri)
+    return {
+        f"{number} before the baseline": path_utils.serving_model_path(uri)
+        for number, uri in enumerate(older, start=1)
+    }
+
+
+def _with_thresholds(
+    inputs: Artifacts, older: dict[str, str], exec_properties: Any
+) -> Any:
     """Returns the properties with the thresholds of the models in our metrics.
 
-    Removes a baseline whose positive class is another.
+    Removes models whose classes or targets, or their order, are others.
     """
     facts = {
         name: read_facts(path_utils.serving_model_path(artifact.uri))
         for name, key in (("candidate", "model"), ("baseline", "baseline_model"))
         for artifact in inputs.get(key, ())
     }
-    classes = facts.get("candidate", {}).get("classes") or []
-    if len(classes) == 2 and facts.get("baseline", {}).get("classes") == classes[::-1]:
-        del inputs["baseline_model"]
+    facts |= {name: read_facts(path) for name, path in older.items()}
+    candidate = facts.get("candidate", {})
+    others = {
+        name
+        for name, found in facts.items()
+        for key in ("classes", "targets")
+        if found.get(key, candidate.get(key)) != candidate.get(key)
+    }
+    if "baseline" in others:
+        inputs["baseline_model"] = []
+        older.clear()
+    for name in others & older.keys():
+        del older[name]
     thresholds = {name: x.get("threshold", THRESHOLD) for name, x in facts.items()}
     thresholds[""] = thresholds.get("candidate", THRESHOLD)  # Alone it has no name.
     key = standard_component_specs.EVAL_CONFIG_KEY
     config = proto_utils.json_to_proto(exec_properties[key], tfma.EvalConfig())
+    is_binary = len(candidate.get("classes") or ()) == 2
     for spec in config.metrics_specs:
         for metric in spec.metrics:
-            if len(classes) == 2 and metric.module.startswith("components."):
+            if is_binary and metric.module.startswith("components."):
                 params = json.loads(metric.config)
                 metric.config = json.dumps({**params, "thresholds": thresholds})
     return {**exec_properties, key: proto_utils.proto_to_json(config)}

@@ -15,7 +15,7 @@ from typing import Any
 
 from reports import formats
 from reports.charts.svg import is_finite
-from reports.evaluation import OVERALL
+from reports.evaluation import OVERALL, estimates
 from reports.feature_statistics import FeatureStatistics, statistics
 from reports.flips import Flips, flips_between
 from reports.read_run import RunData
@@ -26,6 +26,7 @@ from sluice.json_values import flatten, jsonable
 from sluice.record.outcome import run_facts
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
+from sluice.uncertainty import SliceEstimates, may_be_noise
 
 _MAX_NAMED = 3
 _MAX_CHARS = 90
@@ -74,7 +75,7 @@ class MetricChange:
     before: float | None
     after: float | None
     better: Better | None
-    is_noise = False
+    is_noise: bool = False
 
     @property
     def delta(self) -> float | None:
@@ -303,10 +304,17 @@ def _metrics(before: RunData, after: RunData) -> list[MetricChange]:
     config = after.record.config or before.record.config
     names = {name for _, name in {**new, **old}}
     directions = {name: better(name, config) for name in names}
-    return [
-        MetricChange(*key, old.get(key), new.get(key), directions[key[1]])
-        for key in {**new, **old}
-    ]
+    known: list[dict[str, SliceEstimates]] = [{}, {}]
+    for run, estimated in zip((before, after), known, strict=True):
+        for document in run.documents("metrics"):
+            estimated.update(estimates(document))
+    found = []
+    for part, name in {**new, **old}:
+        was, now = old.get((part, name)), new.get((part, name))
+        of_slice = [x.get(part, SliceEstimates()) for x in known]
+        is_noise = may_be_noise(name.partition(" (")[0], was, now, *of_slice)
+        found.append(MetricChange(part, name, was, now, directions[name], is_noise))
+    return found
 
 
 def summarize_changes(comparison: Comparison) -> list[str]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sluice.uncertainty import ESTIMATES, SliceEstimates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,6 +63,8 @@ def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
             values = next((v for k, v in array.items() if k.endswith("_values")), ())
             numbers = [] if "bytes_values" in array else [float(x) for x in values]
             name = key.get("name", "")
+            if name == ESTIMATES:
+                continue
             if "aggregation_type" in key:  # Without the classes, TFMA hides its name.
                 name = name.removeprefix("_")
             name = " ".join([name, *filter(None, [_about(key)])])
@@ -72,6 +77,18 @@ def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
                 array=numbers,
                 text=_text(value, len(values)),
             )
+
+
+def estimates(document: Mapping[str, Any]) -> dict[str, SliceEstimates]:
+    """Returns how uncertain the candidate's metrics are, by slice."""
+    return {
+        slice_name(item.get("slice_key", {})): SliceEstimates.of(
+            json.loads(base64.b64decode(found["value"]["bytes_value"]))
+        )
+        for item in document["metrics"]
+        for found in item.get("metric_keys_and_values", ())
+        if found["key"].get("name") == ESTIMATES and found["value"]
+    }
 
 
 def effective_examples(document: Mapping[str, Any]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from reports.charts.svg import Axis, is_finite
 from reports.environment import render_page
 from reports.evaluation import OVERALL
 from reports.read_run import REPORT_FILE, RunData
-from reports.run_table import RunTable, make_run_table
+from reports.run_table import REFERENCE, RunTable, make_run_table
 from reports.tables import Column, Header, Mark, Table, numbers
 from sluice.record.states import RUN_TONES
 
@@ -91,7 +91,8 @@ def _charts(
         )
     axes = Axis("run, the oldest first", low=1, high=len(points), whole=True), Axis()
     places, drawn = range(1, len(points) + 1), []
-    for name in (*_shown_metrics(table), "Examples", _DRIFT, "Duration in seconds"):
+    metrics = (x for x in _shown_metrics(table) if not x.endswith(REFERENCE))
+    for name in (*metrics, "Examples", _DRIFT, "Duration in seconds"):
         of_runs, limit = ([x.get(name) for x in side] for side in (values, limits))
         lines = [Series(name, places, of_runs, points=points)]
         if any(map(is_finite, limit)):

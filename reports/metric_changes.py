@@ -1,7 +1,7 @@
 """Metrics of the candidate against the baseline, on the same examples.
 
 They are sorted by the harm that a change does. What may be chance is neither better nor
-worse: a change on a few examples, or one within the interval of either value.
+worse; see ``sluice.uncertainty``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from reports.evaluation import (
     HISTOGRAM,
     OVERALL,
     PER_CLASS,
+    Metric,
     confusion_matrices,
     effective_examples,
+    estimates,
     read_metrics,
 )
 from reports.read_run import RunData
@@ -27,12 +29,15 @@ from reports.run_table import (
     better,
     examples_per_class,
     is_measured,
-    kinds_of,
-    label_task,
 )
-from reports.uncertainty import Estimate, estimate, wilson
+from sluice.uncertainty import (
+    Estimate,
+    SliceEstimates,
+    Uncertainty,
+    may_be_chance,
+    shares_may_be_equal,
+)
 
-MIN_EXAMPLES = 30
 _OF_TWO_CLASSES = ("false positives", "false negatives")
 
 
@@ -41,15 +46,15 @@ class SliceMetric(MetricChange):
     """A metric of the candidate, and of the baseline if there is one.
 
     Attributes:
-      is_noise: whether the change may be chance.
       examples: of the slice, or of the class.
       estimate: of the candidate's value; None where it has no interval.
+      reference: the metric of a constant prediction.
       text: what there is in place of a value, such as ``one class``.
     """
 
-    is_noise: bool = False
     examples: float = 0.0
     estimate: Estimate | None = None
+    reference: float | None = None
     text: str = ""
 
     @property
@@ -100,28 +105,24 @@ def metrics_by_slice(
     old = {(x.slice, x.name): x.value for x in metrics if x.model == "baseline"}
     new = [x for x in metrics if x.model != "baseline"]
     per_class = examples_per_class(new, config)
-    # With several labels, shares are pooled over the classes of an example.
-    has_shares = label_task(config) != "multi_label"
     counted = {x.slice: x.value for x in new if x.name == EXAMPLES}
-    effective = effective_examples(document)
+    uncertain = estimates(document)
     by_slice: dict[str, dict[str, SliceMetric]] = {}
     for item in new:
         if item.name == PER_CLASS:
             continue
         classes = per_class.get(item.slice, [])
         examples = counted.get(item.slice) or sum(classes)
-        # That of weighted examples; it is unknown of each class.
-        size = effective.get(item.slice, examples)
         before, after, text = old.get((item.slice, item.name)), item.value, item.text
         if after is not None and not is_measured(item.name, classes):
             before, after, text = None, None, "one class"
-        known = None
-        if after is not None:
-            kinds = kinds_of(item.name, config) if has_shares else []
-            known = estimate(item, kinds, size, [] if effective else classes)
-        is_noise = False
-        if before is not None and after is not None:
-            is_noise = may_be_chance(before, after, size, known)
+        metrics_of = uncertain.get(item.slice, SliceEstimates()).metrics
+        known = metrics_of.get(item.name.partition(" (")[0])
+        if known and (after is None or not known.is_of(after)):
+            known = None
+        is_noise = (
+            before is None or after is None or _is_noise(before, after, known, examples)
+        )
         by_slice.setdefault(item.slice, {})[item.name] = SliceMetric(
             slice=item.slice,
             metric=item.name,
@@ -130,7 +131,8 @@ def metrics_by_slice(
             better=better(item.name, config),
             is_noise=is_noise,
             examples=examples,
-            estimate=known,
+            estimate=_estimate(item, after, known),
+            reference=known.reference if known else None,
             text=text,
         )
     return by_slice
@@ -151,28 +153,31 @@ def _errors(document: Mapping[str, Any]) -> Iterator[SliceMetric]:
     for i, row in enumerate(matrices["candidate"]):
         total, rows = int(row.sum()) or 1, (matrices["baseline"][i], row)
         before, after = (int(x.sum() - x[i]) for x in rows)
-        is_noise = may_be_chance(before / total, after / total, total)
+        is_noise = shares_may_be_equal(before, after, total)
         key = (
             (OVERALL, _OF_TWO_CLASSES[i]) if classes == 2 else (f"class {i}", "errors")
         )
         yield SliceMetric(*key, before, after, "lower", is_noise, total)
 
 
-def may_be_chance(
-    before: float, after: float, examples: float, known: Estimate | None = None
-) -> bool:
-    """Returns whether one value lies within the interval of the other.
+def _estimate(
+    item: Metric, value: float | None, known: Uncertainty | None
+) -> Estimate | None:
+    if value is None:
+        return None
+    if known and (found := known.estimate(value)):
+        return found
+    bounds = item.bounds
+    is_bounded = bounds and is_finite(bounds[1] - bounds[0])
+    return Estimate(value, *bounds) if bounds and is_bounded else None
 
-    A metric without an interval, such as AUC or a loss, is taken for a share if it is
-    from 0 to 1, else for a mean of values that are as scattered as they are large.
-    """
-    if examples < MIN_EXAMPLES or (known and known.contains(before)):
-        return True
-    if not (0 <= before <= 1 and 0 <= after <= 1):
-        return abs(after - before) <= 2 * abs(before) / math.sqrt(examples)
-    pairs = (before, after), (after, before)
-    bounds = [(wilson(x * examples, examples), other) for x, other in pairs]
-    return any(low <= other <= high for (low, high), other in bounds)
+
+def _is_noise(
+    before: float, after: float, known: Uncertainty | None, examples: float
+) -> bool:
+    """Returns whether a change may be chance; so may one whose interval is unknown."""
+    interval = known and known.changes.get("baseline")
+    return not interval or may_be_chance(after - before, interval, examples)
 
 
 def worse_metrics(moved: Iterable[SliceMetric]) -> list[str]:

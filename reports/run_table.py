@@ -13,17 +13,26 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from reports import formats
-from reports.evaluation import OVERALL, PER_CLASS, Metric, read_metrics
+from reports.evaluation import (
+    OVERALL,
+    PER_CLASS,
+    Metric,
+    estimates,
+    read_metrics,
+)
 from reports.feature_statistics import statistics
 from reports.read_run import RunData
 from sluice.errors import UsageError, did_you_mean
 from sluice.json_values import flatten, jsonable
 from sluice.metrics import direction_of, result_name
 from sluice.record.outcome import run_facts
+from sluice.uncertainty import SliceEstimates
 
 # Metrics that have no meaning where all examples are of one class.
 _OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
 
+# Ends the name of a metric of a constant prediction.
+REFERENCE = " reference"
 Better = Literal["higher", "lower"]
 _NOTHING: tuple[Any, ...] = (None, {}, [])
 # Columns of a table of runs besides metrics and parameters.
@@ -50,17 +59,22 @@ def examples(run: RunData) -> dict[str, int]:
 def metrics(run: RunData) -> dict[tuple[str, str], float]:
     """Returns the metrics of the candidate by slice and name, all examples first.
 
-    A metric of one class or output is named like ``precision (class_id 3)``. Arrays,
-    tables, and metrics that could not be computed or measured are left out.
+    A metric of one class or output is named like ``precision (class_id 3)``, and that
+    of a constant prediction like ``auc reference``. Arrays, tables, and metrics that
+    could not be computed or measured are left out.
     """
     values: dict[tuple[str, str], float] = {}
     for document in run.documents("metrics"):
         items = [x for x in read_metrics(document) if x.model != "baseline"]
         per_class = examples_per_class(items, run.record.config)
+        overall = estimates(document).get(OVERALL, SliceEstimates()).metrics
         for item in items:
             counts = per_class.get(item.slice, ())
             if item.value is not None and is_measured(item.name, counts):
                 values.setdefault((item.slice, item.name), item.value)
+                known = overall.get(item.name) if item.slice == OVERALL else None
+                if known and known.gain is not None and known.reference is not None:
+                    values[OVERALL, item.name + REFERENCE] = known.reference
     return values
 
 

@@ -43,6 +43,25 @@ LOG_ODDS = 30.0
 # signatures, tables and comparisons of exports must decide alike.
 THRESHOLD = 0.5
 
+# Metrics that say of a model as a whole whether it is better than a constant
+# prediction. Of a recall, say, the best model is one that always says yes.
+MEASURES_A_MODEL = frozenset(
+    """
+    accuracy auc auc_precision_recall balanced_accuracy binary_accuracy
+    binary_crossentropy categorical_accuracy categorical_crossentropy kl_divergence
+    log_cosh_error matthews_correlation_coefficient mean_absolute_error
+    mean_absolute_percentage_error mean_squared_error mean_squared_logarithmic_error
+    poisson r2_score relative_error root_mean_squared_error sparse_categorical_accuracy
+    sparse_categorical_crossentropy
+    """.split()
+)
+# The best constant prediction for these is the median, for other errors the mean.
+ERRORS_OF_MEDIAN = frozenset(
+    """
+    log_cosh_error mean_absolute_error mean_absolute_percentage_error relative_error
+    """.split()
+)
+
 # Metrics between 0 and 1.
 SHARES = frozenset(_SHARES_TO_RAISE + _SHARES_TO_LOWER)
 

@@ -68,13 +68,14 @@ def blessed_models(artifacts: Iterable[Artifact]) -> list[BlessedModel]:
 
 
 def search_baseline(
-    blessed: Iterable[BlessedModel],
+    blessed: Iterable[BlessedModel], count: int = 1
 ) -> Iterator[tuple[BlessedModel, str | None]]:
-    """Yields each model and why it cannot be the baseline, up to the first that can."""
+    """Yields each model and why it cannot be the baseline, until ``count`` can."""
     for model in blessed:
         reason = model.rejection_reason()
         yield model, reason
-        if reason is None:
+        count -= reason is None
+        if not count:
             return
 
 
@@ -110,30 +111,35 @@ def pin_baseline(serving_dir: str) -> str:
 
 
 def find_baseline(
-    serving_dir: str, pinned: str
-) -> tuple[str | None, list[tuple[str, str]]]:
-    """Finds the newest version whose trained model still exists.
+    serving_dir: str, pinned: str, count: int = 1
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Finds the newest versions whose trained models still exist.
 
     Args:
       serving_dir: of the model store.
       pinned: the parameter ``baseline``.
+      count: how many at most.
 
     Returns:
-      The URI of the trained model, None if there is none; and the names of newer
-      versions, each with the reason why it was skipped.
+      The URIs of the trained models, the newest first; and the names of versions newer
+      than all of them, each with the reason why it was skipped.
 
     Raises:
       ServingError: the model store cannot be read.
     """
     skipped: list[tuple[str, str]] = []
+    found: list[str] = []
     if pinned == NO_BASELINE:
-        return None, skipped
+        return found, skipped
     for version in reversed(store_at(serving_dir).versions()):
         uri = version.facts.get("model_uri")
         if not uri or (pinned != LOOK_UP and version.version > int(pinned)):
             continue
         if storage_for(uri).exists(uri):
-            return uri, skipped
-        name = f"version {version.version}"
-        skipped.append((name, f"missing: nothing is at {uri}"))
-    return None, skipped
+            found.append(uri)
+            if len(found) == count:
+                break
+        elif not found:
+            name = f"version {version.version}"
+            skipped.append((name, f"missing: nothing is at {uri}"))
+    return found, skipped

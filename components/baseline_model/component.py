@@ -15,7 +15,7 @@ from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.components.common import resolver
 from tfx.types.standard_artifacts import Model
 
-from components.artifacts import ABSENT, SKIPPED, Artifacts
+from components.artifacts import ABSENT, OLDER, SKIPPED, Artifacts
 from components.baseline_model.blessed_models import (
     RETIRED,
     blessed_models,
@@ -29,43 +29,51 @@ from sluice.storage.storage import storage_for
 
 @component
 def LatestBlessedModel(
-    model: OutputArtifact[Model], serving_dir: Parameter[str], baseline: Parameter[str]
+    model: OutputArtifact[Model],
+    serving_dir: Parameter[str],
+    baseline: Parameter[str],
+    count: Parameter[int],
 ):
     """Publishes the latest pushed model under its own URI; see ``find_baseline``.
 
     Custom properties: ``ABSENT`` if there is none, since a container's output cannot be
-    left out, and ``SKIPPED``, newer models that are missing.
+    left out, ``SKIPPED``, newer models that are missing, and ``OLDER``, models before
+    it, up to ``count`` in all.
     """
-    uri, skipped = find_baseline(serving_dir, baseline)
-    if uri is None:
+    uris, skipped = find_baseline(serving_dir, baseline, count)
+    if not uris:
         model.set_string_custom_property(ABSENT, "true")
     else:
-        model.uri = uri
+        model.uri = uris[0]
+        model.set_string_custom_property(OLDER, json.dumps(uris[1:]))
     if skipped:
         model.set_string_custom_property(SKIPPED, json.dumps(skipped))
 
 
 class LatestUsableBlessedModel(resolver.ResolverStrategy):
-    """The latest blessed model that is neither retired nor missing.
+    """The latest blessed models that are neither retired nor missing.
 
     Of a ``Resolver`` with the channels ``model`` and ``model_blessing``.
     """
 
+    def __init__(self, count: int = 1) -> None:
+        """Makes the strategy; ``count`` is how many models at most."""
+        self._count = count
+
     def resolve_artifacts(self, store: Any, input_dict: Artifacts) -> Artifacts:
-        """Returns the model and its blessing, or neither."""
+        """Returns the models and their blessings, the newest first."""
         by_id = {
             item.id: item
             for key in ("model", "model_blessing")
             for item in input_dict[key]
         }
         artifacts = [Artifact.of(item.mlmd_artifact) for item in by_id.values()]
-        for blessed, why_not in search_baseline(blessed_models(artifacts)):
-            if why_not is None:
-                return {
-                    "model": [by_id[blessed.model.id]],
-                    "model_blessing": [by_id[blessed.blessing_id]],
-                }
-        return {"model": [], "model_blessing": []}
+        found = search_baseline(blessed_models(artifacts), self._count)
+        usable = [blessed for blessed, why_not in found if why_not is None]
+        return {
+            "model": [by_id[blessed.model.id] for blessed in usable],
+            "model_blessing": [by_id[blessed.blessing_id] for blessed in usable],
+        }
 
 
 class TrainedModel(resolver.ResolverStrategy):

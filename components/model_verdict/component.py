@@ -7,6 +7,7 @@ Cloud engines run no custom drivers: there the verdict names the baseline by its
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from dataclasses import replace
@@ -22,7 +23,13 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 from tfx.utils import io_utils, path_utils
 
 from components import artifacts
-from components.artifacts import SKIPPED, Artifacts, publish_verdict, without_absent
+from components.artifacts import (
+    SKIPPED,
+    Artifacts,
+    baseline_and_older,
+    publish_verdict,
+    without_absent,
+)
 from components.baseline_model.blessed_models import (
     BlessedModel,
     blessed_models,
@@ -53,8 +60,8 @@ class Executor(evaluator_executor.Executor):
         uri = artifact_utils.get_single_uri(input_dict["evaluation"])
         model = artifact_utils.get_single_instance(input_dict["model"])
         blessed = without_absent(input_dict).get("baseline_model", [])
-        # A model that was blessed before is its own baseline on the next run.
-        baselines = [item for item in blessed if item.uri != model.uri]
+        baselines, _ = baseline_and_older(blessed, model.uri)
+        is_candidate = bool(blessed) and not baselines
         settings = Settings.model_validate_json(exec_properties["settings"])
         about = exec_properties.get(ABOUT_BASELINE)
         candidate = read_candidate(uri, settings.classes)
@@ -64,7 +71,7 @@ class Executor(evaluator_executor.Executor):
             read_evaluation(uri, "baseline", settings.classes) if baselines else None,
             BaselineSummary.model_validate_json(about)
             if about
-            else _summarize(input_dict, baselines, is_candidate=blessed != baselines),
+            else _summarize(input_dict, baselines, is_candidate=is_candidate),
         )
         if row := _decision(model.uri):
             verdict = replace(verdict, rows=(*verdict.rows, row))
@@ -135,7 +142,7 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         pipeline = execution_info.pipeline_info.id
         inputs = execution_info.input_dict
         candidate = [item.id for item in inputs["model"]]
-        used = [item.id for item in inputs.get("baseline_model", ())]
+        used = sorted((x.id for x in inputs.get("baseline_model", ())), reverse=True)
         with self._metadata_handle as handle:
             summary = summarize_baseline(handle.store, pipeline, candidate, used)
         result = driver_output_pb2.DriverOutput()
@@ -153,7 +160,7 @@ def summarize_baseline(
       store: an ML Metadata store.
       pipeline: name of the pipeline.
       candidate: id of the candidate.
-      used: id of the resolved baseline; empty if there is none.
+      used: ids of the resolved models, the newest first; empty if there is none.
     """
     context = store.get_context_by_type_and_name("pipeline", pipeline)
     stored = store.get_artifacts_by_context(context.id) if context else ()
@@ -163,17 +170,19 @@ def summarize_baseline(
         return name_of(model, maker_run(store, model.model.id), artifacts)
 
     blessed = blessed_models(artifacts)
-    searched = [*search_baseline(blessed)]
+    searched = [*search_baseline(blessed, max(1, len(used)))]
+    skipped = itertools.takewhile(lambda item: item[1] is not None, searched)
     names = [name(model) for model, _ in searched if model.model.id in used]
-    is_candidate = bool(used) and used == candidate
+    is_candidate = bool(used) and used[:1] == candidate
     return BaselineSummary(
         pipeline=pipeline,
         name=names[0] if names and not is_candidate else None,
+        older=tuple(names[1:]),
         is_candidate=is_candidate,
         skipped=tuple(
             SkippedModel(name=name(model), why=why, retired=model.retired is not None)
-            for model, why in searched
-            if why
+            for model, why in skipped
+            if why is not None
         ),
         retired="".join(
             f"{name(model)} was retired: {model.retired}"

@@ -14,7 +14,21 @@ from dataclasses import replace
 from components.model_verdict.read_evaluation import Evaluation, SliceKey
 from components.model_verdict.settings import Settings, Threshold
 from sluice.config_section import Section
+from sluice.numbers import number_text, signed_text
 from sluice.record.verdict import Check, Comparator, Verdict
+from sluice.uncertainty import (
+    MIN_EXAMPLES,
+    Interval,
+    SliceEstimates,
+    Uncertainty,
+    examples_to_decide,
+    may_be_chance,
+)
+
+_REFERENCE = "a constant prediction"
+_MAX_NAMED = 3
+# A number beyond which more examples are no advice.
+_MAX_EXAMPLES = 1e9
 
 
 class SkippedModel(Section):
@@ -37,6 +51,7 @@ class BaselineSummary(Section):
     Attributes:
       pipeline: name of the pipeline; empty where no driver made the summary.
       name: display name of the baseline; None if there is none.
+      older: display names of models before it, the newest first.
       is_candidate: whether the latest blessed model is the candidate itself.
       skipped: newer blessed models, newest first.
       retired: the candidate and why a person retired it; empty if it is not retired.
@@ -44,6 +59,7 @@ class BaselineSummary(Section):
 
     pipeline: str = ""
     name: str | None = None
+    older: tuple[str, ...] = ()
     is_candidate: bool = False
     skipped: tuple[SkippedModel, ...] = ()
     retired: str = ""
@@ -60,7 +76,9 @@ class BaselineSummary(Section):
         if self.is_candidate:
             return "not compared: this model is the latest blessed one itself"
         if self.name is not None:  # The Evaluator leaves it out.
-            return "not compared: the baseline has another positive class"
+            return (
+                "not compared: the baseline has other classes, or another positive one"
+            )
         if self.is_lost:
             first = f"sluice models retire {self.pipeline} artifact:ID --reason WHY"
             if not self.pipeline:  # In a service: there is no driver.
@@ -77,10 +95,14 @@ class BaselineSummary(Section):
         """Returns the verdict's row about the baseline, None without any."""
         if self.name is None and not self.skipped:
             return None
-        skipped = [f"{item.name} is {item.why}" for item in self.skipped]
+        skipped = "; ".join(f"{item.name} is {item.why}" for item in self.skipped)
         prefix = "an older model is used: " if self.name and skipped else ""
-        name = "this model itself" if self.is_candidate else self.name or "none"
-        why = prefix + "; ".join(skipped)
+        name, _, artifact = (self.name or "none").partition(" (")
+        name = "this model itself" if self.is_candidate else name
+        older = ", ".join(self.older)
+        parts = [artifact.removesuffix(")"), prefix + skipped]
+        parts += [f"limits over the best take {older}, too"] if older else []
+        why = "; ".join(filter(None, parts))
         return Check(check="baseline", baseline=name, why=why)
 
 
@@ -111,6 +133,9 @@ def judge(
         rows.append(Check(check="thresholds", actual="none", why=why))
     for threshold in settings.thresholds:
         rows += _rows(threshold, candidate, baseline, about)
+    # A threshold says the same where it is missed.
+    if all(row.passed for row in rows) and (row := _worthless(candidate)):
+        rows.append(row)
     if row := about.row():
         rows.append(row)
     return Verdict("model", tuple(rows))
@@ -132,9 +157,21 @@ def _rows(
         lacks = f"; there is no example of class {lacking}" if lacking else ""
         if key is not None and not small and actual is not None:
             known = baseline.metrics.get(key, {}) if baseline else {}
+            found = candidate.estimates.get(key or (), SliceEstimates())
+            uncertain = found.metrics.get(metric)
+            if uncertain and not uncertain.is_of(actual):
+                uncertain = None
+            if threshold.better_than:
+                yield _better(metric, name, actual, uncertain, found.examples)
             for limit in limits:
                 row = replace(limit, slice=name, actual=actual)
-                row = _judged(row, known.get(metric), baseline, about)
+                model, before = "baseline", known.get(metric)
+                is_over_best = threshold.change and threshold.change.over == "best"
+                if row.measure and is_over_best and uncertain and before is not None:
+                    model, before = uncertain.best(actual, before)
+                row = _judged(row, before, baseline, about)
+                if uncertain:
+                    row = _with_chance(row, uncertain, found.examples, model)
                 # TFMA's AUC of such a class is 0, and lowers the mean over classes.
                 yield row if row.passed else replace(row, why=row.why + lacks)
             continue
@@ -226,7 +263,110 @@ def _judged(
         return replace(row, why="the baseline has no value for it on this slice")
     row = replace(row, baseline=before)
     margin = row.margin or 0.0
-    why = f"{row.measure} change {row.compared:+.4f}" if row.measure else ""
+    why = (
+        f"{row.measure} change {signed_text(row.compared or 0)}" if row.measure else ""
+    )
     if not row.measure and margin < 0:
-        why = f"misses the limit by {-margin:.4f}"
+        why = f"misses the limit by {number_text(-margin)}"
     return replace(row, result="pass" if row.is_within else "FAIL", why=why)
+
+
+def _with_chance(row: Check, known: Uncertainty, examples: int, model: str) -> Check:
+    """Returns a judged row with its interval, and what may be chance.
+
+    A change is one from a model of that name.
+    """
+    if row.measure and model != "baseline":
+        row = replace(row, why=f"{row.why} from the model {model}")
+    row = replace(row, reference=None if row.measure else known.reference)
+    offsets = known.changes.get(model) if row.measure else known.interval
+    value, limit = row.compared, row.limit
+    if offsets is None or value is None or not isinstance(limit, int | float):
+        return row
+    scale = 1.0
+    if row.measure == "relative":
+        scale = abs(row.baseline) if isinstance(row.baseline, float) else 0.0
+    if not scale:
+        return row
+    low, high = (value + bound / scale for bound in offsets)
+    row = replace(row, interval=(low, high))
+    if row.measure:
+        is_worse = value < 0 if row.comparison == ">=" else value > 0
+        delta = (offsets[0] / scale, offsets[1] / scale)
+        if is_worse and may_be_chance(value, delta, examples):
+            text = _examples(examples)
+            row = replace(row, why=f"{row.why}, which may be chance with {text}")
+        return row
+    if not low <= limit <= high:
+        return row
+    result = "warn" if row.passed else row.result
+    why = "; ".join(
+        filter(None, (row.why, _undecided(value, (low, high), limit, examples)))
+    )
+    return replace(row, result=result, why=why)
+
+
+def _undecided(value: float, interval: Interval, limit: float, examples: int) -> str:
+    low, high = map(number_text, interval)
+    text = f"the limit {limit:g} lies within the 95 % interval {low} to {high}"
+    needed = examples_to_decide(value, interval, limit, examples)
+    if needed < _MAX_EXAMPLES:
+        text += f": about {_examples(int(float(f'{needed:.2g}')))} would decide"
+    return text
+
+
+def _examples(count: int) -> str:
+    return f"{count:,} example{'' if count == 1 else 's'}"
+
+
+def _better(
+    metric: str,
+    where: str,
+    actual: float,
+    known: Uncertainty | None,
+    examples: int,
+) -> Check:
+    """Returns the row of ``better_than``, which warns of too few examples."""
+    row = Check(check=metric, slice=where, limit="better than reference", actual=actual)
+    if known is None or known.reference is None:
+        few = f"only {_examples(examples)}, {MIN_EXAMPLES} are needed"
+        why = few if examples < MIN_EXAMPLES else f"{_REFERENCE} has no value for it"
+        return replace(row, result="warn", why=f"not judged: {why}")
+    row = replace(row, reference=known.reference)
+    if known.beats_reference(actual):
+        return row
+    return replace(row, result="FAIL", why=f"{_against(known, actual)}")
+
+
+def _against(known: Uncertainty, actual: float) -> str:
+    """Says how a value that is not better stands against the reference."""
+    is_worse = (actual - (known.reference or 0.0)) * known.sign <= 0
+    why = "no better" if is_worse else "the difference may be chance"
+    reference = number_text(known.reference or 0.0)
+    return f"{number_text(actual)} against {reference} of {_REFERENCE}: {why}"
+
+
+def _worthless(candidate: Evaluation) -> Check | None:
+    """Returns a warning of a model that has learned nothing; None if it may have."""
+    known = candidate.estimates.get(())
+    if known is None:
+        return None
+    row = Check(check="reference", result="warn")
+    counts = [*candidate.examples_per_class.get((), {}).items()]
+    predicted = [i for i, count in enumerate(known.predicted) if count]
+    if len(predicted) == 1 and len([n for _, n in counts if n]) > 1:
+        name = counts[predicted[0]][0]
+        others = [f"{x!r} is 0 of {n:,}" for x, n in counts if n and x != name]
+        what = f"predicts {name!r} for all {_examples(known.examples)}"
+        why = f"{what}; recall of {', '.join(others[:_MAX_NAMED])}"
+        return replace(row, why=why)
+    values = candidate.metrics.get((), {})
+    judged = {
+        name: item
+        for name, item in known.metrics.items()
+        if item.gain is not None and item.reference is not None and name in values
+    }
+    if not judged or any(x.beats_reference(values[name]) for name, x in judged.items()):
+        return None
+    texts = [f"{name} {_against(item, values[name])}" for name, item in judged.items()]
+    return replace(row, why="; ".join(texts[:_MAX_NAMED]))

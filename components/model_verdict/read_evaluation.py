@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -9,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.model_verdict.settings import EXAMPLES_PER_CLASS
+from sluice.uncertainty import ESTIMATES, SliceEstimates
 
 # TFMA puts it before the name of an average over classes.
 _AVERAGE = re.compile(r"^macro_average: true\n_?")
@@ -22,12 +25,14 @@ class Evaluation:
     Attributes:
       metrics: slice -> metric name -> value; those that are not finite are left out.
       examples_per_class: slice -> class name -> number of examples.
+      estimates: slice -> how uncertain the metrics are; the candidate's alone.
     """
 
     metrics: Mapping[SliceKey, Mapping[str, float]]
     examples_per_class: Mapping[SliceKey, Mapping[str, int]] = field(
         default_factory=dict
     )
+    estimates: Mapping[SliceKey, SliceEstimates] = field(default_factory=dict)
 
 
 def read_candidate(uri: str, classes: Sequence[str]) -> Evaluation:
@@ -59,6 +64,7 @@ def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:
     result = tfma.load_eval_result(uri, model_name=model)
     metrics: dict[SliceKey, dict[str, float]] = {}
     examples: dict[SliceKey, dict[str, int]] = {}
+    estimates: dict[SliceKey, SliceEstimates] = {}
     for slice_key, outputs in result.slicing_metrics:
         key = tuple((name, str(value)) for name, value in slice_key)
         # Those of one class are among them; each has a name of its own.
@@ -72,9 +78,12 @@ def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:
             # Protobuf's JSON form writes int64 as a string.
             counts = map(int, counted["arrayValue"]["int64Values"])
             examples[key] = dict(zip(classes, counts, strict=True))
+        if (found := values.pop(ESTIMATES, None)) is not None:
+            document = json.loads(base64.b64decode(found["bytesValue"]))
+            estimates[key] = SliceEstimates.of(document)
         numbers = {name: _number(value) for name, value in values.items()}
         metrics[key] = {name: x for name, x in numbers.items() if math.isfinite(x)}
-    return Evaluation(metrics, examples)
+    return Evaluation(metrics, examples, estimates)
 
 
 def _number(value: dict[str, Any]) -> float:

@@ -14,6 +14,10 @@ EXAMPLES_PER_CLASS = "examples_per_class"
 EFFECTIVE_EXAMPLES = "effective_example_count"
 
 
+# As many models as were served last, of which ``over: best`` takes the best.
+SERVED_MODELS = 5
+
+
 class Change(Section):
     """A limit on a difference, as in TFMA.
 
@@ -28,6 +32,9 @@ class Change(Section):
     0.01."""
     relative: Number | None = None
     """Limit of (candidate - baseline) / |baseline|."""
+    over: Literal["latest", "best"] = "latest"
+    """`latest`: the baseline is the latest blessed model. `best`: the best of the last
+    five, on the examples of this evaluation, so that small losses do not add up."""
 
     @model_validator(mode="after")
     def _has_a_limit(self) -> Change:
@@ -37,7 +44,7 @@ class Change(Section):
 
 
 class Threshold(Section):
-    """A limit by at least one of `lower_bound`, `upper_bound` and `change`."""
+    """A limit by at least one of the keys below `slice`."""
 
     metric: Text
     """The name of one of `evaluate.metrics`."""
@@ -47,6 +54,10 @@ class Threshold(Section):
     """Minimum value, in the metric's own unit, inclusive."""
     upper_bound: Number | None = None
     """Maximum value, in the metric's own unit, inclusive."""
+    better_than: Literal["reference"] | None = None
+    """`reference`: better, beyond chance, than the best prediction that is the same for
+    every example: the shares of the classes, the mean or the median. Not judged with
+    fewer than 30 examples."""
     change: Change | None = None
     """Limit against the latest blessed model; not judged while there is none."""
     min_examples_per_class: Count | None = None
@@ -55,8 +66,8 @@ class Threshold(Section):
     @model_validator(mode="after")
     def _has_a_limit(self) -> Threshold:
         low, high = self.lower_bound, self.upper_bound
-        if low is None and high is None and self.change is None:
-            expect("given a limit: lower_bound, upper_bound or change")
+        if low is None and high is None and not (self.better_than or self.change):
+            expect("given a limit: lower_bound, upper_bound, better_than or change")
         if low is not None and high is not None and low > high:
             expect("given a lower_bound that is not above its upper_bound")
         return self

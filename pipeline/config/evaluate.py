@@ -19,7 +19,7 @@ from sluice.config_section import (
     shorthand,
 )
 from sluice.errors import did_you_mean
-from sluice.metrics import SHARES, direction_of, result_name
+from sluice.metrics import MEASURES_A_MODEL, SHARES, direction_of, result_name
 
 
 class Metric(Section):
@@ -135,7 +135,7 @@ class Evaluate(Section):
                 what = f"{sliced} is not in evaluate.slices; {hint}".rstrip("; ")
                 refuse(what, *path, "slice")
             _check_limits(threshold, metric, *path)
-            for key in ("lower_bound", "upper_bound", "change"):
+            for key in ("lower_bound", "upper_bound", "better_than", "change"):
                 if getattr(threshold, key) is not None:
                     limit = (threshold.metric, repr(threshold.slice), key)
                     if limit in limits:
@@ -146,6 +146,9 @@ class Evaluate(Section):
 def _check_limits(threshold: Threshold, metric: Metric, *path: str | int) -> None:
     """Refuses limits in percent, and those that a worse model meets."""
     kind = result_name(metric.class_name)
+    if threshold.better_than and not (metric.average or kind in MEASURES_A_MODEL):
+        what = f"a constant prediction may be the best for {metric.name!r} alone"
+        refuse(f"{what}: name an AUC, accuracy, loss or error", *path, "better_than")
     low, change = threshold.lower_bound, threshold.change
     if kind in SHARES and low is not None and low > 1:
         refuse(f"{metric.name!r} never exceeds 1", *path, "lower_bound")

@@ -392,9 +392,14 @@ def of_warm_start_resolver(context: GraphContext) -> Arguments:
 
 def of_baseline(context: GraphContext) -> Arguments:
     """The strategy that finds the baseline; in a service the model store with it."""
+    from components.model_verdict.settings import SERVED_MODELS
+
+    changes = [x.change for x in context.config.evaluate.thresholds if x.change]
+    count = SERVED_MODELS if any(x.over == "best" for x in changes) else 1
     if context.locations.is_service:
-        return {"serving_dir": context.locations.serving_dir, "baseline": ""}
-    return _blessed_model(context)
+        of_store = {"serving_dir": context.locations.serving_dir, "baseline": ""}
+        return {**of_store, "count": count}
+    return _blessed_model(context) | {"config": {"count": count}}
 
 
 def _blessed_model(context: GraphContext) -> Arguments:

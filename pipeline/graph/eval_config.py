@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline.config.evaluate import Evaluate
 from pipeline.config.features import Label
+from sluice.metrics import result_name
 
 
 def eval_config(
@@ -24,7 +25,7 @@ def eval_config(
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2
 
-    from components import evaluator, regression_metrics
+    from components import estimates, evaluator, regression_metrics
 
     classes, key = len(label.class_names), label.prediction_key
     is_one, targets = label.task == "classification", label.targets or ()
@@ -40,9 +41,15 @@ def eval_config(
     drawn = [make(evaluator.Count, name=name, **of_label) for name in counts]
     metrics: dict[str | None, list[dict[str, str]]]
     metrics = {None: [], "macro": [], "count": drawn}
+    estimated: list[dict[str, Any]] = []
     for metric in evaluate.metrics:
         module, _, name = metric.class_name.rpartition(":")
         class_id, kind = metric.params.get("class_id"), metric.average
+        if not module:
+            target = targets.index(metric.target) if metric.target in targets else None
+            about = {"class_name": name, "params": metric.params, "target": target}
+            about |= {"kind": result_name(name), "is_macro": kind is not None}
+            estimated.append({**about, "name": metric.name})
         config = json.dumps({"name": metric.name, **metric.params})
         if is_regression and name in ("RelativeError", "R2Score"):
             module = module or regression_metrics.__name__
@@ -58,13 +65,22 @@ def eval_config(
             kind, item = None, make(evaluator.OfPredictedClass, **given, **of_label)
         is_count = sample_weight and name == "ExampleCount"
         metrics["count" if is_count else kind].append(item)
+    known = make(
+        estimates.MetricEstimates,
+        metrics=estimated,
+        task=label.task,
+        classes=classes,
+        prediction_key=key,
+    )
     weights = dict.fromkeys(map(str, range(classes)), 1.0)
     average = {"macro_average": True, "class_weights": weights}
     macro = {"metrics": metrics["macro"], "aggregate": average}
     # To TFMA: our counts take the weights themselves.
     unweighted = {"example_weights": {"unweighted": True}} if sample_weight else {}
     specs: list[dict[str, Any]]
-    specs = [{"metrics": metrics[None]}, macro, {"metrics": drawn, **unweighted}]
+    specs = [{"metrics": metrics[None]}, macro]
+    # Each its own, as further models are evaluated by the last alone.
+    specs += [{"metrics": part, **unweighted} for part in (drawn, [known])]
     model = {
         "signature_name": "serving_default",
         "prediction_key": key,

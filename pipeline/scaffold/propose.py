@@ -213,7 +213,8 @@ def _evaluate(label: Column, records: int) -> dict[str, Any]:
     # Accuracy says little if one class has most of the records.
     pr = {"class": "AUC", "name": "auc_pr", "params": {"curve": "PR"}}
     metrics: list[Any] = []
-    bound, worse = "lower_bound", {"direction": "higher_is_better", "absolute": -0.01}
+    bound: str = "lower_bound"
+    worse: dict[str, Any] = {"direction": "higher_is_better", "absolute": -0.01}
     floors: dict[str, float] = {}
     if task_of(label) == "regression":
         names = {"rmse": "RootMeanSquaredError", "mae": "MeanAbsoluteError"}
@@ -245,8 +246,10 @@ def _evaluate(label: Column, records: int) -> dict[str, Any]:
         floors["accuracy"] = round(majority + _LEARNED * (1 - majority), 3)
     limits: list[dict[str, Any]]
     thresholds = []
+    worse["over"] = "best"
     for metric, floor in floors.items():
-        limits = [{bound: floor}, {"change": dict(worse)}]
+        limits = [{bound: floor}, {"better_than": "reference"}]
+        limits.append({"change": dict(worse)})
         thresholds += [_flow({"metric": metric, **limit}) for limit in limits]
     return {"metrics": metrics, "thresholds": thresholds}
 

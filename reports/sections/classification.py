@@ -17,8 +17,8 @@ from reports.evaluation import (
 )
 from reports.sections import curves
 from reports.tables import Header, Table, numbers
-from reports.uncertainty import Estimate, share_of
 from sluice.metrics import THRESHOLD
+from sluice.uncertainty import Estimate, share_of
 
 MAX_MATRIX = 20
 _MAX_PAIRS = 200

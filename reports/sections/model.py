@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from reports import formats
 from reports.charts.bars import Distribution, histogram_chart
-from reports.charts.lines import Series, line_chart
+from reports.charts.lines import Point, Series, line_chart
 from reports.charts.svg import Axis
 from reports.evaluation import (
     EXAMPLES,
@@ -20,16 +20,17 @@ from reports.evaluation import (
     OVERALL,
     PER_CLASS,
     effective_examples,
+    estimates,
     read_metrics,
 )
 from reports.feature_statistics import statistics
 from reports.flips import against_baseline, example_table
-from reports.metric_changes import MIN_EXAMPLES, SliceMetric, metrics_by_slice
+from reports.metric_changes import SliceMetric, metrics_by_slice
 from reports.read_run import RunData
 from reports.sections import classification, curves
 from reports.tables import Column, Header, Table, numbers
 from sluice.numbers import signed_text
-from sluice.record.verdict import Check
+from sluice.uncertainty import MIN_EXAMPLES, SliceEstimates
 
 _MAX_METRICS = 12
 _BAND = {"high": ("90 %", 1), "median": ("median", 0), "low": ("10 %", 1)}
@@ -101,16 +102,34 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
         "node": document["node"],
         "weight": effective and run.record.config.get("train", {}).get("sample_weight"),
         "overall": _overall(index, [overall[x] for x in names], has_baseline, split),
-        "undecided": _undecided(checks, {**slices, OVERALL: overall}),
         "slices": _slices(index, slices, names, has_baseline, missing)
         if slices
         else None,
+        "served": _served(document, primary),
+        "has_reference": any(x.reference is not None for x in overall.values()),
         "order": order,
         "left_out": document["slices_left_out"],
         "classification": classification.build(
             document, dict(histograms), _classes(run, next(sizes, 0))
         ),
     }
+
+
+def _served(document: Mapping[str, Any], metric: str) -> tuple[str, Markup] | None:
+    """Returns name and line of the models served last, ending with the candidate."""
+    overall = estimates(document).get(OVERALL, SliceEstimates())
+    known = overall.metrics.get(metric)
+    if known is None or len(known.values) < 2:
+        return None
+    oldest_first = [*known.values.items()][::-1]
+    names = [name for name, _ in oldest_first] + ["candidate"]
+    values = [value for _, value in oldest_first] + [known.value]
+    points = [Point(name, "info") for name in names]
+    places = range(1, len(values) + 1)
+    line = Series(metric, places, values, points=points)
+    axis = Axis("model, the oldest first", low=1, high=len(values), whole=True)
+    title = f"{metric} of the models served last, and of the candidate"
+    return metric, line_chart(title, [line], axis, Axis())
 
 
 def _harm(metrics: _Metrics, name: str) -> tuple[bool, float]:
@@ -121,30 +140,17 @@ def _overall(
     index: int, metrics: Sequence[SliceMetric], has_baseline: bool, split: str
 ) -> Table:
     header: Header = ["Metric", numbers("Value")]
+    has_reference = any(x.reference is not None for x in metrics)
+    header += [numbers("Reference")] if has_reference else []
     header += [numbers("Baseline"), numbers("Change")] if has_baseline else []
     rows: list[list[Any]] = []
     for item in metrics:
         row: list[Any] = [item.metric, item.shown]
+        row += [item.reference] if has_reference else []
         row += [item.before, item.change] if has_baseline else []
         rows.append(row)
     caption = "Metrics of all examples" + (f" of {split}" if split else "")
     return Table(f"metrics-{index}", caption, header, rows)
-
-
-def _undecided(checks: Sequence[Check], slices: Mapping[str, _Metrics]) -> list[str]:
-    """Returns a sentence for each limit that the uncertainty of a metric spans."""
-    sentences = []
-    for row in checks:
-        metric = slices.get(row.slice, {}).get(row.check)
-        estimate, limit = metric and metric.estimate, row.limit
-        if estimate and isinstance(limit, int | float) and estimate.contains(limit):
-            where = "" if row.slice == OVERALL else f" of {row.slice}"
-            sentences.append(
-                f"{row.check}{where}: the limit {limit:g} lies within the interval, "
-                f"{estimate.interval}: on other data of this size the gate might "
-                "decide otherwise."
-            )
-    return sentences
 
 
 def _slices(

@@ -36,9 +36,6 @@ def build(run: RunData) -> dict[str, Any]:
         "headline": headline,
         "causes": causes,
         "judged": _judged(record.gate_rows("model")),
-        "estimates": {
-            (x.slice, x.metric): x.estimate.interval for x in moved if x.estimate
-        },
         "records": sum(x.get("records", 0) for x in run.documents("ingestion")),
         "duration_s": duration_s(record),
         "gates": [

@@ -171,7 +171,7 @@ def what_counts(
         inputs.pop(FIRST_WEIGHTS, None)
     baseline = [artifact.id for artifact in inputs.get(BASELINE, ())]
     candidate = [artifact.id for artifact in inputs.get(CANDIDATE, ())]
-    is_own = bool(baseline) and baseline == candidate
+    is_own = bool(baseline) and [max(baseline)] == candidate
     if is_own or not baseline:
         inputs.pop(BASELINE, None)
         about = properties.get(ABOUT_BASELINE) or "{}"

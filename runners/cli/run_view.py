@@ -228,7 +228,16 @@ def _elapsed_s(node: NodeRecord) -> float | None:
 
 MAX_ROWS = 40
 MAX_DETAILS = 10
-_COLUMNS = ("check", "slice", "limit", "baseline", "actual", "result", "why")
+_COLUMNS = (
+    "check",
+    "slice",
+    "limit",
+    "baseline",
+    "actual",
+    "reference",
+    "result",
+    "why",
+)
 # Wrapped in a narrow terminal; numbers and results never are.
 _FOLDED = ("check", "limit", "baseline", "why")
 # The worst first.
@@ -250,19 +259,24 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
     """
     rows = sorted(verdict.rows, key=lambda row: list(_STYLES).index(row.result))
     result = "passed" if verdict.passed else "not passed"
+    if verdict.passed and verdict.gate == "model" and (count := len(verdict.warnings)):
+        result = f"passed, with {count:,} warning{'' if count == 1 else 's'}"
     if verdict.gate == "retrain":
         result = "no reason to train" if verdict.skips else "a reason to train"
     if verdict.override is not None:
         result = f"accepted by hand: {verdict.override}"
     say(console, f"{verdict.gate} gate: {result}", "bold")
-    table = make_table(*_COLUMNS, folded=_FOLDED)
+    has_reference = any(row.reference is not None for row in rows)
+    columns = [x for x in _COLUMNS if x != "reference" or has_reference]
+    table = make_table(*columns, folded=_FOLDED)
     for row in rows[:MAX_ROWS]:
         limit = row.limit_text and limit_text(row.limit_text)
-        numbers = map(number, (limit, row.baseline, row.actual))
+        values = [limit, row.baseline, row.actual]
+        values += [row.reference] if has_reference else []
         outcome = plain(row.result, _STYLES[row.result])
         # With examples, the policy is printed beside them.
         why = row.why if row.examples else f"{row.why}{_policy(row)}"
-        table.add_row(row.check, row.slice, *numbers, outcome, why)
+        table.add_row(row.check, row.slice, *map(number, values), outcome, why)
     console.print(table)
     detailed = [row for row in rows if row.examples]
     for row in detailed[:MAX_DETAILS]:

@@ -162,7 +162,8 @@ def _of_predictions(
 ) -> Content:
     # ML Metadata has one event of an artifact: a model that is its own baseline is only
     # found as such.
-    models = [*inputs.get(CANDIDATE, ()), *inputs.get(BASELINE, ())]
+    newest_first = sorted(inputs.get(BASELINE, ()), key=lambda model: -model.id)
+    models = [*inputs.get(CANDIDATE, ()), *newest_first[:1]]
     uris = [*dict.fromkeys(model.uri for model in models)]
     examples = inputs.get("examples")
     if not (uris and examples):

@@ -7,7 +7,7 @@ missing, TFMA stays as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -97,6 +97,42 @@ def keep_batches(
         if tfma.__version__.startswith(KNOWN_VERSIONS) and not missing_names():
             names = _replaced(model_eval_lib, default_extractors=extractors)
             replaced.enter_context(names)
+        yield
+
+
+@contextmanager
+def evaluate_also(models: Mapping[str, str], class_name: str) -> Iterator[None]:
+    """Lets TFX's Evaluator evaluate further models, by one of the metrics.
+
+    Why: TFX evaluates a candidate and a baseline, and raises for more models.
+    Upstream: ``Executor.Do`` in tfx/components/evaluator/executor.py.
+    Checked with: TFX 1.16 and 1.21.
+    Without it: a change is compared with the latest model alone.
+
+    Args:
+      models: paths of SavedModels by name.
+      class_name: of the metric.
+    """
+    evaluate = tfma.ExtractEvaluateAndWriteResults
+
+    def with_models(eval_shared_model: Any, eval_config: Any, **options: Any) -> Any:
+        config = type(eval_config)()
+        config.CopyFrom(eval_config)
+        own = [spec.name for spec in config.model_specs]
+        for name in models:
+            config.model_specs.add().CopyFrom(config.model_specs[0])
+            config.model_specs[-1].name = name
+        for spec in config.metrics_specs:
+            is_of_all = any(x.class_name == class_name for x in spec.metrics)
+            spec.model_names[:] = [*own, *(models if is_of_all else ())]
+        further = [
+            tfma.default_eval_shared_model(path, model_name=name, eval_config=config)
+            for name, path in models.items()
+        ]
+        shared = [*eval_shared_model, *further]
+        return evaluate(eval_shared_model=shared, eval_config=config, **options)
+
+    with _replaced(tfma, ExtractEvaluateAndWriteResults=with_models):
         yield
 
 

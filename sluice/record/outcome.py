@@ -101,9 +101,18 @@ def summarize(
     if worse and record.status == "succeeded":
         tone = "warn"
         headline += f", and worse in: {', '.join(bounded(worse, _MAX_WORSE))}"
+    warnings = [x for y in record.gates if y.gate == "model" for x in y.warnings]
+    if warnings and record.status in ("succeeded", "up_to_date"):
+        plural = "" if len(warnings) == 1 else "s"
+        headline += f", with {len(warnings):,} warning{plural} about the model"
+        return "warn", _of_trial(record, headline), bounded(warnings)
+    return tone, _of_trial(record, headline), _causes(record)
+
+
+def _of_trial(record: RunRecord, headline: str) -> str:
     if record.options.trial:
         headline = f"Trial, {headline[:1].lower()}{headline[1:]}"
-    return tone, headline, _causes(record)
+    return headline
 
 
 def _headline(record: RunRecord) -> tuple[Tone, str]:

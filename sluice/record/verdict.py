@@ -51,7 +51,9 @@ class Check:
         the baseline, or the kind of distance that ``actual`` is; else None.
       baseline: the baseline's value; None where there is none.
       actual: what was seen.
-      result: ``FAIL`` stops the run.
+      reference: the metric of the best prediction that is the same for all examples.
+      interval: the 95 % interval of the number that is compared with the limit.
+      result: ``FAIL`` stops the run, ``warn`` does not.
       why: one sentence that explains the outcome.
       kind: of an anomaly, such as ``new_value``; see
         ``components.data_verdict.settings``.
@@ -71,6 +73,8 @@ class Check:
     measure: str | None = None
     baseline: int | float | str | None = None
     actual: int | float | str | None = None
+    reference: float | None = None
+    interval: tuple[float, float] | None = None
     result: Annotated[Result, Field(exclude=True)] = "pass"
     why: str = ""
     kind: str | None = None
@@ -137,6 +141,8 @@ class Check:
             limit = f"limit {self.comparison} {self.limit:g}"
             change = signed_text(self.compared or 0.0)
             return f"{text}: {self.measure} change {change}, {limit}"
+        if self.is_within:
+            return f"{text}, {self.why}"
         side = "below" if self.comparison == ">=" else "above"
         return f"{text}, {cell(abs(self.margin))} {side} the limit {self.limit:g}"
 
@@ -160,7 +166,9 @@ class Check:
         return {
             **to_dict(self),
             "passed": self.passed,
-            "severity": _ACTIONS.get(self.result) if self.policy else None,
+            "severity": _ACTIONS.get(self.result)
+            if self.policy or self.result == "warn"
+            else None,
             "answer": _ANSWERS.get(self.result),
         }
 
@@ -205,6 +213,11 @@ class Verdict:
     @property
     def failures(self) -> tuple[Check, ...]:
         return tuple(row for row in self.rows if not row.passed)
+
+    @property
+    def warnings(self) -> list[str]:
+        """A sentence for each check that a person should look at."""
+        return [row.sentence for row in self.rows if row.result == "warn"]
 
     @property
     def causes(self) -> list[str]:

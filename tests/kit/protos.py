@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
+
+from sluice.uncertainty import ESTIMATES, wilson
 
 
 def feature(
@@ -67,6 +70,21 @@ def slice_metrics(
             for name, value in metrics.items()
         ],
     }
+
+
+def estimates(examples: float, **shares: float) -> dict[str, Any]:
+    """Returns the metric of estimates, of shares; a change is as certain."""
+    metrics = {}
+    for name, share in shares.items():
+        low, high = (x - share for x in wilson(share * examples, examples))
+        metrics[name] = {
+            **{"value": share, "interval": [low, high], "of": examples},
+            **{"reference": 0.5, "gain": [low, high]},
+            "changes": {"baseline": [low, high]},
+        }
+    found = {"examples": examples, "metrics": metrics, "predicted": []}
+    content = base64.b64encode(json.dumps(found).encode()).decode()
+    return {ESTIMATES: {"bytes_value": content}}
 
 
 def _value(value: Any) -> dict[str, Any]:

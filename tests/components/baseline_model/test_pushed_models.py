@@ -34,13 +34,14 @@ def _push(tmp_path: Path, name: str) -> str:
 def test_the_model_that_was_pushed_last_is_the_baseline(tmp_path):
     serving = str(tmp_path / "serving")
     assert pin_baseline(serving) == NO_BASELINE
-    assert find_baseline(serving, LOOK_UP) == (None, [])
+    assert find_baseline(serving, LOOK_UP) == ([], [])
     first, second = _push(tmp_path, "first"), _push(tmp_path, "second")
     assert pin_baseline(serving) == "2"
-    assert find_baseline(serving, LOOK_UP) == (second, [])
+    assert find_baseline(serving, LOOK_UP) == ([second], [])
+    assert find_baseline(serving, LOOK_UP, 5) == ([second, first], [])
     # A pinned run does not see a later push.
-    assert find_baseline(serving, "1") == (first, [])
-    assert find_baseline(serving, NO_BASELINE) == (None, [])
+    assert find_baseline(serving, "1") == ([first], [])
+    assert find_baseline(serving, NO_BASELINE) == ([], [])
 
 
 @pytest.mark.unit
@@ -50,11 +51,11 @@ def test_a_missing_model_is_skipped_and_named(tmp_path):
     first, second = _push(tmp_path, "first"), _push(tmp_path, "second")
     shutil.rmtree(second)
     found, skipped = find_baseline(serving, LOOK_UP)
-    assert found == first
+    assert found == [first]
     assert skipped == [("version 2", f"missing: nothing is at {second}")]
     shutil.rmtree(first)
     found, skipped = find_baseline(serving, "2")
-    assert found is None and [name for name, _ in skipped] == ["version 2", "version 1"]
+    assert not found and [name for name, _ in skipped] == ["version 2", "version 1"]
 
 
 def _run(
@@ -74,7 +75,10 @@ def _run(
         "inputs": inputs,
         "outputs": {"artifacts": outputs, "outputFile": str(file)},
     }
-    strings = {key: {"parameterType": "STRING"} for key in inputs["parameterValues"]}
+    strings = {
+        key: {"parameterType": "STRING" if isinstance(value, str) else "NUMBER_INTEGER"}
+        for key, value in inputs["parameterValues"].items()
+    }
     arguments = [
         *("--executor_class_path", executor),
         *("--json_serialized_invocation_args", json.dumps(invocation)),
@@ -87,7 +91,8 @@ def _run(
 
 
 def _look_up(tmp_path: Path) -> dict[str, Any]:
-    values = {"baseline": LOOK_UP, "serving_dir": str(tmp_path / "serving")}
+    values: dict[str, Any] = {"baseline": LOOK_UP, "count": 1}
+    values["serving_dir"] = str(tmp_path / "serving")
     executor = "components.baseline_model.component.LatestBlessedModel_Executor"
     titles = {"model": "tfx.Model"}
     inputs = {"parameterValues": values}

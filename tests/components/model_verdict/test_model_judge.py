@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -15,6 +16,7 @@ from components.model_verdict.judge import (
 from components.model_verdict.read_evaluation import Evaluation
 from components.model_verdict.settings import Change, Settings, Threshold
 from sluice.record.verdict import Check, Verdict
+from sluice.uncertainty import SliceEstimates, Uncertainty
 
 pytestmark = pytest.mark.unit
 
@@ -134,7 +136,7 @@ def test_a_slice_of_unknown_size_fails_where_a_size_is_needed():
     assert (row.passed, row.why) == (False, "examples per class are unknown, 10 needed")
 
 
-def _change(metric: str, direction: Any, **limits: float) -> Threshold:
+def _change(metric: str, direction: Any, **limits: Any) -> Threshold:
     return Threshold(metric=metric, change=Change(direction=direction, **limits))
 
 
@@ -152,7 +154,7 @@ CHANGE = _change("auc", HIGHER, absolute=-0.01)
         (_change("loss", LOWER, absolute=0.0), -0.05, False, "absolute change +0.0500"),
         (_change("auc", HIGHER, relative=-0.1), 0.04, True, "relative change -0.0404"),
         (_change("auc", HIGHER, relative=0.0), 0.04, False, "relative change -0.0404"),
-        (_change("auc", HIGHER, relative=0.5), -0.95, True, "relative change +inf"),
+        (_change("auc", HIGHER, relative=0.5), -0.95, True, "relative change +∞"),
     ],
 )
 def test_a_change_from_the_baseline(threshold, shift, passed, why):
@@ -219,13 +221,17 @@ def test_a_retired_model_is_not_blessed_again():
 def test_the_baseline_is_named_with_those_that_were_skipped():
     about = BaselineSummary(name="version 1 (artifact 10 of run a)")
     change, row = _judge(CHANGE, baseline=_evaluation(), about=about).rows
-    assert (row.check, row.baseline, row.why) == ("baseline", about.name, "")
+    made = "artifact 10 of run a"
+    assert (row.check, row.baseline, row.why) == ("baseline", "version 1", made)
     about = about.model_copy(update={"skipped": (LOST, RETIRED)})
     *_, row = _judge(CHANGE, baseline=_evaluation(), about=about).rows
     assert row.why == (
-        "an older model is used: version 3 (artifact 30 of run c) is missing: nothing "
-        "is at /c; artifact 20 of run b is retired: wrong labels"
+        "artifact 10 of run a; an older model is used: version 3 (artifact 30 of run "
+        "c) is missing: nothing is at /c; artifact 20 of run b is retired: wrong labels"
     )
+    about = BaselineSummary(name="version 2 (a)", older=("version 1 (b)",))
+    *_, row = _judge(CHANGE, baseline=_evaluation(), about=about).rows
+    assert row.why == "a; limits over the best take version 1 (b), too"
 
 
 def test_a_lost_model_does_not_loosen_the_limit_of_an_older_one():
@@ -251,3 +257,133 @@ def test_a_metric_that_misses_several_limits_is_one_cause():
     assert _judge(loss, baseline=_evaluation(-0.1)).causes == [
         "loss is 0.2000 (baseline 0.1000): absolute change +0.1000, limit <= -0.01"
     ]
+
+
+def _uncertain(
+    auc: float, width: float, examples: int = 300, **more: Any
+) -> Evaluation:
+    """An AUC with intervals that end ``width`` beside each value."""
+    bounds = (-width, width)
+    known = Uncertainty(
+        auc, bounds, reference=0.5, gain=bounds, changes={"baseline": bounds}
+    )
+    estimates: Any = {(): SliceEstimates(examples, {"auc": known}, **more)}
+    counts: Any = {(): {"ok": 1392, "fraud": 42}}
+    return Evaluation({(): {"auc": auc}}, counts, estimates)
+
+
+def test_a_limit_within_the_interval_is_a_warning_that_says_what_would_decide():
+    """Half the width away: four times the examples."""
+    bound = Threshold(metric="auc", lower_bound=0.55)
+    row = _only(_judge(bound, candidate=_uncertain(0.57, 0.04)))
+    assert (row.result, row.reference) == ("warn", 0.5)
+    assert row.interval == pytest.approx((0.53, 0.61))
+    assert row.why == (
+        "the limit 0.55 lies within the 95 % interval 0.5300 to 0.6100: about 1,200 "
+        "examples would decide"
+    )
+    assert row.sentence == f"auc is 0.5700, {row.why}"
+    assert json.loads(Verdict("model", (row,)).to_json())["rows"][0]["severity"] == (
+        "warn"
+    )
+    sure = _only(_judge(bound, candidate=_uncertain(0.57, 0.01)))
+    assert (sure.result, sure.why) == ("pass", "")
+    missed = _only(_judge(bound, candidate=_uncertain(0.54, 0.02)))
+    assert (missed.result, missed.passed) == ("FAIL", False)
+    assert "would decide" in missed.why
+
+
+@pytest.mark.parametrize(("width", "is_chance"), [(0.03, True), (0.01, False)])
+def test_a_loss_that_may_be_chance_is_said(width, is_chance):
+    """Also where it is too large a loss, and nothing is said of a gain."""
+    baseline = Evaluation({(): {"auc": 0.92}})
+    given: Any = {"candidate": _uncertain(0.9, width), "baseline": baseline}
+    about = BaselineSummary(name="version 1")
+    row, _ = _judge(CHANGE, **given, about=about).rows
+    assert (row.result, row.baseline) == ("FAIL", 0.92)
+    assert row.interval == pytest.approx((-0.02 - width, -0.02 + width))
+    assert ("which may be chance with 300 examples" in row.why) == is_chance
+    given["baseline"] = Evaluation({(): {"auc": 0.88}})
+    row, _ = _judge(CHANGE, **given, about=about).rows
+    assert (row.result, row.why) == ("pass", "absolute change +0.0200")
+
+
+def test_a_model_that_says_the_same_of_all_is_a_warning():
+    verdict = _judge(
+        Threshold(metric="auc", lower_bound=0.5),
+        candidate=_uncertain(0.9, 0.01, 1434, predicted=(1434, 0)),
+    )
+    assert verdict.passed
+    assert verdict.warnings == [
+        "reference: predicts 'ok' for all 1,434 examples; recall of 'fraud' is 0 of 42"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("auc", "result", "why"),
+    [
+        (0.53, "FAIL", "0.5300 against 0.5000 of a constant prediction: the "),
+        (0.47, "FAIL", "0.4700 against 0.5000 of a constant prediction: no better"),
+        (0.57, "pass", ""),
+    ],
+)
+def test_better_than_the_reference_blocks_and_is_a_warning_without_a_limit(
+    auc, result, why
+):
+    given = _uncertain(auc, 0.05)
+    row = _only(
+        _judge(Threshold(metric="auc", better_than="reference"), candidate=given)
+    )
+    assert row.result == result and row.why.startswith(why)
+    assert (row.limit_text, row.actual) == ("better than reference", auc)
+    bound = Threshold(metric="auc", lower_bound=0.1)
+    warnings = _judge(bound, candidate=given).warnings
+    assert bool(warnings) == (result == "FAIL")
+    assert all(text.startswith(f"reference: auc {auc}") for text in warnings)
+
+
+def test_few_examples_are_not_held_against_the_reference():
+    few = Evaluation({(): {"auc": 0.9}}, {}, {(): SliceEstimates(12)})
+    given = Threshold(metric="auc", better_than="reference")
+    row = _only(_judge(given, candidate=few))
+    assert (row.result, row.passed) == ("warn", True)
+    assert row.why == "not judged: only 12 examples, 30 are needed"
+
+
+def test_ten_days_of_small_losses_are_stopped_by_the_best():
+    """Half a point a day is within a limit of one; the third day is the first below."""
+    aucs = [0.9 - 0.005 * day for day in range(10)]
+    passed = {}
+    for over in ("latest", "best"):
+        threshold = _change("auc", HIGHER, absolute=-0.0101, over=over)
+        passed[over] = [
+            _judge(
+                threshold,
+                candidate=_after(aucs[max(0, day - 5) : day], aucs[day]),
+                baseline=Evaluation({(): {"auc": aucs[day - 1]}}),
+                about=BaselineSummary(name="version 1"),
+            ).passed
+            for day in range(1, 10)
+        ]
+    assert passed == {"latest": [True] * 9, "best": [True] * 2 + [False] * 7}
+    threshold = _change("auc", HIGHER, absolute=-0.0101, over="best")
+    row, *_ = _judge(
+        threshold,
+        candidate=_after(aucs[:3], aucs[3]),
+        baseline=Evaluation({(): {"auc": aucs[2]}}),
+        about=BaselineSummary(name="version 3", older=("version 2", "version 1")),
+    ).rows
+    assert row.baseline == pytest.approx(0.9)
+    assert row.why == "absolute change -0.0150 from the model 2 before the baseline"
+
+
+def _after(served: list[float], auc: float) -> Evaluation:
+    """An AUC, after those of served models, the oldest first; all are known well."""
+    *older, baseline = served
+    values = {f"{n} before the baseline": x for n, x in enumerate(older[::-1], 1)}
+    values["baseline"] = baseline
+    bounds = (-0.001, 0.001)
+    changes = dict.fromkeys(values, bounds)
+    known = Uncertainty(auc, bounds, values=values, changes=changes)
+    found: Any = {(): SliceEstimates(5000, {"auc": known})}
+    return Evaluation({(): {"auc": auc}}, {}, found)

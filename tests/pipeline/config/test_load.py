@@ -136,7 +136,10 @@ THRESHOLD = "evaluate.thresholds=[{metric: auc, %s}]"
             (f"label.classes={given}", "classes")
             for given in ("[1]", "[1, 1]", "[0, '1']", "[true, false]")
         ),
-        ("evaluate.thresholds=[{metric: auc}]", "lower_bound, upper_bound or change"),
+        (
+            "evaluate.thresholds=[{metric: auc}]",
+            "lower_bound, upper_bound, better_than or change",
+        ),
         (THRESHOLD % "lower_bound: 2, upper_bound: 1", "above"),
         (THRESHOLD % "lower_bound: .nan", "finite"),
         (THRESHOLD % "lower_bound: 0, slice: {a: true}", "such as {payment_type:"),

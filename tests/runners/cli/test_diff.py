@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sluice.record.parts import PushRecord
+from tests.kit import protos
 from tests.kit.runs import a_check, a_gate
 
 pytestmark = pytest.mark.unit
@@ -28,9 +29,13 @@ def run_dirs(write_run):
         },
     ]
     return [
-        write_run(run_id, {"auc": 0.9 - day / 10}, config={"epochs": day}, **fact)
+        write_run(run_id, _auc(0.9 - day / 10), config={"epochs": day}, **fact)
         for day, (run_id, fact) in enumerate(zip(IDS, facts, strict=True))
     ]
+
+
+def _auc(value: float) -> dict[str, Any]:
+    return {"auc": value, **protos.estimates(10_000, auc=value)}
 
 
 def _compared(out: str) -> list[str]:

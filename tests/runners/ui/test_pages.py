@@ -58,8 +58,11 @@ def test_the_first_page_says_what_is_served_and_why_the_last_run_is_not(
     pushed = PushRecord(str(serving), "pushed", 1, f"{serving}/1")
     record = written.write(FIRST, gates=[passed], pushes=[pushed])
     slices = [
-        protos.slice_metrics({"accuracy": value, "example_count": 10_000.0}, name)
-        for name, value in (("baseline", 0.99), ("candidate", 0.9767))
+        protos.slice_metrics({"accuracy": value, "example_count": 1e4, **more}, name)
+        for name, value, more in (
+            ("baseline", 0.99, {}),
+            ("candidate", 0.9767, protos.estimates(10_000, accuracy=0.9767)),
+        )
     ]
     write_run(written.workspace.runs, record, {"metrics": protos.evaluation(*slices)})
     store.publish(model, facts=facts)

@@ -55,6 +55,10 @@ NEEDED = {
     "tfx/orchestration/portable/cache_utils.py": {
         "def _get_outputs_of_execution(": "tfx.outputs_of_execution",
     },
+    "tfx/components/evaluator/executor.py": {
+        "if len(eval_config.model_specs) > 2:": "tfma.evaluate_also",
+        "(tfma.ExtractEvaluateAndWriteResults(": "tfma.evaluate_also",
+    },
     "tensorflow_model_analysis/metrics/example_count.py": {
         "class _ExampleCountCombiner(": "tfma.add_batch",
     },

@@ -1,0 +1,210 @@
+"""The metric of the Evaluator that says how uncertain the others are.
+
+It collects what a slice has of labels and predictions, and computes from them what
+``components.bootstrap`` estimates.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tensorflow_model_analysis.metrics import metric_types
+
+from components.bootstrap import Examples, MetricOfModel, estimates
+from components.evaluate_batches import BatchCombineFn
+from sluice.metrics import THRESHOLD
+from sluice.uncertainty import ESTIMATES, MIN_EXAMPLES
+
+# Of larger slices, examples are drawn at random.
+MAX_EXAMPLES = 100_000
+MAX_NUMBERS = 4_000_000
+
+
+class MetricEstimates(metric_types.Metric):
+    """Intervals of the candidate's metrics, and the metrics of constant predictions.
+
+    The result of a slice is bytes, the JSON form of
+    ``sluice.uncertainty.SliceEstimates``.
+
+    Args:
+      metrics: the parameters of a ``MetricOfModel`` for each metric of the config.
+      task: ``classification``, ``multi_label`` or ``regression``.
+      classes: how many classes the label has.
+      prediction_key: of the model's probabilities or numbers among its outputs.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(_computations, **given)
+
+    @property
+    def compute_confidence_interval(self) -> bool:
+        """Never: these are intervals."""
+        return False
+
+
+def _computations(
+    metrics: Sequence[Mapping[str, Any]],
+    task: str,
+    classes: int,
+    prediction_key: str,
+    thresholds: Mapping[str, float] | None = None,
+    model_names: Sequence[str] = ("",),
+) -> list[Any]:
+    # The candidate has a name only beside others.
+    candidate = "candidate" if "candidate" in model_names else model_names[0]
+    models = [candidate, *(name for name in model_names if name != candidate)]
+    key = metric_types.MetricKey(ESTIMATES, candidate)
+    given = [MetricOfModel(**item) for item in metrics]
+    rows = _Rows(key, given, task, classes, prediction_key, models, thresholds or {})
+    return [metric_types.MetricComputation([key], None, rows)]
+
+
+@dataclass
+class _Sample:
+    """Examples of a slice, those with the lowest of random keys.
+
+    Attributes:
+      examples: how many have been seen.
+      predicted: by class, for how many of them it was predicted.
+      keys: ``[n]``.
+      rows: ``[n, 1 + labels + models x predictions]``, the weight first.
+    """
+
+    examples: int = 0
+    predicted: Any = 0
+    keys: list[np.ndarray] = field(default_factory=list)
+    rows: list[np.ndarray] = field(default_factory=list)
+
+    def shrink(self, least: int = 1) -> None:
+        """Keeps as many as there may be, once there are ``least`` times as many."""
+        if not self.rows:
+            return
+        limit = min(MAX_EXAMPLES, MAX_NUMBERS // self.rows[0].shape[1])
+        if sum(map(len, self.keys)) <= limit * least:
+            return
+        keys, rows = np.concatenate(self.keys), np.concatenate(self.rows)
+        kept = np.argpartition(keys, limit)[:limit]
+        self.keys, self.rows = [keys[kept]], [rows[kept]]
+
+
+class _Rows(BatchCombineFn):
+    """Collects the examples of a slice, with the predictions of all models."""
+
+    def __init__(
+        self,
+        key: metric_types.MetricKey,
+        metrics: Sequence[MetricOfModel],
+        task: str,
+        classes: int,
+        prediction_key: str,
+        models: Sequence[str],
+        thresholds: Mapping[str, float],
+    ) -> None:
+        self._key = key
+        self._metrics = metrics
+        self._task = task
+        self._classes = classes
+        self._prediction_key = prediction_key
+        self._models = models
+        self._thresholds = thresholds
+
+    def create_accumulator(self) -> _Sample:
+        return _Sample()
+
+    def add_input(
+        self, mutable_accumulator: _Sample, element: Any, *_: Any, **__: Any
+    ) -> _Sample:
+        return self.add_batch(mutable_accumulator, element, 1)
+
+    def add_batch(self, accumulator: _Sample, batch: Any, size: int) -> _Sample:
+        weights = batch.get_example_weights(self._key.model_name)
+        labels = np.reshape(batch.get_labels(self._key.model_name), [size, -1])
+        if not labels.size:  # None of these has a label.
+            return accumulator
+        columns = [np.ones(size) if weights is None else weights, labels]
+        for model in self._models:
+            predictions = batch.get_predictions(model)
+            if isinstance(predictions, Mapping):
+                predictions = predictions.get(self._prediction_key)
+            values = np.reshape(predictions, [size, -1])
+            if columns[2:] and values.shape != np.shape(columns[2]):
+                # Of other classes: its metrics are unknown.
+                values = np.full(np.shape(columns[2]), np.nan)
+            columns.append(values)
+        rows = np.hstack([np.reshape(x, [size, -1]).astype(float) for x in columns])
+        known = np.isfinite(np.hstack(columns[1:3])).all(axis=1)
+        if self._task == "classification":
+            known &= (labels[:, 0] >= 0) & (labels[:, 0] < self._classes)
+        rows = rows[known]
+        source = np.random.default_rng(accumulator.examples)
+        accumulator.keys.append(source.random(len(rows)))
+        accumulator.rows.append(rows)
+        accumulator.examples += len(rows)
+        if self._task == "classification":
+            _, predictions = self._split(rows)
+            accumulator.predicted += self._predicted(predictions[self._models[0]])
+        accumulator.shrink(least=2)
+        return accumulator
+
+    def _split(self, rows: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Returns labels, and predictions by model."""
+        many = self._classes if self._task == "multi_label" else 1
+        if self._task == "regression":
+            many = (rows.shape[1] - 1) // (1 + len(self._models))
+        labels, *predictions = np.split(
+            rows[:, 1:],
+            np.linspace(many, rows.shape[1] - 1, len(self._models) + 1, dtype=int)[:-1],
+            axis=1,
+        )
+        return labels, dict(zip(self._models, predictions, strict=True))
+
+    def _predicted(self, values: np.ndarray) -> np.ndarray:
+        found = values.argmax(axis=1)
+        if values.shape[1] == 1:
+            threshold = self._thresholds.get(self._models[0], THRESHOLD)
+            found = (values[:, 0] >= np.float32(threshold)).astype(int)
+        return np.bincount(found, minlength=self._classes)
+
+    def merge_accumulators(self, accumulators: Iterable[_Sample]) -> _Sample:
+        merged = _Sample()
+        for item in accumulators:
+            merged.examples += item.examples
+            merged.predicted += item.predicted
+            merged.keys += item.keys
+            merged.rows += item.rows
+            merged.shrink(least=2)
+        return merged
+
+    def extract_output(
+        self, accumulator: _Sample
+    ) -> dict[metric_types.MetricKey, bytes]:
+        found: dict[str, Any] = {}
+        if accumulator.examples >= MIN_EXAMPLES:
+            accumulator.shrink()
+            rows = np.concatenate(accumulator.rows)
+            labels, predictions = self._split(rows)
+            if self._task != "regression":
+                labels = labels.astype(int)
+            if self._task == "classification":
+                labels = labels[:, 0]
+            is_weighted = bool(np.ptp(rows[:, 0]))
+            examples = Examples(
+                labels,
+                predictions,
+                rows[:, 0] if is_weighted else None,
+                accumulator.examples,
+                self._thresholds,
+            )
+            found = estimates(self._metrics, examples, self._models[0])
+        document = {
+            "examples": accumulator.examples,
+            "metrics": found,
+            "predicted": np.atleast_1d(accumulator.predicted).tolist()
+            if self._task == "classification"
+            else [],
+        }
+        return {self._key: json.dumps(document).encode()}
