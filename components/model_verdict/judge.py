@@ -76,9 +76,7 @@ class BaselineSummary(Section):
         if self.is_candidate:
             return "not compared: this model is the latest blessed one itself"
         if self.name is not None:  # The Evaluator leaves it out.
-            return (
-                "not compared: the baseline has other classes, or another positive one"
-            )
+            return "not compared: the baseline has other classes or targets"
         if self.is_lost:
             first = f"sluice models retire {self.pipeline} artifact:ID --reason WHY"
             if not self.pipeline:  # In a service: there is no driver.
