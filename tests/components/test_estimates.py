@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
+from components.bootstrap import Examples, MetricOfModel, estimates
 from components.model_verdict.read_evaluation import read_evaluation
 from components.model_verdict.settings import EFFECTIVE_EXAMPLES
+from sluice.metrics import result_name
 from tests.components.conftest import Evaluations
 
 pytestmark = pytest.mark.tf
@@ -32,21 +37,29 @@ _OF_MANY = [
 ]
 _OF_LABELS = ["BinaryAccuracy", "Recall", {"class": "AUC", "average": "macro"}]
 _OF_NUMBERS = ["MeanSquaredError", "RootMeanSquaredError", "MeanAbsoluteError"]
+_OF_NUMBERS += ["R2Score", "RelativeError"]
+_TARGETS = ("price", "days")
+_OF_TARGETS = [
+    {"class": kind, "target": target} for kind in _OF_NUMBERS for target in _TARGETS
+]
 _CASES: dict[str, tuple[int, list[Any]]] = {
     "two": (2, _OF_CLASSES),
     "three": (3, _OF_MANY),
+    "labels": (3, _OF_LABELS),
     "numbers": (0, _OF_NUMBERS),
+    "targets": (0, _OF_TARGETS),
 }
-_CASES |= {"labels": (3, _OF_LABELS)}
 
 
-def _records(classes: int, several: bool, count: int) -> list[dict]:
+def _records(case: str, classes: int, count: int) -> list[dict[str, Any]]:
     source = random.Random(3)
     rows = []
     for i in range(count):
         x = source.gauss(0, 1)
         label: object = x + source.gauss(0, 0.5)
-        if several:
+        if case == "targets":
+            label = [label, (x + source.gauss(0, 0.3)) / 1000]
+        elif case == "labels":
             label = [k for k in range(classes) if source.random() < 0.3 + 0.1 * k]
         elif classes:
             label = min(classes - 1, max(0, round(abs(x) + source.gauss(0, 0.7))))
@@ -60,9 +73,15 @@ def _records(classes: int, several: bool, count: int) -> list[dict]:
 def test_metrics_are_those_of_tfma(case, weighted, tmp_path):
     """Also of a slice; each interval is around the value, the change in its own."""
     classes, metrics = _CASES[case]
-    several = case == "labels"
-    place = Evaluations(tmp_path, classes, metrics, several=several, weighted=weighted)
-    examples = place.write_examples("examples", _records(classes, several, 400))
+    place = Evaluations(
+        tmp_path,
+        classes,
+        metrics,
+        several=case == "labels",
+        weighted=weighted,
+        targets=_TARGETS if case == "targets" else (),
+    )
+    examples = place.write_examples("examples", _records(case, classes, 400))
     models = [place.write_model(name, slope) for name, slope in (("a", 1.2), ("b", 1))]
     uri = str(place.evaluate(examples, *models))
     measured = {
@@ -73,13 +92,14 @@ def test_metrics_are_those_of_tfma(case, weighted, tmp_path):
     sizes = {(): 400, (("region", "north"),): 320, (("region", "south"),): 80}
     found = of_candidate.estimates
     assert {key: x.examples for key, x in found.items()} == sizes
-    for key, estimates in found.items():
+    for key, of_slice in found.items():
         values = of_candidate.metrics[key]
         own = {name for name in values if not name.endswith("_diff")}
-        assert {*estimates.metrics} == own - {EFFECTIVE_EXAMPLES}
-        for name, known in estimates.metrics.items():
-            tolerance = 0.02 if name == "pr" else 2e-3 if "auc" in name else 1e-5
-            assert known.value == pytest.approx(values[name], abs=tolerance)
+        assert {*of_slice.metrics} == own - {EFFECTIVE_EXAMPLES}
+        for name, known in of_slice.metrics.items():
+            tolerance = 0.02 if name == "pr" else 2e-3 if "auc" in name else 1e-9
+            expected = pytest.approx(values[name], rel=1e-4, abs=tolerance)
+            assert known.value == expected
             assert known.is_of(values[name]) and not known.is_of(values[name] + 1)
             before = measured["baseline"].metrics[key][name]
             low, high = known.changes["baseline"] or (0, 0)
@@ -87,3 +107,77 @@ def test_metrics_are_those_of_tfma(case, weighted, tmp_path):
             assert abs(values[name] - before) < 0.2
             assert known.interval is not None
             assert high - low < known.interval[1] - known.interval[0]
+
+
+def _metric(name: str, **more: Any) -> MetricOfModel:
+    return MetricOfModel(name, result_name(name), name, **more)
+
+
+def test_references_of_an_imbalanced_set():
+    """Of 1,000 examples 30 are positive; each of these weighs twice as much."""
+    labels = np.array([1] * 30 + [0] * 970)
+    predictions = np.linspace(0.9, 0.1, 1000)[:, None]
+    metrics = [_metric(x) for x in ("AUC", "BinaryAccuracy", "BinaryCrossentropy")]
+    metrics += [_metric("Recall"), _metric("AUC", params={"curve": "PR"})]
+    metrics[-1] = dataclasses.replace(metrics[-1], name="pr")
+    for weights, share in ((None, 0.03), (labels + 1.0, 60 / 1030)):
+        given = Examples(labels, {"": predictions}, weights, 1000)
+        found = {x: y["reference"] for x, y in estimates(metrics, given, "").items()}
+        entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+        assert found == pytest.approx(
+            {
+                **{"AUC": 0.5, "pr": share, "BinaryAccuracy": 1 - share},
+                **{"BinaryCrossentropy": entropy, "Recall": 0.0},
+            },
+            rel=1e-5,
+        )
+
+
+def test_references_of_numbers_are_mean_and_median():
+    source = np.random.default_rng(1)
+    labels = np.exp(source.normal(size=(500, 2)) * [1, 2])
+    names = ("RootMeanSquaredError", "MeanAbsoluteError", "R2Score", "RelativeError")
+    for target in (0, 1):
+        metrics = [_metric(name, target=target) for name in names]
+        given = Examples(labels, {"": np.ones_like(labels)}, None, 500)
+        found = {x: y["reference"] for x, y in estimates(metrics, given, "").items()}
+        y = labels[:, target]
+        from_median = np.abs(y - np.median(y))
+        expected = [y.std(), from_median.mean(), 0.0, from_median.sum() / y.sum()]
+        assert [found[x] for x in names] == pytest.approx(expected, rel=1e-4, abs=1e-9)
+
+
+@functools.cache
+def _population() -> tuple[np.ndarray, np.ndarray]:
+    source = np.random.default_rng(5)
+    labels = (source.random(400_000) < 0.2).astype(int)
+    scores = source.normal(size=400_000) + 1.2 * labels
+    return labels, 1 / (1 + np.exp(2.5 - 1.2 * scores))
+
+
+_COVERED = """
+AUC BinaryAccuracy BinaryCrossentropy F1Score Recall Precision BalancedAccuracy
+""".split()
+
+
+def test_intervals_cover_the_metric_of_the_population_in_95_percent_of_test_sets():
+    """Of 200 test sets of 1,000; also those of larger sets, by groups."""
+    labels, scores = _population()
+    metrics = [*map(_metric, _COVERED)]
+    of_all = estimates(metrics, _examples(labels, scores), "")
+    source = np.random.default_rng(6)
+    covered = dict.fromkeys(_COVERED, 0)
+    for size in [1000] * 150 + [3000] * 50:
+        rows = source.integers(len(labels), size=size)
+        found = estimates(metrics, _examples(labels[rows], scores[rows]), "")
+        for name, known in found.items():
+            low, high = known["interval"]
+            difference = of_all[name]["value"] - known["value"]
+            covered[name] += low <= difference <= high
+    assert {x: n / 200 for x, n in covered.items()} == pytest.approx(
+        dict.fromkeys(_COVERED, 0.95), abs=0.03 + 1e-9
+    )
+
+
+def _examples(labels: np.ndarray, scores: np.ndarray) -> Examples:
+    return Examples(labels, {"": scores[:, None]}, None, len(labels))

@@ -201,7 +201,7 @@ RETIRED = SkippedModel(
         ({}, True, "no baseline: no model was blessed before this one"),
         ({"skipped": (RETIRED,)}, True, "no baseline: all models blessed before are"),
         ({"is_candidate": True}, True, "not compared: this model is the latest"),
-        ({"name": "version 3"}, True, "the classes of the baseline, or their order,"),
+        ({"name": "version 3"}, True, "the baseline has other classes or targets"),
         ({"pipeline": "digits", "skipped": (LOST, RETIRED)}, False, "retire digits"),
     ],
 )
