@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sluice.numbers import number_text
+
 # The metric that holds the estimates of a slice, in JSON.
 ESTIMATES = "metric_estimates"
 # Of fewer examples every difference may be chance.
@@ -55,24 +57,19 @@ class Estimate:
 
     @property
     def interval(self) -> str:
-        """The bounds, with the digits in which they differ: ``0.931 to 0.977``."""
-        return f"{self._format(self.low)} to {self._format(self.high)}"
+        """The bounds: ``0.9310 to 0.9770``."""
+        return f"{number_text(self.low)} to {number_text(self.high)}"
 
     @property
     def note(self) -> str:
-        """What stands beside the value: ``(0.931 to 0.977), 12 errors of 300``."""
+        """What stands beside the value: ``(0.9310 to 0.9770), 12 errors of 300``."""
         if self.errors is None:
             return f"({self.interval})"
         plural = "" if self.errors == 1 else "s"
         return f"({self.interval}), {self.errors:,} error{plural} of {self.total:,}"
 
     def __str__(self) -> str:
-        return self._format(self.value)
-
-    def _format(self, value: float) -> str:
-        width = max(self.high - self.low, 1e-9)
-        least = 3 if abs(self.value) <= 1 else 0
-        return f"{value:,.{max(1 - math.floor(math.log10(width)), least)}f}"
+        return number_text(self.value)
 
 
 def wilson(successes: float, total: float) -> tuple[float, float]:

@@ -116,8 +116,12 @@ def indicators(column: Column) -> np.ndarray | None:
 
 def class_counts(label: Column) -> dict[Any, int]:
     """Returns how many records have each class."""
-    rows = indicators(label)
-    return label.counts if rows is None else dict(enumerate(map(int, rows.sum(axis=0))))
+    if (rows := indicators(label)) is not None:
+        return dict(enumerate(map(int, rows.sum(axis=0))))
+    return {
+        name.decode(errors="replace") if isinstance(name, bytes) else name: count
+        for name, count in label.counts.items()
+    }
 
 
 def positive_class(label: Column) -> int | str | None:

@@ -52,6 +52,7 @@ def build(run: RunData) -> dict[str, Any] | None:
     return {
         "evaluations": evaluations,
         "passed": passed[0] if passed else None,
+        "warns": any(x.result == "warn" for x in run.record.gate_rows("model")),
         "flips": against_baseline(run),
         "importance": [
             (x["importance"], _importance(i, x["importance"]))
