@@ -29,9 +29,10 @@ from sluice.uncertainty import examples_of, wilson
 
 REFERENCE = "reference"
 GROUPS = 1_000
-RESAMPLES = 400
+RESAMPLES = 300
 MAX_CLASSES = 100  # Of a mean over classes, each of which is ranked by itself.
-_BINS = 200
+_BINS = 100
+_SCALARS = 10  # Sums of a metric that is no area.
 _QUANTILES = (0.025, 0.975)
 
 _Array = np.ndarray
@@ -272,7 +273,10 @@ class _Part:
             flat = (np.broadcast_to(x, shape).ravel() for x in (places, amounts))
             index, added = flat
             sums += np.bincount(index, added, size)
-        return self.value(draws @ sums.reshape(-1, self.width))
+        # Single precision is enough for an area, and twice as fast.
+        kind: Any = np.float32 if self.width > _SCALARS else np.float64
+        matrix = sums.reshape(-1, self.width).astype(kind)
+        return self.value((draws.astype(kind) @ matrix).astype(float))
 
 
 def _parts(

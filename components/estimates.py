@@ -22,6 +22,7 @@ from sluice.uncertainty import ESTIMATES, MIN_EXAMPLES
 # Of larger slices, examples are drawn at random.
 MAX_EXAMPLES = 100_000
 MAX_NUMBERS = 4_000_000
+_BATCH = 1_000
 
 
 class MetricEstimates(metric_types.Metric):
@@ -72,12 +73,16 @@ class _Sample:
       predicted: by class, for how many of them it was predicted.
       keys: ``[n]``.
       rows: ``[n, 1 + labels + models x predictions]``, the weight first.
+      waiting: columns of batches that are not among them yet.
+      size: how many examples these have.
     """
 
     examples: int = 0
     predicted: Any = 0
     keys: list[np.ndarray] = field(default_factory=list)
     rows: list[np.ndarray] = field(default_factory=list)
+    waiting: list[list[np.ndarray]] = field(default_factory=list)
+    size: int = 0
 
     def shrink(self, least: int = 1) -> None:
         """Keeps as many as there may be, once there are ``least`` times as many."""
@@ -125,7 +130,8 @@ class _Rows(BatchCombineFn):
         labels = np.reshape(batch.get_labels(self._key.model_name), [size, -1])
         if not labels.size:  # None of these has a label.
             return accumulator
-        columns = [np.ones(size) if weights is None else weights, labels]
+        weights = np.ones(size) if weights is None else np.reshape(weights, [size])
+        columns = [weights, labels]
         for model in self._models:
             predictions = batch.get_predictions(model)
             if isinstance(predictions, Mapping):
@@ -135,20 +141,29 @@ class _Rows(BatchCombineFn):
                 # Of other classes: its metrics are unknown.
                 values = np.full(np.shape(columns[2]), np.nan)
             columns.append(values)
-        rows = np.hstack([np.reshape(x, [size, -1]).astype(float) for x in columns])
-        known = np.isfinite(np.hstack(columns[1:3])).all(axis=1)
+        accumulator.waiting.append(columns)
+        accumulator.size += size
+        if accumulator.size >= _BATCH:
+            self._take(accumulator)
+        return accumulator
+
+    def _take(self, sample: _Sample) -> None:
+        """Takes what is waiting: batches of slices are small."""
+        if not sample.waiting:
+            return
+        joined = [np.concatenate(x) for x in zip(*sample.waiting, strict=True)]
+        sample.waiting, sample.size = [], 0
+        weights, labels, *predictions = (x.reshape(len(x), -1) for x in joined)
+        known = np.isfinite(np.hstack([labels, predictions[0]])).all(axis=1)
         if self._task == "classification":
             known &= (labels[:, 0] >= 0) & (labels[:, 0] < self._classes)
-        rows = rows[known]
-        source = np.random.default_rng(accumulator.examples)
-        accumulator.keys.append(source.random(len(rows)))
-        accumulator.rows.append(rows)
-        accumulator.examples += len(rows)
-        if self._task == "classification":
-            _, predictions = self._split(rows)
-            accumulator.predicted += self._predicted(predictions[self._models[0]])
-        accumulator.shrink(least=2)
-        return accumulator
+            sample.predicted += self._predicted(predictions[0][known])
+        rows = np.hstack([weights, labels, *predictions])[known].astype(float)
+        source = np.random.default_rng(sample.examples)
+        sample.keys.append(source.random(len(rows)))
+        sample.rows.append(rows)
+        sample.examples += len(rows)
+        sample.shrink(least=2)
 
     def _split(self, rows: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Returns labels, and predictions by model."""
@@ -172,6 +187,7 @@ class _Rows(BatchCombineFn):
     def merge_accumulators(self, accumulators: Iterable[_Sample]) -> _Sample:
         merged = _Sample()
         for item in accumulators:
+            self._take(item)
             merged.examples += item.examples
             merged.predicted += item.predicted
             merged.keys += item.keys
@@ -182,6 +198,7 @@ class _Rows(BatchCombineFn):
     def extract_output(
         self, accumulator: _Sample
     ) -> dict[metric_types.MetricKey, bytes]:
+        self._take(accumulator)
         found: dict[str, Any] = {}
         if accumulator.examples >= MIN_EXAMPLES:
             accumulator.shrink()
