@@ -117,10 +117,12 @@ def test_a_number_as_label(proposed, price, deviations):
     assert not label.int_domain.is_categorical
     limits = iter(config["evaluate"]["thresholds"])
     for name, deviation in zip(names, deviations, strict=True):
-        first, second = next(limits), next(limits)
-        assert first["metric"] == second["metric"] == f"{name}rmse"
+        first, second, third = (next(limits) for _ in range(3))
+        assert {x["metric"] for x in (first, second, third)} == {f"{name}rmse"}
         assert first["upper_bound"] == pytest.approx(0.95 * deviation, rel=1e-3)
-        assert second["change"] == {"direction": "lower_is_better", "relative": 0.05}
+        assert second["better_than"] == "reference"
+        change = {"direction": "lower_is_better", "relative": 0.05, "over": "best"}
+        assert third["change"] == change
     given_away = ["'copy' gives the label away" in x for x in found.warnings]
     assert given_away == ([] if isinstance(price(0), list) else [True])
 
