@@ -34,6 +34,8 @@ MAX_CLASSES = 100  # Of a mean over classes, each of which is ranked by itself.
 _BINS = 100
 _SCALARS = 10  # Sums of a metric that is no area.
 _QUANTILES = (0.025, 0.975)
+_AREAS = ("auc", "auc_precision_recall")
+_PRECISION_OF_AREAS = 5e-4  # TFMA counts in 10,000 steps.
 
 _Array = np.ndarray
 _Of = Callable[[_Array], _Array]
@@ -159,7 +161,8 @@ def estimates(
             "sign": -1 if direction_of(metric.kind) == "min" else 1,
             "values": {x: float(y[0]) for x, y in others.items()},
             "changes": {
-                model: _interval(own - other, scale) for model, other in others.items()
+                model: _interval(own - other, scale, _precision(metric))
+                for model, other in others.items()
             },
         }
     return found
@@ -177,12 +180,22 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _interval(values: _Array, scale: float) -> tuple[float, float] | None:
-    """Returns the bounds, from the value and its resamples, as differences from it."""
+def _precision(metric: MetricOfModel) -> float:
+    """Returns by how much TFMA's value may differ for predictions in the same order."""
+    return _PRECISION_OF_AREAS if metric.kind in _AREAS else 0.0
+
+
+def _interval(
+    values: _Array, scale: float, least: float = 0.0
+) -> tuple[float, float] | None:
+    """Returns the bounds, from the value and its resamples, as differences from it.
+
+    They are at least ``least`` away from it.
+    """
     if not np.isfinite(values[0]) or np.isfinite(values[1:]).mean() < 0.5:
         return None
     low, high = (np.nanquantile(values[1:], _QUANTILES) - values[0]) * scale
-    return min(0.0, float(low)), max(0.0, float(high))
+    return min(-least, float(low)), max(least, float(high))
 
 
 def _own_interval(
@@ -285,7 +298,7 @@ def _parts(
     """Returns the parts whose mean is the metric; None if it is not known here."""
     many, width = predictions.shape[1] > 1, predictions.shape[1]
     is_classes = labels.dtype.kind == "i"
-    is_ranked = is_classes and metric.kind in ("auc", "auc_precision_recall")
+    is_ranked = is_classes and metric.kind in _AREAS
     class_id = metric.params.get("class_id")
     if is_ranked or (_made(metric) and is_classes):
         one_hot = labels if labels.ndim > 1 else labels[:, None] == np.arange(width)

@@ -26,7 +26,7 @@ from sluice.json_values import flatten, jsonable
 from sluice.record.outcome import run_facts
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
-from sluice.uncertainty import SliceEstimates, may_be_noise
+from sluice.uncertainty import SliceEstimates, evaluations_may_be_equal
 
 _MAX_NAMED = 3
 _MAX_CHARS = 90
@@ -312,7 +312,8 @@ def _metrics(before: RunData, after: RunData) -> list[MetricChange]:
     for part, name in {**new, **old}:
         was, now = old.get((part, name)), new.get((part, name))
         of_slice = [x.get(part, SliceEstimates()) for x in known]
-        is_noise = may_be_noise(name.partition(" (")[0], was, now, *of_slice)
+        metric = name.partition(" (")[0]
+        is_noise = evaluations_may_be_equal(metric, was, now, *of_slice)
         found.append(MetricChange(part, name, was, now, directions[name], is_noise))
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -83,7 +82,7 @@ def estimates(document: Mapping[str, Any]) -> dict[str, SliceEstimates]:
     """Returns how uncertain the candidate's metrics are, by slice."""
     return {
         slice_name(item.get("slice_key", {})): SliceEstimates.of(
-            json.loads(base64.b64decode(found["value"]["bytes_value"]))
+            found["value"]["bytes_value"]
         )
         for item in document["metrics"]
         for found in item.get("metric_keys_and_values", ())

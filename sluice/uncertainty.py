@@ -7,6 +7,8 @@ know, TFMA estimates them if ``evaluate.confidence_intervals`` asks for it.
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +20,6 @@ from sluice.numbers import number_text
 ESTIMATES = "metric_estimates"
 # Of fewer examples every difference may be chance.
 MIN_EXAMPLES = 30
-# TFMA's AUC has 10,000 steps, and sums in single precision.
-_ROUNDING = 5e-4
 Interval = tuple[float, float]
 
 # The quantile of the normal distribution for 95 %, on both sides.
@@ -50,10 +50,6 @@ class Estimate:
     high: float
     errors: int | None = None
     total: int | None = None
-
-    def contains(self, limit: float) -> bool:
-        """Returns whether a limit lies within the interval."""
-        return self.low <= limit <= self.high
 
     @property
     def interval(self) -> str:
@@ -190,8 +186,9 @@ class SliceEstimates:
     predicted: Sequence[int] = ()
 
     @staticmethod
-    def of(document: Mapping[str, Any]) -> SliceEstimates:
-        """Returns the estimates from their JSON form."""
+    def of(encoded: str) -> SliceEstimates:
+        """Returns the estimates from their JSON form in base 64, as protos print it."""
+        document: dict[str, Any] = json.loads(base64.b64decode(encoded))
         metrics = {x: Uncertainty(**y) for x, y in document["metrics"].items()}
         return SliceEstimates(document["examples"], metrics, document["predicted"])
 
@@ -199,10 +196,10 @@ class SliceEstimates:
 def may_be_chance(delta: float, interval: Interval, examples: float) -> bool:
     """Returns whether a difference may be chance, given the interval around it."""
     low, high = interval
-    return examples < MIN_EXAMPLES or low <= -delta <= high or abs(delta) < _ROUNDING
+    return examples < MIN_EXAMPLES or low <= -delta <= high
 
 
-def may_be_noise(
+def evaluations_may_be_equal(
     metric: str,
     before: float | None,
     after: float | None,

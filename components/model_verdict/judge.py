@@ -99,7 +99,7 @@ class BaselineSummary(Section):
         name = "this model itself" if self.is_candidate else name
         older = ", ".join(self.older)
         parts = [artifact.removesuffix(")"), prefix + skipped]
-        parts += [f"limits over the best take {older}, too"] if older else []
+        parts += [f"'over: best' also compares with {older}"] if older else []
         why = "; ".join(filter(None, parts))
         return Check(check="baseline", baseline=name, why=why)
 
@@ -272,26 +272,30 @@ def _judged(
 def _with_chance(row: Check, known: Uncertainty, examples: int, model: str) -> Check:
     """Returns a judged row with its interval, and what may be chance.
 
-    A change is one from a model of that name.
+    Args:
+      row: of a bound or a change.
+      known: of the metric.
+      examples: of the slice.
+      model: from which the change is.
     """
     if row.measure and model != "baseline":
-        row = replace(row, why=f"{row.why} from the model {model}")
+        row = replace(row, why=f"{row.why} from the best served model ({model})")
     row = replace(row, reference=None if row.measure else known.reference)
     offsets = known.changes.get(model) if row.measure else known.interval
     value, limit = row.compared, row.limit
     if offsets is None or value is None or not isinstance(limit, int | float):
         return row
-    scale = 1.0
+    unit = 1.0
     if row.measure == "relative":
-        scale = abs(row.baseline) if isinstance(row.baseline, float) else 0.0
-    if not scale:
+        unit = abs(row.baseline) if isinstance(row.baseline, float) else 0.0
+    if not unit:
         return row
-    low, high = (value + bound / scale for bound in offsets)
+    offsets = offsets[0] / unit, offsets[1] / unit
+    low, high = value + offsets[0], value + offsets[1]
     row = replace(row, interval=(low, high))
     if row.measure:
         is_worse = value < 0 if row.comparison == ">=" else value > 0
-        delta = (offsets[0] / scale, offsets[1] / scale)
-        if is_worse and may_be_chance(value, delta, examples):
+        if is_worse and may_be_chance(value, offsets, examples):
             text = _examples(examples)
             row = replace(row, why=f"{row.why}, which may be chance with {text}")
         return row
@@ -333,7 +337,7 @@ def _better(
     row = replace(row, reference=known.reference)
     if known.beats_reference(actual):
         return row
-    return replace(row, result="FAIL", why=f"{_against(known, actual)}")
+    return replace(row, result="FAIL", why=_against(known, actual))
 
 
 def _against(known: Uncertainty, actual: float) -> str:

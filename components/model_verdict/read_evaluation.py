@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -79,8 +77,7 @@ def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:
             counts = map(int, counted["arrayValue"]["int64Values"])
             examples[key] = dict(zip(classes, counts, strict=True))
         if (found := values.pop(ESTIMATES, None)) is not None:
-            document = json.loads(base64.b64decode(found["bytesValue"]))
-            estimates[key] = SliceEstimates.of(document)
+            estimates[key] = SliceEstimates.of(found["bytesValue"])
         numbers = {name: _number(value) for name, value in values.items()}
         metrics[key] = {name: x for name, x in numbers.items() if math.isfinite(x)}
     return Evaluation(metrics, examples, estimates)

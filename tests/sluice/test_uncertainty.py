@@ -56,6 +56,11 @@ def test_a_difference_may_be_chance(delta, examples, is_chance):
     assert may_be_chance(delta, (-0.02, 0.02), examples) is is_chance
 
 
+def test_a_small_unit_makes_no_chance():
+    """Found: differences below 0.0005 were taken for rounding, whatever the unit."""
+    assert not may_be_chance(-0.0003, (-0.0001, 0.0001), 300)
+
+
 def test_more_examples_decide():
     """A distance of a third of the interval needs nine times as many."""
     needed = examples_to_decide(0.6, (0.57, 0.66), 0.59, 100)

@@ -231,7 +231,7 @@ def test_the_baseline_is_named_with_those_that_were_skipped():
     )
     about = BaselineSummary(name="version 2 (a)", older=("version 1 (b)",))
     *_, row = _judge(CHANGE, baseline=_evaluation(), about=about).rows
-    assert row.why == "a; limits over the best take version 1 (b), too"
+    assert row.why == "a; 'over: best' also compares with version 1 (b)"
 
 
 def test_a_lost_model_does_not_loosen_the_limit_of_an_older_one():
@@ -374,7 +374,9 @@ def test_ten_days_of_small_losses_are_stopped_by_the_best():
         about=BaselineSummary(name="version 3", older=("version 2", "version 1")),
     ).rows
     assert row.baseline == pytest.approx(0.9)
-    assert row.why == "absolute change -0.0150 from the model 2 before the baseline"
+    assert row.why == (
+        "absolute change -0.0150 from the best served model (2 before the baseline)"
+    )
 
 
 def _after(served: list[float], auc: float) -> Evaluation:
