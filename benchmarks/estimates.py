@@ -52,8 +52,8 @@ def main() -> None:
 
     spent: list[float] = []
     for name in ("add_batch", "merge_accumulators", "extract_output"):
-        method = getattr(estimates._Rows, name)
-        setattr(estimates._Rows, name, timed(method, spent))
+        method = getattr(estimates.Rows, name)
+        setattr(estimates.Rows, name, timed(method, spent))
     for size in arguments.sizes.split(","):
         count, slices = map(int, size.split("x"))
         source = random.Random(3)

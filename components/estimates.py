@@ -60,7 +60,7 @@ def _computations(
     models = [candidate, *(name for name in model_names if name != candidate)]
     key = metric_types.MetricKey(ESTIMATES, candidate)
     given = [MetricOfModel(**item) for item in metrics]
-    rows = _Rows(key, given, task, classes, prediction_key, models, thresholds or {})
+    rows = Rows(key, given, task, classes, prediction_key, models, thresholds or {})
     return [metric_types.MetricComputation([key], None, rows)]
 
 
@@ -96,7 +96,7 @@ class _Sample:
         self.keys, self.rows = [keys[kept]], [rows[kept]]
 
 
-class _Rows(BatchCombineFn):
+class Rows(BatchCombineFn):
     """Collects the examples of a slice, with the predictions of all models."""
 
     def __init__(
