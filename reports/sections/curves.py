@@ -66,7 +66,10 @@ def draw(
             recall = _share(tp, fn)
             prevalence = (tp[0] / (tp[0] + fp[0])).item()
             roc[model] = _share(fp, tn), recall
-            recalls[model] = recall, _share(tp, fp)
+            precision = _share(tp, fp)
+            # Where nothing is predicted positive, recall is 0: the curve starts level.
+            precision[np.isnan(precision)] = precision[np.isfinite(precision)][-1]
+            recalls[model] = recall, precision
     rates = Axis("false positive rate", 0.0, 1.0), Axis("true positive rate", 0.0, 1.0)
     axes = Axis("recall", 0.0, 1.0), Axis("precision", 0.0, 1.0)
     return [
@@ -98,7 +101,6 @@ def _curve(
             ring = x[at].item(), y[at].item()
         line = x[::-1].tolist(), y[::-1].tolist()
         series.append(Series(model, *line, STYLES.get(model, 1), ring=ring))
-        x, y = x[np.isfinite(y)], y[np.isfinite(y)]
         areas[model] = float(np.dot(x[:-1] - x[1:], y[:-1] + y[1:])) / 2
         doubt = max(doubt, float(np.abs(np.diff(x) * np.diff(y)).sum()) / 2)
     if not series:

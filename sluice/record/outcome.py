@@ -146,7 +146,9 @@ def _headline(record: RunRecord) -> tuple[Tone, str]:
         return tone, f"Not pushed: the run was stopped by a gate{where}"
     if record.status == "failed":
         return tone, f"Failed{where}: nothing was pushed"
-    return tone, f"Succeeded, and no model was to be pushed: {_passed(record.gates)}"
+    trial = record.options.trial
+    ended = "Not pushed" if trial else "Succeeded, and no model was to be pushed"
+    return tone, f"{ended}: {_passed(record.gates)}"
 
 
 def _passed(verdicts: Sequence[Verdict]) -> str:

@@ -155,10 +155,10 @@ def test_outcome_of_a_dry_run(status, expected):
 @pytest.mark.parametrize(
     ("status", "actual", "said", "headline", "command"),
     [
-        ("succeeded", 0.98, "passed", "succeeded, and no model", "run"),
-        ("up_to_date", 0.98, "passed", "succeeded, and no model", "run"),
+        ("succeeded", 0.98, "passed", "not pushed: model gate passed", "run"),
+        ("up_to_date", 0.98, "passed", "not pushed: model gate passed", "run"),
         ("blocked", 0.5, "blocked (model gate)", "not pushed: the model gate", "try"),
-        ("succeeded", None, "not pushed", "succeeded, and no model", None),
+        ("succeeded", None, "not pushed", "not pushed: the pipeline has", None),
         ("running", None, "running", "running: 1 of 2 nodes", "status"),
     ],
 )

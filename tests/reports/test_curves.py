@@ -55,3 +55,11 @@ def test_the_prevalence_is_drawn_beside_precision():
     (at,) = re.findall(r'class="reference" d="M[\d.]+ ([\d.]+)L', chart)
     zero, _, one = map(float, re.findall(r'class="grid".*?y1="([\d.]+)"', chart))
     assert (zero - float(at)) / (zero - one) == pytest.approx(0.25, abs=0.005)
+
+
+def test_the_curve_of_precision_starts_at_recall_0():
+    """Half of the positives have the highest probability of all: recall 0.5."""
+    negatives, positives = [0.0] * 100, [0.0] * 100
+    negatives[0], positives[70], positives[80] = 60.0, 10.0, 10.0
+    titles = [title for title, _ in draw({"a": [*negatives, *positives]}, True)]
+    assert titles[:2] == ["ROC: area a 1.00", "Precision-recall: area a 1.00"]
