@@ -93,7 +93,7 @@ def fixed(value: float | None, decimals: int | None) -> str:
 def signed(value: Any, decimals: int | None = None) -> str:
     """Returns a change as ``fixed`` does, with its sign."""
     is_more = isinstance(value, int | float) and value > 0
-    return f"{'+' if is_more else ''}{fixed(value, decimals)}"
+    return f"{'+' if is_more else ''}{fixed(value, decimals if value else None)}"
 
 
 def seconds(value: float | str | None, missing: str = MISSING) -> str:

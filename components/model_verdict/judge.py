@@ -15,7 +15,7 @@ from components.model_verdict.read_evaluation import Evaluation, SliceKey
 from components.model_verdict.settings import Settings, Threshold
 from sluice.config_section import Section
 from sluice.numbers import number_text, signed_text
-from sluice.record.verdict import Check, Comparator, Verdict
+from sluice.record.verdict import BETTER_THAN_REFERENCE, Check, Comparator, Verdict
 from sluice.uncertainty import (
     MIN_EXAMPLES,
     Interval,
@@ -131,8 +131,10 @@ def judge(
         rows.append(Check(check="thresholds", actual="none", why=why))
     for threshold in settings.thresholds:
         rows += _rows(threshold, candidate, baseline, about)
+    if row := _one_class(candidate):
+        rows.append(row)
     # A threshold says the same where it is missed.
-    if all(row.passed for row in rows) and (row := _worthless(candidate)):
+    elif all(row.passed for row in rows) and (row := _no_better(candidate)):
         rows.append(row)
     if row := about.row():
         rows.append(row)
@@ -329,7 +331,7 @@ def _better(
     examples: int,
 ) -> Check:
     """Returns the row of ``better_than``, which warns of too few examples."""
-    row = Check(check=metric, slice=where, limit="better than reference", actual=actual)
+    row = Check(check=metric, slice=where, limit=BETTER_THAN_REFERENCE, actual=actual)
     if known is None or known.reference is None:
         few = f"only {_examples(examples)}, {MIN_EXAMPLES} are needed"
         why = few if examples < MIN_EXAMPLES else f"{_REFERENCE} has no value for it"
@@ -348,20 +350,23 @@ def _against(known: Uncertainty, actual: float) -> str:
     return f"{number_text(actual)} against {reference} of {_REFERENCE}: {why}"
 
 
-def _worthless(candidate: Evaluation) -> Check | None:
-    """Returns a warning of a model that has learned nothing; None if it may have."""
-    known = candidate.estimates.get(())
-    if known is None:
-        return None
-    row = Check(check="reference", result="warn")
+def _one_class(candidate: Evaluation) -> Check | None:
+    """Returns a warning of a model that predicts one of several classes for all."""
+    known = candidate.estimates.get((), SliceEstimates())
     counts = [*candidate.examples_per_class.get((), {}).items()]
     predicted = [i for i, count in enumerate(known.predicted) if count]
-    if len(predicted) == 1 and len([n for _, n in counts if n]) > 1:
-        name = counts[predicted[0]][0]
-        others = [f"{x!r} is 0 of {n:,}" for x, n in counts if n and x != name]
-        what = f"predicts {name!r} for all {_examples(known.examples)}"
-        why = f"{what}; recall of {', '.join(others[:_MAX_NAMED])}"
-        return replace(row, why=why)
+    if len(predicted) != 1 or len([n for _, n in counts if n]) < 2:
+        return None
+    name = counts[predicted[0]][0]
+    others = [f"{x!r} is 0 of {n:,}" for x, n in counts if n and x != name]
+    what = f"predicts {name!r} for all {_examples(known.examples)}"
+    why = f"{what}; recall of {', '.join(others[:_MAX_NAMED])}"
+    return Check(check="reference", result="warn", why=why)
+
+
+def _no_better(candidate: Evaluation) -> Check | None:
+    """Returns a warning if no metric is better than the reference's beyond chance."""
+    known = candidate.estimates.get((), SliceEstimates())
     values = candidate.metrics.get((), {})
     judged = {
         name: item
@@ -371,4 +376,5 @@ def _worthless(candidate: Evaluation) -> Check | None:
     if not judged or any(x.beats_reference(values[name]) for name, x in judged.items()):
         return None
     texts = [f"{name} {_against(item, values[name])}" for name, item in judged.items()]
-    return replace(row, why="; ".join(texts[:_MAX_NAMED]))
+    why = "; ".join(texts[:_MAX_NAMED])
+    return Check(check="reference", result="warn", why=why)

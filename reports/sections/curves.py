@@ -19,8 +19,6 @@ from reports.tables import Table, numbers
 STYLES = {"candidate": 0, "after": 0, "baseline": 3, "before": 3}
 # The least number of predictions of a point.
 _MIN_DRAWN = 10
-# The area in steps whose order is not known, above which a curve says little.
-_MAX_DOUBT = 0.05
 Charts = list[tuple[str, Markup]]
 
 
@@ -66,10 +64,7 @@ def draw(
             recall = _share(tp, fn)
             prevalence = (tp[0] / (tp[0] + fp[0])).item()
             roc[model] = _share(fp, tn), recall
-            precision = _share(tp, fp)
-            # Where nothing is predicted positive, recall is 0: the curve starts level.
-            precision[np.isnan(precision)] = precision[np.isfinite(precision)][-1]
-            recalls[model] = recall, precision
+            recalls[model] = recall, _share(tp, fp)
     rates = Axis("false positive rate", 0.0, 1.0), Axis("true positive rate", 0.0, 1.0)
     axes = Axis("recall", 0.0, 1.0), Axis("precision", 0.0, 1.0)
     return [
@@ -89,39 +84,27 @@ def _curve(
     """Returns a curve, with a ring at the threshold that the served model has.
 
     The level, of precision the prevalence, and the diagonal of ROC are those of chance.
-
-    Trapezoids below it differ from the area that TFMA computes in the third decimal,
-    unless most predictions are in the same steps, as those of rare classes.
+    Where nothing is predicted positive, recall is 0: the curve starts level there.
     """
-    series, areas, doubt = [], {}, 0.0
+    series = []
     for model, (x, y) in points.items():
         ring = None
         if model in decided:
             at = nearest(decided[model], len(x))
             ring = x[at].item(), y[at].item()
+        y = np.where(np.isnan(y), y[np.isfinite(y)][-1], y)
         line = x[::-1].tolist(), y[::-1].tolist()
         series.append(Series(model, *line, STYLES.get(model, 1), ring=ring))
-        areas[model] = float(np.dot(x[:-1] - x[1:], y[:-1] + y[1:])) / 2
-        doubt = max(doubt, float(np.abs(np.diff(x) * np.diff(y)).sum()) / 2)
     if not series:
         return []
     lines: dict[str, Any] = {"diagonal": name == "ROC", "level": level}
     chart = line_chart(f"{name} curve", series, *axes, **lines, square=True)
-    title = _titled(f"{name}: area", areas, digits=2)
-    if doubt > _MAX_DOUBT:
-        title = f"{name}: most probabilities are too close together for an area"
-    return [(title, chart)]
+    return [(name, chart)]
 
 
 def nearest(threshold: float, count: int) -> int:
     """Returns the place of the nearest of so many thresholds, without 0 and 1."""
     return min(max(round(threshold * (count - 1)), 1), count - 2)
-
-
-def _titled(text: str, values: Mapping[str, float], digits: int) -> str:
-    """Returns a title with a number of each model."""
-    named = [f"{model} {value:.{digits}f}" for model, value in values.items()]
-    return f"{text} {', '.join(named)}"
 
 
 def _share(part: np.ndarray, rest: np.ndarray) -> np.ndarray:
@@ -161,7 +144,8 @@ def _calibration(
     of = "positive" if is_binary else "predicted"
     axes = Axis(f"probability of the {of} class", 0.0, 1.0), Axis(share, 0.0, 1.0)
     chart = line_chart("Calibration", series, *axes, diagonal=True, square=True)
-    return [(_titled("Calibration: expected error", errors, digits=4), chart)]
+    named = ", ".join(f"{model} {value:.4f}" for model, value in errors.items())
+    return [(f"Calibration: expected error {named}", chart)]
 
 
 def _bins(values: Sequence[float]) -> np.ndarray:

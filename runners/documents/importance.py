@@ -82,8 +82,11 @@ def importance(
         for name, column in columns.items()
     }
     ranked = sorted(changes.items(), key=lambda item: -sum(item[1]))
+    kind = "root mean squared error" if task == "regression" else "log loss"
+    if task == "regression" and labels.shape[1] > 1:
+        kind += " in standard deviations"
     return {
-        "loss": "root mean squared error" if task == "regression" else "log loss",
+        "loss": kind,
         "value": before,
         "examples": size,
         "features": [{"feature": x, "changes": found} for x, found in ranked],

@@ -28,6 +28,8 @@ from sluice.numbers import number_text, signed_text
 from sluice.storage.storage import storage_for
 
 VERDICT_FILE = "verdict.json"
+# The limit of a metric that must be better than a constant prediction's.
+BETTER_THAN_REFERENCE = "better than reference"
 Comparator = Literal[">=", "<="]
 # Whether a check holds, or what the data policy does about an anomaly; ``yes`` and
 # ``no`` say whether there is a reason to train.
@@ -223,8 +225,9 @@ class Verdict:
     def causes(self) -> list[str]:
         """A sentence for each cause of the failures.
 
-        There is one for a metric on a slice, however many limits it misses; for a
-        feature, however many splits; and for all that is wrong with the same files.
+        There is one for a metric on a slice, however many limits it misses, and one
+        for the reference; for a feature, however many splits; and for all that is wrong
+        with the same files.
         """
         rows: dict[tuple[str | None, ...], Check] = {}
         files: set[str] = set()
@@ -235,7 +238,8 @@ class Verdict:
             files |= named
             key = row.kind, row.feature
             if not row.feature:
-                key = row.check.removesuffix(" change"), row.slice
+                judged = "reference" if row.limit == BETTER_THAN_REFERENCE else "limit"
+                key = row.check.removesuffix(" change"), row.slice, judged
             first = rows.setdefault(key, row)
             if row.feature and first is not row:
                 rows[key] = replace(first, slice=f"{first.slice}, {row.slice}")

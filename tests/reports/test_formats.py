@@ -67,7 +67,7 @@ def test_progress_of_an_epoch_and_of_a_step():
         (0.5283, "lower", "bad", "+0.0283 worse"),
         (0.4717, "higher", "bad", "-0.0283 worse"),
         (67.5, None, "quiet", "+67.0"),
-        (0.5, "higher", "quiet", "0.0"),
+        (0.5, "higher", "quiet", "0"),
         (float("nan"), "higher", "quiet", "NaN"),
     ],
 )

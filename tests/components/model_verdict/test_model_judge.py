@@ -308,12 +308,13 @@ def test_a_loss_that_may_be_chance_is_said(width, is_chance):
     assert (row.result, row.why) == ("pass", "absolute change +0.0200")
 
 
-def test_a_model_that_says_the_same_of_all_is_a_warning():
+@pytest.mark.parametrize("bound", [0.5, 0.99])
+def test_a_model_that_says_the_same_of_all_is_a_warning(bound):
     verdict = _judge(
-        Threshold(metric="auc", lower_bound=0.5),
+        Threshold(metric="auc", lower_bound=bound),
         candidate=_uncertain(0.9, 0.01, 1434, predicted=(1434, 0)),
     )
-    assert verdict.passed
+    assert verdict.passed == (bound == 0.5)
     assert verdict.warnings == [
         "reference: predicts 'ok' for all 1,434 examples; recall of 'fraud' is 0 of 42"
     ]
@@ -340,6 +341,14 @@ def test_better_than_the_reference_blocks_and_is_a_warning_without_a_limit(
     warnings = _judge(bound, candidate=given).warnings
     assert bool(warnings) == (result == "FAIL")
     assert all(text.startswith(f"reference: auc {auc}") for text in warnings)
+
+
+def test_a_miss_of_the_reference_is_a_cause_beside_that_of_a_limit():
+    bound = Threshold(metric="auc", lower_bound=0.6)
+    better = Threshold(metric="auc", better_than="reference")
+    limit, reference = _judge(bound, better, candidate=_uncertain(0.47, 0.05)).causes
+    assert limit.startswith("auc is 0.4700, 0.1300 below the limit 0.6")
+    assert reference.startswith("auc: 0.4700 against 0.5000 of a constant prediction")
 
 
 def test_few_examples_are_not_held_against_the_reference():

@@ -82,6 +82,24 @@ def test_a_classifier_loses_as_much_as_it_was_sure():
     assert _changes(found)["a"] == pytest.approx([half] * 3, rel=0.1)
 
 
+def test_several_targets_count_in_their_standard_deviations():
+    """The second is a hundred times as large; both are wrong by half a deviation."""
+    spread = np.std([2 * a for a, *_ in ROWS])
+
+    def labels(data):
+        return _values(data, "label")[:, None] * [1.0, 100.0]
+
+    def predict(data):
+        return 2 * _values(data, "a")[:, None] * [1.0, 100.0] + spread * np.array(
+            [0.5, 50.0]
+        )
+
+    model = ExportedModel([], ["a", "b"], predict, labels)
+    found = importance(model, _records(), "regression", None)
+    assert found and found["loss"] == "root mean squared error in standard deviations"
+    assert found["value"] == pytest.approx(0.5, rel=0.05)
+
+
 def test_a_slow_model_is_asked_about_fewer_examples(monkeypatch):
     def predict(data):
         time.sleep(1e-5 * len(data))
