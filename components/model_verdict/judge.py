@@ -131,10 +131,9 @@ def judge(
         rows.append(Check(check="thresholds", actual="none", why=why))
     for threshold in settings.thresholds:
         rows += _rows(threshold, candidate, baseline, about)
-    if row := _one_class(candidate):
-        rows.append(row)
-    # A threshold says the same where it is missed.
-    elif all(row.passed for row in rows) and (row := _no_better(candidate)):
+    # Where a threshold is missed, it says the same.
+    is_new = all(row.passed for row in rows)
+    if row := _one_class(candidate) or (_no_better(candidate) if is_new else None):
         rows.append(row)
     if row := about.row():
         rows.append(row)
