@@ -146,9 +146,10 @@ def _headline(record: RunRecord) -> tuple[Tone, str]:
         return tone, f"Not pushed: the run was stopped by a gate{where}"
     if record.status == "failed":
         return tone, f"Failed{where}: nothing was pushed"
-    trial = record.options.trial
-    ended = "Not pushed" if trial else "Succeeded, and no model was to be pushed"
-    return tone, f"{ended}: {_passed(record.gates)}"
+    what = "Succeeded, and no model was to be pushed"
+    if record.options.trial:
+        what = "Not pushed"
+    return tone, f"{what}: {_passed(record.gates)}"
 
 
 def _passed(verdicts: Sequence[Verdict]) -> str:

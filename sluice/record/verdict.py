@@ -236,7 +236,7 @@ class Verdict:
             if named and named <= files:
                 continue
             files |= named
-            key = row.kind, row.feature
+            key: tuple[str | None, ...] = row.kind, row.feature
             if not row.feature:
                 judged = "reference" if row.limit == BETTER_THAN_REFERENCE else "limit"
                 key = row.check.removesuffix(" change"), row.slice, judged
