@@ -14,6 +14,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
 from components.data_verdict.settings import KINDS, anomaly
@@ -285,7 +286,11 @@ def _actual(
     if kind == "wrong_shape":
         return _values(common.min_num_values, common.max_num_values)
     if kind == "out_of_range" and which == "num_stats":
-        return _range(stats.num_stats.min, stats.num_stats.max)
+        found = stats.num_stats.min, stats.num_stats.max
+        if stats.type == statistics_pb2.FeatureNameStatistics.FLOAT:
+            # As short as they were before they became single precision: 0.4268.
+            found = float(str(np.float32(found[0]))), float(str(np.float32(found[1])))
+        return _range(*found)
     return None
 
 

@@ -148,6 +148,14 @@ def test_integers_that_statistics_round(bench, domain, value, kind):
     assert [row.kind for row in verdict.failures] == ([kind] if kind else [])
 
 
+def test_a_range_is_as_it_was_before_single_precision(bench):
+    domain = '"fare" type: FLOAT float_domain { max: 20 }'
+    schema = bench.schema.replace('"fare" type: FLOAT', domain)
+    train, policy = bench.changed(17, fare=[20.4268]), _ignoring("split_drift")
+    row = _only(bench.judge(train, schema=schema, policy=policy))
+    assert (row.limit, row.actual) == ("<= 20", "0 to 20.4268")
+
+
 def test_what_is_not_finite_is_counted_also_where_it_passes(bench):
     records = bench.records()
     for number, value in ((3, math.nan), (17, math.nan), (30, math.inf)):
