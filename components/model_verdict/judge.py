@@ -360,7 +360,7 @@ def _one_class(candidate: Evaluation) -> Check | None:
     others = [f"{x!r} is 0 of {n:,}" for x, n in counts if n and x != name]
     what = f"predicts {name!r} for all {_examples(known.examples)}"
     why = f"{what}; recall of {', '.join(others[:_MAX_NAMED])}"
-    return Check(check="reference", result="warn", why=why)
+    return Check(check="model", result="warn", why=why)
 
 
 def _no_better(candidate: Evaluation) -> Check | None:

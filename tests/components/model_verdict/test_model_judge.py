@@ -316,7 +316,7 @@ def test_a_model_that_says_the_same_of_all_is_a_warning(bound):
     )
     assert verdict.passed == (bound == 0.5)
     assert verdict.warnings == [
-        "reference: predicts 'ok' for all 1,434 examples; recall of 'fraud' is 0 of 42"
+        "model: predicts 'ok' for all 1,434 examples; recall of 'fraud' is 0 of 42"
     ]
 
 
