@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from tfx.types import artifact
 
+from sluice.mlmd_items import newest_first
 from sluice.record.verdict import Verdict
 
 # Inputs or outputs of an executor, by key.
@@ -78,11 +79,10 @@ def baseline_and_older(
       models: the input ``baseline_model``.
       candidate: URI of the candidate; if it is the latest, there is no baseline.
     """
-    newest_first = sorted(models, key=lambda item: -item.id)
     # A model that was blessed before is its own baseline on the next run.
-    if not newest_first or newest_first[0].uri == candidate:
+    newest, *others = newest_first(models) or [None]
+    if newest is None or newest.uri == candidate:
         return [], []
-    newest, *others = newest_first
     older = [item.uri for item in others]
     older += json.loads(newest.get_string_custom_property(OLDER) or "[]")
     return [newest], older

@@ -41,11 +41,6 @@ class MetricEstimates(metric_types.Metric):
     def __init__(self, **given: Any) -> None:
         super().__init__(_computations, **given)
 
-    @property
-    def compute_confidence_interval(self) -> bool:
-        """Never: these are intervals."""
-        return False
-
 
 def _computations(
     metrics: Sequence[Mapping[str, Any]],

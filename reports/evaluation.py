@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +27,6 @@ class Metric(NamedTuple):
       model: ``candidate``, ``baseline``, or the model's name in another pipeline.
       name: on the page, such as ``precision (class_id 3)``.
       value: its number; None for anything else.
-      bounds: of TFMA's confidence interval, if there is a finite one.
       array: the values of an array.
       text: what there is in place of a number, such as an error.
     """
@@ -37,7 +35,6 @@ class Metric(NamedTuple):
     model: str
     name: str
     value: float | None
-    bounds: tuple[float, float] | None
     array: list[float]
     text: str
 
@@ -52,12 +49,6 @@ def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
             key, value = found["key"], found.get("value", {})
             if key.get("is_diff"):
                 continue
-            number, bounds = _number(value), None
-            interval = found.get("confidence_interval") or value.get("bounded_value")
-            if interval:
-                low, high = interval["lower_bound"], interval["upper_bound"]
-                bounds = _bound(low), _bound(high)
-                bounds = bounds if all(map(math.isfinite, bounds)) else None
             array = value.get("array_value", {})
             values = next((v for k, v in array.items() if k.endswith("_values")), ())
             numbers = [] if "bytes_values" in array else [float(x) for x in values]
@@ -71,8 +62,7 @@ def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
                 slice=where,
                 model=key.get("model_name") or "candidate",
                 name=name,
-                value=number,
-                bounds=bounds,
+                value=_number(value),
                 array=numbers,
                 text=_text(value, len(values)),
             )
@@ -197,12 +187,6 @@ def _number(value: Mapping[str, Any]) -> float | None:
     if "t_distribution_value" in value:
         return float(value["t_distribution_value"]["unsampled_value"])
     return None
-
-
-def _bound(bound: Any) -> float:
-    """Returns a bound of ``bounded_value``, or of an interval: another value."""
-    value = _number(bound) if isinstance(bound, Mapping) else float(bound)
-    return float("nan") if value is None else value
 
 
 def _text(value: Mapping[str, Any], values: int) -> str:

@@ -18,7 +18,6 @@ from reports.evaluation import (
     HISTOGRAM,
     OVERALL,
     PER_CLASS,
-    Metric,
     confusion_matrices,
     effective_examples,
     estimates,
@@ -116,10 +115,8 @@ def metrics_by_slice(
         before, after, text = old.get((item.slice, item.name)), item.value, item.text
         if after is not None and not is_measured(item.name, classes):
             before, after, text = None, None, "one class"
-        metrics_of = uncertain.get(item.slice, SliceEstimates()).metrics
-        known = metrics_of.get(item.name.partition(" (")[0])
-        if known and (after is None or not known.is_of(after)):
-            known = None
+        of_slice = uncertain.get(item.slice, SliceEstimates())
+        known = of_slice.known(item.name.partition(" (")[0], after)
         is_noise = (
             before is None or after is None or _is_noise(before, after, known, examples)
         )
@@ -131,7 +128,7 @@ def metrics_by_slice(
             better=better(item.name, config),
             is_noise=is_noise,
             examples=examples,
-            estimate=_estimate(item, after, known),
+            estimate=known and known.estimate(after or 0.0),
             reference=known.reference if known else None,
             text=text,
         )
@@ -158,18 +155,6 @@ def _errors(document: Mapping[str, Any]) -> Iterator[SliceMetric]:
             (OVERALL, _OF_TWO_CLASSES[i]) if classes == 2 else (f"class {i}", "errors")
         )
         yield SliceMetric(*key, before, after, "lower", is_noise, total)
-
-
-def _estimate(
-    item: Metric, value: float | None, known: Uncertainty | None
-) -> Estimate | None:
-    if value is None:
-        return None
-    if known and (found := known.estimate(value)):
-        return found
-    bounds = item.bounds
-    is_bounded = bounds and is_finite(bounds[1] - bounds[0])
-    return Estimate(value, *bounds) if bounds and is_bounded else None
 
 
 def _is_noise(

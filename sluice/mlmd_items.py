@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -60,6 +60,11 @@ def iso_time(milliseconds: int) -> str:
     """Returns a time of ML Metadata as ISO 8601 in UTC."""
     time = datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
     return time.isoformat(timespec="milliseconds")
+
+
+def newest_first(artifacts: Iterable[Any]) -> list[Any]:
+    """Returns artifacts of ML Metadata or TFX by id, which grows."""
+    return sorted(artifacts, key=lambda item: -item.id)
 
 
 def maker_run(store: Any, artifact_id: int) -> str:

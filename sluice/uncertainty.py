@@ -1,8 +1,7 @@
 """Uncertainty of metrics, and what may be chance: one judgement for gate and page.
 
 The Evaluator estimates 95 % intervals of its metrics by bootstrap, of shares of
-examples by Wilson's formula; see ``components.bootstrap``. Of metrics that it does not
-know, TFMA estimates them if ``evaluate.confidence_intervals`` asks for it.
+examples by Wilson's formula; see ``components.bootstrap``.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ class Uncertainty:
 
     def estimate(self, value: float) -> Estimate | None:
         """Returns the metric with its interval; None if it has none."""
-        if self.interval is None or not self.is_of(value):
+        if self.interval is None:
             return None
         low, high = (value + bound for bound in self.interval)
         right = round(value * (self.of or 0))
@@ -164,7 +163,7 @@ class Uncertainty:
 
     def beats_reference(self, value: float) -> bool:
         """Returns whether a value is better than the reference beyond chance."""
-        if self.gain is None or self.reference is None or not self.is_of(value):
+        if self.gain is None or self.reference is None:
             return False
         gain = value - self.reference
         return gain + self.gain[0] > 0 if self.sign > 0 else gain + self.gain[1] < 0
@@ -184,6 +183,11 @@ class SliceEstimates:
     examples: int = 0
     metrics: Mapping[str, Uncertainty] = field(default_factory=dict)
     predicted: Sequence[int] = ()
+
+    def known(self, metric: str, value: float | None) -> Uncertainty | None:
+        """Returns what is known of a metric, unless ``value`` is not that of it."""
+        found = self.metrics.get(metric)
+        return found if found and value is not None and found.is_of(value) else None
 
     @staticmethod
     def of(encoded: str) -> SliceEstimates:
@@ -218,11 +222,12 @@ def evaluations_may_be_equal(
       old: the estimates of the one.
       new: the estimates of the other.
     """
-    found = []
-    for estimates, value in ((old, before), (new, after)):
-        known = estimates.metrics.get(metric)
-        found.append(known.estimate(value) if known and value is not None else None)
-    was, now = found
+    known = old.known(metric, before), new.known(metric, after)
+    if before is None or after is None or not all(known):
+        return True
+    was, now = (
+        x and x.estimate(y) for x, y in zip(known, (before, after), strict=True)
+    )
     if was is None or now is None:
         return True
     low = -math.hypot(now.value - now.low, was.high - was.value)

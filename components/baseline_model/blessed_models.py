@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from serving.model_store import store_at
-from sluice.mlmd_items import Artifact
+from sluice.mlmd_items import Artifact, newest_first
 from sluice.storage.storage import storage_for
 
 # Custom property of a Model artifact: a person's reason to retire it.
@@ -53,8 +53,7 @@ class BlessedModel:
 
 def blessed_models(artifacts: Iterable[Artifact]) -> list[BlessedModel]:
     """Returns the blessed models among the artifacts of a pipeline, newest first."""
-    newest_first = sorted(artifacts, key=lambda item: item.id, reverse=True)
-    live = [item for item in newest_first if item.state == "live"]
+    live = [item for item in newest_first(artifacts) if item.state == "live"]
     blessed = {
         item.properties.get("current_model_id"): item.id
         for item in reversed(live)

@@ -23,7 +23,7 @@ from components.baseline_model.blessed_models import (
     search_baseline,
 )
 from serving.model_store import store_at
-from sluice.mlmd_items import Artifact
+from sluice.mlmd_items import Artifact, newest_first
 from sluice.storage.storage import storage_for
 
 
@@ -99,7 +99,7 @@ class TrainedModel(resolver.ResolverStrategy):
             wanted = newest.facts.get("model_uri") if newest else None
             if wanted is None:
                 return {"model": []}
-        for item in sorted(input_dict["model"], key=lambda model: -model.id):
+        for item in newest_first(input_dict["model"]):
             is_live = item.mlmd_artifact.state == item.mlmd_artifact.LIVE
             is_wanted = wanted in (None, item.uri)
             is_wanted &= RETIRED not in item.mlmd_artifact.custom_properties

@@ -40,7 +40,7 @@ from components.component import Component
 from components.model_verdict.judge import BaselineSummary, SkippedModel, judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.settings import Settings
-from sluice.mlmd_items import Artifact, maker_run
+from sluice.mlmd_items import Artifact, maker_run, newest_first
 from sluice.model_facts import read_facts
 from sluice.node_kinds import ABOUT_BASELINE, METRICS
 from sluice.record.verdict import Check
@@ -142,7 +142,7 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         pipeline = execution_info.pipeline_info.id
         inputs = execution_info.input_dict
         candidate = [item.id for item in inputs["model"]]
-        used = sorted((x.id for x in inputs.get("baseline_model", ())), reverse=True)
+        used = [item.id for item in newest_first(inputs.get("baseline_model", ()))]
         with self._metadata_handle as handle:
             summary = summarize_baseline(handle.store, pipeline, candidate, used)
         result = driver_output_pb2.DriverOutput()

@@ -157,9 +157,7 @@ def _rows(
         if key is not None and not small and actual is not None:
             known = baseline.metrics.get(key, {}) if baseline else {}
             found = candidate.estimates.get(key or (), SliceEstimates())
-            uncertain = found.metrics.get(metric)
-            if uncertain and not uncertain.is_of(actual):
-                uncertain = None
+            uncertain = found.known(metric, actual)
             if threshold.better_than:
                 yield _better(metric, name, actual, uncertain, found.examples)
             for limit in limits:
@@ -369,8 +367,8 @@ def _no_better(candidate: Evaluation) -> Check | None:
     values = candidate.metrics.get((), {})
     judged = {
         name: item
-        for name, item in known.metrics.items()
-        if item.gain is not None and item.reference is not None and name in values
+        for name in known.metrics
+        if (item := known.known(name, values.get(name))) and item.gain is not None
     }
     if not judged or any(x.beats_reference(values[name]) for name, x in judged.items()):
         return None

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from components.model_verdict.settings import EXAMPLES_PER_CLASS
 from sluice.uncertainty import ESTIMATES, SliceEstimates
@@ -78,12 +77,8 @@ def read_evaluation(uri: str, model: str, classes: Sequence[str]) -> Evaluation:
             examples[key] = dict(zip(classes, counts, strict=True))
         if (found := values.pop(ESTIMATES, None)) is not None:
             estimates[key] = SliceEstimates.of(found["bytesValue"])
-        numbers = {name: _number(value) for name, value in values.items()}
+        numbers = {
+            name: float(x.get("doubleValue", "nan")) for name, x in values.items()
+        }
         metrics[key] = {name: x for name, x in numbers.items() if math.isfinite(x)}
     return Evaluation(metrics, examples, estimates)
-
-
-def _number(value: dict[str, Any]) -> float:
-    """Returns a metric's value, with or without a confidence interval; else NaN."""
-    bounded = value.get("boundedValue", {}).get("value", math.nan)
-    return float(value.get("doubleValue", bounded))

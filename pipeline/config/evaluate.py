@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 from components.model_verdict.settings import EXAMPLES_PER_CLASS, Threshold
 from pipeline.config.features import ALL_TARGETS
 from sluice.config_section import (
-    Flag,
     NotEmpty,
     Params,
     Section,
@@ -72,11 +71,6 @@ class Evaluate(Section):
     slices: tuple[NotEmpty[tuple[Text, ...]], ...] = ()
     """Each a list of features, whose values are crossed; all examples together are
     always measured."""
-    confidence_intervals: Flag = False
-    """Whether TFMA estimates 95 % confidence intervals of the metrics, by jackknife,
-    which the page of the run shows; shares of examples, such as an accuracy, always
-    have one. Evaluation takes longer: each metric is also computed without each
-    twentieth of the examples."""
     thresholds: tuple[Threshold, ...] = ()
     """Thresholds that must all be met before the model is pushed."""
 

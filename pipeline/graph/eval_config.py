@@ -25,20 +25,20 @@ def eval_config(
     from google.protobuf import json_format
     from tensorflow_model_analysis.proto import config_pb2
 
-    from components import estimates, evaluator, regression_metrics
+    from components import counting_metrics, estimates, regression_metrics
 
     classes, key = len(label.class_names), label.prediction_key
     is_one, targets = label.task == "classification", label.targets or ()
     is_regression = label.task == "regression"
-    counts = [evaluator.EXAMPLES_PER_CLASS] if classes else []
-    counts += [evaluator.PREDICTION_HISTOGRAM] if is_one else []
+    counts = [counting_metrics.EXAMPLES_PER_CLASS] if classes else []
+    counts += [counting_metrics.PREDICTION_HISTOGRAM] if is_one else []
     named = {x.class_name for x in evaluate.metrics}
     if is_one and "MultiClassConfusionMatrixPlot" not in named:
-        counts.append(evaluator.CONFUSION_MATRIX)
-    counts += [evaluator.EFFECTIVE_EXAMPLES] if sample_weight else []
+        counts.append(counting_metrics.CONFUSION_MATRIX)
+    counts += [counting_metrics.EFFECTIVE_EXAMPLES] if sample_weight else []
     of_label = {"classes": classes, "prediction_key": key if is_one else None}
-    make = evaluator.metric_config
-    drawn = [make(evaluator.Count, name=name, **of_label) for name in counts]
+    make = counting_metrics.metric_config
+    drawn = [make(counting_metrics.Count, name=name, **of_label) for name in counts]
     metrics: dict[str | None, list[dict[str, str]]]
     metrics = {None: [], "macro": [], "count": drawn}
     estimated: list[dict[str, Any]] = []
@@ -60,9 +60,14 @@ def eval_config(
             item = make(regression_metrics.OfTarget, **given)
         is_of_class = kind is not None or class_id is not None
         is_decided = is_one and (classes > 2) == is_of_class
-        if is_decided and evaluator.OfPredictedClass.replaces(name, metric.params):
+        if is_decided and counting_metrics.OfPredictedClass.replaces(
+            name, metric.params
+        ):
             given = {"name": metric.name, "metric": name, "class_id": class_id}
-            kind, item = None, make(evaluator.OfPredictedClass, **given, **of_label)
+            kind, item = (
+                None,
+                make(counting_metrics.OfPredictedClass, **given, **of_label),
+            )
         is_count = sample_weight and name == "ExampleCount"
         metrics["count" if is_count else kind].append(item)
     known = make(
@@ -94,6 +99,5 @@ def eval_config(
         "model_specs": [model],
         "metrics_specs": [spec for spec in specs if spec["metrics"]],
         "slicing_specs": [{}, *slices],
-        "options": {"compute_confidence_intervals": evaluate.confidence_intervals},
     }
     return json_format.ParseDict(document, config_pb2.EvalConfig())

@@ -61,7 +61,6 @@ def build(
             "positive": classes[1],
             "threshold": decided["candidate"],
             "place": curves.nearest(decided["candidate"], len(candidate.thresholds)),
-            "table": curves.threshold_table(candidate),
         }
     if confusion is not None and len(confusion):
         names = [*map(str, classes), *map(str, range(len(classes), len(confusion)))]
@@ -133,16 +132,13 @@ def _by_class(confusion: np.ndarray, names: Sequence[str], is_weighted: bool) ->
 def by_label(document: Mapping[str, Any]) -> Table | None:
     """Returns a row per class where examples may have several, the worst F1 first."""
     is_weighted = bool(document["privacy"].get("weight"))
-    shown = ("Recall", "Precision", "F1", "AUC", "Best F1", "At threshold")
+    shown = ("Recall", "Precision", "F1", "AUC")
     rows: list[list[Any]] = []
     for item in document.get("labels") or ():
-        actual, best = item["positives"], item["best"] or {}
-        tp, fp = item["served"]["tp"], item["served"]["fp"]
-        of_both = [_share(tp, total, is_weighted) for total in (actual, tp + fp)]
-        shares = (*of_both, _f1(tp, actual, tp + fp))
-        most = _f1(best["tp"], actual, best["tp"] + best["fp"]) if best else None
-        best_of = (item["auc"], most, best.get("threshold"))
-        rows.append([item["class"], actual, *shares, *best_of])
+        actual, tp, fp = item["positives"], item["served"]["tp"], item["served"]["fp"]
+        shares = [_share(tp, total, is_weighted) for total in (actual, tp + fp)]
+        f1 = _f1(tp, actual, tp + fp)
+        rows.append([item["class"], actual, *shares, f1, item["auc"]])
     rows.sort(key=lambda row: 2.0 if row[4] is None else row[4])
     header: Header = ["Class", *map(numbers, (_COUNTED[is_weighted], *shown))]
     caption = "Classes, the worst first"

@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis
-from reports.tables import Table, numbers
 
 STYLES = {"candidate": 0, "after": 0, "baseline": 3, "before": 3}
 # The least number of predictions of a point.
@@ -159,19 +158,3 @@ def _bins(values: Sequence[float]) -> np.ndarray:
     expected = counts * (np.arange(len(counts)) + 0.5) / len(counts)
     buckets = np.array_split(np.stack([counts, expected, right]), 10, axis=1)
     return np.stack([bucket.sum(axis=1) for bucket in buckets], axis=1)
-
-
-def threshold_table(counts: Counts) -> Table:
-    """Returns right and wrong predictions at some of the thresholds."""
-    at, tp, fp, tn, fn = counts
-    shares = (_share(tp, fp), _share(tp, fn), _share(fp, tn), _share(tp + tn, fp + fn))
-    names = ("Precision", "Recall", "False positive rate", "Accuracy")
-    counted = ("True positive", "False positive", "True negative", "False negative")
-    columns = [numbers("Threshold", "{:.2f}".format)]
-    columns += [numbers(name, "{:.3f}".format) for name in names]
-    columns += map(numbers, counted)
-    values = np.stack([at, *shares, tp, fp, tn, fn], axis=1)[:: len(at) // 20 or 1]
-    rows: list[list[Any]] = [
-        [None if value != value else value for value in row] for row in values.tolist()
-    ]
-    return Table("thresholds", "Thresholds", columns, rows)

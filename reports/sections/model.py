@@ -85,6 +85,7 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
     names = [x for x in dict.fromkeys([*judged, *overall]) if x in overall]
     names = sorted(names, key=lambda name: name == EXAMPLES)
     has_baseline = any(x.before is not None for x in overall.values())
+    has_reference = any(x.reference is not None for x in overall.values())
     primary = next((x for x in names if overall[x].after is not None), EXAMPLES)
     slices = dict(sorted(slices.items(), key=lambda item: _harm(item[1], primary)))
     predicted = (*run.documents("mistakes"), *run.documents("residuals"))
@@ -102,12 +103,14 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
     return {
         "node": document["node"],
         "weight": effective and run.record.config.get("train", {}).get("sample_weight"),
-        "overall": _overall(index, [overall[x] for x in names], has_baseline, split),
+        "overall": _overall(
+            index, [overall[x] for x in names], has_baseline, has_reference, split
+        ),
         "slices": _slices(index, slices, names, has_baseline, missing)
         if slices
         else None,
         "served": _served(document, primary),
-        "has_reference": any(x.reference is not None for x in overall.values()),
+        "has_reference": has_reference,
         "order": order,
         "left_out": document["slices_left_out"],
         "classification": classification.build(
@@ -138,10 +141,13 @@ def _harm(metrics: _Metrics, name: str) -> tuple[bool, float]:
 
 
 def _overall(
-    index: int, metrics: Sequence[SliceMetric], has_baseline: bool, split: str
+    index: int,
+    metrics: Sequence[SliceMetric],
+    has_baseline: bool,
+    has_reference: bool,
+    split: str,
 ) -> Table:
     header: Header = ["Metric", numbers("Value")]
-    has_reference = any(x.reference is not None for x in metrics)
     header += [numbers("Reference")] if has_reference else []
     header += [numbers("Baseline"), numbers("Change")] if has_baseline else []
     rows: list[list[Any]] = []

@@ -26,6 +26,7 @@ from tfx.orchestration.portable import cache_utils
 
 from sluice import code_fingerprint
 from sluice.errors import SluiceError, UsageError
+from sluice.mlmd_items import newest_first
 from sluice.node_kinds import (
     ABOUT_BASELINE,
     BASELINE,
@@ -169,9 +170,9 @@ def what_counts(
     inputs, properties = dict(inputs), dict(properties)
     if properties.get("run_fn") == _TRAINING or properties.get("tuner_fn") == _SEARCH:
         inputs.pop(FIRST_WEIGHTS, None)
-    baseline = [artifact.id for artifact in inputs.get(BASELINE, ())]
+    baseline = [artifact.id for artifact in newest_first(inputs.get(BASELINE, ()))]
     candidate = [artifact.id for artifact in inputs.get(CANDIDATE, ())]
-    is_own = bool(baseline) and [max(baseline)] == candidate
+    is_own = bool(baseline) and baseline[:1] == candidate
     if is_own or not baseline:
         inputs.pop(BASELINE, None)
         about = properties.get(ABOUT_BASELINE) or "{}"

@@ -60,7 +60,7 @@ def command(
         tags=tags,
         wait=wait,
         workers=workers or usable_cores(),
-        to_nodes=[RETRAIN_GATE] if dry_run else list(to_nodes),
+        to_nodes=[RETRAIN_GATE] if dry_run else to_nodes,
         accept_data=accept_data,
         dry_run=dry_run,
     )

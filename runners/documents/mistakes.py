@@ -214,8 +214,7 @@ def label_counts(
 ) -> list[dict[str, Any]]:
     """Returns of each class its examples, true and false positives, and AUC, weighted.
 
-    They are counted at 0.5, and at the ``best`` threshold: that of the largest F1 on
-    the same examples. ``auc`` and ``best`` are None where they are not defined.
+    They are counted at 0.5. ``auc`` is None where it is not defined.
 
     Args:
       classes: their names.
@@ -238,17 +237,12 @@ def _of_class(
     counts = (labels * weights, ~labels * weights)
     tp, fp = (np.append(0, x.cumsum()[last]) for x in counts)
     positives, negatives = tp[-1].item(), fp[-1].item()
-    served, best = (probabilities[last] >= THRESHOLD).sum(), None
-    if positives:
-        i = np.argmax(2 * tp / (tp + fp + positives))
-        threshold = jsonable(probabilities[last[i - 1]].item())
-        best = {"threshold": threshold, "tp": tp[i].item(), "fp": fp[i].item()}
+    served = (probabilities[last] >= THRESHOLD).sum()
     area = np.dot(np.diff(fp), tp[1:] + tp[:-1]) / 2
     return {
         "positives": positives,
         "negatives": negatives,
         "served": {"tp": tp[served].item(), "fp": fp[served].item()},
-        "best": best,
         "auc": area.item() / (positives * negatives)
         if positives and negatives
         else None,

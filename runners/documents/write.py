@@ -16,7 +16,7 @@ from runners.documents.images import samples
 from runners.documents.mistakes import mistakes
 from runners.documents.residuals import residuals
 from runners.documents.texts import texts
-from sluice.mlmd_items import Artifact
+from sluice.mlmd_items import Artifact, newest_first
 from sluice.model_facts import SERVING_DIR
 from sluice.node_kinds import BASELINE, CANDIDATE, DOCUMENTS, NOT_DESCRIBED
 from sluice.privacy import Privacy
@@ -162,8 +162,7 @@ def _of_predictions(
 ) -> Content:
     # ML Metadata has one event of an artifact: a model that is its own baseline is only
     # found as such.
-    newest_first = sorted(inputs.get(BASELINE, ()), key=lambda model: -model.id)
-    models = [*inputs.get(CANDIDATE, ()), *newest_first[:1]]
+    models = [*inputs.get(CANDIDATE, ()), *newest_first(inputs.get(BASELINE, ()))[:1]]
     uris = [*dict.fromkeys(model.uri for model in models)]
     examples = inputs.get("examples")
     if not (uris and examples):

@@ -229,7 +229,10 @@ def next_steps(record: RunRecord) -> list[Step]:
     if failed:
         # The same command would be stopped again.
         text = "Change the config, the data or the code, and run it with the change"
-        steps = [(text, f"{record.command} --set KEY=VALUE")]
+        words = shlex.split(record.command)
+        pairs = zip(["", *words], words, strict=False)
+        kept = [x for last, x in pairs if last != "--set" and x[:5] != "--set"]
+        steps = [(text, shlex.join([*kept, "--set", "KEY=VALUE"]))]
         if any(row.baseline is not None for row in failed.failures):
             text = "See what else differs from the last run that pushed a model"
             compared = command_for(record, "diff", "last-pushed", record.run_id)

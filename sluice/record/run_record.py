@@ -7,7 +7,7 @@ it. Its JSON form is what ``--json`` prints; ``docs/run_record.md`` describes it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -64,8 +64,8 @@ class RunOptions:
 
     workers: int = 1
     use_cache: bool = True
-    forced: list[str] = field(default_factory=list)
-    to_nodes: list[str] = field(default_factory=list)
+    forced: Sequence[str] = field(default_factory=list)
+    to_nodes: Sequence[str] = field(default_factory=list)
     accept_data: str | None = None
     without_baseline: str | None = None
     dry_run: bool = False

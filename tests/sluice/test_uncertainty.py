@@ -3,6 +3,7 @@
 import pytest
 
 from sluice.uncertainty import (
+    SliceEstimates,
     Uncertainty,
     examples_to_decide,
     may_be_chance,
@@ -34,7 +35,9 @@ def test_a_share_counts_errors_and_a_value_of_another_metric_has_no_interval():
     assert found is not None
     assert (found.errors, found.total) == (7, 100)
     assert (found.low, found.high) == pytest.approx((0.86, 0.97))
-    assert known.estimate(0.8) is None
+    estimates = SliceEstimates(metrics={"accuracy": known})
+    assert estimates.known("accuracy", 0.93) is known
+    assert estimates.known("accuracy", 0.8) is None
 
 
 @pytest.mark.parametrize(
