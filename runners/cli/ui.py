@@ -19,12 +19,11 @@ _PORT = 8265
     show_default=True,
     help="The port of 127.0.0.1; 0 for any free one.",
 )
-@click.option("--read-only", is_flag=True, help="Show only: there are no buttons.")
-def command(port: int, read_only: bool) -> None:
+def command(port: int) -> None:
     """Show all pipelines and runs in the browser, on this machine only.
 
-    The address that is printed contains a token: whoever has it may do what the buttons
-    do. It is valid until Ctrl-C, which ends the server; runs go on.
+    The address that is printed contains a token: whoever has it can read all of it. It
+    is valid until Ctrl-C, which ends the server; runs go on.
     """
     is_json = wants_json()
 
@@ -35,4 +34,4 @@ def command(port: int, read_only: bool) -> None:
             echo(url)
             echo("Ctrl-C ends it", err=True)
 
-    serve(port, read_only, on_ready)
+    serve(port, on_ready)

@@ -21,10 +21,9 @@ from reports.sections.execution import build
 from reports.sections.training import curves
 from reports.tables import Mark
 from runners.operations.find_run import FoundRun, read_record
-from runners.ui.actions import Action
 from serving.model_store import store_at
 from sluice.errors import SluiceError
-from sluice.record.outcome import duration_s, outcome, summarize
+from sluice.record.outcome import duration_s, next_steps, outcome, summarize
 from sluice.record.parts import NodeRecord
 from sluice.record.run_record import RunRecord
 from sluice.storage.storage import is_remote
@@ -63,6 +62,8 @@ def run_values(shown_run: FoundRun, log: str | None) -> dict[str, Any]:
         "record": record,
         "elapsed": formats.seconds(duration_s(record, now_utc())),
         "verdict": verdict,
+        # Of one that has ended they are in the verdict.
+        "steps": next_steps(record) if verdict is None else (),
         "nodes": [(node, remark(node)) for node in nodes],
         "graph": section and section["graph"],
         "charts": drawn(run, _curves),
@@ -115,13 +116,8 @@ def remark(node: NodeRecord) -> str:
     return node.reason or ", ".join(formats.progress(node.progress or {}))
 
 
-def pipeline_card(found: FoundRun, actions: list[Action]) -> dict[str, Any]:
-    """Returns the values of a card of the template ``pipelines.html.j2``.
-
-    Args:
-      found: the last run.
-      actions: its buttons.
-    """
+def pipeline_card(found: FoundRun) -> dict[str, Any]:
+    """Returns the values of a card of ``pipelines.html.j2``, from the last run."""
     record = found.record
     moved = drawn(RunData(found.run_dir, record), metric_changes)
     tone, headline, causes = summarize(record, worse_metrics(moved or ()))
@@ -146,7 +142,6 @@ def pipeline_card(found: FoundRun, actions: list[Action]) -> dict[str, Any]:
         "causes": causes or [_remark(record)],
         "served": served,
         "unknown": unknown,
-        "actions": actions,
     }
 
 

@@ -1,12 +1,11 @@
-"""The server: which address shows which page, and which form starts what.
+"""The server: which address shows which page; it only reads.
 
 It listens on a port of 127.0.0.1, and stops on SIGINT and SIGTERM.
 
 It acts with the rights of whoever started it, and any page in any browser of the
 machine can send requests to it. So a request must have a host name that no DNS server
 can point here, and the printed token, or the cookie that it sets (also to read: data is
-private on a shared machine). One that changes something must come from a page of this
-server.
+private on a shared machine).
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -34,7 +32,6 @@ from starlette.responses import (
     FileResponse,
     HTMLResponse,
     PlainTextResponse,
-    RedirectResponse,
     Response,
 )
 from starlette.routing import Mount, Route
@@ -45,9 +42,9 @@ from reports.diff_page import render_diff
 from reports.environment import inline
 from reports.read_run import REPORT_FILE, RunData, read_run
 from reports.run_page import render_run
-from runners.ui.actions import ChildProcesses
-from runners.ui.pages import DIFF_PAGE, REPORT_PAGE, Pages, View
-from runners.ui.run_view import log_files, run_url
+from runners.ui import pages
+from runners.ui.pages import DIFF_PAGE, REPORT_PAGE, View
+from runners.ui.run_view import log_files
 from sluice.errors import ExitCode, SluiceError, UsageError
 from sluice.workspace import next_command
 
@@ -68,86 +65,57 @@ _REPORT_HEADERS = {
 }
 
 
-@dataclass(frozen=True)
-class _Site:
-    """The endpoints; those that are no coroutines are called in threads."""
-
-    pages: Pages
-
-    def page(
-        self, make_view: Callable[[Request], View]
-    ) -> Callable[[Request], Response]:
-        """Returns the endpoint of a page."""
-
-        def endpoint(request: Request) -> Response:
-            is_read_only = self.pages.children is None
-            return HTMLResponse(make_view(request).render(is_read_only))
-
-        return endpoint
-
-    def report(self, request: Request) -> Response:
-        """Shows the page of a run: of its end, or else of the run as it is now."""
-        run_dir = self.pages.found(request).run_dir
-        written = run_dir / REPORT_FILE
-        if written.is_file():
-            return FileResponse(written, headers=_REPORT_HEADERS)
-        with read_run(run_dir) as run:
-            return HTMLResponse(render_run(run), headers=_REPORT_HEADERS)
-
-    def diff(self, request: Request) -> Response:
-        """Shows the differences between two runs of a pipeline, as a report."""
-        found = self.pages.compared(request)
-        before, after = (RunData(item.run_dir, item.record) for item in found)
-        return HTMLResponse(render_diff(compare(before, after)), 200, _REPORT_HEADERS)
-
-    def log(self, request: Request) -> Response:
-        """Shows the whole log of a node, as text."""
-        logs = log_files(self.pages.found(request))
-        path = logs.get(request.path_params["node"])
-        if path is None:
-            raise HTTPException(404, "there is no such log")
-        return FileResponse(path, media_type="text/plain; charset=utf-8")
-
-    def act(self, request: Request) -> Response:
-        """Starts a command."""
-        found, action = self.pages.action(request)
-        assert self.pages.children is not None
-        url = run_url(found) if found else None
-        index = self.pages.children.start(action.label, action.words, url)
-        return RedirectResponse(f"/commands/{index}", 303)
+def _page(make_view: Callable[[Request], View]) -> Callable[[Request], Response]:
+    """Returns the endpoint of a page; those that are no coroutines run in threads."""
+    return lambda request: HTMLResponse(make_view(request).render())
 
 
-def make_app(pages: Pages, token: str, cookie: str) -> Starlette:
+def _report(request: Request) -> Response:
+    """Shows the page of a run: of its end, or else of the run as it is now."""
+    run_dir = pages.find(request).run_dir
+    written = run_dir / REPORT_FILE
+    if written.is_file():
+        return FileResponse(written, headers=_REPORT_HEADERS)
+    with read_run(run_dir) as run:
+        return HTMLResponse(render_run(run), headers=_REPORT_HEADERS)
+
+
+def _diff(request: Request) -> Response:
+    """Shows the differences between two runs of a pipeline, as a report."""
+    found = pages.compared(request)
+    before, after = (RunData(item.run_dir, item.record) for item in found)
+    return HTMLResponse(render_diff(compare(before, after)), 200, _REPORT_HEADERS)
+
+
+def _log(request: Request) -> Response:
+    """Shows the whole log of a node, as text."""
+    path = log_files(pages.find(request)).get(request.path_params["node"])
+    if path is None:
+        raise HTTPException(404, "there is no such log")
+    return FileResponse(path, media_type="text/plain; charset=utf-8")
+
+
+def make_app(token: str, cookie: str) -> Starlette:
     """Returns the application.
 
     Args:
-      pages: what it shows, and whether it may start commands.
       token: whoever has it may see the pages.
       cookie: the name of the cookie with the token.
     """
-    site = _Site(pages)
-    routes: list[Route | Mount] = [
-        Route("/", site.page(pages.pipelines)),
-        Route("/static/page.css", partial(_asset, "page.css.j2", "text/css")),
-        Route("/static/page.js", partial(_asset, "page.js", "text/javascript")),
-        Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
-        Route(_PIPELINE, site.page(pages.runs)),
-        Route(f"{_PIPELINE}/diff", site.page(pages.diff)),
-        Route(f"{_PIPELINE}/{DIFF_PAGE}", site.diff),
-        Route(_RUN, site.page(pages.run)),
-        Route(f"{_RUN}{REPORT_FILE}", site.page(pages.report)),
-        Route(f"{_RUN}{REPORT_PAGE}", site.report),
-        Route(f"{_RUN}logs/{{node}}", site.log),
-    ]
-    if pages.children is not None:
-        routes += [
-            Route("/commands/{index:int}", site.page(pages.command)),
-        ]
-        for path in (f"{_PIPELINE}/do/{{action}}", f"{_RUN}do/{{action}}"):
-            routes.append(Route(path, site.page(pages.ask), methods=["GET"]))
-            routes.append(Route(path, site.act, methods=["POST"]))
     return Starlette(
-        routes=routes,
+        routes=[
+            Route("/", _page(pages.pipelines)),
+            Route("/static/page.css", partial(_asset, "page.css.j2", "text/css")),
+            Route("/static/page.js", partial(_asset, "page.js", "text/javascript")),
+            Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
+            Route(_PIPELINE, _page(pages.runs)),
+            Route(f"{_PIPELINE}/diff", _page(pages.diff)),
+            Route(f"{_PIPELINE}/{DIFF_PAGE}", _diff),
+            Route(_RUN, _page(pages.run)),
+            Route(f"{_RUN}{REPORT_FILE}", _page(pages.report)),
+            Route(f"{_RUN}{REPORT_PAGE}", _report),
+            Route(f"{_RUN}logs/{{node}}", _log),
+        ],
         middleware=guards(token, cookie),
         exception_handlers={SluiceError: _show_error},
     )
@@ -161,16 +129,11 @@ def _asset(name: str, media_type: str, request: Request) -> Response:
     return Response(inline(name), media_type=media_type)
 
 
-def serve(
-    port: int,
-    read_only: bool,
-    on_ready: Callable[[str, str], None],
-) -> None:
+def serve(port: int, on_ready: Callable[[str, str], None]) -> None:
     """Serves the project's workspaces until SIGINT or SIGTERM.
 
     Args:
       port: of 127.0.0.1; 0 for any free one.
-      read_only: whether nothing can be changed.
       on_ready: called with the address to open and the token in it, once connections
         are accepted.
 
@@ -191,9 +154,8 @@ def serve(
     with suppress(KeyboardInterrupt), listener:
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
-        pages = Pages(None if read_only else ChildProcesses())
         config = uvicorn.Config(
-            make_app(pages, token, f"sluice_ui_{port}"),
+            make_app(token, f"sluice_ui_{port}"),
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -243,12 +205,9 @@ async def _guard(
     token: str, cookie: str, request: Request, call_next: RequestResponseEndpoint
 ) -> Response:
     response: Response
-    own = f"http://{request.headers['host']}"
     asked = request.query_params.get("token")
     given = asked or request.cookies.get(cookie, "")
-    if request.method not in ("GET", "HEAD") and request.headers.get("origin") != own:
-        response = PlainTextResponse("a request of another site\n", 403)
-    elif not hmac.compare_digest(given.encode(), token.encode()):
+    if not hmac.compare_digest(given.encode(), token.encode()):
         response = HTMLResponse(_NO_TOKEN, 401)
     else:
         response = await call_next(request)

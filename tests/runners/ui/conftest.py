@@ -6,13 +6,10 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from runners.ui.actions import ChildProcesses
-from runners.ui.pages import Pages
 from runners.ui.server import make_app
 from sluice.project import own_root
 
@@ -23,17 +20,10 @@ TOKEN, COOKIE, ORIGIN = "secret", "sluice_ui", "http://127.0.0.1:8265"
 def call_ui():
     """Returns a client of the project in the current directory, in a session of it."""
 
-    def call_ui(read_only=False):
-        pages = Pages(None if read_only else ChildProcesses())
-        client: Any = TestClient(
-            make_app(pages, TOKEN, COOKIE),
-            base_url=ORIGIN,
-            cookies={COOKIE: TOKEN},
-            headers={"Origin": ORIGIN},
-            follow_redirects=False,
+    def call_ui():
+        return TestClient(
+            make_app(TOKEN, COOKIE), base_url=ORIGIN, cookies={COOKIE: TOKEN}
         )
-        client.pages = pages
-        return client
 
     return call_ui
 
