@@ -66,51 +66,37 @@ class _Sample:
     Attributes:
       examples: how many have been seen.
       predicted: by class, for how many of them it was predicted.
-      keys: ``[n]``.
-      rows: ``[n, 1 + labels + models x predictions]``, the weight first.
+      rows: ``[n, 2 + labels + models x predictions]``, key and weight first.
       waiting: columns of batches that are not among them yet.
       size: how many examples these have.
     """
 
     examples: int = 0
     predicted: Any = 0
-    keys: list[np.ndarray] = field(default_factory=list)
     rows: list[np.ndarray] = field(default_factory=list)
     waiting: list[list[np.ndarray]] = field(default_factory=list)
     size: int = 0
 
     def shrink(self, least: int = 1) -> None:
         """Keeps as many as there may be, once there are ``least`` times as many."""
-        if not self.rows:
-            return
-        limit = min(MAX_EXAMPLES, MAX_NUMBERS // self.rows[0].shape[1])
-        if sum(map(len, self.keys)) <= limit * least:
-            return
-        keys, rows = np.concatenate(self.keys), np.concatenate(self.rows)
-        kept = np.argpartition(keys, limit)[:limit]
-        self.keys, self.rows = [keys[kept]], [rows[kept]]
+        width = self.rows[0].shape[1] if self.rows else 1
+        limit = min(MAX_EXAMPLES, MAX_NUMBERS // width)
+        if sum(map(len, self.rows)) > limit * least:
+            rows = np.concatenate(self.rows)
+            self.rows = [rows[np.argpartition(rows[:, 0], limit)[:limit]]]
 
 
+@dataclass(eq=False)
 class Rows(BatchCombineFn):
     """Collects the examples of a slice, with the predictions of all models."""
 
-    def __init__(
-        self,
-        key: metric_types.MetricKey,
-        metrics: Sequence[MetricOfModel],
-        task: str,
-        classes: int,
-        prediction_key: str,
-        models: Sequence[str],
-        thresholds: Mapping[str, float],
-    ) -> None:
-        self._key = key
-        self._metrics = metrics
-        self._task = task
-        self._classes = classes
-        self._prediction_key = prediction_key
-        self._models = models
-        self._thresholds = thresholds
+    key: metric_types.MetricKey
+    metrics: Sequence[MetricOfModel]
+    task: str
+    classes: int
+    prediction_key: str
+    models: Sequence[str]
+    thresholds: Mapping[str, float]
 
     def create_accumulator(self) -> _Sample:
         return _Sample()
@@ -121,16 +107,16 @@ class Rows(BatchCombineFn):
         return self.add_batch(mutable_accumulator, element, 1)
 
     def add_batch(self, accumulator: _Sample, batch: Any, size: int) -> _Sample:
-        weights = batch.get_example_weights(self._key.model_name)
-        labels = np.reshape(batch.get_labels(self._key.model_name), [size, -1])
+        weights = batch.get_example_weights(self.key.model_name)
+        labels = np.reshape(batch.get_labels(self.key.model_name), [size, -1])
         if not labels.size:  # None of these has a label.
             return accumulator
         weights = np.ones(size) if weights is None else np.reshape(weights, [size])
         columns = [weights, labels]
-        for model in self._models:
+        for model in self.models:
             predictions = batch.get_predictions(model)
             if isinstance(predictions, Mapping):
-                predictions = predictions.get(self._prediction_key)
+                predictions = predictions.get(self.prediction_key)
             values = np.reshape(predictions, [size, -1])
             if columns[2:] and values.shape != np.shape(columns[2]):
                 # Of other classes: its metrics are unknown.
@@ -150,34 +136,31 @@ class Rows(BatchCombineFn):
         sample.waiting, sample.size = [], 0
         weights, labels, *predictions = (x.reshape(len(x), -1) for x in joined)
         known = np.isfinite(np.hstack([labels, predictions[0]])).all(axis=1)
-        if self._task == "classification":
-            known &= (labels[:, 0] >= 0) & (labels[:, 0] < self._classes)
+        if self.task == "classification":
+            known &= (labels[:, 0] >= 0) & (labels[:, 0] < self.classes)
             sample.predicted += self._predicted(predictions[0][known])
-        rows = np.hstack([weights, labels, *predictions])[known].astype(float)
-        source = np.random.default_rng(sample.examples)
-        sample.keys.append(source.random(len(rows)))
+        keys = np.random.default_rng(sample.examples).random((len(known), 1))
+        rows = np.hstack([keys, weights, labels, *predictions])[known]
         sample.rows.append(rows)
         sample.examples += len(rows)
         sample.shrink(least=2)
 
     def _split(self, rows: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Returns labels, and predictions by model."""
-        many = self._classes if self._task == "multi_label" else 1
-        if self._task == "regression":
-            many = (rows.shape[1] - 1) // (1 + len(self._models))
-        labels, *predictions = np.split(
-            rows[:, 1:],
-            np.linspace(many, rows.shape[1] - 1, len(self._models) + 1, dtype=int)[:-1],
-            axis=1,
+        _, _, *columns = rows.T
+        many = {"classification": 1, "multi_label": self.classes}.get(
+            self.task, len(columns) // (1 + len(self.models))
         )
-        return labels, dict(zip(self._models, predictions, strict=True))
+        predictions = np.split(np.stack(columns[many:]).T, len(self.models), axis=1)
+        labels = np.stack(columns[:many]).T
+        return labels, dict(zip(self.models, predictions, strict=True))
 
     def _predicted(self, values: np.ndarray) -> np.ndarray:
         found = values.argmax(axis=1)
         if values.shape[1] == 1:
-            threshold = self._thresholds.get(self._models[0], THRESHOLD)
+            threshold = self.thresholds.get(self.models[0], THRESHOLD)
             found = (values[:, 0] >= np.float32(threshold)).astype(int)
-        return np.bincount(found, minlength=self._classes)
+        return np.bincount(found, minlength=self.classes)
 
     def merge_accumulators(self, accumulators: Iterable[_Sample]) -> _Sample:
         merged = _Sample()
@@ -185,7 +168,6 @@ class Rows(BatchCombineFn):
             self._take(item)
             merged.examples += item.examples
             merged.predicted += item.predicted
-            merged.keys += item.keys
             merged.rows += item.rows
             merged.shrink(least=2)
         return merged
@@ -199,24 +181,24 @@ class Rows(BatchCombineFn):
             accumulator.shrink()
             rows = np.concatenate(accumulator.rows)
             labels, predictions = self._split(rows)
-            if self._task != "regression":
+            if self.task != "regression":
                 labels = labels.astype(int)
-            if self._task == "classification":
+            if self.task == "classification":
                 labels = labels[:, 0]
-            is_weighted = bool(np.ptp(rows[:, 0]))
+            weights = rows[:, 1]
             examples = Examples(
                 labels,
                 predictions,
-                rows[:, 0] if is_weighted else None,
+                weights if np.ptp(weights) else None,
                 accumulator.examples,
-                self._thresholds,
+                self.thresholds,
             )
-            found = estimates(self._metrics, examples, self._models[0])
+            found = estimates(self.metrics, examples, self.models[0])
         document = {
             "examples": accumulator.examples,
             "metrics": found,
             "predicted": np.atleast_1d(accumulator.predicted).tolist()
-            if self._task == "classification"
+            if self.task == "classification"
             else [],
         }
-        return {self._key: json.dumps(document).encode()}
+        return {self.key: json.dumps(document).encode()}

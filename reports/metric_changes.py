@@ -116,7 +116,8 @@ def metrics_by_slice(
         if after is not None and not is_measured(item.name, classes):
             before, after, text = None, None, "one class"
         of_slice = uncertain.get(item.slice, SliceEstimates())
-        known = of_slice.known(item.name.partition(" (")[0], after)
+        metric = item.name.partition(" (")[0]
+        known = of_slice.known(metric, after)
         is_noise = (
             before is None or after is None or _is_noise(before, after, known, examples)
         )
@@ -128,7 +129,7 @@ def metrics_by_slice(
             better=better(item.name, config),
             is_noise=is_noise,
             examples=examples,
-            estimate=known and known.estimate(after or 0.0),
+            estimate=of_slice.estimate(metric, after),
             reference=known.reference if known else None,
             text=text,
         )

@@ -189,6 +189,11 @@ class SliceEstimates:
         found = self.metrics.get(metric)
         return found if found and value is not None and found.is_of(value) else None
 
+    def estimate(self, metric: str, value: float | None) -> Estimate | None:
+        """Returns a metric with its interval; None if that is not known."""
+        known = self.known(metric, value)
+        return None if known is None or value is None else known.estimate(value)
+
     @staticmethod
     def of(encoded: str) -> SliceEstimates:
         """Returns the estimates from their JSON form in base 64, as protos print it."""
@@ -222,12 +227,7 @@ def evaluations_may_be_equal(
       old: the estimates of the one.
       new: the estimates of the other.
     """
-    known = old.known(metric, before), new.known(metric, after)
-    if before is None or after is None or not all(known):
-        return True
-    was, now = (
-        x and x.estimate(y) for x, y in zip(known, (before, after), strict=True)
-    )
+    was, now = old.estimate(metric, before), new.estimate(metric, after)
     if was is None or now is None:
         return True
     low = -math.hypot(now.value - now.low, was.high - was.value)

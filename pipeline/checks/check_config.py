@@ -17,13 +17,9 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.evaluate import Metric
-from pipeline.config.features import (
-    Image,
-    Passthrough,
-    RawPixels,
-    Task,
-    transformed_name,
-)
+from pipeline.config.features import Image, Passthrough, RawPixels
+from pipeline.config.label import Task, transformed_name
+from pipeline.config.model_params import ApplicationParams, CnnParams, DenseParams
 from pipeline.config.notify import check_urls
 from pipeline.config.problems import KeyPath, Problems, shown
 from pipeline.config.resolve_features import (
@@ -32,12 +28,7 @@ from pipeline.config.resolve_features import (
     resolve_features,
 )
 from pipeline.config.resolve_label import resolve_label
-from pipeline.config.train import (
-    TRAINED_BEFORE,
-    ApplicationParams,
-    CnnParams,
-    DenseParams,
-)
+from pipeline.config.train import TRAINED_BEFORE
 from pipeline.config.tune import candidates, with_values
 from schemas import loader
 from sluice.config_section import Classes, Section

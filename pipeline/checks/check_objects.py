@@ -26,7 +26,7 @@ from tensorflow_model_analysis.metrics import metric_specs, metric_types
 from components import regression_metrics
 from pipeline.checks.traced_preprocessing import TracedPreprocessing
 from pipeline.config.config import BUNDLED_MODELS, Config
-from pipeline.config.features import Label
+from pipeline.config.label import Label
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.config.train import KerasObject, Train
 from pipeline.graph.eval_config import eval_config

@@ -18,7 +18,8 @@ from components.retrain_decision.settings import Retrain
 from pipeline.config.cloud import Cloud
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
-from pipeline.config.features import FeatureSet, FeatureSpec, Label
+from pipeline.config.features import FeatureSet, FeatureSpec
+from pipeline.config.label import Label
 from pipeline.config.notify import Notify
 from pipeline.config.problems import Origin
 from pipeline.config.train import TRAINED_BEFORE, Train

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from components.model_verdict.settings import EXAMPLES_PER_CLASS, Threshold
-from pipeline.config.features import ALL_TARGETS
+from pipeline.config.label import ALL_TARGETS
 from sluice.config_section import (
     NotEmpty,
     Params,

@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.config.config import Config
-from pipeline.config.features import Label
+from pipeline.config.label import Label
 from pipeline.config.problems import Problems
 from pipeline.config.resolve_features import check_one_value, find_feature
 from schemas import loader

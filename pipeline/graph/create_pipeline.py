@@ -23,8 +23,9 @@ from tfx.orchestration import metadata
 from tfx.orchestration.pipeline import Pipeline
 
 from pipeline.config.config import Config
-from pipeline.graph.arguments import GraphContext, Locations, local_locations
+from pipeline.graph.arguments import GraphContext
 from pipeline.graph.custom_nodes import named_files, sort_nodes
+from pipeline.graph.locations import Locations, local_locations
 from pipeline.graph.node_registry import Node
 from sluice import code_fingerprint
 from sluice.errors import ConfigError

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from pipeline.config.evaluate import Evaluate
-from pipeline.config.features import Label
+from pipeline.config.label import Label
 from sluice.metrics import result_name
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.config.features import Task
+from pipeline.config.label import Task
 from pipeline.scaffold.choose import FEW, is_identifier, is_not_finite, words
 from pipeline.scaffold.sample import Column, Sample
 from sluice.errors import UsageError, did_you_mean

@@ -15,7 +15,7 @@ from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
-from pipeline.config.features import Task
+from pipeline.config.label import Task
 from schemas.data_statistics import (
     common_stats,
     compute_statistics,

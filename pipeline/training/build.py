@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline.config.features import (
-    SAMPLE_WEIGHT_KEY,
-    FeatureSet,
-    transformed_name,
-)
+from pipeline.config.features import SAMPLE_WEIGHT_KEY, FeatureSet
+from pipeline.config.label import transformed_name
 from pipeline.training.models import TARGET_SCALE, ModelInputs
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.preprocessing import number_of_ids

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline.config.features import Label
+from pipeline.config.label import Label
 from pipeline.config.learning_rate import Cosine, Exponential, LearningRate, Piecewise
 from pipeline.config.train import ClipGradients, KerasObject, Train
 from pipeline.training.build import load_function, target_scale

@@ -36,7 +36,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline.config.features import FeatureSet, ThresholdRule, identifiers
+from pipeline.config.features import FeatureSet, identifiers
+from pipeline.config.label import ThresholdRule
 from pipeline.training.input.examples import raw_spec
 from pipeline.training.input.images import decode_images
 from pipeline.training.preprocessing import MISSING, is_value

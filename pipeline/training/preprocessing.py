@@ -20,13 +20,8 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from pipeline.config.features import (
-    SAMPLE_WEIGHT_KEY,
-    Cross,
-    FeatureSet,
-    Label,
-    transformed_name,
-)
+from pipeline.config.features import SAMPLE_WEIGHT_KEY, Cross, FeatureSet
+from pipeline.config.label import Label, transformed_name
 from pipeline.training.calendar_parts import SIZES, calendar_parts
 
 # What stands at each place of an axis: tuples of a name, and None for nothing.

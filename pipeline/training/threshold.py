@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.config.features import ThresholdRule
+from pipeline.config.label import ThresholdRule
 from sluice.metrics import THRESHOLD
 
 

@@ -42,8 +42,6 @@ def _print_explanation(nodes: list[dict[str, Any]], node: str) -> None:
     lines += asked["because"]
     for line in bounded(lines, _MAX_LINES) or ["nothing that it reads has changed"]:
         say(console, f"  {line}")
-    if asked["resumes"]:
-        say(console, f"  from a checkpoint: {asked['resumes']}")
     for explained in nodes:
         if explained is asked or not (explained["would_run"] and explained["because"]):
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -41,12 +42,10 @@ def command(
     profile: str | None,
     overrides: tuple[str, ...],
     workers: int | None,
-    wait: bool,
     dry_run: bool,
     to_nodes: tuple[str, ...],
     skip_exit_code: int,
-    accept_data: str | None,
-    tags: tuple[str, ...],
+    **options: Any,
 ) -> Result:
     """Run the pipeline NAME, and train if its section retrain has a reason to.
 
@@ -57,12 +56,10 @@ def command(
     result = start_run(
         engine,
         (name, profile, overrides),
-        tags=tags,
-        wait=wait,
         workers=workers or usable_cores(),
         to_nodes=[RETRAIN_GATE] if dry_run else to_nodes,
-        accept_data=accept_data,
         dry_run=dry_run,
+        **options,
     )
     assert isinstance(result.facts, dict)
     is_skipped = result.facts["status"] in ("skipped", "up_to_date")

@@ -83,14 +83,9 @@ def command(
     profile: str | None,
     overrides: tuple[str, ...],
     workers: int | None,
-    wait: bool,
     no_cache: bool,
-    forced: tuple[str, ...],
-    to_nodes: tuple[str, ...],
-    accept_data: str | None,
-    without_baseline: str | None,
-    tags: tuple[str, ...],
     no_push: bool,
+    **options: Any,
 ) -> Result:
     """Run the pipeline NAME (configs/NAME.yaml, or a path to a config).
 
@@ -100,15 +95,10 @@ def command(
         engine,
         (name, profile, overrides),
         always=True,
-        tags=tags,
-        wait=wait,
         workers=workers or usable_cores(),
         use_cache=not no_cache,
-        forced=forced,
-        to_nodes=to_nodes,
-        accept_data=accept_data,
-        without_baseline=without_baseline,
         trial=no_push,
+        **options,
     )
 
 

@@ -112,34 +112,11 @@ def set_(
     return _result(schedules.set_schedule(config, EchoObserver()))
 
 
-@verb("list", group=command)
-@config_argument
-def list_(config: Config) -> Result:
-    """List the schedules of all pipelines in the project and region of NAME."""
-    listed = schedules.list_schedules(config)
-    lines = [line for facts in listed for line in _lines(facts)]
-    return Result(listed, partial(echo, *(lines or ["no pipeline has a schedule"])))
-
-
 @verb(group=command)
 @config_argument
 def show(config: Config) -> Result:
     """Show the schedule of NAME."""
     return _result(schedules.get_schedule(config))
-
-
-@verb(group=command)
-@config_argument
-def pause(config: Config) -> Result:
-    """Start no more runs of NAME; those in progress go on."""
-    return _result(schedules.pause_schedule(config))
-
-
-@verb(group=command)
-@config_argument
-def resume(config: Config) -> Result:
-    """Start runs of NAME again."""
-    return _result(schedules.resume_schedule(config))
 
 
 @verb(group=command)
@@ -151,12 +128,9 @@ def delete(config: Config) -> Result:
 
 
 def _result(facts: schedules.Facts) -> Result:
-    return Result(facts, partial(echo, *_lines(facts)))
-
-
-def _lines(facts: schedules.Facts) -> list[str]:
-    return [
+    lines = [
         f"{facts['pipeline']}: {facts['state']}",
         f"  cron: {facts['cron']}",
         f"  next: {facts['next_run'] or 'none'}",
     ]
+    return Result(facts, partial(echo, *lines))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from components.baseline_model.blessed_models import pin_baseline
 from components.tfrecord_gen.input_files import SPANS_FILE, SpanChoice, Window
 from pipeline.config.config import Config
-from pipeline.graph.arguments import Locations
+from pipeline.graph.locations import Locations
 from pipeline.graph.node_registry import INGESTION, SERVING_INGESTION
 from sluice.errors import RemoteError, UsageError
 from sluice.node_kinds import NEWEST_INGESTION

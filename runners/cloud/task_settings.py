@@ -16,7 +16,7 @@ from typing import Any
 
 from pipeline.config.cloud import Cloud, NodeResources
 from pipeline.config.config import Config
-from pipeline.graph.arguments import LOCAL_BEAM_ARGS
+from pipeline.graph.locations import LOCAL_BEAM_ARGS
 from pipeline.graph.node_registry import TRAINER
 from pipeline.training.strategy.choice import LOCAL_TPU
 from runners.cloud.image import image_of_beam

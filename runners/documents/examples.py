@@ -153,7 +153,7 @@ def task_of(model_uri: str) -> str | None:
 def load_model(model_uri: str, label: str, opened: ExitStack) -> ExportedModel:
     """Loads a model of ours, local or remote, which ``opened`` closes."""
     # Imported here: in a pipeline built elsewhere the name may be another package.
-    from pipeline.config.features import transformed_name
+    from pipeline.config.label import transformed_name
 
     folder = opened.enter_context(local_copy(f"{model_uri}/{SERVING_DIR}"))
     facts = read_facts(folder)

@@ -23,8 +23,8 @@ from components.tfrecord_gen.component import contents_of
 from components.tfrecord_gen.ingestion_report import Report
 from components.tfrecord_gen.newest_spans import window_of
 from pipeline.config.serialize import read_stored_config
-from pipeline.graph.arguments import local_locations
 from pipeline.graph.create_pipeline import create_pipeline
+from pipeline.graph.locations import local_locations
 from runners.cache.changes import (
     content_changes,
     input_changes,
@@ -70,16 +70,8 @@ def explain(graph: Graph, node_id: str) -> list[dict[str, Any]]:
         substitute_run_id(ir, graph.run_dir.name)
         answers: dict[str, dict[str, Any]] = {}
         for node in _leading_to(ir, node_id):
-            name = node.node_info.id
-            answers[name], key = _explain_node(ir, node, graph.roots, answers)
-            folder = workspace.checkpoints / name / (key or "none")
-            if answers[name]["would_run"] and folder.is_dir():
-                # Imports TensorFlow.
-                from pipeline.training.checkpoint import read_position
-
-                if position := read_position(str(folder)):
-                    resumes = position.describe(config.train.epochs)
-                    answers[name]["resumes"] = resumes
+            answer = _explain_node(ir, node, graph.roots, answers)
+            answers[node.node_info.id] = answer
         return list(answers.values())
     except Exception as error:
         os.write(2, traceback.format_exc().encode())
@@ -96,8 +88,8 @@ def _leading_to(ir: Any, node_id: str) -> list[Any]:
 
 def _explain_node(
     ir: Any, node: Any, roots: Sequence[Path], answers: Mapping[str, dict[str, Any]]
-) -> tuple[dict[str, Any], str | None]:
-    """Returns the answer for a node, and its cache key."""
+) -> dict[str, Any]:
+    """Returns the answer for a node."""
     name, kind = node.node_info.id, kind_of(node.node_info.type.name)
     waits_for = [item for item in node.upstream_nodes if answers[item]["would_run"]]
     with metadata.Metadata(connection_of(ir)) as handle:
@@ -108,7 +100,6 @@ def _explain_node(
         "because": [],
         "waits_for": waits_for,
         "last_run": run_id,
-        "resumes": None,
     }
     stand_in = last.id if last else None
     cache = NodeCache(roots, plan=not kind.system, stand_in=stand_in)
@@ -120,7 +111,7 @@ def _explain_node(
             raise
         # Its input does not exist yet, or any more.
         os.write(2, traceback.format_exc().encode())
-        return answer, None
+        return answer
     if kind.system:
         answer["because"] = [] if waits_for else ["it only looks for artifacts"]
     elif cache.reason is not None:
@@ -131,7 +122,7 @@ def _explain_node(
             with metadata.Metadata(connection_of(ir)) as handle:
                 lines = list(_changes(handle.store, last, cache, kind.ingests))
             answer["because"] = lines or [cache.reason]
-    return answer, cache.key
+    return answer
 
 
 def _last_success(store: Any, node: Any) -> tuple[Any | None, str | None]:

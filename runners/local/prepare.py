@@ -75,8 +75,8 @@ def compile_config(graph: Graph, workspace: Path, options: RunOptions) -> Any:
     """Returns the IR of the stored config's pipeline; checks what it names."""
     from pipeline.checks.before_run import check_with_tensorflow
     from pipeline.config.serialize import read_stored_config
-    from pipeline.graph.arguments import local_locations
     from pipeline.graph.create_pipeline import create_pipeline
+    from pipeline.graph.locations import local_locations
 
     config = read_stored_config(graph.config_file)
     places = local_locations(config, Workspace(workspace))

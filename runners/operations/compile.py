@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pipeline.checks.before_run import check_before_run, check_with_tensorflow
 from pipeline.checks.check_service import cloud_of
 from pipeline.config.config import Config
-from pipeline.graph.arguments import local_locations
+from pipeline.graph.locations import local_locations
 from reports.draw_graph import GraphNode
 from runners.cloud.image import check_modules
 from runners.cloud.job_inputs import CompiledJob

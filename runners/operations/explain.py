@@ -22,8 +22,7 @@ def explain_node(config: Config, node: str) -> list[dict[str, Any]]:
     """Returns whether a node and those upstream of it would run, and why.
 
     A process that imports TFX finds it. Each entry has ``node``, ``would_run``,
-    ``because``, ``waits_for`` and ``last_run``; ``resumes`` says where its training
-    would go on, None if from the beginning.
+    ``because``, ``waits_for`` and ``last_run``.
 
     Raises:
       UsageError: the config or its data is invalid, or there is no such node.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,10 +13,7 @@ from pipeline.checks.check_service import cloud_of
 from pipeline.config.cloud import CloudBeam, CloudPush
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
-from pipeline.config.train import Train
 from pipeline.graph.choose_spans import choose_spans
-from reports.compare import Comparison, compare
-from reports.read_run import read_run
 from runners.cloud.job_inputs import cloud_locations, job_parameters
 from runners.cloud.spec import read_spec
 from runners.engine import Observer
@@ -25,13 +21,11 @@ from runners.local.write_report import write_report
 from runners.operations.compile import compile_checked
 from runners.operations.find_run import workspace_of
 from runners.operations.prepared_run import PreparedRun, lock_workspace
-from runners.operations.run import run
 from runners.rehearsal.run_job import Rehearsal, run_job
 from sluice.errors import UsageError
-from sluice.machine_resources import usable_cores
 from sluice.record.run_record import REHEARSAL, RunOptions, RunRecord
 from sluice.storage.storage import is_remote
-from sluice.workspace import Workspace, private_umask, workspaces_in
+from sluice.workspace import Workspace, private_umask
 
 # For keys of the section ``cloud`` that nobody has filled in yet.
 _PLACES = {
@@ -44,50 +38,22 @@ _ELSEWHERE = ("accelerator", "machine_type", "workers", "tpu")
 _OF_OTHER_MACHINES = ("tpu", "multi_worker", "parameter_server")
 
 
-@dataclass(frozen=True)
-class Rehearsed:
-    """A rehearsal, and a local run of the same config where both are compared.
-
-    Attributes:
-      record: of the rehearsal.
-      local: of the local run; None if there was none.
-      comparison: of both.
-    """
-
-    record: RunRecord
-    local: RunRecord | None = None
-    comparison: Comparison | None = None
-
-    @property
-    def is_as_locally(self) -> bool:
-        """Whether the gates have decided as in the local run."""
-        return self.local is not None and _verdicts(self.local) == _verdicts(
-            self.record
-        )
-
-
-def _verdicts(record: RunRecord) -> dict[str, bool]:
-    return {verdict.gate: verdict.passed for verdict in record.gates}
-
-
 def rehearse(
     name: str,
     *,
     profile: str | None = None,
     overrides: Sequence[str] = (),
-    is_compared: bool = True,
     command: str = "runners.operations.rehearse",
     observer: Observer | None = None,
-) -> Rehearsed:
+) -> RunRecord:
     """Runs the compiled job task after task, with a folder in place of buckets.
 
     Args:
       name: a config's name or path.
       profile: with a section ``cloud``.
       overrides: ``KEY=VALUE``, of the config.
-      is_compared: whether the same config then runs locally, if the rehearsal succeeds.
       command: the command line or the caller, for the record.
-      observer: of both runs.
+      observer: of the run.
 
     Raises:
       UsageError: the config is wrong, or its data is in a bucket.
@@ -111,15 +77,7 @@ def rehearse(
     workspace.prepare(private=config.private)
     locking = lock_workspace(workspace, command, False, observer)
     with private_umask(config.private), locking:
-        record = _rehearse(config, in_cloud, workspace, command, observer)
-        skipped = any(node.state == "skipped" for node in record.nodes)
-        if not is_compared or record.exit_code or skipped:
-            return Rehearsed(record)
-        observer.on_note("the same locally, to compare with")
-        local = _run_locally(config, workspace, command, observer)
-    here = Workspace(_home(workspace) / config.name).run_dir(local.run_id)
-    with read_run(here) as before, read_run(workspace.run_dir(record.run_id)) as after:
-        return Rehearsed(record, local, compare(before, after))
+        return _rehearse(config, in_cloud, workspace, command, observer)
 
 
 def _on_this_machine(config: Config) -> tuple[Config, list[str]]:
@@ -138,7 +96,12 @@ def _on_this_machine(config: Config) -> tuple[Config, list[str]]:
     if cloud.push.registry:
         notes.append("registry and endpoint are not rehearsed: the bucket is pushed to")
         parts["push"] = CloudPush()
-    instead = _trained_here(config.train)
+    instead = {}
+    strategy, precision = config.train.strategy, config.train.precision
+    if strategy in _OF_OTHER_MACHINES and not config.train.processes:
+        instead["strategy"] = "one_device"
+    if precision == "mixed_float16":  # Takes minutes per epoch on a CPU.
+        instead["precision"] = "float32"
     for key, value in instead.items():
         given = getattr(config.train, key)
         notes.append(f"train.{key} {given} is not rehearsed: {value} takes its place")
@@ -147,38 +110,6 @@ def _on_this_machine(config: Config) -> tuple[Config, list[str]]:
         "train": config.train.model_copy(update=instead),
     }
     return config.model_copy(update=changed), notes
-
-
-def _trained_here(train: Train) -> dict[str, str]:
-    """Returns the settings of a training that this machine needs instead, by key."""
-    instead = {}
-    if train.strategy in _OF_OTHER_MACHINES and not train.processes:
-        instead["strategy"] = "one_device"
-    if train.precision == "mixed_float16":  # Takes minutes per epoch on a CPU.
-        instead["precision"] = "float32"
-    return instead
-
-
-def _home(workspace: Workspace) -> Path:
-    """Returns where the workspace of the local run is."""
-    return workspace.root / REHEARSAL / "local"
-
-
-def _run_locally(
-    config: Config, workspace: Workspace, command: str, observer: Observer
-) -> RunRecord:
-    """Runs a config on one machine, where nothing but the comparison sees it."""
-    home = _home(workspace)
-    push = config.push.model_copy(update={"serving_dir": None})
-    train = config.train.model_copy(update=_trained_here(config.train))
-    options = RunOptions(workers=usable_cores(), use_cache=False)
-    with workspaces_in(str(home)):
-        return run(
-            config.model_copy(update={"push": push, "train": train}),
-            options,
-            command=command,
-            observer=observer,
-        )
 
 
 def _rehearse(

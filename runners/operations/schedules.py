@@ -1,4 +1,7 @@
-"""Operations: the schedules by which Vertex AI starts runs."""
+"""Operations: the schedule by which Vertex AI starts runs of a pipeline.
+
+What needs nothing of the pipeline, such as a pause, is left to the service's console.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +66,6 @@ def set_schedule(config: Config, observer: Observer | None = None) -> Facts:
     return _facts(service.call(_client(service).create_schedule, request))
 
 
-def list_schedules(config: Config) -> list[Facts]:
-    """Returns the schedules of all pipelines in the project and region of a config."""
-    return [_facts(item) for item in _all(service_of(config))]
-
-
 def get_schedule(config: Config) -> Facts:
     """Returns the schedule of a pipeline.
 
@@ -75,24 +73,6 @@ def get_schedule(config: Config) -> Facts:
       UsageError: it has none.
     """
     return _facts(_get(service_of(config), config.name))
-
-
-def pause_schedule(config: Config) -> Facts:
-    """Lets a schedule start no more runs; those in progress go on."""
-    service = service_of(config)
-    found = _get(service, config.name)
-    service.call(_client(service).pause_schedule, name=found.name)
-    return _facts(_get(service, config.name))
-
-
-def resume_schedule(config: Config) -> Facts:
-    """Lets a schedule start runs again."""
-    service = service_of(config)
-    found = _get(service, config.name)
-    # Runs that were due meanwhile, too, if the schedule catches up.
-    request = {"name": found.name, "catch_up": found.allow_queueing}
-    service.call(_client(service).resume_schedule, request)
-    return _facts(_get(service, config.name))
 
 
 def delete_schedule(config: Config) -> Facts:
@@ -109,18 +89,13 @@ def _client(service: VertexService) -> Any:
     return service.make_client(ScheduleServiceClient)
 
 
-def _all(service: VertexService) -> list[Any]:
-    """Returns the schedules of all pipelines, oldest first."""
-    listed = _client(service).list_schedules
-    request = {"parent": service.parent, "order_by": "create_time"}
-    found = service.call(lambda timeout: [*listed(request, timeout=timeout)])
-    return [item for item in found if item.display_name.startswith(_PREFIX)]
-
-
 def _find(service: VertexService, pipeline: str) -> Any | None:
     """Returns the schedule of a pipeline, the newest if there are several."""
+    listed = _client(service).list_schedules
+    request = {"parent": service.parent, "order_by": "create_time"}
+    every = service.call(lambda timeout: [*listed(request, timeout=timeout)])
     name = f"{_PREFIX}{pipeline}"
-    found = [item for item in _all(service) if item.display_name == name]
+    found = [item for item in every if item.display_name == name]
     return found[-1] if found else None
 
 

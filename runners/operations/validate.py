@@ -18,8 +18,8 @@ from pipeline.checks.before_run import (
 )
 from pipeline.checks.check_config import require_secrets
 from pipeline.config.config import Config
-from pipeline.graph.arguments import local_locations
 from pipeline.graph.choose_spans import choose_data
+from pipeline.graph.locations import local_locations
 from runners.operations.compile import compile_checked
 from sluice.compat import hidden_native_logs
 from sluice.errors import ConfigError, UsageError

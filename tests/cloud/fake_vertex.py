@@ -19,8 +19,7 @@ from google.protobuf import json_format
 Json = dict[str, Any]
 
 _METHOD = re.compile(
-    "(create|get|list|update|delete|cancel|pause|resume)"
-    "_(pipeline_job|schedule|custom_job)s?"
+    "(create|get|list|update|delete|cancel)_(pipeline_job|schedule|custom_job)s?"
 )
 _STATES = {
     "pipeline_job": "PIPELINE_STATE_PENDING",
@@ -186,9 +185,6 @@ class FakeVertex:
         elif verb == "cancel":
             prefix = _STATES[resource].removesuffix("PENDING")
             found["state"] = f"{prefix}CANCELLING"
-        elif verb in ("pause", "resume"):
-            found["state"] = "PAUSED" if verb == "pause" else "ACTIVE"
-            found["catchUp"] = data.get("catchUp", False)
         return found
 
     def _job(self, job_id: str) -> Json:

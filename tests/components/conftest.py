@@ -62,7 +62,7 @@ class Evaluations:
 
     @property
     def _label(self) -> Any:
-        from pipeline.config.features import Label
+        from pipeline.config.label import Label
 
         if not self.classes:
             named = tuple(self.targets) or None
@@ -154,7 +154,7 @@ class Evaluations:
         from tfx.types import standard_artifacts
 
         from components.evaluator import Executor
-        from pipeline.graph.arguments import LOCAL_BEAM_ARGS
+        from pipeline.graph.locations import LOCAL_BEAM_ARGS
 
         number = next(self._numbers)
         target, blessing = (
@@ -206,14 +206,12 @@ class Evaluations:
         from pipeline.graph.eval_config import eval_config
 
         evaluate = Evaluate.model_validate(
-            {
-                "metrics": self.metrics,
-                "slices": self.slices,
-                "confidence_intervals": self.intervals,
-            }
+            {"metrics": self.metrics, "slices": self.slices}
         )
         weight = "w" if self.weighted else None
         config = eval_config(evaluate, self._label, weight)
+        # TFMA computes its intervals of single examples, in 20 parts that it merges.
+        config.options.compute_confidence_intervals.value = self.intervals
         return {
             "eval_config": json_format.MessageToJson(config),
             "example_splits": '["test"]',

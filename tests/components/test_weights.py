@@ -13,7 +13,7 @@ from sklearn import metrics
 from components.model_verdict.judge import BaselineSummary, judge
 from components.model_verdict.read_evaluation import read_candidate, read_evaluation
 from components.model_verdict.settings import Settings
-from reports.evaluation import confusion_matrices, read_metrics
+from reports.evaluation import confusion_matrices
 from runners.documents.protos import metrics as document_of
 
 pytestmark = pytest.mark.tf
@@ -191,24 +191,6 @@ def test_weighted_metrics(
         assert confusion_matrices(document, classes)["candidate"] == pytest.approx(
             matrix
         )
-
-
-@pytest.mark.acceptance
-def test_averages_of_predicted_classes_have_intervals(evaluations, tmp_path):
-    place = evaluations(
-        tmp_path / "place", 3, OF_THREE, weighted="FLOAT", intervals=True, slices=()
-    )
-    records = _records(3, several=False)
-    examples = place.write_examples("examples", records)
-    uri = place.evaluate(examples, place.write_model("model", 1.5, 0.5))
-    found = read_candidate(str(uri), place.class_names).metrics[()]
-    expected = _of_one(records, 3, 1.5)
-    assert {x: found[x] for x in expected} == pytest.approx(expected, abs=1e-3)
-    document: Any = document_of(Path(uri))
-    bounds = {x.name.partition(" ")[0]: x.bounds for x in read_metrics(document)}
-    for name in ("macro_precision", "recall_2"):
-        low, high = bounds[name] or (0, 0)
-        assert low < found[name] < high
 
 
 @pytest.mark.parametrize("weight", [float("nan"), -1.0])

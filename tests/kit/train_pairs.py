@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from pipeline.config.features import Label
+from pipeline.config.label import Label
 from pipeline.training.callbacks import StepCallback
 from pipeline.training.run_fn import run_fn
 from sluice import interrupt

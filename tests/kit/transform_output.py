@@ -8,7 +8,8 @@ from typing import Any
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.features import SAMPLE_WEIGHT_KEY, transformed_name
+from pipeline.config.features import SAMPLE_WEIGHT_KEY
+from pipeline.config.label import transformed_name
 from tests.kit.trainings import feature_set
 
 FEATURES = feature_set({"a": "numeric"})

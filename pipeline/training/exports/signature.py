@@ -14,14 +14,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline.config.features import (
-    FeatureSet,
-    Image,
-    Numeric,
-    RawPixels,
-    Vector,
-    transformed_name,
-)
+from pipeline.config.features import FeatureSet, Image, Numeric, RawPixels, Vector
+from pipeline.config.label import transformed_name
 from pipeline.training.preprocessing import MISSING, is_value
 
 SIGNATURE_FILE = "signature.json"

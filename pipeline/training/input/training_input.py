@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from pipeline.config.features import FeatureSet, Label
+from pipeline.config.features import FeatureSet
+from pipeline.config.label import Label
 from pipeline.config.train import Train
 from pipeline.training.input.augment import augment
 from pipeline.training.input.examples import (

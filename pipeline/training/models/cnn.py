@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.train import CnnParams
+from pipeline.config.model_params import CnnParams
 from pipeline.training.models import ModelInputs
 
 

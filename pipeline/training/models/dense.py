@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.train import DenseParams
+from pipeline.config.model_params import DenseParams
 from pipeline.training.models import MeanOfWords, ModelInputs
 
 MAX_EMBEDDING = 16

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.graph.arguments import Locations
+from pipeline.graph.locations import Locations
 from runners.cloud.spec import read_spec
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.graph.arguments import Locations
+from pipeline.graph.locations import Locations
 from tests.pipeline.graph.compiled import compile_locally, config_of, properties_of
 
 pytestmark = pytest.mark.tf

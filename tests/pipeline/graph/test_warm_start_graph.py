@@ -10,8 +10,8 @@ import pytest
 
 from pipeline.checks.check_config import validate_config
 from pipeline.config.load import load_config
-from pipeline.graph.arguments import Locations
 from pipeline.graph.custom_nodes import files_of
+from pipeline.graph.locations import Locations
 from sluice.errors import ConfigError
 
 pytestmark = pytest.mark.tf

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config.features import Label
+from pipeline.config.label import Label
 from pipeline.config.train import KerasObject
 from pipeline.training.compile import compile_model, make_loss, make_metrics
 from sluice.errors import NodeError

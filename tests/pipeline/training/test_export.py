@@ -13,7 +13,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.config.features import Label
+from pipeline.config.label import Label
 from sample_data.tf_example import encode
 from serving.predictor import Predictor
 from sluice.errors import DataError

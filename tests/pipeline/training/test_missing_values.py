@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config.features import transformed_name
+from pipeline.config.label import transformed_name
 from sluice.tfrecords import tfrecord
 from tests.kit.analysis import analyze, serialize
 from tests.kit.trainings import feature_set

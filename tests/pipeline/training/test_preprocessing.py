@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.features import Label
+from pipeline.config.label import Label
 from tests.kit.analysis import analyze, serialize
 from tests.kit.trainings import feature_set
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.config.features import ThresholdRule
+from pipeline.config.label import ThresholdRule
 from pipeline.training.threshold import choose_threshold
 
 pytestmark = pytest.mark.unit

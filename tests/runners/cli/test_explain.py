@@ -10,7 +10,7 @@ pytestmark = pytest.mark.unit
 
 
 def test_the_screen_and_json(root, sluice, monkeypatch):
-    nothing = {"would_run": True, "waits_for": [], "last_run": None, "resumes": None}
+    nothing = {"would_run": True, "waits_for": [], "last_run": None}
     because = [f"file {number}: is new" for number in range(30)]
     ingestion = {**nothing, "node": "TFRecordGen", "because": because}
     trainer = {
@@ -19,7 +19,6 @@ def test_the_screen_and_json(root, sluice, monkeypatch):
         "because": ["property epochs: 1 -> 2"],
         "waits_for": ["TFRecordGen"],
         "last_run": "20260101T000000Z-aaaa",
-        "resumes": "training resumes with epoch 3 of 10",
     }
     nodes = [ingestion, trainer]
     monkeypatch.setattr("runners.cli.explain.explain_node", lambda config, node: nodes)
@@ -30,7 +29,6 @@ def test_the_screen_and_json(root, sluice, monkeypatch):
         "  since run 20260101T000000Z-aaaa:",
         "  TFRecordGen would run before it",
         "  property epochs: 1 -> 2",
-        "  from a checkpoint: training resumes with epoch 3 of 10",
         "TFRecordGen would run",
         *(f"  file {number}: is new" for number in range(12)),
         "  and 18 more",

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline.config.features import Label
+from pipeline.config.label import Label
 from pipeline.config.train import Train
 from pipeline.training import checkpoint
 from pipeline.training import run_fn as training
