@@ -88,7 +88,7 @@ def run_here(side: str, data: str, out: str) -> None:
 
 def _ours(data: str, out: str) -> None:
     from components.tfrecord_gen.ingest import ingest
-    from components.tfrecord_gen.newest_spans import select_spans
+    from components.tfrecord_gen.select_spans import select_spans
     from components.tfrecord_gen.settings import Ingestion
 
     settings = Ingestion(base=data, patterns={"train": "*"})

@@ -30,7 +30,7 @@ from components import artifacts, watermark
 from components.artifacts import Artifacts
 from components.tfrecord_gen.ingest import ingest
 from components.tfrecord_gen.input_files import Window, check_staleness, fingerprint
-from components.tfrecord_gen.newest_spans import window_of
+from components.tfrecord_gen.select_spans import window_of
 from components.tfrecord_gen.settings import (
     SCHEDULE,
     SETTINGS,

@@ -8,7 +8,7 @@ from annotated_types import Ge, Le
 from pydantic import AfterValidator, BeforeValidator, StrictInt, model_validator
 
 from components.data_verdict.settings import SPLITS, DataPolicy
-from components.tfrecord_gen.newest_spans import SpanPattern
+from components.tfrecord_gen.select_spans import SpanPattern
 from components.tfrecord_gen.settings import CompleteWhen, HashSplits, ImageLimits
 from sluice.config_section import (
     Count,

@@ -6,7 +6,7 @@ import os
 import time
 
 from components.tfrecord_gen.input_files import SpanChoice, Window
-from components.tfrecord_gen.newest_spans import NoFilesError, select_spans
+from components.tfrecord_gen.select_spans import NoFilesError, select_spans
 from pipeline.config.config import Config
 from pipeline.graph.arguments import source_of
 from sample_data import catalog

@@ -19,13 +19,13 @@ import tensorflow as tf
 
 from pipeline.config.features import SAMPLE_WEIGHT_KEY, FeatureSet
 from pipeline.training.export import FEATURES_FILE
+from pipeline.training.match_weights import Axis, UnknownLayer, weight_axes, weight_name
 from pipeline.training.models import ModelInputs
 from pipeline.training.models.published_weights import (
     load_weights,
     refresh_normalization,
 )
 from pipeline.training.preprocessing import Places, feature_places
-from pipeline.training.weight_axes import Axis, UnknownLayer, weight_axes, weight_name
 from sluice import progress
 from sluice.errors import NodeError, bounded
 from sluice.model_facts import CLASSES_FILE

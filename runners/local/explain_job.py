@@ -21,7 +21,7 @@ from tfx.orchestration import data_types_utils, metadata
 
 from components.tfrecord_gen.component import contents_of
 from components.tfrecord_gen.ingestion_report import Report
-from components.tfrecord_gen.newest_spans import window_of
+from components.tfrecord_gen.select_spans import window_of
 from pipeline.config.serialize import read_stored_config
 from pipeline.graph.create_pipeline import create_pipeline
 from pipeline.graph.locations import local_locations
@@ -33,8 +33,8 @@ from runners.cache.changes import (
 )
 from runners.cache.node_cache import NodeCache, WouldRun, what_counts
 from runners.engine import Graph
-from runners.local.explain_failure import as_error, explain_failure
 from runners.local.node_end import artifacts_of, contexts_of, executions_in, state_of
+from runners.local.node_failure import as_error, explain_failure
 from runners.local.node_job import connection_of, launch
 from runners.local.prepare import substitute_run_id
 from sluice.mlmd_items import plain_properties

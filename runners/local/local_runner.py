@@ -18,7 +18,7 @@ from tfx.orchestration.portable import tfx_runner
 
 from runners.engine import Graph, Observer
 from runners.local.engine import run_nodes
-from runners.local.explain_failure import as_error
+from runners.local.node_failure import as_error
 from runners.local.node_job import connection_of
 from runners.local.prepare import substitute_run_id
 from runners.local.write_report import write_report

@@ -18,8 +18,8 @@ from tfx.orchestration.local import runner_utils
 from runners.cache.node_cache import NodeCache
 from runners.documents.write import write_documents
 from runners.engine import Graph
-from runners.local.explain_failure import explain_failure
 from runners.local.node_end import add_results, read_end
+from runners.local.node_failure import explain_failure
 from runners.local.node_launcher import NodeLauncher
 from runners.metadata.read_metadata import read_upstream
 from runners.metadata.trace_lineage import served_models, trace_lineage

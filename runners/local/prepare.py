@@ -18,7 +18,7 @@ from tfx.orchestration.portable import runtime_parameter_utils
 
 from runners.cache.node_cache import NodeCache, WouldRun
 from runners.engine import Graph
-from runners.local.explain_failure import as_error, explain_failure
+from runners.local.node_failure import as_error, explain_failure
 from runners.local.node_job import (
     connection_of,
     describe_outputs,

@@ -16,7 +16,7 @@ from pipeline.graph.locations import local_locations
 from reports.draw_graph import GraphNode
 from runners.cloud.image import check_modules
 from runners.cloud.job_inputs import CompiledJob
-from runners.local.explain_failure import as_error, explain_failure
+from runners.local.node_failure import as_error, explain_failure
 from runners.operations.find_run import workspace_of
 from sluice.compat import hidden_native_logs
 from sluice.node_kinds import GATES

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from components.tfrecord_gen.input_files import check_staleness
-from components.tfrecord_gen.newest_spans import select_spans
+from components.tfrecord_gen.select_spans import select_spans
 from components.tfrecord_gen.settings import CompleteWhen, Ingestion
 from sluice.errors import DataError, UsageError
 from tests.kit.ingestion import (

@@ -245,7 +245,7 @@ def test_the_cloud_ingests_the_files_chosen_at_submission(tmp_path, patterns):
     from tfx.orchestration import data_types
 
     from components.tfrecord_gen.input_files import SpanChoice
-    from components.tfrecord_gen.newest_spans import select_spans
+    from components.tfrecord_gen.select_spans import select_spans
     from components.tfrecord_gen.settings import Ingestion
 
     base, stored = tmp_path / "trips", tmp_path / "spans.json"

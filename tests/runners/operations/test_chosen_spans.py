@@ -6,7 +6,7 @@ from threading import Event, Thread
 import pytest
 
 from components.tfrecord_gen.input_files import SPANS_FILE, SpanChoice
-from components.tfrecord_gen.newest_spans import window_of
+from components.tfrecord_gen.select_spans import window_of
 from pipeline.config.load import load_config
 from pipeline.graph.arguments import ingestion_of
 from pipeline.graph.choose_spans import choose_spans

@@ -15,7 +15,7 @@ from components.tfrecord_gen.input_files import (
     check_staleness,
     fingerprint,
 )
-from components.tfrecord_gen.newest_spans import (
+from components.tfrecord_gen.select_spans import (
     NoFilesError,
     SpanPattern,
     select_spans,

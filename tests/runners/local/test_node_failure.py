@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.local.explain_failure import explain_failure
+from runners.local.node_failure import explain_failure
 from sluice.errors import ConfigError
 
 pytestmark = pytest.mark.unit
