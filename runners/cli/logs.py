@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from runners.operations.find_run import FoundRun, find_run, readable_runs
 from sluice.errors import UsageError, unknown_node
 from sluice.record.run_record import RunRecord
 
-_POLL_S = 0.3
 # Stands for the log of a run's start, instead of a node.
 START = "start"
 
@@ -28,44 +25,32 @@ START = "start"
 @click.option(
     "run_id", "--run", metavar="ID", help="The run; default: the last one with a log."
 )
-@click.option(
-    "--follow",
-    "-f",
-    is_flag=True,
-    help="Follow the log until the run on this machine has ended.",
-)
-def command(name: str, node: str, run_id: str | None, follow: bool) -> Result:
+def command(name: str, node: str, run_id: str | None) -> Result:
     """Print the log of NODE in a run of NAME; without NODE, that of the run's start.
 
     With --json, one object with the log's path and its lines.
     """
-    run, log = find_log(name, node, run_id, follow=follow)
-    text = _read(log)
+    run, log = find_log(name, node, run_id)
+    text = log.read_bytes()
     facts = {
         "run_id": run.record.run_id,
         "node": node,
         "log": str(log),
         "lines": text.decode(errors="replace").splitlines(),
     }
-    parts = follow_log(run, log) if follow else [text]
-    return Result(facts, partial(_print_log, parts))
-
-
-def _print_log(parts: Iterable[bytes]) -> None:
-    for data in parts:
-        echo_output(data.decode(errors="backslashreplace"))
+    shown = text.decode(errors="backslashreplace")
+    return Result(facts, partial(echo_output, shown))
 
 
 def find_log(
-    name: str, node: str = START, run_id: str | None = None, *, follow: bool = False
+    name: str, node: str = START, run_id: str | None = None
 ) -> tuple[FoundRun, Path]:
-    """Finds the log of a node; with ``follow``, its file may not exist yet.
+    """Finds the log of a node.
 
     Args:
       name: a config's name or path.
       node: a node of the graph; ``START`` for the log of the run's start.
       run_id: see ``find_run``; None for the newest run with a log.
-      follow: whether the log of a run in progress need not exist yet.
 
     Raises:
       UsageError: there is no such pipeline, run, node or log.
@@ -76,7 +61,7 @@ def find_log(
     log, states = _log_of(run, node), _states(run.record)
     if is_service_run(run.run_dir):
         _fetch(run.run_dir, node)
-    elif run_id is None and node != START and not is_running(run):
+    elif run_id is None and node != START and not _is_running(run):
         # The newest run in which the node was not cached.
         for record in readable_runs(run.workspace):
             older = FoundRun(run.workspace, record)
@@ -85,7 +70,7 @@ def find_log(
                 return older, _log_of(older, node)
     if node not in states:
         raise unknown_node(node, list(states), run.run_dir)
-    if log.exists() or (follow and is_running(run)):
+    if log.exists():
         return run, log
     state = states[node].replace("_", " ")
     raise UsageError(
@@ -97,27 +82,7 @@ def _log_of(found: FoundRun, node: str) -> Path:
     return found.run_dir / "logs" / f"{node}.log"
 
 
-def _read(log: Path, position: int = 0) -> bytes:
-    if not log.exists():
-        return b""
-    with open(log, "rb") as file:
-        file.seek(position)
-        return file.read()
-
-
-def follow_log(found: FoundRun, log: Path) -> Iterator[bytes]:
-    """Yields whole lines of a log as they are written, until the run ends."""
-    position = 0
-    while is_running(found):
-        data = _read(log, position)
-        data = data[: data.rfind(b"\n") + 1]
-        position += len(data)
-        yield data
-        time.sleep(_POLL_S)
-    yield _read(log, position)
-
-
-def is_running(found: FoundRun) -> bool:
+def _is_running(found: FoundRun) -> bool:
     """Whether a run of this machine is in progress, by its record as it is now."""
     is_open = RunRecord.load(found.run_dir).status == "running"
     return is_open and found.workspace.is_running()

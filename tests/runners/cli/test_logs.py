@@ -1,4 +1,4 @@
-"""``sluice logs``: choice of the run, errors, and following a log."""
+"""``sluice logs``: choice of the run, and errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runners.cli.logs import find_log, follow_log
+from runners.cli.logs import find_log
 from sluice.errors import UsageError
 
 pytestmark = pytest.mark.unit
@@ -26,27 +26,6 @@ def test_the_log_of_the_newest_run_that_has_one(written, sluice):
         "node": "Examples",
         "log": str(log),
     }
-
-
-def test_following_yields_whole_lines_until_the_run_ends(written):
-    record = written.begin()
-    path = written.run_dir() / "logs" / "Trainer.log"
-
-    def write(text):
-        with open(path, "a") as file:
-            file.write(text)
-
-    write("first\n")
-    with written.workspace.exclusive("sluice run digits"):
-        lines = follow_log(*find_log("digits", "Trainer", follow=True))
-        assert next(lines) == b"first\n"
-        write("half of the ")
-        assert next(lines) == b""
-        write("second\nthird")
-        assert next(lines) == b"half of the second\n"
-        record.status = "succeeded"
-        written.save(record)
-        assert list(lines) == [b"third"]
 
 
 def test_an_unknown_node_or_log_lists_the_known_ones(written):
