@@ -70,14 +70,21 @@ def read_metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
 
 def estimates(document: Mapping[str, Any]) -> dict[str, SliceEstimates]:
     """Returns how uncertain the candidate's metrics are, by slice."""
-    return {
-        slice_name(item.get("slice_key", {})): SliceEstimates.of(
-            found["value"]["bytes_value"]
-        )
-        for item in document["metrics"]
-        for found in item.get("metric_keys_and_values", ())
-        if found["key"].get("name") == ESTIMATES and found["value"]
-    }
+    return {x: SliceEstimates.of(y) for x, y in _encoded_estimates(document)}
+
+
+def overall_estimates(document: Mapping[str, Any]) -> SliceEstimates:
+    """Returns those of all examples, the only ones that are decoded."""
+    found = dict(_encoded_estimates(document)).get(OVERALL)
+    return SliceEstimates.of(found) if found else SliceEstimates()
+
+
+def _encoded_estimates(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for item in document["metrics"]:
+        for found in item.get("metric_keys_and_values", ()):
+            if found["key"].get("name") == ESTIMATES and found["value"]:
+                name = slice_name(item.get("slice_key", {}))
+                yield name, found["value"]["bytes_value"]
 
 
 def effective_examples(document: Mapping[str, Any]) -> dict[str, float]:

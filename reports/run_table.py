@@ -17,7 +17,7 @@ from reports.evaluation import (
     OVERALL,
     PER_CLASS,
     Metric,
-    estimates,
+    overall_estimates,
     read_metrics,
 )
 from reports.feature_statistics import statistics
@@ -26,7 +26,6 @@ from sluice.errors import UsageError, did_you_mean
 from sluice.json_values import flatten, jsonable
 from sluice.metrics import direction_of, result_name
 from sluice.record.outcome import run_facts
-from sluice.uncertainty import SliceEstimates
 
 # Metrics that have no meaning where all examples are of one class.
 _OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
@@ -67,7 +66,7 @@ def metrics(run: RunData) -> dict[tuple[str, str], float]:
     for document in run.documents("metrics"):
         items = [x for x in read_metrics(document) if x.model != "baseline"]
         per_class = examples_per_class(items, run.record.config)
-        overall = estimates(document).get(OVERALL, SliceEstimates()).metrics
+        overall = overall_estimates(document).metrics
         for item in items:
             counts = per_class.get(item.slice, ())
             if item.value is not None and is_measured(item.name, counts):

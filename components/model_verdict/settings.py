@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from sluice.config_section import Count, Number, Section, SliceSpec, Text, expect
 
-# The metric that ``min_examples_per_class`` reads; see ``components.evaluator``.
+# The metric that ``min_examples_per_class`` reads; see ``components.counting_metrics``.
 EXAMPLES_PER_CLASS = "examples_per_class"
 # Kish's effective sample size of weighted examples, an evaluation with weights has it.
 EFFECTIVE_EXAMPLES = "effective_example_count"

@@ -1,7 +1,7 @@
 """Curves of a classifier: ROC, precision-recall and calibration; thresholds.
 
 They are computed from the histogram of predictions, see
-``components.evaluator``.
+``components.counting_metrics``.
 """
 
 from __future__ import annotations

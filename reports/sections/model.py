@@ -20,7 +20,7 @@ from reports.evaluation import (
     OVERALL,
     PER_CLASS,
     effective_examples,
-    estimates,
+    overall_estimates,
     read_metrics,
 )
 from reports.feature_statistics import statistics
@@ -30,7 +30,7 @@ from reports.read_run import RunData
 from reports.sections import classification, curves
 from reports.tables import Column, Header, Table, numbers
 from sluice.numbers import signed_text
-from sluice.uncertainty import MIN_EXAMPLES, SliceEstimates
+from sluice.uncertainty import MIN_EXAMPLES
 
 _MAX_METRICS = 12
 _BAND = {"high": ("90 %", 1), "median": ("median", 0), "low": ("10 %", 1)}
@@ -121,8 +121,7 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
 
 def _served(document: Mapping[str, Any], metric: str) -> tuple[str, Markup] | None:
     """Returns name and line of the models served last, ending with the candidate."""
-    overall = estimates(document).get(OVERALL, SliceEstimates())
-    known = overall.metrics.get(metric)
+    known = overall_estimates(document).metrics.get(metric)
     if known is None or len(known.values) < 2:
         return None
     oldest_first = [*known.values.items()][::-1]
