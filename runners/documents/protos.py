@@ -22,7 +22,8 @@ from sluice.splits import (
 )
 
 MAX_SLICES = 5000
-# Two rows of 100 numbers, see components.counting_metrics, which pages show of all examples.
+# Two rows of 100 numbers, which pages show of all examples; see
+# components.counting_metrics.
 _HISTOGRAM = "prediction_histogram"
 
 
