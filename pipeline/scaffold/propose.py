@@ -313,6 +313,12 @@ def _warnings(sample: Sample, label: Column, used: Iterable[str]) -> list[str]:
         warnings.append(
             f"{unseen:,} of the label's classes {low} to {high} were not seen"
         )
+    if targets := _targets(label):
+        names = f"{targets[0]!r} to {targets[-1]!r}"
+        warnings.append(
+            f"the label has {len(targets)} numbers, which are called {names}: name "
+            "them in 'label.targets' and 'evaluate'"
+        )
     for value, count in class_counts(label).items() if has_classes else ():
         if count in (0, sample.records):
             who = "every record has" if count else "no record has"

@@ -108,6 +108,8 @@ def test_a_number_as_label(proposed, price, deviations):
     names = [""] if len(deviations) == 1 else ["price_0_", "price_1_"]
     targets = {"targets": ["price_0", "price_1"]} if names[1:] else {}
     assert config["label"] == {"feature": "price", "task": "regression", **targets}
+    named = [x for x in found.warnings if "'price_0' to 'price_1': name them" in x]
+    assert len(named) == len(targets)
     assert [x["name"] for x in config["evaluate"]["metrics"][:-1]] == [
         name + kind for name in names for kind in ("rmse", "mae", "r2")
     ]
