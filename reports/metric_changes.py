@@ -28,6 +28,7 @@ from reports.run_table import (
     better,
     examples_per_class,
     is_measured,
+    label_task,
 )
 from sluice.uncertainty import (
     Estimate,
@@ -103,7 +104,7 @@ def metrics_by_slice(
     metrics = [x for x in read_metrics(document) if x.name != HISTOGRAM]
     old = {(x.slice, x.name): x.value for x in metrics if x.model == "baseline"}
     new = [x for x in metrics if x.model != "baseline"]
-    per_class = examples_per_class(new, config)
+    per_class, task = examples_per_class(new), label_task(config)
     counted = {x.slice: x.value for x in new if x.name == EXAMPLES}
     uncertain = estimates(document)
     by_slice: dict[str, dict[str, SliceMetric]] = {}
@@ -111,10 +112,13 @@ def metrics_by_slice(
         if item.name == PER_CLASS:
             continue
         classes = per_class.get(item.slice, [])
-        examples = counted.get(item.slice) or sum(classes)
+        # An example may have several labels.
+        total = 0.0 if task == "multi_label" else sum(classes)
+        examples = counted.get(item.slice) or total
         before, after, text = old.get((item.slice, item.name)), item.value, item.text
-        if after is not None and not is_measured(item.name, classes):
-            before, after, text = None, None, "one class"
+        if after is not None and not is_measured(item.name, classes, task):
+            text = "lacks a class" if "macro_average" in item.name else "one class"
+            before, after = None, None
         of_slice = uncertain.get(item.slice, SliceEstimates())
         metric = item.name.partition(" (")[0]
         known = of_slice.known(metric, after)

@@ -65,11 +65,11 @@ def metrics(run: RunData) -> dict[tuple[str, str], float]:
     values: dict[tuple[str, str], float] = {}
     for document in run.documents("metrics"):
         items = [x for x in read_metrics(document) if x.model != "baseline"]
-        per_class = examples_per_class(items, run.record.config)
+        task, per_class = label_task(run.record.config), examples_per_class(items)
         overall = overall_estimates(document).metrics
         for item in items:
             counts = per_class.get(item.slice, ())
-            if item.value is not None and is_measured(item.name, counts):
+            if item.value is not None and is_measured(item.name, counts, task):
                 values.setdefault((item.slice, item.name), item.value)
                 known = overall.get(item.name) if item.slice == OVERALL else None
                 if known and known.gain is not None and known.reference is not None:
@@ -82,26 +82,25 @@ def label_task(config: Mapping[str, Any]) -> str | None:
     return (config.get("label") or {}).get("task")
 
 
-def examples_per_class(
-    metrics: Iterable[Metric], config: Mapping[str, Any]
-) -> dict[str, list[float]]:
-    """Returns the counts of each slice; none where an example has several classes."""
-    if label_task(config) == "multi_label":
-        return {}
+def examples_per_class(metrics: Iterable[Metric]) -> dict[str, list[float]]:
+    """Returns the counts of each slice."""
     return {item.slice: item.array for item in metrics if item.name == PER_CLASS}
 
 
-def is_measured(metric: str, per_class: Sequence[float]) -> bool:
+def is_measured(metric: str, per_class: Sequence[float], task: str | None) -> bool:
     """Returns whether a slice has examples of the classes that a metric needs.
 
-    TFMA's AUC of a slice with one of two classes is 0.
+    TFMA's AUC of a class without examples is 0, and lowers the mean over classes.
 
     Args:
       metric: its name.
       per_class: the number of examples of each class; empty if unknown.
+      task: of the label.
     """
-    needs = _OF_CLASSES.search(metric.lower())
-    return not needs or len(per_class) != 2 or all(per_class)
+    if all(per_class) or not _OF_CLASSES.search(metric.lower()):
+        return True
+    is_of_two = len(per_class) == 2 and task != "multi_label"
+    return not is_of_two and "macro_average" not in metric
 
 
 def better(metric: str, config: Mapping[str, Any]) -> Better | None:

@@ -7,6 +7,7 @@ import pytest
 
 from reports.compare import Change, compare, summarize_changes
 from reports.diff_page import diff_tables, render_diff
+from reports.metric_changes import metrics_by_slice
 from reports.read_run import RunData
 from reports.run_table import better, examples, metrics
 from sluice.record.outcome import duration_s, next_steps, outcome, summarize
@@ -88,6 +89,28 @@ def test_only_measured_numbers_of_the_candidate_are_metrics():
         ("overall", "recall (class_id 3)"): 0.5,
         ("payment_type: Cash", "accuracy"): 1.0,
     }
+
+
+@pytest.mark.parametrize("task", ["classification", "multi_label"])
+def test_a_mean_over_classes_needs_examples_of_each(task):
+    """The AUC of the third is 0 for TFMA."""
+    slices = []
+    for region, auc, counts in (("north", 0.9, [7, 4, 2]), ("south", 0.6, [7, 4, 0])):
+        found = slice_metrics({"auc": auc}, region=region)
+        for item in found["metric_keys_and_values"]:
+            item["key"]["aggregation_type"] = {"macro_average": True}
+        found["metric_keys_and_values"] += slice_metrics(
+            {"accuracy": 0.8, "examples_per_class": counts}
+        )["metric_keys_and_values"]
+        slices.append(found)
+    config = {"label": {"feature": "label", "task": task}}
+    shown = {
+        where: {name: item.shown for name, item in of_slice.items()}
+        for where, of_slice in metrics_by_slice({"metrics": slices}, config).items()
+    }
+    macro = "auc (macro_average)"
+    assert shown["region: north"] == {macro: 0.9, "accuracy": 0.8}
+    assert shown["region: south"] == {macro: "lacks a class", "accuracy": 0.8}
 
 
 @pytest.mark.parametrize(
