@@ -10,7 +10,6 @@ import json
 from contextlib import ExitStack
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from tfx.components.evaluator import component, executor
@@ -47,10 +46,7 @@ class Executor(executor.Executor):
             # AutoGraph would take 3 s to convert the code of Keras metrics, which run
             # eagerly; a tf.function is still converted.
             evaluate = tf.autograph.experimental.do_not_convert(super().Do)
-            # TFMA calls signatures by position, which TensorFlow first refuses with a
-            # TypeError whose message prints the batch: 50 ms per 1,000 small images.
             with ExitStack() as during:
-                during.enter_context(np.printoptions(threshold=0, edgeitems=1))
                 during.enter_context(evaluate_batches())
                 if older:
                     further = evaluate_also(older, "MetricEstimates")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import psutil
 
+from sluice.node_environment import node_environment
+
 _PROC = Path("/proc/self/cgroup")
 _MOUNT = Path("/sys/fs/cgroup")
 
@@ -22,6 +24,11 @@ def usable_cores() -> int:
         if len(time) == 2 and time[0] not in ("max", "-1"):
             cores = min(cores, int(time[0]) // int(time[1]))
     return max(1, cores)
+
+
+def data_workers() -> int:
+    """Returns how many processes a step that works on data has."""
+    return int(node_environment().workers or usable_cores())
 
 
 def free_memory_bytes() -> int:

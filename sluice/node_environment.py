@@ -20,6 +20,7 @@ class NodeEnvironment:
       source_files: the cache of the imports of Python sources.
       checkpoint_dir: where a training keeps its checkpoints, and resumes from.
       progress_file: to which the node appends its progress.
+      workers: how many processes each data step has; unset: as many as are useful.
     """
 
     spans: str | None = None
@@ -27,6 +28,7 @@ class NodeEnvironment:
     source_files: str | None = None
     checkpoint_dir: str | None = None
     progress_file: str | None = None
+    workers: str | None = None
 
     def variables(self) -> dict[str, str]:
         """Returns the variables that are set."""

@@ -40,7 +40,7 @@ from components.tfrecord_gen.settings import (
 )
 from sluice import progress
 from sluice.errors import bounded
-from sluice.machine_resources import usable_cores
+from sluice.machine_resources import data_workers
 from sluice.node_environment import node_environment
 from sluice.node_kinds import NEW_DATA
 from sluice.storage import digest
@@ -73,7 +73,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         is_new = not schedule or _has_new_data(window, schedule, examples)
         read = window if is_new else replace(window, files=())
         dirs = {x: artifact_utils.get_split_uri([examples], x) for x in splits}
-        report = ingest(settings, read, dirs, quarantine.uri, usable_cores())
+        report = ingest(settings, read, dirs, quarantine.uri, data_workers())
         if not is_new:
             return
         if empty := report.empty_files:

@@ -6,16 +6,11 @@ judges them, so that its policy is in one place and a verdict is always publishe
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,17 +31,14 @@ from components.tfrecord_gen.quarantine import write_quarantine
 from components.tfrecord_gen.scan import first_types
 from components.tfrecord_gen.settings import Ingestion
 from components.tfrecord_gen.shard_writer import name_shards
-from sluice.errors import MAX_EXAMPLES, NodeError
-from sluice.process_tree import die_with
+from sluice.errors import MAX_EXAMPLES
+from sluice.forked_calls import run_forked
 from sluice.storage import digest
 from sluice.storage.storage import is_remote, storage_for
 
 # Files of a split from this size on are shards of their own: copied, if they are good.
 _SHARD_FROM_BYTES = 1 << 20
-_GROUP_BYTES = 32 << 20
-_Item = TypeVar("_Item")
-_Answer = TypeVar("_Answer")
-_job: tuple[Callable[[Any], Any], Sequence[Any]]
+_GROUP_BYTES = 4 << 20
 
 
 def ingest(
@@ -198,53 +190,3 @@ def _report(
             lambda path: digests.get(str(path)) or digest.of_file(path)
         ),
     )
-
-
-def run_forked(
-    function: Callable[[_Item], _Answer], items: Sequence[_Item], workers: int
-) -> list[_Answer]:
-    """Returns the function's answers in the order of the items.
-
-    Forked, so that the function, its imports and the items are there already. The
-    caller must not have started threads; with one worker nothing is forked.
-
-    Raises:
-      NodeError: a worker died.
-      Exception: as the function raised it.
-    """
-    workers = min(workers, len(items))
-    if workers <= 1:
-        return [function(item) for item in items]
-    context = multiprocessing.get_context("fork")
-    begin = partial(_begin, os.getpid(), function, items)
-    try:
-        with ProcessPoolExecutor(workers, context, begin) as pool:
-            answers = [pool.submit(_answer, index) for index in range(len(items))]
-            try:
-                for answer in as_completed(answers):
-                    answer.result()
-            except BaseException:
-                # The pool would wait for what its workers are doing.
-                for worker in multiprocessing.active_children():
-                    worker.terminate()
-                raise
-            return [answer.result() for answer in answers]
-    except BrokenProcessPool as error:
-        raise NodeError(
-            "a worker process died",
-            hint="if memory ran out, use fewer workers by giving it fewer cores "
-            "(taskset)",
-        ) from error
-
-
-def _begin(parent: int, function: Callable[[Any], Any], items: Sequence[Any]) -> None:
-    global _job
-    _job = function, items
-    die_with(parent)
-    # The parent's handler raises, and what is raised can be lost; see sluice.interrupt.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _answer(index: int) -> Any:
-    function, items = _job
-    return function(items[index])

@@ -14,8 +14,8 @@ from typing import IO
 
 from sluice.storage.storage import storage_for
 
-# Uncompressed bytes per shard: few files, but enough for parallel readers.
-SHARD_BYTES = 256 << 20
+# Uncompressed bytes per shard: few files, but enough for a process per core.
+SHARD_BYTES = 64 << 20
 _GZIP_WINDOW_BITS = 31
 
 

@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr, StrictStr, model_validator
 
 from components.exports.settings import ExportSpec
 from components.retrain_decision.settings import Retrain
+from pipeline.config.beam import Beam
 from pipeline.config.cloud import Cloud
 from pipeline.config.data import Data, Examples, Sensitive, Validate
 from pipeline.config.evaluate import Evaluate
@@ -132,6 +133,7 @@ class Config(Section):
     nodes: dict[_NodeName, CustomNode] = {}
     """Nodes to add to the graph, by id."""
     notify: Notify = Notify.model_construct()
+    beam: Beam = Beam.model_construct()
     cloud: Cloud | None = None
     """null: none; profiles such as `vertex` set it."""
     private: Flag = False

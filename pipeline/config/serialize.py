@@ -84,6 +84,13 @@ def custom_nodes(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))["config"].get("nodes", {})
 
 
+def workers_of(path: Path) -> str | None:
+    """Returns ``beam.workers`` of a stored config; None if they are chosen."""
+    config = json.loads(path.read_text(encoding="utf-8"))["config"]
+    workers = config.get("beam", {}).get("workers", "auto")
+    return None if workers == "auto" else str(workers)
+
+
 def privacy_of(path: Path) -> Privacy:
     """Returns what of the data a stored config allows to show."""
     config = json.loads(path.read_text(encoding="utf-8"))["config"]

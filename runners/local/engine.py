@@ -32,11 +32,13 @@ class LocalEngine:
     def run(self, plan: Plan, record: RunRecord, observer: Observer) -> None:
         """Runs the nodes and ends the record; see ``Engine.run``."""
         from components.tfrecord_gen.input_files import SPANS_FILE
+        from pipeline.config.serialize import workers_of
         from sluice import secrets
         from sluice.storage import atomic
         from sluice.workspace import Workspace
 
-        secrets.remember((plan.run_dir / "config.json").read_text(encoding="utf-8"))
+        config = plan.run_dir / "config.json"
+        secrets.remember(config.read_text(encoding="utf-8"))
         spans_file = plan.run_dir / SPANS_FILE
         atomic.write_bytes(spans_file, plan.spans.to_json())
         workspace = Workspace(plan.workspace)
@@ -44,6 +46,7 @@ class LocalEngine:
             spans=str(spans_file),
             file_digests=str(workspace.digests_file),
             source_files=str(workspace.sources_file),
+            workers=workers_of(config),
         )
         graph = Graph(plan.run_dir, plan.project_root, plan.workspace)
         if not processes.can_fork():

@@ -27,7 +27,7 @@ from runners.retention.training_checkpoints import begin_training
 from sluice import interrupt, progress
 from sluice.node_environment import node_environment, tell
 from sluice.node_kinds import kind_of
-from sluice.patches.beam import skip_sizes_in_cache
+from sluice.patches import beam
 from sluice.patches.multiprocessing import picklable
 from sluice.patches.tensorflow import exclude_keras_from_autograph, holds_accelerator
 from sluice.patches.tfx import replace_cache
@@ -49,7 +49,9 @@ def run_node(
     """
     interrupt.listen()
     exclude_keras_from_autograph()
-    skip_sizes_in_cache()
+    beam.skip_sizes_in_cache()
+    beam.remember_signatures()
+    beam.check_records_fast()
     ir = graph.read_ir()
     cache = NodeCache(graph.roots, use_cache=use_cache)
     owner = Workspace(graph.workspace or graph.run_dir)

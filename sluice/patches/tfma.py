@@ -27,6 +27,7 @@ from tensorflow_model_analysis.metrics import (
     metric_util,
     tf_metric_wrapper,
 )
+from tensorflow_model_analysis.utils import model_util
 
 from sluice.metrics import LOG_ODDS, OF_EVERY_THRESHOLD
 
@@ -134,6 +135,31 @@ def evaluate_also(models: Mapping[str, str], class_name: str) -> Iterator[None]:
 
     with _replaced(tfma, ExtractEvaluateAndWriteResults=with_models):
         yield
+
+
+def get_callable(*given: Any, **options: Any) -> Any:
+    """Returns a signature of a model, which is called by the name of its input.
+
+    Why: TFMA calls it by position, which TensorFlow first refuses with a TypeError
+    whose message prints the batch.
+    Upstream: ``get_callable`` in tensorflow_model_analysis/utils/model_util.py.
+    Checked with: TFMA 0.47 and 0.52.
+    Without it: 50 ms for 1,000 small images.
+    """
+    signature = _get_callable(*given, **options)
+    structure = getattr(signature, "structured_input_signature", None)
+    if structure is None:
+        return signature
+
+    def call(*values: Any, **named: Any) -> Any:
+        return signature(**dict(zip(structure[1], values, strict=False)), **named)
+
+    vars(call)["structured_input_signature"] = structure
+    return call
+
+
+_get_callable = model_util.get_callable
+vars(model_util)["get_callable"] = get_callable
 
 
 def add_batch(combiner: Any, accumulator: Any, batch: Any, size: int) -> Any:

@@ -11,6 +11,7 @@ from google.protobuf.json_format import MessageToDict
 
 from sample_data.tf_example import encode
 from schemas.data_statistics import Statistics
+from sluice.patches.tfdv import limit_quantiles
 from sluice.splits import split_statistics_path
 from sluice.tfrecords import tfrecord
 from tests.components.conftest import artifact
@@ -81,10 +82,34 @@ def test_as_of_tfx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     small = dataset_options.RecordBatchesOptions(100, num_epochs=1, shuffle=False)
     monkeypatch.setattr(statistics_gen, "_BATCH", small)
     without = computed("without")
-    monkeypatch.setattr(statistics_gen, "_MAX_BYTES", 0)
-    monkeypatch.delattr(statistics_gen.stats_impl, "generate_statistics_in_memory")
-    assert _rounded(computed("beam")) == _rounded(without)
     assert len(without["train"]) == 8
+    # TFX's own.
+    monkeypatch.setattr(statistics_gen, "is_remote", lambda _: True)
+    monkeypatch.delattr(statistics_gen.stats_impl, "extract_statistics_output")
+    assert _rounded(computed("beam")) == _rounded(without)
+
+
+def test_histograms_and_medians_are_those_of_the_values():
+    """From 1,000 quantiles each count is within half a percent of all."""
+    import numpy as np
+    import pyarrow as pa
+    import tensorflow_data_validation as tfdv
+    from tensorflow_data_validation.statistics import stats_impl
+
+    limit_quantiles(250)
+    values = np.random.default_rng(0).lognormal(2, 0.5, 20_000)
+    batch = pa.RecordBatch.from_pydict({"x": [[float(x)] for x in values]})
+    options = tfdv.StatsOptions(num_quantiles_histogram_buckets=250)
+    found = stats_impl.generate_statistics_in_memory(batch, options)
+    numbers = found.datasets[0].features[0].num_stats
+    assert numbers.median == pytest.approx(np.median(values), rel=5e-3)
+    standard, quantiles = numbers.histograms
+    counts = np.histogram(values, bins=10)[0]
+    assert [x.sample_count for x in standard.buckets] == pytest.approx(counts, abs=100)
+    assert len(quantiles.buckets) == 250
+    bounds = [x.high_value for x in quantiles.buckets][:-1]
+    exact = np.quantile(values, np.arange(1, 250) / 250)
+    assert bounds == pytest.approx(exact, rel=2e-2)
 
 
 def _rounded(value: Any) -> Any:

@@ -25,6 +25,19 @@ NEEDED = {
     "apache_beam/runners/worker/statecache.py": {
         "get_deep_size(": "beam.skip_sizes_in_cache",
     },
+    "apache_beam/io/tfrecordio.py": {
+        "_default_crc32c_fn.fn = crcmod": "beam.check_records_fast",
+    },
+    "apache_beam/transforms/core.py": {
+        "def get_function_args_defaults(": "beam.remember_signatures",
+    },
+    "apache_beam/runners/portability/fn_api_runner/worker_handlers.py": {
+        "add_insecure_port('[::]:0')": "beam.sockets_in",
+        "future.abort(exn)": "beam.fail_requests",
+    },
+    "tensorflow_data_validation/statistics/generators/basic_stats_generator.py": {
+        "\n_NUM_QUANTILES_FACTOR_FOR_STD_HISTOGRAM = 100": "tfdv.limit_quantiles",
+    },
     "tf_keras/src/callbacks.py": {
         "self._supported_strategies": "keras.take_any_strategy",
         "def _backup(self, epoch,": "keras.save_checkpoint",
@@ -58,6 +71,9 @@ NEEDED = {
     "tfx/components/evaluator/executor.py": {
         "if len(eval_config.model_specs) > 2:": "tfma.evaluate_also",
         "(tfma.ExtractEvaluateAndWriteResults(": "tfma.evaluate_also",
+    },
+    "tensorflow_model_analysis/utils/model_util.py": {
+        "signature(tf.constant(inputs, dtype=tf.string))": "tfma.get_callable",
     },
     "tensorflow_model_analysis/metrics/example_count.py": {
         "class _ExampleCountCombiner(": "tfma.add_batch",
