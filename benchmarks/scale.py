@@ -4,7 +4,7 @@
 
 The rows are the taxi trips, shuffled and repeated; 70 % train, 15 % eval, 15 % test.
 Each size is a run from ingestion to push in a workspace of its own, with one epoch. The
-data and the results are kept in FOLDER, so that an interrupted benchmark goes on. Memory
+data and results are kept in FOLDER, so that an interrupted benchmark goes on. Memory
 is sampled twice a second: resident bytes of the largest process, and proportional bytes
 (PSS) of all together, which count shared pages once.
 """
