@@ -114,14 +114,19 @@ def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     expect(page.locator("pre[id]")).to_contain_text("one_device")
     assert page.evaluate("window.isSameDocument")
 
-    for verb, state in (("cancel", "interrupted"), ("resume", "succeeded")):
-        # The page shows the command.
+    def follow_command(verb):
+        """Runs the command that the page shows."""
         shown = page.locator(".command", has_text=f"sluice {verb} digits").first
         expect(shown).to_be_visible()
         assert start(verb, "digits").wait(LONG_MS / 1000) == 0
-        expect(page.locator(".state")).to_contain_text(state)
-        # One that has ended is not live.
-        page.reload()
+
+    follow_command("cancel")
+    expect(page.locator(".state")).to_contain_text("interrupted")
+    # One that has ended is not live.
+    page.reload()
+    follow_command("resume")
+    page.reload()
+    expect(page.locator(".state")).to_contain_text("succeeded")
     assert command.wait() == 130
     expect(page.get_by_text("Version 1 was pushed")).to_be_visible()
     expect(page.locator("#connection")).to_have_text("")
