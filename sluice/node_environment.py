@@ -21,6 +21,8 @@ class NodeEnvironment:
       checkpoint_dir: where a training keeps its checkpoints, and resumes from.
       progress_file: to which the node appends its progress.
       workers: how many processes each data step has; unset: as many as are useful.
+      training_file: in which the chief of a cluster describes its training for the
+        workers, see ``pipeline.training.shared_training``.
     """
 
     spans: str | None = None
@@ -29,6 +31,7 @@ class NodeEnvironment:
     checkpoint_dir: str | None = None
     progress_file: str | None = None
     workers: str | None = None
+    training_file: str | None = None
 
     def variables(self) -> dict[str, str]:
         """Returns the variables that are set."""

@@ -118,6 +118,9 @@ def check_strategy(config: Config) -> None:
         return
     try:
         choose(config.train.strategy, gpus=0, tpu=find_tpu(), cluster=cluster)
+        if config.tune and cluster:
+            text = "a search runs on one machine: set train.strategy, such as mirrored"
+            raise UsageError(text)
     except UsageError as error:
         problems = Problems(config.origin)
         problems.add_error(("train", "strategy"), error)

@@ -33,9 +33,10 @@ from pipeline.training.fine_tune import fine_tuning_phases
 from pipeline.training.fit import fit_model
 from pipeline.training.input.training_input import Split, make_input
 from pipeline.training.progress import ReportProgress, write_facts
+from pipeline.training.shared_training import shared_training
 from pipeline.training.strategy.choice import TF_CONFIG
 from pipeline.training.strategy.distribution import Distribution
-from pipeline.training.strategy.workers import distribute
+from pipeline.training.strategy.workers import cluster_of_run, distribute
 from pipeline.training.warm_start import read_vocabularies, warm_start
 from sluice import interrupt, progress
 from sluice.node_environment import node_environment
@@ -66,6 +67,10 @@ def run_fn(fn_args: Any) -> None:
         values = fn_args.hyperparameters["values"]
         train, model_params = with_values(train, model_params, values)
     train_here = functools.partial(_train_and_export, fn_args, train, model_params)
+    if cluster := cluster_of_run(train):
+        with shared_training(fn_args) if cluster.is_chief else contextlib.nullcontext():
+            distribute(train, train_here)
+        return
     distribute(train, train_here)
     if os.environ.get(TF_CONFIG):
         wait_for_model(fn_args.serving_model_dir)

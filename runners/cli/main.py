@@ -44,6 +44,7 @@ _VERBS = {
     "tune": "Search for the best values of a config.",
     "retrain": "Run a pipeline if there is a reason to train.",
     "resume": "Resume an unfinished run.",
+    "worker": "Train as a worker of a run on another machine.",
     "cancel": "Stop the run in progress.",
     "status": "Show a run, or the last run of every pipeline.",
     "logs": "Print the log of a node.",

@@ -47,6 +47,7 @@ class LocalEngine:
             file_digests=str(workspace.digests_file),
             source_files=str(workspace.sources_file),
             workers=workers_of(config),
+            training_file=str(training_file(plan.run_dir)),
         )
         graph = Graph(plan.run_dir, plan.project_root, plan.workspace)
         if not processes.can_fork():
@@ -59,6 +60,11 @@ class LocalEngine:
             told=told,
             resumed=plan.resumed,
         )
+
+
+def training_file(run_dir: Path) -> Path:
+    """Returns the file that is there while a run trains on several machines."""
+    return run_dir / "training.json"
 
 
 def run_nodes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.training.strategy.cluster import join_as_chief
 from runners.cloud.submitted_job import is_service_run
 from runners.engine import Engine, Observer
 from runners.metadata.metadata_file import check_metadata
@@ -54,11 +55,12 @@ def resume(
 
     Raises:
       UsageError: there is no such run, or code, schema, data or packages have changed
-        since it began.
+        since it began, or this is a worker of a cluster.
       LockedError: another run of the pipeline is in progress.
       WorkspaceError: the workspace is damaged, or its disk is full.
     """
     observer = observer or Observer()
+    join_as_chief()
     if name is None:
         workspace, name = newest_resumable()
     else:

@@ -14,6 +14,7 @@ from pipeline.config.config import Config
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import INGESTION, MODEL_VERDICT
+from pipeline.training.strategy.cluster import join_as_chief
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
 from runners.engine import Engine, Observer, Plan
@@ -63,11 +64,13 @@ def run(
       interrupted by SIGINT (its ``status`` is then ``interrupted``).
 
     Raises:
-      UsageError: the options, the config or the data are wrong.
+      UsageError: the options, the config or the data are wrong, or this is a worker of
+        a cluster.
       LockedError: another run of the pipeline is in progress.
       WorkspaceError: the metadata is lost, or the disk is full.
     """
     observer = observer or Observer()
+    join_as_chief()
     tag_values = parse_tags(tags)
     config = check_before_run(
         config,

@@ -1,4 +1,4 @@
-"""Workers as processes of this machine: ``train.processes`` of the config.
+"""Processes of a training: ``train.processes``, or this machine's task of a cluster.
 
 Each is a task of the cluster that its ``TF_CONFIG`` describes, forked so that
 TensorFlow's import is done. Tasks wait for a missing one without end, and TensorFlow
@@ -8,7 +8,6 @@ ignores SIGTERM meanwhile: when one dies, or has not started in time, all are ki
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import signal
@@ -17,22 +16,40 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
 import tensorflow as tf
 
 from pipeline.config.train import Train
-from pipeline.training.strategy.choice import TF_CONFIG
+from pipeline.training.strategy.choice import (
+    TF_CONFIG,
+    choose,
+    find_tpu,
+    read_cluster,
+)
+from pipeline.training.strategy.cluster import Cluster, find_cluster
 from pipeline.training.strategy.distribution import Distribution, choose_distribution
+from pipeline.training.strategy.rendezvous import NO_PEERS, Peers, meet
 from sluice.errors import NodeError, SluiceError
-from sluice.node_environment import tell
+from sluice.node_environment import node_environment, tell
 from sluice.process_tree import describe_end, die_with, name_process
 
 # In which all tasks must have joined the cluster.
 START_S = 300.0
 _POLL_S = 0.2
+# TensorFlow's exceptions in a task that has lost another, or it aborts the process.
+_OF_LOST_PEERS = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.InternalError,
+    tf.errors.UnavailableError,
+)
+# For so long it may be that another machine is to name as lost. One that has aborted
+# says so first.
+_ABORTED_S, _UNAVAILABLE_S = 2.0, 10.0
 # Joins the cluster, calls the function that it is given, and trains or serves.
 Task = Callable[[Callable[[], object]], None]
 
@@ -62,10 +79,33 @@ def distribute(train: Train, fit: Callable[[Distribution], None]) -> None:
         started()
         fit(distribution)
 
-    if train.processes is None or os.environ.get(TF_CONFIG):
+    if cluster := cluster_of_run(train):
+        with meet(cluster) as peers:
+            _run_processes(
+                task, cluster.addresses, [(cluster.job, cluster.index)], peers
+            )
+    elif train.processes is None or os.environ.get(TF_CONFIG):
         task(lambda: None)
     else:
         run_tasks(task, train.processes, train.parameter_servers or 0)
+
+
+def cluster_of_run(train: Train) -> Cluster | None:
+    """Returns the cluster of machines that train a run; None without one.
+
+    A cloud service starts and ends the tasks of its clusters itself.
+    """
+    cluster = find_cluster() if node_environment().training_file else None
+    if cluster is None:
+        return None
+    kind, _ = choose(
+        train.strategy,
+        gpus=0,
+        tpu=find_tpu(),
+        cluster=read_cluster(),
+        replicas=train.replicas,
+    )
+    return cluster if kind in ("multi_worker", "parameter_server") else None
 
 
 def run_tasks(task: Task, workers: int, parameter_servers: int = 0) -> None:
@@ -81,7 +121,16 @@ def run_tasks(task: Task, workers: int, parameter_servers: int = 0) -> None:
     if parameter_servers:
         jobs = {"chief": 1, "worker": workers, "ps": parameter_servers}
     tasks = [(job, index) for job, count in jobs.items() for index in range(count)]
-    cluster = _free_addresses(tasks)
+    _run_processes(task, _free_addresses(tasks), tasks)
+
+
+def _run_processes(
+    task: Task,
+    addresses: Mapping[str, Sequence[str]],
+    tasks: Sequence[tuple[str, int]],
+    peers: Peers = NO_PEERS,
+) -> None:
+    """Runs tasks of a cluster; those of other machines are ``peers``."""
     context = multiprocessing.get_context("fork")
     messages: Any = context.SimpleQueue()
 
@@ -89,9 +138,9 @@ def run_tasks(task: Task, workers: int, parameter_servers: int = 0) -> None:
         die_with(parent)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         name_process(f"sluice:{job} {index}")
-        place = {"cluster": cluster, "task": {"type": job, "index": index}}
-        os.environ[TF_CONFIG] = json.dumps(place)
-        if index > 0:
+        cluster = Cluster(addresses, job, index)
+        os.environ[TF_CONFIG] = cluster.to_json()
+        if not cluster.is_chief:
             tell(progress_file=None)
         try:
             task(lambda: messages.put("started"))
@@ -100,7 +149,8 @@ def run_tasks(task: Task, workers: int, parameter_servers: int = 0) -> None:
             traceback.print_exc()
             text = f"{job} {index} failed: {type(error).__name__}: {error}"
             is_ours = isinstance(error, SluiceError)
-            messages.put(error if is_ours else NodeError(text.partition("\n")[0]))
+            explained = error if is_ours else NodeError(text.partition("\n")[0])
+            messages.put((explained, isinstance(error, _OF_LOST_PEERS)))
         sys.stdout.flush()
         while True:  # Until all are killed: others may still need this one's server.
             signal.pause()
@@ -111,21 +161,34 @@ def run_tasks(task: Task, workers: int, parameter_servers: int = 0) -> None:
         for job, i in tasks
     ]
     counts: Counter[str] = Counter()
+    # Servers have no end: the chief ends them.
+    has_servers = "ps" in addresses
+    awaited = int(tasks[0] == ("chief", 0)) if has_servers else len(tasks)
     try:
         for process in processes:
             process.start()
-        while counts["done"] < jobs.get("chief", workers):
-            wait([process.sentinel for process in processes], _POLL_S)
+        while counts["done"] < awaited or not peers.have_ended:
+            ends = [process.sentinel for process in processes]
+            wait([*ends, *peers.connections], _POLL_S)
+            peers.check()
             for process in processes:
                 if process.exitcode is not None:
+                    if process.exitcode == -signal.SIGABRT:
+                        peers.check(_ABORTED_S)
                     raise NodeError(f"{process.name} {describe_end(process.exitcode)}")
             while not messages.empty():
                 message = messages.get()
-                if isinstance(message, SluiceError):
-                    raise message
+                if isinstance(message, tuple):
+                    error, may_be_peers = message
+                    if may_be_peers:
+                        peers.check(_UNAVAILABLE_S)
+                    raise error
                 counts[message] += 1
             if counts["started"] < len(processes) and time.monotonic() > deadline:
-                raise NodeError(f"not all processes have started in {START_S:.0f} s")
+                listed = ", ".join(item for job in addresses.values() for item in job)
+                text = f"not all processes have started in {START_S:.0f} s"
+                raise NodeError(text, where=listed)
+        peers.say_done()
     finally:
         for process in processes:
             if process.pid:
