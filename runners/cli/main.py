@@ -65,6 +65,7 @@ _VERBS = {
     "predict": "Predict with the pushed model.",
     "models": "List pushed versions, or retire a baseline.",
     "schedule": "Run a pipeline on a schedule of a service.",
+    "cluster": "Train on several machines of your own.",
     "ui": "Show pipelines and runs in the browser.",
     "image": "Build the image of the nodes for a service.",
     "data": "List or write the sample data sets.",

@@ -64,7 +64,7 @@ def _cron(config: Config, command: list[str], cron: str, timezone: str) -> str:
 def _systemd(config: Config, command: list[str], cron: str, timezone: str) -> str:
     # systemd itself starts no program with a quote or backslash in its path.
     words = ("/usr/bin/env", *map(_quoted, command))
-    return _filled_in(
+    return filled_in(
         "systemd_units.txt",
         name=config.name,
         root=str(config.root).replace("%", "%%"),
@@ -129,7 +129,7 @@ def _airflow(config: Config, command: list[str], cron: str, timezone: str) -> st
     last = ("AcceptData", RETRAIN_GATE) if config.retrain else ("DataGate",)
     decide = [word for node in last for word in ("--to", node)]
     now = datetime.now()
-    return _filled_in(
+    return filled_in(
         "airflow_dag.txt",
         name=config.name,
         dag_id=repr(f"sluice_{config.name}"),
@@ -142,7 +142,8 @@ def _airflow(config: Config, command: list[str], cron: str, timezone: str) -> st
     )
 
 
-def _filled_in(template: str, **values: str) -> str:
+def filled_in(template: str, **values: str) -> str:
+    """Returns a text of this folder with values for its ``$NAME``."""
     text = Path(__file__).with_name(template).read_text(encoding="utf-8")
     return Template(text).substitute(values)
 
