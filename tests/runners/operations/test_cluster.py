@@ -29,13 +29,14 @@ def test_the_pods_of_a_job_set_are_a_cluster(written):
     assert pods["completions"] == pods["parallelism"] == 3
     (container,) = pods["template"]["spec"]["containers"]
     environ = {item["name"]: item["value"] for item in container["env"]}
-    clusters = [
-        find_cluster({**environ, "JOB_COMPLETION_INDEX": str(index)})
-        for index in range(3)
-    ]
+    tasks = []
+    for index in range(3):
+        cluster = find_cluster({**environ, "JOB_COMPLETION_INDEX": str(index)})
+        assert cluster is not None
+        tasks.append(cluster.describe(cluster.job, cluster.index))
     # <job set>-<job>-<number of the job>-<index of the pod>.<job set>
     name = f"{manifest['metadata']['name']}-{job['name']}-0"
-    assert [cluster.describe("worker", cluster.index) for cluster in clusters] == [
+    assert tasks == [
         f"worker {index} at {name}-{index}.digits:2222" for index in range(3)
     ]
     assert {container["ports"][0]["containerPort"]} == {2222}

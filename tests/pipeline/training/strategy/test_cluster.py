@@ -41,6 +41,7 @@ def pod(index, hosts="a:1,b:1"):
 )
 def test_the_run_belongs_to_the_chief(environ, task, is_chief):
     cluster = find_cluster(environ)
+    assert cluster is not None
     assert cluster.describe(cluster.job, cluster.index) == task
     if is_chief:
         join_as_chief(environ)
@@ -116,7 +117,7 @@ def ends_of(clusters, seconds, says_done=False):
 
 def test_all_end_with_the_chief(tasks):
     # Something else connects first.
-    scans = []
+    scans: list[socket.socket] = []
 
     def scan():
         while not scans:
