@@ -15,7 +15,6 @@ from typing import Any
 
 from sluice.errors import NodeError
 from sluice.node_environment import node_environment, tell
-from sluice.project import activate
 from sluice.storage import atomic
 from sluice.storage.storage import storage_for
 
@@ -45,12 +44,8 @@ def shared_training(fn_args: Any) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def train_as_worker(training_file: str, root: str) -> None:
+def train_as_worker(training_file: str) -> None:
     """Takes part in a training, as the task that ``TF_CONFIG`` names, until its end.
-
-    Args:
-      training_file: see ``NodeEnvironment``.
-      root: of the project, whose modules are importable then.
 
     Raises:
       NodeError: the paths of the chief are not on this machine, or see ``distribute``.
@@ -58,7 +53,6 @@ def train_as_worker(training_file: str, root: str) -> None:
     # TensorFlow, of which the callers have no need.
     from pipeline.training.run_fn import run_fn
 
-    activate(Path(root))
     described = json.loads(Path(training_file).read_bytes())
     graph = described["transform_graph_path"]
     if not storage_for(graph).exists(graph):

@@ -23,6 +23,7 @@ from sluice.clock import utc_now
 from sluice.compat import prepare_environment
 from sluice.errors import NodeError, UsageError
 from sluice.node_environment import NodeEnvironment
+from sluice.project import activate
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace, next_command, private_umask
 
@@ -151,6 +152,14 @@ class _Awaited:
         return is_service_run(self.workspace.run_dir(run_id))
 
 
+def train(file: Path, root: Path) -> None:
+    """Trains in a process of its own; see ``train_as_worker``."""
+    from pipeline.training.shared_training import train_as_worker
+
+    activate(root)
+    train_as_worker(str(file))
+
+
 def _train(run_dir: Path, log: Path, observer: Observer, stop: StopRequest) -> None:
     config_file, offset = run_dir / "config.json", 0
     secrets.remember(config_file.read_text(encoding="utf-8"))
@@ -167,9 +176,9 @@ def _train(run_dir: Path, log: Path, observer: Observer, stop: StopRequest) -> N
 
         told = NodeEnvironment(progress_file=str(progress_file))
         processes.call(
-            "pipeline.training.shared_training:train_as_worker",
-            str(training_file(run_dir)),
-            str(config.root),
+            f"{__name__}:train",
+            training_file(run_dir),
+            config.root,
             log=log,
             around=processes.Surroundings(config.root, Path(folder), told),
             on_tick=follow,
