@@ -94,7 +94,7 @@ def tasks():
     return [Cluster({"worker": addresses}, "worker", index) for index in range(3)]
 
 
-def end_of(cluster, seconds, says_done):
+def end_of(cluster, seconds, says_done=False):
     """Meets the others, is there for so long, and returns how it has ended."""
     try:
         with meet(cluster) as peers:
@@ -110,29 +110,29 @@ def end_of(cluster, seconds, says_done):
         return error.what
 
 
-def ends_of(clusters, seconds, says_done=False):
+def ends_of(clusters, seconds):
     with ThreadPoolExecutor() as pool:
-        return [*pool.map(end_of, clusters, seconds, [says_done] * len(clusters))]
+        return [*pool.map(end_of, clusters, seconds)]
+
+
+def connect_to(cluster):
+    """Connects to the chief, once it listens."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return socket.create_connection(cluster.address(*cluster.tasks[0]))
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 def test_all_end_with_the_chief(tasks):
-    # Something else connects first.
-    scans: list[socket.socket] = []
-
-    def scan():
-        while not scans:
-            try:
-                address = tasks[0].address("worker", 0)
-                scans.append(socket.create_connection(address))
-            except OSError:
-                time.sleep(0.01)
-        scans[0].sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-
     with ThreadPoolExecutor() as pool:
-        pool.submit(scan)
-        ends = ends_of(tasks, [0.3, 60, 60], says_done=True)
-    scans[0].close()
-    assert ends == ["left", "done", "done"]
+        chief = pool.submit(end_of, tasks[0], 0.3, True)
+        with connect_to(tasks[0]) as scan:
+            scan.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert ends_of(tasks[1:], [60, 60]) == ["done", "done"]
+        assert chief.result() == "left"
 
 
 def test_a_lost_task_ends_the_others_and_is_named(tasks):
