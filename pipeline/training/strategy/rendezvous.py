@@ -132,7 +132,7 @@ def _wait_for_workers(
                 _report_waiting(missing)
                 said_missing = missing
             if time.monotonic() > deadline:
-                raise _absent(missing)
+                raise _absent(missing, "sluice worker NAME")
             with suppress(OSError):
                 connection, _ = server.accept()
                 stack.callback(connection.close)
@@ -161,7 +161,7 @@ def _wait_for_chief(
         except OSError as error:
             reason = error.strerror or reason
         if time.monotonic() > deadline:
-            raise _absent(chief, reason)
+            raise _absent(chief, "sluice run NAME", reason)
         time.sleep(_RETRY_S)
     stack.callback(connection.close)
     said = b""
@@ -185,9 +185,7 @@ def _report_waiting(names: str) -> None:
     progress.report(event="waiting", line=text)
 
 
-def _absent(names: str, reason: str | None = None) -> NodeError:
+def _absent(names: str, command: str, reason: str | None = None) -> NodeError:
     text = f"{names} did not come within {wait_limit_s():.0f} s"
-    return NodeError(
-        f"{text}: {reason}" if reason else text,
-        hint=f"'sluice worker NAME' is started there; {WAIT_VARIABLE} is the limit",
-    )
+    hint = f"start '{command}' there; {WAIT_VARIABLE} sets the limit"
+    return NodeError(f"{text}: {reason}" if reason else text, hint=hint)
