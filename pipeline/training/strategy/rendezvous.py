@@ -26,7 +26,11 @@ _RETRY_S = 0.5
 _GREETING_BYTES, _GREETING_S = 32, 5.0
 _BEGIN, _DONE = b"b", b"d"
 # After 30 s without an answer the kernel takes a silent machine for lost.
-_KEEPALIVE = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5))
+_KEEPALIVE = (
+    (socket.TCP_KEEPIDLE, 10),
+    (socket.TCP_KEEPINTVL, 5),
+    (socket.TCP_KEEPCNT, 4),
+)
 
 
 class Peers:
@@ -105,8 +109,8 @@ def meet(cluster: Cluster) -> Iterator[Peers]:
         for connection in names:
             connection.settimeout(None)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for option, seconds in _KEEPALIVE:
-                connection.setsockopt(socket.IPPROTO_TCP, option, seconds)
+            for option, value in _KEEPALIVE:
+                connection.setsockopt(socket.IPPROTO_TCP, option, value)
         progress.report(event="met", line=f"all {len(cluster.tasks)} tasks are there")
         yield Peers(names, have_ended=cluster.is_chief)
 
