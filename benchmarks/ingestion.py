@@ -105,7 +105,7 @@ def _stock(data: str, out: str) -> None:
     from tfx.proto import example_gen_pb2
     from tfx.types import standard_artifacts
 
-    from pipeline.graph.locations import LOCAL_BEAM_ARGS
+    from pipeline.graph.beam_arguments import LOCAL_BEAM_ARGS
 
     examples = standard_artifacts.Examples()
     examples.uri = out

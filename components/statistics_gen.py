@@ -21,6 +21,7 @@ from tfx.types import artifact_utils
 from tfx_bsl.tfxio import dataset_options
 
 from components.artifacts import Artifacts
+from sluice.engine_runner import RUNNER
 from sluice.forked_calls import run_forked
 from sluice.machine_resources import data_workers
 from sluice.patches.tfdv import limit_quantiles
@@ -34,7 +35,7 @@ _BATCH = dataset_options.RecordBatchesOptions(
 
 
 class Executor(executor.Executor):
-    """TFX's executor, replaced for examples on this machine.
+    """TFX's executor, replaced where neither a bucket nor an engine has the work.
 
     What it replaces takes neither a schema nor ``exclude_splits``. The result does not
     depend on the number of cores.
@@ -45,7 +46,8 @@ class Executor(executor.Executor):
     ) -> None:
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         options_json = exec_properties.get("stats_options_json")
-        if is_remote(examples.uri) or not options_json or input_dict.get("schema"):
+        is_elsewhere = is_remote(examples.uri) or RUNNER in self._beam_pipeline_args
+        if is_elsewhere or not options_json or input_dict.get("schema"):
             super().Do(input_dict, output_dict, exec_properties)
             return
         statistics = artifact_utils.get_single_instance(output_dict["statistics"])

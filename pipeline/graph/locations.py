@@ -6,19 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.config.config import Config
+from pipeline.graph.beam_arguments import beam_args
 from sluice.storage import digest
 from sluice.storage.local_copy import copy_missing
 from sluice.workspace import Workspace
-
-# Beam's in-process runner, by the class of ours: what `DirectRunner` means depends on
-# Beam's version and on whether a Go binary can be downloaded. TFX builds a source
-# archive of itself for every node that has Beam options (1.6 s, 40 MB each) unless an
-# image is named; this runner uses no image. Of a Transform, dill would take 3 s.
-LOCAL_BEAM_ARGS = (
-    "--runner=sluice.beam_runner.LocalRunner",
-    "--sdk_container_image=unused",
-    "--pickle_library=cloudpickle",
-)
 
 
 @dataclass(frozen=True)
@@ -82,6 +73,6 @@ def local_locations(config: Config, workspace: Workspace) -> Locations:
         inputs_dir=workspace.inputs,
         serving_dir=str(config.serving_dir or workspace.serving),
         baseline_store=str(workspace.root / "state" / "accepted"),
-        beam_args=LOCAL_BEAM_ARGS,
+        beam_args=beam_args(config.beam),
         workspace_id=workspace.id,
     )

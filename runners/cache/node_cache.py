@@ -8,6 +8,7 @@ of its code and files (``pipeline.graph.create_pipeline``). In addition:
   one, and the next run would train again, for ever.
 * A baseline that is the candidate itself does not count, nor its description: it is as
   none. Otherwise a run after a push would judge the model against itself.
+* Where the pipelines of a node run, in its process or on an engine, does not count.
 * What an Importer has registered may change: its content counts.
 * A push is valid while its version is the newest and undamaged. TFX checks only the
   artifact, never the serving directory.
@@ -40,6 +41,8 @@ from sluice.storage.storage import is_remote, storage_for
 
 _TRAINING = "pipeline.training.run_fn.run_fn"
 _SEARCH = "pipeline.training.tuning.tuner_fn"
+# Beam's option that names a runner of ours.
+_OUR_RUNNERS = "--runner=sluice."
 
 
 class WouldRun(Exception):
@@ -89,6 +92,7 @@ class NodeCache:
         pipeline_node: Any,
         input_artifacts: Mapping[str, Sequence[Any]] | None = None,
         parameters: Mapping[str, Any] | None = None,
+        executor_spec: Any = None,
         **others: Any,
     ) -> Any:
         """Returns the ML Metadata context of the cache key.
@@ -115,6 +119,7 @@ class NodeCache:
             )
         context = cache_utils.get_cache_context(
             pipeline_node=pipeline_node,
+            executor_spec=_without_beam_args(executor_spec),
             input_artifacts=self.inputs,
             parameters={**self.properties, **_contents(self.inputs)},
             **others,
@@ -179,6 +184,18 @@ def what_counts(
         if is_own or not json.loads(about).get("skipped"):
             properties.pop(ABOUT_BASELINE, None)
     return inputs, properties
+
+
+def _without_beam_args(spec: Any) -> Any:
+    """Returns an executor's spec without what only says where its pipelines run."""
+    args = getattr(spec, "beam_pipeline_args_placeholders", ())
+    if not any(x.value.string_value.startswith(_OUR_RUNNERS) for x in args):
+        return spec
+    changed = type(spec)()
+    changed.CopyFrom(spec)
+    for field in ("beam_pipeline_args", "beam_pipeline_args_placeholders"):
+        changed.ClearField(field)
+    return changed
 
 
 def _contents(inputs: Mapping[str, Sequence[Any]]) -> dict[str, str]:

@@ -68,6 +68,7 @@ _VERBS = {
     "cluster": "Train on several machines of your own.",
     "ui": "Show pipelines and runs in the browser.",
     "image": "Build the image of the nodes for a service.",
+    "beam-workers": "Run the workers of a Flink cluster's machine.",
     "data": "List or write the sample data sets.",
     "doctor": "Check this machine and its packages.",
 }
@@ -85,7 +86,7 @@ class _LazyGroup(click.Group):
         ctx.with_resource(echoed_warnings())
         with exit_on_sigint():
             # A module cannot be called ``try``.
-            module = "trial" if name == "try" else name
+            module = "trial" if name == "try" else name.replace("-", "_")
             return importlib.import_module(f"runners.cli.{module}").command
 
     def format_commands(

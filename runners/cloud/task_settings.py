@@ -16,7 +16,7 @@ from typing import Any
 
 from pipeline.config.cloud import Cloud, NodeResources
 from pipeline.config.config import Config
-from pipeline.graph.locations import LOCAL_BEAM_ARGS
+from pipeline.graph.beam_arguments import LOCAL_BEAM_ARGS, dataflow_args
 from pipeline.graph.node_registry import TRAINER
 from pipeline.training.strategy.choice import LOCAL_TPU
 from runners.cloud.image import image_of_beam
@@ -173,26 +173,7 @@ def beam_args(config: Config, node_id: str) -> list[str]:
     named = beam.nodes is None or node_id in beam.nodes
     if beam.runner == "direct" or not named:
         return [*LOCAL_BEAM_ARGS, *(beam.args if beam.runner == "direct" else ())]
-    options = {
-        "project": cloud.project,
-        "region": cloud.region,
-        "temp_location": f"{config.cloud_dir}/tmp",
-        "sdk_container_image": image_of_beam(config),
-        "service_account_email": cloud.service_account,
-        "network": cloud.network and cloud.network.rpartition("/")[2],
-        "machine_type": beam.machine_type,
-        "num_workers": beam.workers,
-        "max_num_workers": beam.max_workers,
-        "disk_size_gb": beam.disk_gb,
-        "experiments": "use_runner_v2",
-    }
-    labels = {**cloud.labels, "sluice-pipeline": config.name}
-    return [
-        "--runner=DataflowRunner",
-        *(f"--{key}={value}" for key, value in options.items() if value is not None),
-        *(f"--labels={key}={value}" for key, value in labels.items()),
-        *beam.args,
-    ]
+    return dataflow_args(config, image_of_beam(config))
 
 
 def job_arguments(config: Config, image: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How many worker processes a node's Beam pipelines get."""
+"""Where a node's Beam pipelines run: in its process, in forked ones, on an engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfx.orchestration.portable.beam_executor_operator import BeamExecutorOperat
 from tfx.types.standard_artifacts import Examples
 
 from runners.local.processes import can_fork
-from sluice.beam_runner import RUNNER, fork_workers
+from sluice import beam_runner, engine_runner
 from sluice.machine_resources import usable_cores
 from sluice.node_environment import node_environment
 from sluice.storage.digest import files_below
@@ -19,26 +19,32 @@ from sluice.storage.storage import is_remote
 _FROM_BYTES = 40_000_000
 
 
-def fork_beam_workers(operator: Any, inputs: Mapping[str, Sequence[Any]]) -> None:
-    """Forks the workers of a node before its executor starts, if they are worth it.
+def prepare_beam(operator: Any, inputs: Mapping[str, Sequence[Any]]) -> None:
+    """Prepares for the pipelines of a node before its executor starts.
+
+    Forks their workers, if they are worth it. Takes the work from the engine, if it is
+    not.
 
     Args:
       operator: TFX's operator of its executor.
       inputs: its input artifacts by key.
     """
-    if not isinstance(operator, BeamExecutorOperator) or not can_fork():
-        return
-    if all(arg.value.string_value != RUNNER for arg in operator.beam_pipeline_args):
+    if not isinstance(operator, BeamExecutorOperator):
         return
     told = node_environment().workers
     shards = [*_shards(x for artifacts in inputs.values() for x in artifacts)]
     size = sum(shards)
-    count = int(told or min(usable_cores(), len(shards)))
-    if count < 2 or (not told and size < _FROM_BYTES):
+    is_small = not told and size < _FROM_BYTES
+    runners = {arg.value.string_value: arg.value for arg in operator.beam_pipeline_args}
+    if engine_runner.RUNNER in runners:
+        if is_small or not shards:
+            runners[engine_runner.RUNNER].string_value = beam_runner.RUNNER
         return
-    size_mb = round(size / 1e6)
-    why = "as beam.workers says" if told else f"since its examples have {size_mb:,} MB"
-    fork_workers(count, why)
+    count = int(told or min(usable_cores(), len(shards)))
+    if beam_runner.RUNNER in runners and count > 1 and not is_small and can_fork():
+        size_mb = round(size / 1e6)
+        why = f"since its examples have {size_mb:,} MB"
+        beam_runner.fork_workers(count, "as beam.workers says" if told else why)
 
 
 def _shards(artifacts: Iterable[Any]) -> Iterable[int]:

@@ -19,7 +19,7 @@ from ml_metadata.proto import metadata_store_pb2
 from tfx.orchestration.portable import launcher
 from tfx.orchestration.portable.mlmd import execution_lib
 
-from runners.local.beam_workers import fork_beam_workers
+from runners.local.beam_workers import prepare_beam
 from sluice import secrets
 from sluice.node_kinds import kind_of
 from sluice.patches.tfx import open_no_port
@@ -89,7 +89,7 @@ class NodeLauncher(launcher.Launcher):
                 execution_info.exec_properties[_MODULE_FILE] = None
                 execution_info.exec_properties[_MODULE_PATH] = name
         self._before_executor()
-        fork_beam_workers(self._executor_operator, execution_info.input_dict)
+        prepare_beam(self._executor_operator, execution_info.input_dict)
         return super()._run_executor(execution_info)
 
 

@@ -54,6 +54,8 @@ def prepare(
             ir = compile_config(graph, graph.workspace, options)
         else:
             ir = graph.read_ir()
+        if graph.workspace:
+            _check_engine(graph)
         substitute_run_id(ir, graph.run_dir.name)
         _check(ir)
         nodes = nodes_of(ir)
@@ -83,6 +85,27 @@ def compile_config(graph: Graph, workspace: Path, options: RunOptions) -> Any:
     check_with_tensorflow(config, options.to_nodes)
     pipeline = create_pipeline(config, places, options.accept_data, trial=options.trial)
     return compiler.Compiler().compile(pipeline)
+
+
+def _check_engine(graph: Graph) -> None:
+    """Raises RemoteError if the engine of the Beam pipelines does not answer."""
+    from pipeline.config.serialize import read_stored_config
+    from sluice.engine_runner import (
+        require_flink,
+        require_job_server,
+        require_worker_pool,
+    )
+
+    beam = read_stored_config(graph.config_file).beam
+    if beam.engine == "local":
+        return
+    require_job_server(beam.job_endpoint)
+    if beam.engine == "flink":
+        if beam.master != "local":
+            require_flink(beam.master)
+        # Other machines have pools of their own.
+        if beam.master.partition(":")[0] in ("local", "localhost", "127.0.0.1"):
+            require_worker_pool(beam.worker_pool)
 
 
 def substitute_run_id(ir: Any, run_id: str) -> None:

@@ -49,8 +49,8 @@ class Nodes:
     def __init__(self, project: Path, bucket: Any, name: str, *settings: str) -> None:
         from pipeline.checks.check_config import validate_config
         from pipeline.config.load import load_config
+        from pipeline.graph.beam_arguments import LOCAL_BEAM_ARGS
         from pipeline.graph.create_pipeline import create_pipeline
-        from pipeline.graph.locations import LOCAL_BEAM_ARGS
         from runners.cloud.job_inputs import cloud_locations, upload
 
         for path in (project / "data" / name).iterdir():

@@ -154,7 +154,7 @@ class Evaluations:
         from tfx.types import standard_artifacts
 
         from components.evaluator import Executor
-        from pipeline.graph.locations import LOCAL_BEAM_ARGS
+        from pipeline.graph.beam_arguments import LOCAL_BEAM_ARGS
 
         number = next(self._numbers)
         target, blessing = (

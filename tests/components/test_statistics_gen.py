@@ -42,7 +42,7 @@ def test_as_of_tfx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from tfx_bsl.tfxio import dataset_options
 
     from components import statistics_gen
-    from pipeline.graph.locations import LOCAL_BEAM_ARGS
+    from pipeline.graph.beam_arguments import LOCAL_BEAM_ARGS
 
     source, splits = random.Random(0), {"train": 3000, "eval": 40, "empty": 0}
     (examples,) = artifact(standard_artifacts.Examples, tmp_path / "examples")

@@ -15,7 +15,7 @@ def test_side_inputs_without_their_sizes(monkeypatch):
     from apache_beam.runners.worker import statecache
     from apache_beam.testing.util import assert_that, equal_to
 
-    from pipeline.graph.locations import LOCAL_BEAM_ARGS
+    from pipeline.graph.beam_arguments import LOCAL_BEAM_ARGS
     from sluice.patches.beam import skip_sizes_in_cache
 
     measured = []
