@@ -21,7 +21,7 @@ from tfx.types import artifact_utils
 from tfx_bsl.tfxio import dataset_options
 
 from components.artifacts import Artifacts
-from sluice.engine_runner import RUNNER
+from sluice.beam_options import ENGINE_RUNNER
 from sluice.forked_calls import run_forked
 from sluice.machine_resources import data_workers
 from sluice.patches.tfdv import limit_quantiles
@@ -46,7 +46,8 @@ class Executor(executor.Executor):
     ) -> None:
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         options_json = exec_properties.get("stats_options_json")
-        is_elsewhere = is_remote(examples.uri) or RUNNER in self._beam_pipeline_args
+        on_engine = ENGINE_RUNNER in self._beam_pipeline_args
+        is_elsewhere = is_remote(examples.uri) or on_engine
         if is_elsewhere or not options_json or input_dict.get("schema"):
             super().Do(input_dict, output_dict, exec_properties)
             return

@@ -30,8 +30,6 @@ from sluice.errors import NodeError
 from sluice.patches.beam import fail_requests, sockets_in
 from sluice.process_tree import describe_end, die_with, name_process
 
-# Beam's option that names it.
-RUNNER = "--runner=sluice.beam_runner.LocalRunner"
 _URN = "sluice:forked_worker"
 _POLL_S = 0.2
 _HINT = "if memory ran out, set beam.workers to fewer"

@@ -37,8 +37,6 @@ from sluice.errors import NodeError, RemoteError
 from sluice.version import __version__
 from sluice.workspace import installed_version
 
-# Beam's option that names it.
-RUNNER = "--runner=sluice.engine_runner.EngineRunner"
 _CONNECT_S = 5.0
 _CANCEL_S = 20.0
 # Flink's exceptions that do not say what to do.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.config.beam import Beam
 from pipeline.config.config import Config
+from sluice.beam_options import ENGINE_RUNNER, LOCAL_RUNNER
 
 # TFX builds a source archive of itself for every node that has Beam options (1.6 s,
 # 40 MB each) unless an image is named; none is used. Of a Transform, dill would take
@@ -11,7 +12,7 @@ from pipeline.config.config import Config
 _COMMON_ARGS = ("--sdk_container_image=unused", "--pickle_library=cloudpickle")
 # Beam's in-process runner, by the class of ours: what `DirectRunner` means depends on
 # Beam's version and on whether a Go binary can be downloaded.
-LOCAL_BEAM_ARGS = ("--runner=sluice.beam_runner.LocalRunner", *_COMMON_ARGS)
+LOCAL_BEAM_ARGS = (LOCAL_RUNNER, *_COMMON_ARGS)
 
 
 def beam_args(beam: Beam) -> tuple[str, ...]:
@@ -19,7 +20,6 @@ def beam_args(beam: Beam) -> tuple[str, ...]:
     if beam.engine == "local":
         return LOCAL_BEAM_ARGS
     args = {
-        "runner": "sluice.engine_runner.EngineRunner",
         "job_endpoint": beam.job_endpoint,
         "environment_type": "EXTERNAL",
         "environment_config": beam.worker_pool,
@@ -28,7 +28,8 @@ def beam_args(beam: Beam) -> tuple[str, ...]:
         args["flink_master"] = "[local]" if beam.master == "local" else beam.master
     if beam.workers != "auto":
         args["parallelism"] = str(beam.workers)
-    return (*(f"--{name}={value}" for name, value in args.items()), *_COMMON_ARGS)
+    of_engine = (f"--{name}={value}" for name, value in args.items())
+    return (ENGINE_RUNNER, *of_engine, *_COMMON_ARGS)
 
 
 def dataflow_args(config: Config, image: str) -> list[str]:

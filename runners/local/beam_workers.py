@@ -9,7 +9,8 @@ from tfx.orchestration.portable.beam_executor_operator import BeamExecutorOperat
 from tfx.types.standard_artifacts import Examples
 
 from runners.local.processes import can_fork
-from sluice import beam_runner, engine_runner
+from sluice.beam_options import ENGINE_RUNNER, LOCAL_RUNNER
+from sluice.beam_runner import fork_workers
 from sluice.machine_resources import usable_cores
 from sluice.node_environment import node_environment
 from sluice.storage.digest import files_below
@@ -36,15 +37,15 @@ def prepare_beam(operator: Any, inputs: Mapping[str, Sequence[Any]]) -> None:
     size = sum(shards)
     is_small = not told and size < _FROM_BYTES
     runners = {arg.value.string_value: arg.value for arg in operator.beam_pipeline_args}
-    if engine_runner.RUNNER in runners:
+    if ENGINE_RUNNER in runners:
         if is_small or not shards:
-            runners[engine_runner.RUNNER].string_value = beam_runner.RUNNER
+            runners[ENGINE_RUNNER].string_value = LOCAL_RUNNER
         return
     count = int(told or min(usable_cores(), len(shards)))
-    if beam_runner.RUNNER in runners and count > 1 and not is_small and can_fork():
+    if LOCAL_RUNNER in runners and count > 1 and not is_small and can_fork():
         size_mb = round(size / 1e6)
         why = f"since its examples have {size_mb:,} MB"
-        beam_runner.fork_workers(count, "as beam.workers says" if told else why)
+        fork_workers(count, "as beam.workers says" if told else why)
 
 
 def _shards(artifacts: Iterable[Any]) -> Iterable[int]:
