@@ -153,9 +153,9 @@ java_in_background() {
 wait_for() {
     ready='JobService started|Rest endpoint listening|Successful registration at res'
     for _ in $(seq 120); do
+        sleep 0.5
         runs "$dir/$1.pid" || die "the $1 has ended, see $dir/$1.log"
         if grep -qE "$ready" "$dir/$1.log"; then return; fi
-        sleep 0.5
     done
     die "the $1 is not ready after a minute, see $dir/$1.log"
 }
