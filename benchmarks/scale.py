@@ -38,6 +38,7 @@ SETTINGS = (
     "model_params={hidden_units: [128, 64], dropout: 0.1}",
     "train.early_stopping=null",
     "train.epochs=1",
+    "train.input.cache=none",
     "evaluate.thresholds=[{metric: auc, lower_bound: 0.5}]",
 )
 STEPS = ("TFRecordGen", "StatisticsGen", "Transform", "Trainer", "Evaluator")
