@@ -72,7 +72,12 @@ def flink(tmp_path_factory) -> Iterator[Flink]:
         tmp_path_factory.mktemp("flink"), dict(zip(keys, free_ports(3), strict=False))
     )
     try:
-        found.script("start", "job-server", "job-manager", *["task-manager"] * 2)
+        try:
+            found.script("start", "job-server", "job-manager", *["task-manager"] * 2)
+        except subprocess.CalledProcessError:
+            if not [*own_root().glob(".flink/lib-*")]:
+                pytest.skip("Maven has not brought the job server")
+            raise
         yield found
     finally:
         found.script("stop")
