@@ -33,6 +33,8 @@ from sluice.storage.storage import is_remote, storage_for
 from sluice.storage.storage_errors import is_unreachable
 
 GRAPH = "saved_model.pb"
+# A fact of a version that is an earlier one again: its number and the reason.
+ROLLBACK = "rollback"
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,12 @@ class ModelVersion:
     facts: dict[str, Any]
     generations: Mapping[str, str] | None = None
     retired: str | None = None
+
+    @property
+    def rollback(self) -> str | None:
+        """Which version it is again, and why; None of a model that a run pushed."""
+        about = self.facts.get(ROLLBACK)
+        return about and f"version {about['version']} again: {about['reason']}"
 
     def difference(self) -> str | None:
         """Returns the difference from the published model, if any.

@@ -134,11 +134,13 @@ def find_baseline(
         uri = version.facts.get("model_uri")
         if not uri or (pinned != LOOK_UP and version.version > int(pinned)):
             continue
-        if storage_for(uri).exists(uri):
+        why = None if storage_for(uri).exists(uri) else f"missing: nothing is at {uri}"
+        if version.retired is not None:
+            why = f"retired: {version.retired}"
+        if why is None and uri not in found:
             found.append(uri)
             if len(found) == count:
                 break
-        elif not found:
-            name = f"version {version.version}"
-            skipped.append((name, f"missing: nothing is at {uri}"))
+        elif why is not None and not found:
+            skipped.append((f"version {version.version}", why))
     return found, skipped

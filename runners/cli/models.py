@@ -1,4 +1,4 @@
-"""``sluice models list|retire NAME``: pushed versions and baselines."""
+"""``sluice models list|retire|rollback NAME``: pushed versions and baselines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runners.cli.echo import echo
 from runners.cli.options import Result, config_argument, typed_command, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.operations.find_run import config_words
-from runners.operations.models import ListedModel, list_models, retire
+from runners.operations.models import ListedModel, list_models, retire, rollback
 from sluice.workspace import next_command
 
 
@@ -48,7 +48,7 @@ def _print_versions(listed: list[ListedModel]) -> None:
             str(version.facts.get("pipeline_run_id") or ""),
             (version.digest or "")[:12],
             plain(
-                ", ".join(model.flaws) or "ok",
+                ", ".join(model.flaws) or ("rollback" if version.rollback else "ok"),
                 "yellow" if model.flaws else "",
             ),
             version.uri,
@@ -59,6 +59,8 @@ def _print_versions(listed: list[ListedModel]) -> None:
         for state, why in model.flaws.items():
             text = f"version {model.version.version} is {state}: {why}"
             say(console, text, "yellow")
+        if model.version.rollback:
+            say(console, f"version {model.version.version} is {model.version.rollback}")
 
 
 @verb("retire", group=command)
@@ -78,3 +80,30 @@ def retire_(name: str, reference: str, reason: str) -> Result:
     baseline = f"the next baseline: {facts['baseline'] or 'none'}"
     stays = "where it is served, it stays served until another version is pushed"
     return Result(facts, partial(echo, f"retired: {retired['name']}", baseline, stays))
+
+
+@verb("rollback", group=command)
+@click.argument("name")
+@click.argument("version", type=int, required=False)
+@click.option(
+    "--reason", required=True, metavar="TEXT", help="The reason; it is recorded."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be done.")
+def rollback_(name: str, version: int | None, reason: str, dry_run: bool) -> Result:
+    """Serve an earlier VERSION of NAME again, and retire the models after it.
+
+    Its files are published under the next number, which every server takes up. Without
+    VERSION it is the newest one before the served version that is another model, intact
+    and not retired. The next run is compared with it.
+    """
+    config = load_config(name)
+    facts = rollback(config, version, reason, typed_command(), dry_run=dry_run)
+    again = f"version {facts['version']}"
+    lines = [f"{again} is served again, as version {facts['published']}"]
+    if dry_run:
+        lines = [f"{again} would be served again, instead of version {facts['from']}"]
+    withdrawn = [f"version {number}" for number in facts["withdrawn"]]
+    lines.append(f"withdrawn: {', '.join(withdrawn)}")
+    lines += [f"retired: {item['name']}" for item in facts["retired"]]
+    lines.append(f"the next baseline: {facts['baseline'] or 'none'}")
+    return Result(facts, partial(echo, *lines))

@@ -126,7 +126,7 @@ def _artifact(graph: MetadataGraph, artifact_id: int) -> dict[str, Any]:
 
 
 def _served(item: ServedModel) -> dict[str, Any]:
-    names = ("version", "uri", "digest", "published_at")
+    names = ("version", "uri", "digest", "published_at", "rollback")
     found = {name: getattr(item.version, name) for name in names}
     return {**found, "run_id": item.run_id}
 

@@ -1,8 +1,9 @@
-"""The pushed versions of a pipeline: damaged, unrecorded and retired ones."""
+"""The pushed versions of a pipeline: listed, retired, published again."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,9 +26,10 @@ from runners.operations.find_run import (
     serving_dir_of,
     workspace_of,
 )
-from serving.model_store import ModelVersion, store_at
+from serving.model_store import ROLLBACK, ModelVersion, store_at
 from serving.store_owner import Owner
 from sluice.errors import UsageError
+from sluice.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -101,28 +103,142 @@ def retire(
             where=graph.artifacts[artifact_id].uri,
             examples=[_name(graph, item) for item in blessed.values()] or ["none yet"],
         )
-    with (
-        workspace.exclusive(command),
-        open_store(workspace.metadata_db, writable=True) as store,
-    ):
+    with workspace.exclusive(command):
         owner = Owner(config.name, workspace.id)
         for pushed in (
             model.version for model in served if model.model_id == artifact_id
         ):
             store_at(os.path.dirname(pushed.uri)).retire(pushed.version, reason, owner)
-        (artifact,) = store.get_artifacts_by_id([artifact_id])
-        artifact.custom_properties[RETIRED].string_value = reason
-        store.put_artifacts([artifact])
+        _retire_artifacts(workspace, [artifact_id], reason)
     retired = blessed.pop(artifact_id)
-    searched = search_baseline(blessed.values())
-    baseline = next((candidate for candidate, why in searched if why is None), None)
-    model = {"artifact": artifact_id, "uri": retired.model.uri}
     return {
         "pipeline": config.name,
         "reason": reason,
-        "retired": [{**model, "name": _name(graph, retired)}],
-        "baseline": _name(graph, baseline) if baseline else None,
+        "retired": [_described(graph, retired)],
+        "baseline": _next_baseline(graph, blessed.values()),
     }
+
+
+def rollback(
+    config: Config,
+    number: int | None,
+    reason: str,
+    command: str = "runners.operations.models",
+    *,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Publishes an earlier version again, and retires the models after it.
+
+    The models are retired first: a call that was killed can be made again, and does
+    the rest.
+
+    Args:
+      config: of the pipeline.
+      number: of the version; None for the newest one before the served version that is
+        another model, intact and not retired.
+      reason: recorded with the new version and the retired models.
+      command: shown to other commands while this holds the lock.
+      dry_run: change nothing.
+
+    Returns:
+      What ``--json`` prints; ``published`` is the new version, None of a dry run.
+
+    Raises:
+      UsageError: there is no such version, or it is damaged, retired or served.
+      LockedError: a run of the pipeline is in progress.
+      WorkspaceError: the metadata cannot be written.
+      ServingError: the model store cannot be written.
+    """
+    workspace = workspace_of(config)
+    store = store_at(published_in(config))
+    workspace.prepare()
+    with workspace.exclusive(command):
+        versions = store.versions()
+        chosen = _version_to_serve(versions, number, store.uri)
+        newer = [x for x in versions if x.version > chosen.version]
+        withdrawn = [x for x in newer if x.digest not in (None, chosen.digest)]
+        graph = read_metadata(workspace.metadata_db)
+        ids = {item.uri: key for key, item in graph.artifacts.items()}
+        first = ids.get(chosen.facts.get("model_uri", ""))
+        blessed = blessed_models(graph.artifacts.values())
+        later = [x for x in blessed if first is not None and x.model.id > first]
+        published = None
+        if not dry_run:
+            owner = Owner(config.name, workspace.id)
+            for version in withdrawn:
+                if version.retired is None:
+                    store.retire(version.version, reason, owner)
+            new = [item.model.id for item in later if item.retired is None]
+            _retire_artifacts(workspace, new, reason)
+            about = {"version": chosen.version, "reason": reason}
+            facts = {**chosen.facts, ROLLBACK: about}
+            published = store.publish(chosen.uri, facts=facts, owner=owner).version
+    kept = [item for item in blessed if item not in later]
+    return {
+        "pipeline": config.name,
+        "reason": reason,
+        "version": chosen.version,
+        "from": versions[-1].version,
+        "published": published,
+        "withdrawn": [version.version for version in withdrawn],
+        "retired": [_described(graph, item) for item in later],
+        "baseline": _next_baseline(graph, kept),
+    }
+
+
+def _version_to_serve(
+    versions: list[ModelVersion], number: int | None, where: str
+) -> ModelVersion:
+    """Returns the version to publish again; see ``rollback``."""
+    served = versions[-1] if versions else None
+    others = [x for x in versions if served and x.digest not in (None, served.digest)]
+    flaws = {item.version: _flaw(item) for item in others}
+    usable = [item for item in others if not flaws[item.version]]
+    chosen = [x for x in usable if number in (None, x.version)]
+    if chosen:
+        return chosen[-1]
+    what = "there is no version to go back to"
+    if number is not None:
+        flaw = flaws.get(number) or (
+            "it is the model that is served"
+            if number in [item.version for item in versions]
+            else "there is no such version"
+        )
+        what = f"version {number} cannot be published again: {flaw}"
+    numbers = [str(item.version) for item in usable]
+    raise UsageError(what, where=where, examples=numbers or ["none"])
+
+
+def _flaw(version: ModelVersion) -> str | None:
+    """Returns why a version cannot be published again; None if it can."""
+    if version.retired is not None:
+        return f"it is retired: {version.retired}"
+    damage = version.difference()
+    return f"it is damaged: {damage}" if damage else None
+
+
+def _retire_artifacts(
+    workspace: Workspace, artifact_ids: Sequence[int], reason: str
+) -> None:
+    if not artifact_ids:
+        return
+    with open_store(workspace.metadata_db, writable=True) as store:
+        artifacts = store.get_artifacts_by_id(artifact_ids)
+        for artifact in artifacts:
+            artifact.custom_properties[RETIRED].string_value = reason
+        store.put_artifacts(artifacts)
+
+
+def _described(graph: MetadataGraph, model: BlessedModel) -> dict[str, Any]:
+    name = _name(graph, model)
+    return {"artifact": model.model.id, "uri": model.model.uri, "name": name}
+
+
+def _next_baseline(graph: MetadataGraph, blessed: Iterable[BlessedModel]) -> str | None:
+    """Returns the name of the model that the next one is compared with, if any."""
+    searched = search_baseline(blessed)
+    found = (_name(graph, candidate) for candidate, why in searched if why is None)
+    return next(found, None)
 
 
 def _name(graph: MetadataGraph, model: BlessedModel) -> str:

@@ -162,7 +162,7 @@ def _served(workspace: Workspace, place: str) -> dict[str, Any] | None:
     return {
         "version": newest.version,
         "since": newest.published_at,
-        "retired": newest.retired,
+        "note": f"retired: {newest.retired}" if newest.retired else newest.rollback,
         "row": next((row for row in rows if row.compared is not None), None),
     }
 
