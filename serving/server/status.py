@@ -1,0 +1,61 @@
+"""Errors of a request: canonical codes of gRPC, and their HTTP status.
+
+The mapping is that of TensorFlow Serving's ``model_servers/http_server.cc``.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import grpc
+
+Code: TypeAlias = grpc.StatusCode
+_BY_NUMBER = {code.value[0]: code for code in Code}
+HTTP_STATUS = {
+    Code.OK: 200,
+    Code.INVALID_ARGUMENT: 400,
+    Code.FAILED_PRECONDITION: 400,
+    Code.OUT_OF_RANGE: 400,
+    Code.UNAUTHENTICATED: 401,
+    Code.PERMISSION_DENIED: 403,
+    Code.NOT_FOUND: 404,
+    Code.ALREADY_EXISTS: 409,
+    Code.ABORTED: 409,
+    Code.RESOURCE_EXHAUSTED: 429,
+    Code.CANCELLED: 499,
+    Code.UNIMPLEMENTED: 501,
+    Code.UNAVAILABLE: 503,
+    Code.DEADLINE_EXCEEDED: 504,
+}
+
+
+class StatusError(Exception):
+    """A request that fails.
+
+    Attributes:
+      code: canonical code.
+      message: what the client is told.
+      http_status: of the REST answer.
+    """
+
+    def __init__(self, code: Code, message: str, http_status: int | None = None):
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.http_status = http_status or HTTP_STATUS.get(code, 500)
+
+    @classmethod
+    def of(cls, error: Exception) -> StatusError:
+        """Returns the status of an exception, such as one of TensorFlow's."""
+        if isinstance(error, StatusError):
+            return error
+        number = getattr(error, "error_code", None)  # Of ``tf.errors.OpError``.
+        code = _BY_NUMBER.get(number, Code.INTERNAL)
+        text = str(getattr(error, "message", error))
+        text = text.removeprefix("Graph execution error:\n\n")
+        return cls(code, text or type(error).__name__)
+
+
+def invalid(message: str) -> StatusError:
+    """Returns an error of the request itself: INVALID_ARGUMENT."""
+    return StatusError(Code.INVALID_ARGUMENT, message)

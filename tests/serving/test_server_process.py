@@ -1,0 +1,67 @@
+"""The process of a server: what it prints, and how it ends."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.kit.wait import is_gone, wait_for
+
+pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("tf")]
+COMMAND = [sys.executable, "-m", "serving.server", "--model"]
+
+
+def start(directory: Path, *wrapper: str) -> subprocess.Popen:
+    command = [*wrapper, *COMMAND, f"digits={directory}"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module")
+def server(image_model_dir):
+    process = start(image_model_dir)
+    assert process.stdout
+    yield process, json.loads(process.stdout.readline())
+    process.kill()
+
+
+def test_answers_and_ends_with_sigterm(server):
+    process, ready = server
+    assert ready.keys() == {"port", "grpc_port", "load_s"}
+    url = f"http://127.0.0.1:{ready['port']}/v1/models/digits"
+    status = json.load(urllib.request.urlopen(url))["model_version_status"]
+    assert [(item["version"], item["state"]) for item in status] == [("1", "AVAILABLE")]
+    modules = Path(f"/proc/{process.pid}/maps").read_text()
+    assert "tensorflow" in modules and "tfx_bsl" not in modules
+    process.send_signal(signal.SIGTERM)
+    assert (process.wait(10), process.stdout.read()) == (0, "")
+
+
+def test_model_that_does_not_load(image_model_dir, tmp_path):
+    damaged = shutil.copytree(image_model_dir, tmp_path / "1")
+    (damaged / "saved_model.pb").write_bytes(b"no graph")
+    process = start(damaged)
+    lines = process.communicate()[0].splitlines()
+    assert process.returncode == 1
+    [error] = [json.loads(line)["error"] for line in lines]
+    assert "the model cannot be loaded" in error and str(damaged) in error
+
+
+def test_ends_with_its_parent(image_model_dir):
+    shell = "import subprocess, sys; subprocess.Popen(sys.argv[1:]); input()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", shell, *COMMAND, f"digits={image_model_dir}"],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout and json.loads(process.stdout.readline())["port"]
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    [child] = map(int, children.read_text().split())
+    os.kill(process.pid, signal.SIGKILL)
+    wait_for(lambda: is_gone(child), "the end of the server", 10)
