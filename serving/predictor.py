@@ -1,31 +1,35 @@
-"""Predicts with one version of a model, in this process.
+"""Predicts with one version of a model, in this process or behind a server.
 
 The signatures of the pushed SavedModel include preprocessing and class names.
-TensorFlow is imported when a ``Predictor`` is created. This is not a server: there is
-one caller, and no batching across callers.
+TensorFlow is imported when a ``Predictor`` is created.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from serving.prediction_rows import Row, is_missing, read_rows
+from serving.remote_model import RemoteModel
 from sluice.compat import prepare_environment
 from sluice.errors import DataError, ServingError, SluiceError, bounded
 from sluice.metrics import THRESHOLD
-from sluice.model_facts import CLASSES_FILE
+from sluice.model_facts import CLASSES_FILE, read_facts
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
+# Calls a signature: a tensor or array by name in and out.
+Signature = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 BATCH_SIZE = 64
 _log = logging.getLogger("sluice")
 _REASON_LENGTH = 300
@@ -69,7 +73,7 @@ class Prediction:
 
 
 class Predictor:
-    """A loaded SavedModel with the signatures of our trainer.
+    """A SavedModel with the signatures of our trainer, loaded here or by a server.
 
     ``serving_default`` takes serialized examples, string [N]; ``predict_values`` takes
     one [N] tensor per raw feature, [N, ...] where it is a vector. Both give
@@ -81,33 +85,32 @@ class Predictor:
       inputs: the name in ``predict_values`` of each raw feature.
     """
 
-    def __init__(self, version_dir: str | Path) -> None:
-        """Loads the model.
+    def __init__(
+        self, version_dir: str | Path, remote: RemoteModel | None = None
+    ) -> None:
+        """Loads the model, unless a server has it.
+
+        Args:
+          version_dir: of the SavedModel; an address only with ``remote``.
+          remote: calls the same version on a server.
 
         Raises:
           ServingError: the model cannot be loaded or has other signatures.
+          RemoteError: the server does not answer.
         """
         prepare_environment()
         import tensorflow as tf
 
         self._tf = tf
-        self._dir = Path(version_dir)
+        self._dir = version_dir
         try:
-            # Its variables live as long as it.
-            self._model = tf.saved_model.load(str(self._dir))
-            self._examples = self._model.signatures["serving_default"]
-            self._values = self._model.signatures["predict_values"]
-            about = json.loads((self._dir / CLASSES_FILE).read_text("utf-8"))
+            about = read_facts(version_dir)
             self._task, self._classes = about["task"], about["classes"]
             self._targets = about.get("targets", ())
             self._outputs = ["probabilities", "label"]
             if self._task == "regression":
                 self._outputs = ["prediction"]
-            for signature in (self._examples, self._values):
-                if not {*self._outputs} <= {*signature.structured_outputs}:
-                    raise ValueError(f"outputs {sorted(signature.structured_outputs)}")
-            self._examples_input, *_ = self._examples.structured_input_signature[1]
-            specs = self._values.structured_input_signature[1]
+            specs = self._signatures(remote)
             known = about["features"]
             self.inputs = {name: item["input"] for name, item in known.items()}
             self.features = {name: specs[key] for name, key in self.inputs.items()}
@@ -115,12 +118,36 @@ class Predictor:
             # Models of earlier versions do not say it.
             self._expected = [x for x in known if known[x].get("in_every_record")]
             self._missing = {n: MISSING[s.dtype.name] for n, s in self.features.items()}
+        except SluiceError:
+            raise
         except Exception as error:  # IndexError, for one, where bytes are missing.
             raise ServingError(
                 f"the model cannot be loaded: {type(error).__name__}: {_reason(error)}",
                 where=self._dir,
                 hint="push it again",
             ) from error
+
+    def _signatures(self, remote: RemoteModel | None) -> Mapping[str, Any]:
+        """Finds both signatures; returns the specs of the inputs of the second."""
+        self._examples: Signature
+        self._values: Signature
+        if remote:
+            self._examples = partial(remote.call, "serving_default")
+            self._values = partial(remote.call, "predict_values")
+            (self._examples_input,) = remote.input_specs("serving_default")
+            return remote.input_specs("predict_values")
+        # Its variables live as long as it.
+        self._model = self._tf.saved_model.load(str(self._dir))
+        loaded = [
+            self._model.signatures[x] for x in ("serving_default", "predict_values")
+        ]
+        for signature in loaded:
+            if not {*self._outputs} <= {*signature.structured_outputs}:
+                raise ValueError(f"outputs {sorted(signature.structured_outputs)}")
+        self._examples, self._values = map(_called_by_keyword, loaded)
+        examples, values = (x.structured_input_signature[1] for x in loaded)
+        (self._examples_input,) = examples
+        return values
 
     def predict_files(
         self,
@@ -177,20 +204,20 @@ class Predictor:
         try:
             if isinstance(payloads[0], bytes):
                 records = tf.constant(payloads, tf.string)
-                outputs = self._examples(**{self._examples_input: records})
+                outputs = self._examples({self._examples_input: records})
             else:
                 columns = {
                     key: self._column(name, [row.get(name) for row in payloads])
                     for name, key in self.inputs.items()
                 }
-                outputs = self._values(**columns)
+                outputs = self._values(columns)
         except tf.errors.InvalidArgumentError:
             raise
         except tf.errors.OpError as error:
             raise self._failure(_reason(error)) from error
         if not tf.reduce_all(tf.math.is_finite(outputs[self._outputs[0]])):
             raise ValueError("its prediction is not a finite number")
-        answered = {name: outputs[name].numpy().tolist() for name in self._outputs}
+        answered = {x: np.asarray(outputs[x]).tolist() for x in self._outputs}
         if {len(values) for values in answered.values()} != {len(batch)}:
             counts = {name: len(values) for name, values in answered.items()}
             raise self._failure(f"{len(batch)} rows have other numbers of {counts}")
@@ -265,6 +292,10 @@ class Predictor:
         return ServingError(
             f"the model failed during prediction: {reason}", where=self._dir
         )
+
+
+def _called_by_keyword(signature: Any) -> Signature:
+    return lambda inputs: signature(**inputs)
 
 
 def _as_int(value: Any) -> Any:

@@ -3,13 +3,16 @@
 import json
 import math
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from sample_data.tf_example import encode
 from serving.predictor import Predictor
-from sluice.errors import DataError, ServingError
+from serving.remote_model import connect
+from sluice.errors import DataError, RemoteError, ServingError, UsageError
 from sluice.tfrecords import tfrecord
 from tests.serving.conftest import save_model
 
@@ -17,13 +20,52 @@ pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("tf")]
 
 
 @pytest.fixture(scope="module")
-def image_model(image_model_dir):
-    return Predictor(image_model_dir)
+def addresses(image_model_dir, tabular_model_dir):
+    """By model and place the address of its server."""
+    folders = {"image": image_model_dir, "tabular": tabular_model_dir}
+    command = [sys.executable, "-m", "serving.server", "--model"]
+    servers = {
+        name: subprocess.Popen(
+            [*command, f"{name}={folder}"], stdout=subprocess.PIPE, text=True
+        )
+        for name, folder in folders.items()
+    }
+    ready = {name: json.loads(item.stdout.readline()) for name, item in servers.items()}
+    yield {
+        name: {
+            "http": f"http://127.0.0.1:{item['port']}",
+            "grpc": f"grpc://127.0.0.1:{item['grpc_port']}",
+        }
+        for name, item in ready.items()
+    }
+    for item in servers.values():
+        item.kill()
 
 
-@pytest.fixture(scope="module")
-def tabular_model(tabular_model_dir):
-    return Predictor(tabular_model_dir)
+@pytest.fixture(scope="module", params=["here", "http", "grpc"])
+def image_model(image_model_dir, addresses, request):
+    url = addresses["image"].get(request.param)
+    return Predictor(image_model_dir, url and connect(url, "image"))
+
+
+@pytest.fixture(scope="module", params=["here", "http", "grpc"])
+def tabular_model(tabular_model_dir, addresses, request):
+    url = addresses["tabular"].get(request.param)
+    return Predictor(tabular_model_dir, url and connect(url, "tabular"))
+
+
+@pytest.mark.parametrize("place", ["http", "grpc"])
+def test_errors_of_a_server(tabular_model_dir, addresses, place):
+    url = addresses["tabular"][place]
+    with pytest.raises(ServingError, match="taxi"):
+        connect(url, "taxi")
+    gone = connect(url, "tabular", 7)
+    with pytest.raises(ServingError, match="7"):
+        Predictor(tabular_model_dir, gone)
+    with pytest.raises(RemoteError, match="does not answer"):
+        connect(f"{place}://127.0.0.1:9", "tabular")
+    with pytest.raises(UsageError, match="no address of a server"):
+        connect("127.0.0.1:8501", "tabular")
 
 
 def encoded(grey: int, size: int = 4, kind: str = "png"):
