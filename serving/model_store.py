@@ -33,7 +33,7 @@ from sluice.storage.storage import is_remote, storage_for
 from sluice.storage.storage_errors import is_unreachable
 
 GRAPH = "saved_model.pb"
-# A fact of a version that is an earlier one again: its number and the reason.
+# A fact of a version that is an earlier one again: its number and time, the reason.
 ROLLBACK = "rollback"
 
 
@@ -64,6 +64,12 @@ class ModelVersion:
         """Which version it is again, and why; None of a model that a run pushed."""
         about = self.facts.get(ROLLBACK)
         return about and f"version {about['version']} again: {about['reason']}"
+
+    @property
+    def first_published_at(self) -> str | None:
+        """When its model was pushed, also of a rollback."""
+        about = self.facts.get(ROLLBACK)
+        return about["published_at"] if about else self.published_at
 
     def difference(self) -> str | None:
         """Returns the difference from the published model, if any.

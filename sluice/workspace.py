@@ -96,6 +96,11 @@ class Workspace:
         return tuple(self.root / name for name in _DIRECTORIES)
 
     @property
+    def requests(self) -> Path:
+        """Requests to the served model, recorded by day."""
+        return self.root / "requests"
+
+    @property
     def artifacts(self) -> Path:
         return self.root / "artifacts"
 

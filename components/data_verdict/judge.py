@@ -72,7 +72,7 @@ def judge(
         if number_of_examples(serving):
             rows += _schema_rows(SERVING, evidence, settings)
         else:
-            rows.append(_count_row(SERVING, ">=", 1, 0))
+            rows.append(_count_row(SERVING, ">=", settings.min_requests, 0))
     rows += [row for comparison in comparisons for row in comparison.rows]
     rows = [policy.apply(row) for row in rows]
     if all(row.passed for row in rows if row.kind == "corrupt"):

@@ -202,3 +202,5 @@ class Settings(Section):
     """How records are divided into splits; null if files are."""
     sliced: tuple[Text, ...] = ()
     """Features whose values are slices of the evaluation."""
+    min_requests: int = 1
+    """Minimum number of serving requests, if the pipeline has any."""

@@ -34,7 +34,7 @@ from schemas.data_statistics import Statistics
 from serving.model_store import store_at
 from sluice.clock import utc_now
 from sluice.node_kinds import METRICS, RETRAIN
-from sluice.splits import split_statistics_path
+from sluice.splits import SERVING, split_statistics_path
 from sluice.storage.storage import storage_for
 
 
@@ -47,8 +47,11 @@ class Executor(base_executor.BaseExecutor):
         settings = Retrain.model_validate_json(exec_properties["settings"])
         report = Report.load(artifact_utils.get_single_uri(input_dict["quarantine"]))
         uri = artifact_utils.get_single_uri(input_dict["statistics"])
-        path = split_statistics_path(uri, "train")
-        statistics = Statistics.FromString(storage_for(path).read(path))
+        statistics = _statistics(uri, "train")
+        requests = None
+        if recorded := input_dict.get("requests"):
+            uri = artifact_utils.get_single_uri(recorded)
+            requests = _statistics(uri, SERVING)
         served = _served(
             exec_properties["serving_dir"], exec_properties["baseline_store"]
         )
@@ -58,18 +61,23 @@ class Executor(base_executor.BaseExecutor):
             served = replace(served, newest=read_evaluation(uri, "", classes))
         # Cloud engines run no custom drivers.
         now = datetime.fromisoformat(exec_properties.get("at") or utc_now())
-        verdict = decide(settings, report, statistics, served, now)
+        verdict = decide(settings, report, statistics, served, now, requests)
         published = artifact_utils.get_single_instance(output_dict["decision"])
         publish_verdict(verdict, published)
         published.set_int_custom_property(RETRAIN, int(not verdict.skips))
 
 
+def _statistics(uri: str, split: str) -> Statistics:
+    path = split_statistics_path(uri, split)
+    return Statistics.FromString(storage_for(path).read(path))
+
+
 def _served(serving_dir: str, baseline_store: str) -> Served | None:
     """Returns the newest version, and the data that was accepted last before it."""
     newest = store_at(serving_dir).newest()
-    if newest is None or newest.published_at is None:
+    if newest is None or newest.first_published_at is None:
         return None
-    pushed_at = datetime.fromisoformat(newest.published_at)
+    pushed_at = datetime.fromisoformat(newest.first_published_at)
     folder = entry_before(baseline_store, pushed_at)
     entry, statistics = read_entry(folder) if folder else (None, {})
     metrics = newest.facts.get(METRICS) or {}
@@ -102,6 +110,10 @@ class RetrainGateSpec(ComponentSpec):
     INPUTS = {
         "statistics": ChannelParameter(type=standard_artifacts.ExampleStatistics),
         "quarantine": ChannelParameter(type=artifacts.Quarantine),
+        # Statistics of serving requests.
+        "requests": ChannelParameter(
+            type=standard_artifacts.ExampleStatistics, optional=True
+        ),
         "evaluation": ChannelParameter(
             type=standard_artifacts.ModelEvaluation, optional=True
         ),

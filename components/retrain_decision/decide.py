@@ -12,10 +12,13 @@ from components.model_verdict.read_evaluation import Evaluation
 from components.model_verdict.settings import EFFECTIVE_EXAMPLES, Settings, Threshold
 from components.retrain_decision.settings import Retrain
 from components.tfrecord_gen.ingestion_report import FileReport, Report
-from schemas.data_statistics import Statistics
+from schemas.data_statistics import Statistics, features_of
 from schemas.distances import Distance, distances_of_all, sizes, with_chance
 from sluice.record.verdict import Check, Comparator, Result, Verdict
+from sluice.splits import number_of_examples
 
+_REQUEST_DRIFT = "request drift"
+_NO_REQUESTS = "no requests since the push are recorded"
 _DAY_S, _HOUR_S = 86_400, 3_600
 
 
@@ -46,6 +49,7 @@ def decide(
     statistics: Statistics | None,
     served: Served | None,
     now: datetime,
+    requests: Statistics | None = None,
 ) -> Verdict:
     """Returns the verdict: a row for each reason.
 
@@ -55,6 +59,7 @@ def decide(
       statistics: of the train split.
       served: None if no model is served.
       now: for the age of the served version.
+      requests: statistics of the serving requests, if there are any.
     """
     if served is None:
         why = "no model is served yet"
@@ -64,7 +69,7 @@ def decide(
         return Verdict("retrain", (row,))
     known = served.data.contents if served.data else ()
     new = [file for file in report.files if file.sha256 not in known]
-    rows = [*_rows(settings, new, statistics, served, now)]
+    rows = [*_rows(settings, new, statistics, served, now, requests)]
     if not sum(file.records for file in new):
         why = f"{served.name} was trained on the same data"
         rows = [replace(row, result="no", why=why) for row in rows]
@@ -81,6 +86,7 @@ def _rows(
     statistics: Statistics | None,
     served: Served,
     now: datetime,
+    requests: Statistics | None,
 ) -> Iterator[Check]:
     if settings.min_new_examples is not None:
         count = sum(file.records for file in new)
@@ -92,7 +98,9 @@ def _rows(
             _spans(new, served),
         )
     if settings.drift_above is not None:
-        yield _drift(settings.drift_above, statistics, served)
+        yield _drift("drift", settings.drift_above, statistics, served)
+    if settings.request_drift_above is not None:
+        yield _drift(_REQUEST_DRIFT, settings.request_drift_above, requests, served)
     if settings.metric_drop is not None:
         yield from _metrics(settings.metric_drop, served)
     if settings.max_age_days is not None:
@@ -115,13 +123,24 @@ def _spans(files: Sequence[FileReport], served: Served) -> str:
 
 
 def _drift(
-    limits: float | dict[str, float], statistics: Statistics | None, served: Served
+    check: str,
+    limits: float | dict[str, float],
+    statistics: Statistics | None,
+    served: Served,
 ) -> Check:
-    """Returns a row of the feature that is closest to its limit, or furthest above."""
+    """Returns a row of the feature that is closest to its limit, or furthest above.
+
+    Requests are not expected to have all features: the label, for one.
+    """
     before = served.statistics.get("train")
     distances = []
+    if check == _REQUEST_DRIFT and not number_of_examples(statistics):
+        return Check(check=check, baseline=served.name, result="no", why=_NO_REQUESTS)
     if statistics is not None and before is not None:
-        distances = [*distances_of_all(statistics, before, ())]
+        left_out: set[str] = set()
+        if check == _REQUEST_DRIFT:
+            left_out = features_of(before).keys() - features_of(statistics).keys()
+        distances = [*distances_of_all(statistics, before, left_out)]
     known = (
         limits if isinstance(limits, dict) else {x.feature: limits for x in distances}
     )
@@ -133,13 +152,13 @@ def _drift(
     if statistics is None or before is None or not distances:
         why = f"the data of {served.name} is not known"
         limit = min(known.values(), default=1.0)
-        return _reason("drift", limit, 1.0, served.name, why)
+        return _reason(check, limit, 1.0, served.name, why)
 
     def rank(item: Distance) -> tuple[bool, float]:
         return not item.is_by_chance, item.distance / max(known[item.feature], 1e-9)
 
     worst = max(distances, key=rank)
-    limit, name = known[worst.feature], f"drift of {worst.feature!r}"
+    limit, name = known[worst.feature], f"{check} of {worst.feature!r}"
     why = f"{worst.measure}; {sizes(statistics, before, worst)}"
     row = _reason(name, limit, worst.distance, served.name, why)
     row = replace(row, feature=worst.feature)

@@ -16,7 +16,10 @@ from sluice.config_section import (
 )
 
 # Reasons, by their keys; `min_interval_h` is none.
-_REASONS = ("min_new_examples", "drift_above", "metric_drop", "max_age_days")
+_REASONS = (
+    *("min_new_examples", "drift_above", "request_drift_above", "metric_drop"),
+    "max_age_days",
+)
 
 
 class Retrain(Section):
@@ -35,6 +38,8 @@ class Retrain(Section):
     the served model, for all features or by feature; see docs/report.md for how
     distances are measured. One that chance gives with so few examples is no reason.
     null: no reason."""
+    request_drift_above: Fraction | NotEmpty[dict[Text, Fraction]] | None = None
+    """The same of the requests of `data.serving`. null: no reason."""
     metric_drop: NotEmpty[tuple[Threshold, ...]] | None = None
     """Limits for the served model on the newest span; to miss any of them is a reason.
     `change` compares it with itself at its push, over all examples. null: no reason."""

@@ -80,7 +80,10 @@ def ingest(
     if settings.images and workers > 1:
         # Imported once, before the fork, instead of in each worker.
         import tensorflow  # noqa: F401
-    types = first_types(window.files, settings.max_record_bytes) | settings.types
+    types = first_types(
+        window.files, settings.max_record_bytes, are_logs=settings.are_logs
+    )
+    types |= settings.types
     settings = settings.model_copy(update={"types": types})
     groups = _groups(window.files)
     # In the output's folder, which TFX deletes if the process is killed.

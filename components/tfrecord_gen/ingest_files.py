@@ -116,7 +116,8 @@ class _GroupIngestion:
         digest = hashlib.sha256()
         tees: list[Callable[[bytes], object]] = [digest.update]
         with InputStream(file.path, tees, file.generation) as stream:
-            if alone and file.split and stream.compression == "gzip":
+            may_copy = alone and not self.settings.are_logs
+            if may_copy and file.split and stream.compression == "gzip":
                 path = self._path(file.split, "copy")
                 with storage_for(path).open(path, "wb") as copy:
                     tees.append(copy.write)

@@ -21,6 +21,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.tfrecord_gen.equal_records import digest_of
 from components.tfrecord_gen.input_files import SourceFile
+from components.tfrecord_gen.prediction_logs import unwrap
 from components.tfrecord_gen.settings import (
     ImageCheck,
     Ingestion,
@@ -82,16 +83,24 @@ def scan_batches(
     Raises:
       UsageError: the file cannot be read.
     """
-    return _examples(stream, settings.max_record_bytes, settings)
+    limit = settings.max_record_bytes
+    return _examples(stream, limit, settings, are_logs=settings.are_logs)
 
 
 def _examples(
-    stream: InputStream, max_bytes: int, settings: Ingestion | None = None
+    stream: InputStream,
+    max_bytes: int,
+    settings: Ingestion | None = None,
+    *,
+    are_logs: bool = False,
 ) -> Iterator[Batch | RecordError]:
     types = settings.types if settings else {}
     decode = _decoder(*types.items()) if types else None
     images = settings.images + settings.pixels if settings else ()
-    for item in read_frames(stream, max_bytes):
+    items = read_frames(stream, max_bytes)
+    if are_logs:
+        items = _unwrapped(stream.path, items)
+    for item in items:
         if isinstance(item, RecordError):
             yield item
             continue
@@ -106,6 +115,16 @@ def _examples(
             problems = [bad or _wrong_type(data, types) for data, bad in pairs]
         if any(problems):
             yield from _filter(stream.path, item, problems)
+        else:
+            yield item
+
+
+def _unwrapped(
+    path: str, items: Iterable[Batch | RecordError]
+) -> Iterator[Batch | RecordError]:
+    for item in items:
+        if isinstance(item, Batch):
+            yield from unwrap(path, item)
         else:
             yield item
 
@@ -195,14 +214,16 @@ def valid_records(
                 yield record
 
 
-def first_types(files: Iterable[SourceFile], max_bytes: int) -> dict[str, str]:
+def first_types(
+    files: Iterable[SourceFile], max_bytes: int, *, are_logs: bool
+) -> dict[str, str]:
     """Returns the types of the features of the first record that can be read."""
     for file in files:
         with (
             contextlib.suppress(SluiceError),
             InputStream(file.path, generation=file.generation) as stream,
         ):
-            for item in _examples(stream, max_bytes):
+            for item in _examples(stream, max_bytes, are_logs=are_logs):
                 if isinstance(item, Batch):
                     return types_of(parse(item.records[0]))
     return {}

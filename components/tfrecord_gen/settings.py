@@ -169,6 +169,7 @@ class Ingestion(Section):
       max_record_bytes: longer records are quarantined unread.
       window: how many spans, the newest complete ones.
       complete_when: when a span counts as complete.
+      are_logs: whether the records are ``PredictionLog``, with examples in them.
     """
 
     base: str
@@ -181,6 +182,7 @@ class Ingestion(Section):
     max_record_bytes: int = MAX_RECORD_BYTES
     window: int = 1
     complete_when: CompleteWhen = CompleteWhen.model_construct()
+    are_logs: bool = False
 
     @property
     def split_names(self) -> list[str]:

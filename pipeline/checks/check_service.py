@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.config.cloud import DEFAULT, Cloud
 from pipeline.config.config import Config
+from pipeline.config.data import REQUESTS
 from pipeline.config.problems import KeyPath, Problems
 from pipeline.graph.custom_nodes import node_ids
 from pipeline.graph.node_registry import TRAINER
@@ -74,6 +75,10 @@ def _check_places(config: Config, cloud: Cloud, problems: Problems) -> None:
             hint=f"gcloud storage rsync --recursive {config.data.dir} {target}, then "
             f"--set data.dir={target}",
         )
+    if config.data.serving == REQUESTS:
+        what = "requests are recorded on the machine of `sluice serve`"
+        hint = "copy them below data.dir, and name them by `logs`"
+        problems.add(("data", "serving"), what, hint=hint)
     local = config.push.serving_dir
     if local is not None and not is_remote(local):
         problems.warn(

@@ -37,6 +37,10 @@ _SplitPattern = Annotated[Pattern, AfterValidator(_span_pattern)]
 _RecordBytes = Annotated[StrictInt, Ge(1), Le(MAX_MESSAGE_BYTES)]
 
 
+# Of `data.serving`: what our own server has recorded.
+REQUESTS = "requests"
+
+
 class Splits(Section):
     """File patterns below `data.dir`, one per split.
 
@@ -52,6 +56,14 @@ class Splits(Section):
     """Data that the model gate is measured on. null: `eval`, with a warning."""
 
 
+class RequestLogs(Section):
+    """A mapping names logs of model servers."""
+
+    logs: _SplitPattern
+    """A pattern of TFRecords of TensorFlow Serving's `PredictionLog`, below
+    `data.dir`, with serialized tf.Examples in the requests."""
+
+
 class Data(Section):
     """Where the TFRecords are: `splits`, or else `files` with `hash_splits`."""
 
@@ -62,8 +74,9 @@ class Data(Section):
     """A pattern of all files below `dir`; their records are assigned by
     `hash_splits`."""
     hash_splits: HashSplits | None = None
-    serving: _SplitPattern | None = None
-    """A pattern of serving requests, to measure skew against."""
+    serving: Literal["requests"] | _SplitPattern | RequestLogs | None = None
+    """Serving requests, to measure skew against: a pattern of TFRecords of tf.Example;
+    or `requests`, what `sluice serve --record` has recorded since the push."""
 
     @model_validator(mode="after")
     def _has_splits(self) -> Data:

@@ -15,12 +15,14 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from components.data_verdict.settings import DataPolicy, Policy, Settings
 from components.model_verdict.settings import Settings as ModelVerdictSettings
 from components.tfrecord_gen.settings import (
+    CompleteWhen,
     ImageCheck,
     Ingestion,
     LabelCheck,
     PixelsCheck,
 )
 from pipeline.config.config import Config
+from pipeline.config.data import REQUESTS, RequestLogs
 from pipeline.config.features import Image, RawPixels
 from pipeline.config.resolve_label import is_per_class
 from pipeline.config.tune import first_values, with_values
@@ -35,6 +37,7 @@ from schemas.loader import (
 )
 from sluice.errors import ConfigError
 from sluice.splits import SERVING
+from sluice.workspace import locate
 
 if TYPE_CHECKING:
     from tensorflow_data_validation import StatsOptions
@@ -47,6 +50,10 @@ TUNER_FN = "pipeline.training.tuning:tuner_fn"
 # The function that exports the trained model.
 EXPORT_FN = "pipeline.training.exports.export_fn:export_fn"
 
+
+# Recorded requests, below their folder in the workspace, and for how many days.
+_REQUEST_FILES = "{YYYY}-{MM}-{DD}/*.tfrecord.gz"
+_REQUEST_DAYS = 30
 
 # What does not repeat the Transform or a search when it is changed.
 _DECISION = {"label": {"threshold"}}
@@ -108,7 +115,6 @@ def _label_check(config: Config, schema: schema_pb2.Schema) -> LabelCheck | None
 def source_of(config: Config, split: str | None = None) -> Ingestion:
     """Returns what selects the files of an ingestion, and checks of their images."""
     data, limits = config.data, config.examples.images
-    serving = {SERVING: data.serving or ""}
     images = [
         ImageCheck(
             feature=name,
@@ -119,10 +125,10 @@ def source_of(config: Config, split: str | None = None) -> Ingestion:
         for name, spec in (config.features or {}).items()
         if limits and isinstance(spec, Image)
     ]
-    return Ingestion(
+    found = Ingestion(
         base=config.data_uri,
-        patterns=serving if split == SERVING else data.patterns,
-        hash_splits=None if split == SERVING else data.hash_splits,
+        patterns=data.patterns,
+        hash_splits=data.hash_splits,
         images=tuple(images),
         pixels=tuple(
             PixelsCheck(feature=name, size=spec.size, dtype=spec.dtype)
@@ -133,6 +139,24 @@ def source_of(config: Config, split: str | None = None) -> Ingestion:
         window=config.examples.window,
         complete_when=config.examples.complete_when,
     )
+    return _of_requests(config, found) if split == SERVING else found
+
+
+def _of_requests(config: Config, data: Ingestion) -> Ingestion:
+    """Returns what selects serving requests, given what selects the data."""
+    serving = config.data.serving
+    change: dict[str, Any] = {"patterns": {SERVING: serving}}
+    if isinstance(serving, RequestLogs):
+        change = {"patterns": {SERVING: serving.logs}, "are_logs": True}
+    elif serving == REQUESTS:
+        change = {
+            "base": str(locate(config.root, config.name).requests),
+            "patterns": {SERVING: _REQUEST_FILES},
+            "are_logs": True,
+            "window": _REQUEST_DAYS,
+            "complete_when": CompleteWhen(),
+        }
+    return data.model_copy(update={"hash_splits": None, **change})
 
 
 def of_statistics_gen(context: GraphContext) -> Arguments:
@@ -169,6 +193,8 @@ def of_data_verdict(context: GraphContext) -> Arguments:
         sensitive=tuple(sorted(config.sensitive)),
         hash_splits=config.data.hash_splits,
         sliced=tuple(sorted({x for names in config.evaluate.slices for x in names})),
+        # The first model has served nobody yet.
+        min_requests=0 if config.data.serving == REQUESTS else 1,
     )
     return {
         "settings": settings,

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
+from datetime import date
 
-from components.tfrecord_gen.input_files import SpanChoice, Window
+from components.tfrecord_gen.input_files import EPOCH, SpanChoice, Window
 from components.tfrecord_gen.select_spans import NoFilesError, select_spans
 from pipeline.config.config import Config
+from pipeline.config.data import REQUESTS
 from pipeline.graph.arguments import source_of
 from sample_data import catalog
+from serving.model_store import store_at
 from sluice.errors import UsageError
 from sluice.splits import SERVING
 from sluice.storage.storage import is_remote
+from sluice.workspace import locate
 
 
 def choose_spans(config: Config) -> SpanChoice:
@@ -25,7 +30,28 @@ def choose_spans(config: Config) -> SpanChoice:
     data = choose_data(config)
     if config.data.serving is None:
         return SpanChoice(data)
-    return SpanChoice(data, select_spans(source_of(config, SERVING), time.time()))
+    return SpanChoice(data, _choose_requests(config))
+
+
+def _choose_requests(config: Config) -> Window:
+    """Returns the files of serving requests: of recorded ones those since the push."""
+    source = source_of(config, SERVING)
+    if config.data.serving != REQUESTS:
+        return select_spans(source, time.time())
+    served = config.serving_dir or locate(config.root, config.name).serving
+    newest = store_at(served).newest()
+    none = Window(source.base, source.patterns, (), (), ())
+    if newest is None or not os.path.isdir(source.base):
+        return none
+    try:
+        found = select_spans(source, time.time())
+    except NoFilesError:
+        return none
+    since = date.fromisoformat((newest.published_at or "1970-01-01")[:10])
+    first = (since - EPOCH).days
+    recent = tuple(file for file in found.files if (file.span or 0) >= first)
+    # Days without requests are nothing to report.
+    return replace(found, files=recent, skipped=())
 
 
 def choose_data(config: Config) -> Window:

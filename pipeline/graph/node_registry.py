@@ -209,6 +209,7 @@ NODES = (
         {
             "statistics": "StatisticsGen.statistics",
             "quarantine": "TFRecordGen.quarantine",
+            "requests": "ServingStatisticsGen.statistics",
             "evaluation": f"{SERVED_EVALUATOR}.evaluation",
         },
         arguments.of_retrain_gate,

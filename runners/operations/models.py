@@ -170,7 +170,11 @@ def rollback(
                     store.retire(version.version, reason, owner)
             new = [item.model.id for item in later if item.retired is None]
             _retire_artifacts(workspace, new, reason)
-            about = {"version": chosen.version, "reason": reason}
+            about = {
+                "version": chosen.version,
+                "published_at": chosen.first_published_at,
+                "reason": reason,
+            }
             facts = {**chosen.facts, ROLLBACK: about}
             published = store.publish(chosen.uri, facts=facts, owner=owner).version
     kept = [item for item in blessed if item not in later]

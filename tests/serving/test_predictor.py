@@ -30,7 +30,10 @@ def addresses(image_model_dir, tabular_model_dir):
         )
         for name, folder in folders.items()
     }
-    ready = {name: json.loads(item.stdout.readline()) for name, item in servers.items()}
+    ready = {
+        name: json.loads(item.stdout.readline())  # type: ignore[union-attr]
+        for name, item in servers.items()
+    }
     yield {
         name: {
             "http": f"http://127.0.0.1:{item['port']}",

@@ -188,3 +188,29 @@ def test_any_reason_suffices():
     skips, rows = _answers(policy, _served(_file(1), days=40), _file(2))
     assert not skips
     assert [result for result, _ in rows.values()] == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("fare", "answer"), [(None, "no"), (10.0, "no"), (100.0, "yes")]
+)
+def test_drift_of_requests(fare, answer):
+    """They have no label, and may have other features."""
+    served = _served(_file(1))
+    import tensorflow_data_validation as tfdv
+
+    requests = tfdv.generate_statistics_from_dataframe(pd.DataFrame({"fare": []}))
+    if fare is not None:
+        rows = pd.DataFrame({"fare": [fare + 0.1 * n for n in range(200)]})
+        requests = tfdv.generate_statistics_from_dataframe(rows)
+    policy = Retrain(request_drift_above=0.2)
+    report = a_report(_file(2))
+    verdict = decide(policy, report, _statistics(10.0), served, NOW, requests)
+    (row,) = verdict.rows
+    assert (row.result, verdict.skips) == (answer, answer == "no"), row
+    if fare is None:
+        assert row.why == "no requests since the push are recorded"
+    else:
+        assert row.feature == "fare" and row.check == "request drift of 'fare'"
+    # Without data that is new to the model a training would make the same one.
+    report = a_report(_file(1))
+    assert decide(policy, report, _statistics(10.0), served, NOW, requests).skips

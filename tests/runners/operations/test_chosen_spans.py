@@ -1,5 +1,6 @@
 """Choice of spans: made once per run, recorded, and kept when the run is resumed."""
 
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from threading import Event, Thread
 
@@ -13,10 +14,11 @@ from pipeline.graph.choose_spans import choose_spans
 from runners.engine import Observer
 from runners.operations.resume import resume
 from runners.operations.run import run
+from serving.local_store import LocalModelStore
 from sluice.errors import ExitCode, UsageError
 from sluice.project import own_root
 from sluice.record.run_record import RunOptions
-from sluice.workspace import Workspace
+from sluice.workspace import Workspace, locate
 
 pytestmark = pytest.mark.unit
 
@@ -160,3 +162,30 @@ def test_a_run_that_waited_chooses_spans_delivered_meanwhile():
     run_with(engine, wait=True, observer=Notes(deliver_while_waiting))
     other.join()
     assert names(engine.windows[0]) == files_of(2)
+
+
+def test_recorded_requests_are_those_since_the_push(tmp_path, make_saved_model):
+    asked = load_config("digits", overrides=[*SPANS, "data.serving=requests"])
+    workspace = locate(asked.root, "digits")
+    none = choose_spans(asked).serving
+    assert none is not None and none.files == ()
+
+    def record(day: str) -> str:
+        path = workspace.requests / day / "120000-ab.tfrecord.gz"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"x")
+        path.with_name(".120000-cd.tfrecord.gz.ab12").write_bytes(b"half")
+        return str(path)
+
+    today = datetime.now(timezone.utc).date()
+    record(str(today - timedelta(days=3)))
+    assert choose_spans(asked).serving == none, "nothing has been pushed"
+    LocalModelStore(workspace.serving).publish(make_saved_model(), facts={})
+    assert choose_spans(asked).serving.files == (), "they were of an earlier model"
+    of_today = record(str(today))
+    chosen = choose_spans(asked).serving
+    assert [file.path for file in chosen.files] == [of_today]
+    assert ingestion_of(asked, "serving").are_logs
+    logs = load_config("digits", overrides=[*SPANS, "data.serving={logs: 'x/*'}"])
+    assert ingestion_of(logs, "serving").patterns == {"serving": "x/*"}
+    assert ingestion_of(logs, "serving").are_logs
