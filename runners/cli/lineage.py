@@ -70,7 +70,7 @@ def _summary_rows(traced: Lineage) -> list[tuple[str, Any]]:
         rows.append(("schema", f"{schema['name']}  {_digest(schema['digest'])}"))
     for item in traced["served"]:
         since = f"since {formats.time(item['published_at'])}, by run {item['run_id']}"
-        again = f", {item['rollback']}" if item["rollback"] else ""
+        again = f", {item['rollback']}" if item.get("rollback") else ""
         text = f"version {item['version']}{again}, {since}: {item['uri']}"
         rows.append(("served", text))
     return rows
