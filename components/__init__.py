@@ -15,6 +15,7 @@ ARTIFACT_TYPES = (
     "ModelVerdict",
     "Quarantine",
     "RetrainVerdict",
+    "ServingCheck",
 )
 
 

@@ -41,6 +41,12 @@ class Exports(artifact.Artifact):
     TYPE_NAME = "components.Exports"
 
 
+class ServingCheck(artifact.Artifact):
+    """What the serving check found: ``verdict.json``, ``passed``."""
+
+    TYPE_NAME = "components.ServingCheck"
+
+
 class RetrainVerdict(artifact.Artifact):
     """Whether there is a reason to train: ``verdict.json``, ``retrain``."""
 

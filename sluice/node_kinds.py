@@ -32,6 +32,8 @@ NOT_DESCRIBED = frozenset({NEWEST_INGESTION, SERVED_EVALUATOR})
 # The model's metrics over all examples: a custom property of its blessing, as JSON, and
 # a fact of its version.
 METRICS = "metrics"
+# Custom property of an infra blessing: the node before whose refusal it hands on.
+REFUSED_BY = "refused_by"
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ VERDICTS = frozenset(
         "components.Exports",
         "components.ModelVerdict",
         "components.RetrainVerdict",
+        "components.ServingCheck",
     }
 )
 # Which documents describe an artifact type.

@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr, StrictStr, model_validator
 
 from components.exports.settings import ExportSpec
 from components.retrain_decision.settings import Retrain
+from components.serving_check.settings import ServingCheck, ServingCheckSpec
 from pipeline.config.beam import Beam
 from pipeline.config.cloud import Cloud
 from pipeline.config.data import Data, Examples, Sensitive, Validate
@@ -127,6 +128,8 @@ class Config(Section):
     evaluate: Evaluate
     export: tuple[ExportSpec, ...] = ()
     """Formats beside the SavedModel, in the pushed version's `assets.extra/exports`."""
+    serving_check: ServingCheckSpec = ServingCheck.model_construct()
+    """null: as `false`."""
     push: Push = Push.model_construct()
     retrain: Retrain | None = None
     """null: whenever there is new data. `sluice run` always trains."""

@@ -14,6 +14,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.settings import DataPolicy, Policy, Settings
 from components.model_verdict.settings import Settings as ModelVerdictSettings
+from components.serving_check.settings import Settings as ServingSettings
 from components.tfrecord_gen.settings import (
     CompleteWhen,
     ImageCheck,
@@ -49,6 +50,8 @@ RUN_FN = "pipeline.training.run_fn:run_fn"
 TUNER_FN = "pipeline.training.tuning:tuner_fn"
 # The function that exports the trained model.
 EXPORT_FN = "pipeline.training.exports.export_fn:export_fn"
+# What the serving check starts: its modules are in the node's code.
+SERVER = "serving.server.__main__:main"
 
 
 # Recorded requests, below their folder in the workspace, and for how many days.
@@ -313,6 +316,21 @@ def of_exports(context: GraphContext) -> Arguments:
         "formats": context.config.export,
         "built_from": _built_from(context),
     }
+
+
+def of_serving_check(context: GraphContext) -> Arguments:
+    """The settings of the check, and which features a client does not send."""
+    config = context.config
+    weight = config.train.sample_weight
+    is_weight_only = weight is not None and weight not in config.feature_set.features
+    assert config.serving_check is not None
+    settings = ServingSettings(
+        **config.serving_check.model_dump(),
+        split=context.judged_split,
+        hidden=(config.label.feature, *([weight] if is_weight_only else [])),
+        is_private=config.private or bool(config.sensitive),
+    )
+    return {"settings": settings}
 
 
 def of_warm_start_resolver(context: GraphContext) -> Arguments:

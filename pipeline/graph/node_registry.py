@@ -121,6 +121,17 @@ _TUNER = Node(
     is_in=lambda config: config.tune is not None,
 )
 
+_PUSHER = Node(
+    "Pusher",
+    "components.pusher.component:Pusher",
+    {
+        "model": "Trainer.model",
+        "model_blessing": "ModelVerdict.blessing",
+        "infra_blessing": "ServingCheck.blessing",
+    },
+    arguments.of_pusher,
+)
+
 NODES = (
     _TFRECORD_GEN,
     Node(
@@ -275,21 +286,29 @@ NODES = (
         is_in=lambda config: bool(config.export),
     ),
     Node(
-        "Pusher",
-        "components.pusher.component:Pusher",
+        "ServingCheck",
+        "components.serving_check.component:ServingCheck",
         {
             "model": "Trainer.model",
-            "model_blessing": "ModelVerdict.blessing",
-            "infra_blessing": "Exports.blessing",
+            "exported": "Exports.blessing",
+            "examples": "TFRecordGen.examples",
         },
-        arguments.of_pusher,
+        arguments.of_serving_check,
+        code=lambda config: (arguments.SERVER,),
+        is_in=lambda config: config.serving_check is not None,
+    ),
+    replace(_PUSHER, is_in=lambda config: config.serving_check is not None),
+    replace(
+        _PUSHER,
+        inputs={**_PUSHER.inputs, "infra_blessing": "Exports.blessing"},
+        is_in=lambda config: config.serving_check is None,
     ),
 )
 
 # Ids of nodes that other modules refer to.
 INGESTION, STATISTICS, PUSHER = "TFRecordGen", "StatisticsGen", "Pusher"
 TUNER, TRAINER, MODEL_VERDICT = "Tuner", "Trainer", "ModelVerdict"
-SERVING_INGESTION = "ServingTFRecordGen"
+SERVING_INGESTION, SERVING_CHECK = "ServingTFRecordGen", "ServingCheck"
 
 
 def modules_to_preload() -> list[str]:

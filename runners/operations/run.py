@@ -13,7 +13,11 @@ from pipeline.checks.before_run import check_before_run
 from pipeline.config.config import Config
 from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
-from pipeline.graph.node_registry import INGESTION, MODEL_VERDICT
+from pipeline.graph.node_registry import (
+    INGESTION,
+    MODEL_VERDICT,
+    SERVING_CHECK,
+)
 from pipeline.training.strategy.cluster import join_as_chief
 from runners.cache import up_to_date
 from runners.cache.run_inputs import RunInputs
@@ -115,12 +119,20 @@ def run(
 
 
 def _until_model_gate(config: Config, options: RunOptions) -> RunOptions:
-    """Returns the options of a trial that ends with the model gate, or earlier."""
-    late = {*options.to_nodes}.difference(selected_nodes(config, [MODEL_VERDICT]))
+    """Returns the options of a trial that ends with the model gate, or earlier.
+
+    The serving check runs beside it; with exports it would need a blessing.
+    """
+    ends = [MODEL_VERDICT]
+    if config.serving_check and not config.export:
+        ends.append(SERVING_CHECK)
+    late = {*options.to_nodes}.difference(selected_nodes(config, ends))
     if late:
-        what = f"a trial ends with {MODEL_VERDICT}: --to takes it or a node before it"
+        what = (
+            f"a trial ends with {' and '.join(ends)}: --to takes them or nodes before"
+        )
         raise UsageError(what, where=f"--to {min(late)}")
-    return replace(options, to_nodes=options.to_nodes or [MODEL_VERDICT])
+    return replace(options, to_nodes=options.to_nodes or ends)
 
 
 def prepare_run(config: Config, serving_dir: str) -> PreparedRun:

@@ -237,6 +237,9 @@ def next_steps(record: RunRecord) -> list[Step]:
             text = "See what else differs from the last run that pushed a model"
             compared = command_for(record, "diff", "last-pushed", record.run_id)
             steps.insert(0, (text, compared))
+        if failed.gate == "serving":
+            text = "Check it again, if the machine was busy: the result is cached"
+            steps.append((text, f"{record.command} --force ServingCheck"))
         return steps
     if record.status in ("blocked", "failed"):
         text = "Change the config, the data or the code, then run it again: nodes that "
@@ -254,6 +257,9 @@ def overrides(record: RunRecord) -> list[Step]:
         return []
     if failed.gate == "export":
         return [("Change the limits of export in the config, if it may pass", None)]
+    if failed.gate == "serving":
+        text = "Change serving_check in the config: its limits, or false for no check"
+        return [(text, None)]
     if failed.gate != "data":
         return [("Change evaluate.thresholds in the config, if it may pass", None)]
     decided = dict.fromkeys(row.policy for row in failed.failures if row.policy)

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from sluice.clock import utc_now
 from sluice.errors import ExitCode, WorkspaceError
 from sluice.json_values import jsonable
-from sluice.node_kinds import PUSHERS
+from sluice.node_kinds import PUSHERS, REFUSED_BY
 from sluice.record.parts import (
     FINISHED,
     ArtifactRecord,
@@ -33,7 +33,7 @@ from sluice.record.parts import (
     PushRecord,
     RunStatus,
 )
-from sluice.record.verdict import Check, Verdict
+from sluice.record.verdict import ORDER, Check, Verdict
 from sluice.storage import atomic
 
 SCHEMA_VERSION = 1
@@ -194,7 +194,7 @@ class RunRecord:
         self.add_documents(end)
         decided = {verdict.gate for verdict in end.gates}
         kept_gates = [x for x in self.gates if x.gate not in decided]
-        self.gates = [*kept_gates, *end.gates]
+        self.gates = sorted([*kept_gates, *end.gates], key=_place_of)
         if end.push:
             self.pushes = [replace(end.push, destination=self.pushes[0].destination)]
         if end.push and end.push.state == "blocked" and end.state != "blocked":
@@ -254,7 +254,10 @@ class RunRecord:
             self.status = "blocked" if self.error.gate else "failed"
             self.exit_code = self.error.exit_code
         elif not all(verdict.passed for verdict in self.gates):
-            self.status, self.exit_code = "blocked", int(ExitCode.MODEL)
+            failed = {verdict.gate for verdict in self.gates if not verdict.passed}
+            is_serving = failed == {"serving"}
+            code = ExitCode.SERVING if is_serving else ExitCode.MODEL
+            self.status, self.exit_code = "blocked", int(code)
         elif any(verdict.skips for verdict in self.gates):
             self.status, self.exit_code = "skipped", int(ExitCode.DONE)
         else:
@@ -362,7 +365,9 @@ class RunRecord:
     def _refusal(self, end: NodeEnd) -> str:
         """Returns which nodes have not blessed the model of a push."""
         names = [
-            self.artifacts[item.uri].producer or "an earlier run"
+            item.properties.get(REFUSED_BY)
+            or self.artifacts[item.uri].producer
+            or "an earlier run"
             for items in end.inputs.values()
             for item in items
             if item.type in _BLESSINGS and not item.properties.get("blessed")
@@ -379,6 +384,11 @@ class RunRecord:
 def _adapter() -> TypeAdapter[RunRecord]:
     """Returns the reader and writer of records, which takes 30 ms to make."""
     return TypeAdapter(RunRecord)
+
+
+def _place_of(verdict: Verdict) -> int:
+    """Returns where a verdict stands among those of a run."""
+    return ORDER.index(verdict.gate) if verdict.gate in ORDER else len(ORDER)
 
 
 def _uris(artifacts: Artifacts) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """Verdict of a gate: checks with limit, actual value and reason.
 
-Every gate (data, retrain, model, export) has this form, so that the terminal,
+Every gate (data, retrain, model, export, serving) has this form, so that the terminal,
 ``--json``, the run record and the report show all of them alike.
 """
 
@@ -28,6 +28,8 @@ from sluice.numbers import number_text, signed_text
 from sluice.storage.storage import storage_for
 
 VERDICT_FILE = "verdict.json"
+# The gates as a reader should see them; two may decide at the same time.
+ORDER = ("data", "retrain", "model", "export", "serving")
 # The limit of a metric that must be better than a constant prediction's.
 BETTER_THAN_REFERENCE = "better than reference"
 Comparator = Literal[">=", "<="]
@@ -193,7 +195,7 @@ class Verdict:
     """What a gate decided. It passes only if every row does.
 
     Attributes:
-      gate: ``data``, ``retrain``, ``model`` or ``export``.
+      gate: one of ``ORDER``.
       rows: the checks, in the order in which a reader should see them.
       override: the reason given by a person who let it pass, None normally.
     """
