@@ -20,11 +20,13 @@ from typing import Any
 from sluice.process_tree import describe_end
 from sluice.project import own_root
 
-# Runs the server's module in a process that the kernel kills with this one.
+# Runs the server's module in a process that the kernel kills with this one. TensorFlow
+# imports Keras if it can, which takes 30 % of its import; a server needs nothing of it.
 _START = """
 import runpy, sys
 from sluice.process_tree import die_with
 die_with(int(sys.argv.pop(1)))
+sys.modules.update(tf_keras=None, keras=None)
 runpy.run_module("serving.server", run_name="__main__", alter_sys=True)
 """
 

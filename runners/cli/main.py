@@ -99,7 +99,7 @@ class _LazyGroup(click.Group):
 @click.group(
     cls=_LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 2 usage, 3 data, 4 model gate, 5 push, 6 locked, "
+    epilog="Exit codes: 0 done, 2 usage, 3 data, 4 model gate, 5 serving, 6 locked, "
     "7 a node failed, 8 a remote service, 130 and 143 interrupted.",
 )
 @click.version_option(__version__, prog_name="sluice")

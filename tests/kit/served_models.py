@@ -55,6 +55,7 @@ def save(
     """
     import tensorflow as tf
 
+    folder.parent.mkdir(exist_ok=True)
     vocabulary = folder.parent / f"{folder.name}-words.txt"
     vocabulary.write_text("one\ntwo\n")
 

@@ -43,4 +43,4 @@ def fast_servers(forked_servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model without a fault."""
-    return served_models.save(tmp_path_factory.mktemp("good") / "model")
+    return served_models.save(tmp_path_factory.mktemp("good") / "Format-Serving")

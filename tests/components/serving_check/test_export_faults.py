@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from components.serving_check.settings import ServingCheck
+from components.serving_check.settings import Settings
 from tests.kit import served_models
 from tests.kit.served_models import records, save
 
@@ -24,10 +24,12 @@ RECORDS = records()
 
 
 def check(model: Path, judged: Path, **settings: Any) -> Any:
-    from components.serving_check.check import Asked, check_model
+    from components.serving_check.check import check_model
+    from components.serving_check.requests import without
 
-    given = ServingCheck(batch=8, **{"timeout_s": 60.0, **settings})
-    return check_model(model, judged, Asked(given, "test", RECORDS, ["y"]))
+    given = {"timeout_s": 60.0, "batch": 8, "split": "test", "hidden": ("y",)}
+    records = [without(x, ["y"]) for x in RECORDS]
+    return check_model(model, judged, records, Settings(**(given | settings)))
 
 
 def damaged(name: str, kept: int | None = None) -> Callable[[Path, Path], None]:
@@ -141,7 +143,7 @@ FAULTS: dict[str, Any] = {
     "python_code": (
         saved(in_python),
         EXAMPLES,
-        "example 1: HTTP 400: Graph execution error: ValueError: Could not find",
+        "example 1: HTTP 400: ValueError: Could not find callback",
     ),
     "slow": (saved(slow), "p50 (ms)", "above the limit 20"),
     "slow_to_load": (shutil.copytree, LOAD, "above the limit 1e-06"),
@@ -158,63 +160,67 @@ FAULTS: dict[str, Any] = {
     "swapped": (
         saved(names={EXAMPLES: VALUES, VALUES: EXAMPLES}),
         EXAMPLES,
-        "not one string of serialized examples",
+        "it takes a, ids, text, not serialized examples alone",
     ),
     "output_renamed": (
         saved(lambda tf, found, _: {"scores": found, "probabilities": None}),
         EXAMPLES,
-        "no output 'probabilities', only label, scores",
+        "it returns label (string), scores (float32), not label (string), probabil",
     ),
     "output_of_two_words": (
         probabilities(lambda tf, found, _: tf.cast(found, tf.float64)),
         EXAMPLES,
-        "'probabilities' is float64, not float32",
+        "probabilities (float64), not label (string), probabilities (float32)",
     ),
     "label_is_a_number": (
         saved(lambda tf, found, _: {"label": tf.argmax(found, axis=1)[:, None]}),
         EXAMPLES,
-        "'label' is int64, not string",
+        "it returns label (int64)",
     ),
     "label_is_no_class": (
         saved(lambda tf, found, _: {"label": tf.fill([tf.shape(found)[0], 1], "tan")}),
         EXAMPLES,
-        "example 1: 'label' is 'tan', which is none of the classes",
+        "example 1: label is 'tan', which is none of the classes",
     ),
     "asks_for_the_label": (
         saved(asks="y"),
         VALUES,
-        "asks for 'y', which is no feature",
+        "it takes a, ids, text, y, but the inputs of features are a, ids, text",
     ),
     "needs_the_label": (saved(needs="y"), EXAMPLES, "example 1: HTTP 400"),
     "label_is_a_feature": (
         described(
             features={x: {"input": x, **FEATURE} for x in ("a", "text", "ids", "y")}
         ),
-        VALUES,
-        "asks for 'y', which no client knows",
+        EXAMPLES,
+        "asks for y, which a client does not know",
     ),
     "number_as_text": (saved(number="string"), VALUES, "example 1: HTTP 400"),
     "number_as_integer": (saved(number="int64"), VALUES, "example 1: HTTP 400"),
     "one_input_for_two": (
         described(features=TWICE),
         VALUES,
-        "'a' and 'b' have one input, 'a'",
+        "it takes a, ids, text, but the inputs of features are a, a, ids, text",
     ),
-    "other_classes": (described(classes=[*"abcd"]), EXAMPLES, "has 3 values, not 4"),
+    "other_classes": (
+        described(classes=[*"abcd"]),
+        EXAMPLES,
+        "probabilities has the shape (1, 3), not (1, 4)",
+    ),
     "nan": (
         probabilities(lambda tf, found, _: found * float("nan")),
         EXAMPLES,
-        "example 1: 'probabilities' has nan",
+        "example 1: probabilities has nan",
     ),
     "nan_for_some": (
         probabilities(only_where_a_is_large),
         EXAMPLES,
-        "example 11: 'probabilities' has nan",
+        "example 11: probabilities has nan",
     ),
     "infinite": (
         probabilities(lambda tf, found, _: found / 0.0),
         EXAMPLES,
-        "example 1: 'probabilities' has inf",
+        "example 1: probabilities has inf",
     ),
     "negative": (
         probabilities(lambda tf, found, _: found - 0.5),
@@ -242,7 +248,7 @@ FAULTS: dict[str, Any] = {
             }
         ),
         EXAMPLES,
-        "8 examples have 1 answers",
+        "a batch of 8: 1 answers",
     ),
     "only_one_example": (
         probabilities(lambda tf, found, _: tf.ensure_shape(found, [1, 3])),
@@ -264,7 +270,11 @@ FAULTS: dict[str, Any] = {
         EVALUATED,
         "of the evaluated model",
     ),
-    "older_major": (shutil.copytree, "TensorFlow Serving", "older than the TensorFlow"),
+    "older_major": (
+        shutil.copytree,
+        "TensorFlow Serving",
+        "which is newer: the server may lack",
+    ),
 }
 SETTINGS: dict[str, Any] = {
     "hangs": {"timeout_s": 4.0},

@@ -45,7 +45,7 @@ def _changed(project: Path, tmp_path: Path, name: str, *overrides: str) -> set[s
         ("examples.max_record_bytes=1000", {"TFRecordGen"}),
         (
             "data.splits.test=null",
-            {"TFRecordGen", "DataVerdict", "Evaluator", "ModelVerdict"},
+            {"TFRecordGen", "DataVerdict", "Evaluator", "ModelVerdict", "ServingCheck"},
         ),
     ],
 )

@@ -48,7 +48,11 @@ def test_a_trial_ends_with_the_model_gate(written):
         with pytest.raises(UsageError, match=f"(?s)a trial ends .* {late}"):
             run_digits(trial=True, to_nodes=[late])
     assert written.workspace.run_ids() == []
-    assert run_digits(trial=True).options.to_nodes == ["ModelVerdict"]
+    ends = ["ModelVerdict", "ServingCheck"]
+    assert run_digits(trial=True).options.to_nodes == ends
+    # What Exports makes needs a blessing, which a trial does not give.
+    for override in ("serving_check=false", "export=[tflite]"):
+        assert run_digits(override, trial=True).options.to_nodes == ends[:1]
     record = run_digits(trial=True, to_nodes=["Transform"])
     assert record.options.to_nodes == ["Transform"]
     assert not written.workspace.complete_file.exists()

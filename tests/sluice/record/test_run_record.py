@@ -6,6 +6,7 @@ import pytest
 
 from sluice.errors import ExitCode, WorkspaceError
 from sluice.mlmd_items import Artifact
+from sluice.record.outcome import next_steps, outcome
 from sluice.record.parts import (
     DocumentRecord,
     ErrorRecord,
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.unit
 
 MODEL, BLESSING = Artifact(1, "Model", "/m"), Artifact(2, "ModelBlessing", "/b")
 REFUSED = Verdict("model", (Check(check="auc", result="FAIL"),))
+SILENT = Verdict("serving", (Check(check="server", result="FAIL"),))
 
 
 def a_record(**changes):
@@ -63,6 +65,8 @@ RAN = [NodeEnd(name, "ran") for name in ("Gen", "Gate", "Train", "Push")]
         (RAN, [], ("succeeded", 0)),
         ([NodeEnd(end.node, "cached") for end in RAN], [], ("up_to_date", 0)),
         (RAN, [REFUSED], ("blocked", 4)),
+        (RAN, [SILENT], ("blocked", 5)),
+        (RAN, [SILENT, REFUSED], ("blocked", 4)),
         ([RAN[0], failed("Gate")], [], ("failed", 7)),
         ([RAN[0], failed("Gate", 3, gate=True)], [], ("blocked", 3)),
     ],
@@ -72,6 +76,23 @@ def test_status_and_exit_code_follow_from_the_nodes(ends, gates, expected):
     record.end()
     assert (record.status, record.exit_code) == expected
     assert record.ended_at is not None
+
+
+def test_gates_stand_in_the_order_of_the_graph():
+    """The serving check may end before the model is judged."""
+    ends = [NodeEnd("Gen", "ran", gates=[SILENT]), NodeEnd("Gate", "ran")]
+    ends[1].gates.append(REFUSED)
+    record = run(a_record(), *ends)
+    assert [verdict.gate for verdict in record.gates] == ["model", "serving"]
+    record.end()
+    assert outcome(record) == "blocked (model gate)"
+
+
+def test_a_silent_model_can_be_checked_again():
+    record = run(a_record(gates=[SILENT], command="sluice run p"), *RAN)
+    record.end()
+    assert outcome(record) == "blocked (serving gate)"
+    assert next_steps(record)[-1][1] == "sluice run p --force ServingCheck"
 
 
 def test_a_failed_node_stops_those_after_it():
