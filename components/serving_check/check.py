@@ -30,7 +30,6 @@ _MAX_TIMED_MS = 10_000.0
 # takes 64 MiB.
 _MAX_BATCH_BYTES = 8 << 20
 _LOAD, _READY = "load (s)", "how long a fresh process took to load the model"
-_SINGLE = "of requests with one example"
 
 
 def check_model(
@@ -136,13 +135,15 @@ class _Asking:
 
     def times(self) -> list[Check]:
         """Returns the rows of the times of single requests."""
-        if not self._times_ms:
-            return []
-        middle, slow = map(float, np.percentile(self._times_ms, [50, 99]))
-        settings = self.settings
+        limits = {50: self.settings.max_p50_ms, 99: self.settings.max_p99_ms}
         return [
-            judge.time_row("p50 (ms)", middle, settings.max_p50_ms, _SINGLE),
-            judge.time_row("p99 (ms)", slow, settings.max_p99_ms, _SINGLE),
+            judge.time_row(
+                f"p{part} (ms)",
+                float(np.percentile(self._times_ms, part)),
+                *(limit, "of requests with one example"),
+            )
+            for part, limit in limits.items()
+            if self._times_ms
         ]
 
     def _columns(self, name: str, rows: range) -> Columns:
@@ -168,12 +169,8 @@ class _Asking:
     def _compare(
         self, name: str, pairs: Sequence[tuple[Answer | str, Answer | str]], than: str
     ) -> Check:
-        most, facts, found = self.settings.max_difference, self.exported.facts, []
-        for one, other in pairs:
-            if isinstance(one, str) or isinstance(other, str):
-                found.append((0.0, str(one if isinstance(one, str) else other)))
-            else:
-                found.append(judge.difference(one, other, facts, most, than))
+        most, facts = self.settings.max_difference, self.exported.facts
+        found = [judge.difference(*pair, facts, most, than) for pair in pairs]
         return row(
             name,
             next((problem for _, problem in found if problem), ""),

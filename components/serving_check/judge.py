@@ -133,17 +133,23 @@ def _problem(
 
 
 def difference(
-    found: Answer, wanted: Answer, facts: Mapping[str, Any], most: float, than: str
+    found: Answer | str,
+    wanted: Answer | str,
+    facts: Mapping[str, Any],
+    most: float,
+    than: str,
 ) -> tuple[float, str]:
     """Returns the largest difference of two answers, and what is wrong with it.
 
     Args:
-      found: an answer to the first examples.
+      found: an answer to the first examples, or why there is none.
       wanted: another one, to at least as many.
       facts: what the model says of itself.
       most: the largest difference, of numbers beyond 1 as a share of the largest.
       than: what the other is, such as ``of the evaluated model``.
     """
+    if isinstance(found, str) or isinstance(wanted, str):
+        return 0.0, str(found if isinstance(found, str) else wanted)
     numbers, labels = (x[: len(found.labels)] for x in wanted)
     sizes = np.maximum(1.0, np.abs(numbers).max(axis=1, keepdims=True))
     differences = np.abs(found.numbers - numbers) / sizes

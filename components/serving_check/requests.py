@@ -92,7 +92,7 @@ def _values(features: Any, name: str) -> list[Any]:
 
 def _column(values: list[list[Any]], spec: Any) -> list[Any]:
     """Returns values in the shape of an input: what is missing has its own value."""
-    missing = MISSING[tf.as_dtype(spec.dtype).name]
+    missing = MISSING.get(tf.as_dtype(spec.dtype).name)
     sizes = [dimension.size for dimension in spec.tensor_shape.dim][1:]
     if not sizes:
         return [row[0] if row else missing for row in values]

@@ -8,7 +8,7 @@ import click
 
 from runners.cli.run import command as run
 
-_HELP = """Run the pipeline NAME up to the model gate: nothing is pushed.
+_HELP = """Run the pipeline NAME up to its last gate: nothing is pushed.
 
 The model never becomes a baseline, and the data is not stored as accepted. A run with
 the same settings takes what was trained from the cache, and pushes it. Options and exit

@@ -139,6 +139,6 @@ def test_custom_preprocessing_without_a_test_split(run_small):
     )
     assert record.status == "succeeded", record.error
     assert record.pushes[0].state == "pushed"
-    rows = record.gates[-1].rows
+    rows = record.gate_rows("model")
     assert rows[0].actual == "eval"
     assert "no test split" in rows[0].why

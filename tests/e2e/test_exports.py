@@ -146,7 +146,7 @@ def test_a_run_compares_each_export_and_shows_it(exported):
 def test_a_limit_that_is_not_met_stops_the_push(run, exported, workspace):
     before = os.listdir(workspace.serving)
     record = run("{format: tflite, quantize: int8, max_difference: 0.0}")
-    assert ran(record) == {"Exports", "Pusher"}
+    assert ran(record) == {"Exports", "ServingCheck", "Pusher"}
     assert (record.status, record.exit_code) == ("blocked", 4)
     assert record.pushes[0].state == "blocked"
     assert record.node("Pusher").reason == "stopped by Exports"
@@ -163,7 +163,7 @@ def test_tfjs_in_node_gets_the_answers_of_the_served_model(
         pytest.skip("npm is not installed, or cannot reach its registry")
     record = run("tfjs")
     assert record.exit_code == 0, record.error
-    assert ran(record) == {"Exports", "Pusher"}
+    assert ran(record) == {"Exports", "ServingCheck", "Pusher"}
     version = version_of(record)
     pixels, answers = images_and_answers(project, version)
     (tmp_path / "inputs.json").write_text(json.dumps([pixels.tolist()]))
