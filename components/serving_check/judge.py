@@ -11,7 +11,7 @@ import numpy as np
 from components.serving_check.settings import version_of
 from sluice.metrics import THRESHOLD
 from sluice.model_facts import CLASSES_FILE
-from sluice.record.verdict import Check
+from sluice.record.verdict import Check, Result
 
 GATE = "serving"
 # The signatures that clients ask; see ``pipeline.training.export``.
@@ -183,10 +183,9 @@ def row(name: str, problem: str, **about: Any) -> Check:
 
 def time_row(name: str, actual: float, limit: float | None, why: str) -> Check:
     """Returns the row of a time with its limit."""
-    comparison = None if limit is None else "<="
-    found = Check(
-        check=name, limit=limit, comparison=comparison, actual=actual, why=why
-    )
+    found = Check(check=name, limit=limit, actual=actual, why=why)
+    if limit is not None:
+        found = replace(found, comparison="<=")
     return found if found.is_within else replace(found, result="FAIL")
 
 
@@ -201,7 +200,7 @@ def server_rows(server: str | None, exporter: str) -> list[Check]:
     if version is None or needed is None:
         return []
     why = f"the model was exported by TensorFlow {exporter}"
-    result = "pass"
+    result: Result = "pass"
     if version < needed:
         why += ", which is newer: the server may lack its operations"
         result = "warn" if version[0] == needed[0] else "FAIL"

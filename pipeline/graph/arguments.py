@@ -322,12 +322,14 @@ def of_serving_check(context: GraphContext) -> Arguments:
     """The settings of the check, and which features a client does not send."""
     config = context.config
     weight = config.train.sample_weight
-    is_weight_only = weight is not None and weight not in config.feature_set.features
+    hidden: tuple[str, ...] = (config.label.feature,)
+    if weight is not None and weight not in config.feature_set.features:
+        hidden += (weight,)
     assert config.serving_check is not None
     settings = ServingSettings(
         **config.serving_check.model_dump(),
         split=context.judged_split,
-        hidden=(config.label.feature, *([weight] if is_weight_only else [])),
+        hidden=hidden,
         is_private=config.private or bool(config.sensitive),
     )
     return {"settings": settings}

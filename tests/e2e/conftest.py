@@ -20,8 +20,10 @@ from sluice.tfrecords.parse_tf_example import parse
 from sluice.workspace import Workspace, locate
 from tests.kit.project import write_project
 
-GUARDED = ("AcceptData", "Transform", "Trainer", "Evaluator", "ModelVerdict")
-GUARDED += ("ServingCheck", "Pusher")
+GUARDED = (
+    *("AcceptData", "Transform", "Trainer", "Evaluator", "ModelVerdict"),
+    *("ServingCheck", "Pusher"),
+)
 
 _CONFIG = """
 version: 1

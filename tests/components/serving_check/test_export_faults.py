@@ -27,7 +27,12 @@ def check(model: Path, judged: Path, **settings: Any) -> Any:
     from components.serving_check.check import check_model
     from components.serving_check.requests import without
 
-    given = {"timeout_s": 60.0, "batch": 8, "split": "test", "hidden": ("y",)}
+    given: dict[str, Any] = {
+        "timeout_s": 60.0,
+        "batch": 8,
+        "split": "test",
+        "hidden": ("y",),
+    }
     records = [without(x, ["y"]) for x in RECORDS]
     return check_model(model, judged, records, Settings(**(given | settings)))
 
