@@ -63,6 +63,7 @@ _VERBS = {
     "config": "Print the resolved config.",
     "schema": "Show, compare and change the reviewed schema.",
     "predict": "Predict with the pushed model.",
+    "serve": "Serve pushed models by REST and gRPC.",
     "models": "List pushed versions, or retire a baseline.",
     "schedule": "Run a pipeline on a schedule of a service.",
     "cluster": "Train on several machines of your own.",

@@ -1,4 +1,4 @@
-"""``python -m serving.server --model NAME=DIR``: serves one SavedModel of a folder.
+"""``python -m serving.server --model NAME=DIR``: serves the SavedModel of a folder.
 
 For a process that starts it and asks: it prints one line of JSON, either ``port``,
 ``grpc_port`` and ``load_s``, once it is ready, or ``error``, and then exits with 1. It
@@ -16,52 +16,42 @@ import time
 from pathlib import Path
 
 from serving.model_store import number_of
-from serving.server.batching import BatchSettings
-from serving.server.core import Core, Limits
-from serving.server.models import Model
-from serving.server.process import Address, run
-from serving.server.protos import answer_log
 from sluice.compat import hidden_native_logs
 from sluice.errors import SluiceError
 from sluice.process_tree import die_with
 
 
-def main() -> int:
-    """Returns the exit code."""
+def main() -> None:
+    """Serves until SIGTERM."""
     die_with(os.getppid())
-    parser = argparse.ArgumentParser(prog="serving.server", description=__doc__)
+    parser = argparse.ArgumentParser("python -m serving.server")
     parser.add_argument("--model", required=True, metavar="NAME=DIR")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--grpc-port", type=int, default=0)
     arguments = parser.parse_args()
     name, _, directory = arguments.model.partition("=")
-    logging.basicConfig(level=logging.INFO)
-    limits = Limits()
-    try:
-        model = Model(
-            name,
-            BatchSettings(),
-            lambda servable, log: answer_log(servable, log, limits.body_bytes),
-        )
-        started = time.monotonic()
-        with hidden_native_logs():
-            import tensorflow  # noqa: F401
+    logging.basicConfig(level=logging.WARNING)
+    with hidden_native_logs():
+        from serving.server.batching import BatchSettings
+        from serving.server.core import Core, Limits
+        from serving.server.models import Model
+        from serving.server.process import Address, run
 
-        imported = time.monotonic()
-        servable = model.load(directory, number_of(Path(directory).name) or 1)
-        load_s = time.monotonic() - imported
-        logging.info(f"TensorFlow was imported in {imported - started:.1f} s")
-        model.serve(servable)
+    started, limits = time.monotonic(), Limits()
+    model = Model(name, BatchSettings(), limits.body_bytes)
+    try:
+        model.serve(model.load(directory, number_of(Path(directory).name) or 1))
+        ready = {"load_s": round(time.monotonic() - started, 3)}
         run(
             Core([model], limits),
             Address(port=arguments.port, grpc_port=arguments.grpc_port),
             lambda port, grpc_port: _print(
-                {"port": port, "grpc_port": grpc_port, "load_s": round(load_s, 3)}
+                {"port": port, "grpc_port": grpc_port, **ready}
             ),
         )
     except SluiceError as error:
         _print({"error": str(error)})
-    return 1
+        sys.exit(1)
 
 
 def _print(value: object) -> None:
@@ -69,4 +59,4 @@ def _print(value: object) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from serving.server.servable import Signature, Tensors
 from serving.server.status import Code, StatusError
 
 Outputs = dict[str, np.ndarray]
+_MAX_WAITING = 1000
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,10 @@ class BatchSettings:
       max_rows: of a batch; 1 computes every request on its own. A request with more
         rows is a batch of its own.
       delay_s: how long a request waits for others while the model is idle.
-      max_waiting: requests beyond this number are refused.
-      threads: batches that are computed at the same time.
     """
 
     max_rows: int = 64
     delay_s: float = 0.0
-    max_waiting: int = 1000
-    threads: int = 1
 
 
 @dataclass(eq=False)
@@ -52,73 +50,57 @@ class _Request:
 
 
 class Batcher:
-    """Computes the requests of one loaded version; belongs to one event loop."""
+    """Computes the requests of one loaded version; belongs to one event loop.
+
+    Attributes:
+      running: the number of batches that are being computed.
+    """
 
     def __init__(
         self,
         settings: BatchSettings,
-        on_batch: Callable[[int, int], None],
+        on_batch: Callable[[int], None],
         on_end: Callable[[], None],
     ) -> None:
         """Starts no thread yet.
 
         Args:
           settings: how requests are joined.
-          on_batch: called with the numbers of requests and rows of each batch.
+          on_batch: called with the number of rows of each batch.
           on_end: called at the end of each batch.
         """
-        self._settings = settings
-        self._on_batch, self._on_end = on_batch, on_end
+        self.running = 0
+        self._settings, self._on_batch, self._on_end = settings, on_batch, on_end
         self._waiting: deque[_Request] = deque()
-        self._running = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._executor = ThreadPoolExecutor(settings.threads, "batch")
+        self._executor = ThreadPoolExecutor(1, "batch")
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no batch is being computed."""
-        return not self._running
-
-    def submit(self, signature: Signature, tensors: Tensors) -> asyncio.Future[Outputs]:
-        """Returns the future outputs of checked inputs.
+    async def compute(self, signature: Signature, tensors: Tensors) -> Outputs:
+        """Returns the outputs for checked inputs.
 
         Raises:
-          StatusError: UNAVAILABLE, too many requests wait.
+          StatusError: the model fails; UNAVAILABLE, too many requests wait.
         """
-        if len(self._waiting) >= self._settings.max_waiting:
+        if len(self._waiting) >= _MAX_WAITING:
             raise StatusError(Code.UNAVAILABLE, "too many requests are waiting")
         loop = asyncio.get_running_loop()
         rows, key = _rows_and_key(signature, tensors)
         request = _Request(signature, tensors, rows, key, loop.create_future())
         self._waiting.append(request)
-        if not self._settings.delay_s or self._is_full():
+        rows = sum(request.rows for request in self._waiting)
+        if not self._settings.delay_s or rows >= self._settings.max_rows:
             self._start()
-        elif self._timer is None:
-            self._timer = loop.call_later(self._settings.delay_s, self._on_delay)
-        return request.future
-
-    def close(self) -> None:
-        """Lets the threads end; no request may be under way."""
-        self._executor.shutdown(wait=False)
-
-    def _is_full(self) -> bool:
-        limit = self._settings.max_rows
-        return sum(request.rows for request in self._waiting) >= limit
-
-    def _on_delay(self) -> None:
-        self._timer = None
-        self._start()
+        elif not self._timer:
+            self._timer = loop.call_later(self._settings.delay_s, self._start)
+        return await request.future
 
     def _start(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._running < self._settings.threads and (batch := self._take()):
-            self._running += 1
-            self._on_batch(len(batch), sum(request.rows for request in batch))
-            computed = loop.run_in_executor(self._executor, _compute, batch)
-            computed.add_done_callback(partial(self._end, batch))
-
-    def _take(self) -> list[_Request]:
-        """Removes the oldest request, and those that can be joined with it."""
+        """Starts a batch with the oldest request, and those that can be joined."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if self.running:
+            return
         batch: list[_Request] = []
         kept: deque[_Request] = deque()
         rows = 0
@@ -132,14 +114,15 @@ class Batcher:
             else:
                 kept.append(request)
         self._waiting = kept
-        return batch
+        if batch:
+            self.running += 1
+            self._on_batch(rows)
+            loop = asyncio.get_running_loop()
+            computed = loop.run_in_executor(self._executor, _compute, batch)
+            computed.add_done_callback(partial(self._end, batch))
 
-    def _end(
-        self,
-        batch: list[_Request],
-        computed: asyncio.Future[list[Outputs | StatusError]],
-    ) -> None:
-        self._running -= 1
+    def _end(self, batch: list[_Request], computed: asyncio.Future[list[Any]]) -> None:
+        self.running -= 1
         for request, result in zip(batch, computed.result(), strict=True):
             if request.future.done():
                 continue
@@ -147,8 +130,7 @@ class Batcher:
                 request.future.set_exception(result)
             else:
                 request.future.set_result(result)
-        if self._timer is None:
-            self._start()
+        self._start()
         self._on_end()
 
 
@@ -164,8 +146,8 @@ def _rows_and_key(signature: Signature, tensors: Tensors) -> tuple[int, Hashable
 
 def _compute(batch: list[_Request]) -> list[Outputs | StatusError]:
     """Runs in a thread; never raises, so that every request is answered."""
-    if len(batch) > 1 and (outputs := _compute_joined(batch)):
-        return outputs
+    if len(batch) > 1 and (joined := _compute_joined(batch)):
+        return joined
     results: list[Outputs | StatusError] = []
     for request in batch:
         try:
@@ -177,21 +159,16 @@ def _compute(batch: list[_Request]) -> list[Outputs | StatusError]:
 
 def _compute_joined(batch: list[_Request]) -> list[Outputs | StatusError] | None:
     """Returns the outputs of each request; None if they have to be computed apart."""
-    signature = batch[0].signature
+    tensors = {
+        name: np.concatenate([request.tensors[name] for request in batch])
+        for name in batch[0].tensors
+    }
+    *starts, rows = np.cumsum([request.rows for request in batch])
     try:
-        outputs = signature.run(
-            {
-                name: np.concatenate([request.tensors[name] for request in batch])
-                for name in signature.inputs
-            }
-        )
-    except Exception:
+        outputs = batch[0].signature.run(tensors)
+    except StatusError:
         return None
-    ends = np.cumsum([request.rows for request in batch])
-    if any(value.shape[:1] != (ends[-1],) for value in outputs.values()):
+    if any(value.shape[:1] != (rows,) for value in outputs.values()):
         return None
-    parts = {name: np.split(value, ends[:-1]) for name, value in outputs.items()}
-    return [
-        {name: values[index] for name, values in parts.items()}
-        for index in range(len(batch))
-    ]
+    parts = (np.split(value, starts) for value in outputs.values())
+    return [dict(zip(outputs, row, strict=True)) for row in zip(*parts, strict=True)]

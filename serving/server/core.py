@@ -1,19 +1,28 @@
 """What both interfaces ask: requests on tensors, metadata and state of models.
 
-Every answered request passes ``Core._run``, which tells the observers.
+Every answered request passes ``Core.compute``, which tells the observers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    regression_pb2,
+)
+
+from serving.server import metrics
 from serving.server.batching import Outputs
 from serving.server.models import LoadedVersion, Model
-from serving.server.protos import EXAMPLES, RESULT_OF, Method, check_method, examples_of
-from serving.server.servable import Signature, Tensors
+from serving.server.servable import EXAMPLES, Signature, Tensors, examples_of
 from serving.server.status import Code, StatusError, invalid
 
 
@@ -24,7 +33,7 @@ class Limits:
     Attributes:
       body_bytes: of its body; also of a tensor that is sent as one value.
       rows: of its tensors, along the first axis.
-      seconds: from its first byte to its answer.
+      seconds: for its body to arrive, and for the model to answer.
     """
 
     body_bytes: int = 64 * 1024 * 1024
@@ -34,26 +43,21 @@ class Limits:
 
 @dataclass(frozen=True)
 class Answered:
-    """A request that was answered, as observers get it.
+    """A request that was answered.
 
     Attributes:
-      model: its name.
-      version: that answered.
-      method: how it was asked.
-      signature_name: never empty.
+      version: that answered, with the model's name.
+      method: ``predict``, ``classify`` or ``regress``.
+      signature: that was called.
       inputs: tensors by name; of ``classify`` and ``regress`` serialized examples.
       outputs: of the signature, all of them.
     """
 
-    model: str
-    version: int
-    method: Method
-    signature_name: str
+    version: LoadedVersion
+    method: str
+    signature: Signature
     inputs: Tensors
     outputs: Tensors
-
-
-Observer = Callable[[Answered], None]
 
 
 class Core:
@@ -63,7 +67,7 @@ class Core:
         self,
         models: Iterable[Model],
         limits: Limits,
-        observers: Sequence[Observer] = (),
+        observers: Sequence[Callable[[Answered], None]] = (),
     ) -> None:
         """Serves the models.
 
@@ -73,152 +77,140 @@ class Core:
           observers: called with each answered request; they must return at once.
         """
         self.models = {model.name: model for model in models}
-        self.limits = limits
-        self._observers = observers
+        self.limits, self._observers = limits, observers
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether a version of every model is served."""
-        return all(model.loaded for model in self.models.values())
+    async def measure(
+        self, answer: Awaitable[Any], name: str, method: str, interface: str
+    ) -> Any:
+        """Returns an answer, or raises its StatusError; counts it in the metrics."""
+        started, code = time.perf_counter(), Code.OK
+        try:
+            return await answer
+        except Exception as error:
+            failure = StatusError.of(error)
+            code = failure.code
+            raise failure from error
+        finally:
+            # Names that clients make up would be metrics without end.
+            labels = name if name in self.models else "", method, interface
+            metrics.REQUESTS.labels(*labels, code.name).inc()
+            metrics.LATENCY.labels(*labels).observe(time.perf_counter() - started)
 
-    def version(
-        self, name: str, number: int | None = None, label: str | None = None
-    ) -> LoadedVersion:
-        """Returns the version that answers; a ``with`` block keeps it open.
+    def version(self, spec: Any) -> LoadedVersion:
+        """Returns the version of a ``ModelSpec``; a ``with`` block keeps it open.
 
         Raises:
-          StatusError: NOT_FOUND, it is not served; INVALID_ARGUMENT, a label is asked
-            for: there are none.
+          StatusError: NOT_FOUND, it is not served; INVALID_ARGUMENT, it has a label:
+            there are none.
         """
-        if label:
-            raise invalid(f"Unrecognized servable version label: {label}")
-        model = self.models.get(name)
+        if spec.version_label:
+            what = f"Unrecognized servable version label: {spec.version_label}"
+            raise invalid(what)
+        model = self.models.get(spec.name)
         loaded = model.loaded if model else None
+        number = spec.version.value if spec.HasField("version") else None
         if loaded is None or number not in (None, loaded.servable.version):
-            asked = (
-                f"Latest({name})" if number is None else f"Specific({name}, {number})"
-            )
-            what = f"Servable not found for request: {asked}"
+            kind = "Latest" if number is None else f"Version {number} of"
+            what = f"Servable not found for request: {kind}({spec.name})"
             raise StatusError(Code.NOT_FOUND, what)
         return loaded
 
-    async def predict(
+    async def compute(
         self,
-        name: str,
-        loaded: LoadedVersion,
+        version: LoadedVersion,
+        method: str,
         signature: Signature,
         tensors: Tensors,
-        output_filter: Sequence[str] = (),
     ) -> Outputs:
-        """Returns the outputs of a signature, or those that are asked for.
+        """Returns the outputs of a signature.
 
         Raises:
           StatusError: the inputs do not fit, the model fails, or the time is up.
         """
-        unknown = {*output_filter} - {*signature.outputs}
-        if unknown or len({*output_filter}) < len(output_filter):
-            raise invalid(
-                f"output tensor alias not found in signature, or twice: "
-                f"{[*output_filter]} "
-                f"Outputs expected to be in the set {{{','.join(signature.outputs)}}}."
-            )
-        outputs = await self._run(name, loaded, "predict", signature, tensors)
-        return {key: outputs[key] for key in output_filter or signature.outputs}
-
-    async def ask_examples(
-        self,
-        name: str,
-        loaded: LoadedVersion,
-        method: Method,
-        request: Any,
-        response: Any,
-    ) -> None:
-        """Answers ``classify`` or ``regress``.
-
-        Args:
-          name: of the model.
-          loaded: the version.
-          method: one of the two.
-          request: a ``ClassificationRequest`` or ``RegressionRequest``.
-          response: to fill in.
-
-        Raises:
-          StatusError: the signature does not allow it, or as ``predict``.
-        """
-        try:
-            signature = loaded.servable.signature(request.model_spec.signature_name)
-        except StatusError as error:
-            raise invalid(f"No signature was found: {error.message}") from error
-        check_method(signature, method)
-        examples = examples_of(request.input)
-        tensors = {EXAMPLES: examples}
-        outputs = await self._run(name, loaded, method, signature, tensors)
-        RESULT_OF[method](outputs, len(examples), response.result)
-        fill_model_spec(response.model_spec, name, loaded, signature.name)
-
-    async def _run(
-        self,
-        name: str,
-        loaded: LoadedVersion,
-        method: Method,
-        signature: Signature,
-        tensors: Tensors,
-    ) -> Outputs:
         signature.check(tensors)
         rows = max((len(value) for value in tensors.values() if value.ndim), default=1)
         if rows > self.limits.rows:
             raise invalid(f"{rows:,} rows; {self.limits.rows:,} are allowed")
+        computing = version.batcher.compute(signature, tensors)
         try:
-            outputs = await asyncio.wait_for(
-                loaded.batcher.submit(signature, tensors), self.limits.seconds
-            )
+            outputs = await asyncio.wait_for(computing, self.limits.seconds)
         except asyncio.TimeoutError:
             what = f"the model did not answer within {self.limits.seconds:g} s"
             raise StatusError(Code.DEADLINE_EXCEEDED, what) from None
         for observe in self._observers:
-            version = loaded.servable.version
-            observe(Answered(name, version, method, signature.name, tensors, outputs))
+            observe(Answered(version, method, signature, tensors, outputs))
         return outputs
 
-    def metadata(self, name: str, loaded: LoadedVersion) -> Any:
-        """Returns a ``GetModelMetadataResponse`` with the signatures."""
-        from tensorflow_serving.apis import get_model_metadata_pb2
-
-        signatures = get_model_metadata_pb2.SignatureDefMap()
-        for key, item in loaded.servable.signature_defs.items():
-            signatures.signature_def[key].CopyFrom(item)
-        response = get_model_metadata_pb2.GetModelMetadataResponse()
-        fill_model_spec(response.model_spec, name, loaded)
-        response.metadata["signature_def"].Pack(signatures)
+    async def classify(self, request: Any) -> Any:
+        """Answers a ``ClassificationRequest``; raises StatusError."""
+        response = classification_pb2.ClassificationResponse()
+        outputs, count = await self._examples("classify", request, response)
+        scores, classes = outputs.get("scores"), outputs.get("classes")
+        for value in outputs.values():
+            if value.ndim != 2 or len(value) != count:
+                what = "Expected Tensor shape: [batch_size num_classes] but got"
+                raise invalid(f"{what} {value.shape}")
+        for row in range(count):
+            answer = response.result.classifications.add()
+            for column in range(min(value.shape[1] for value in outputs.values())):
+                item = answer.classes.add()
+                item.score = 0.0 if scores is None else scores[row, column]
+                item.label = "" if classes is None else classes[row, column]
         return response
 
-    def status(self, name: str, number: int | None = None) -> Any:
+    async def regress(self, request: Any) -> Any:
+        """Answers a ``RegressionRequest``; raises StatusError."""
+        response = regression_pb2.RegressionResponse()
+        outputs, count = await self._examples("regress", request, response)
+        values = outputs["outputs"]
+        if values.shape not in [(count,), (count, 1)]:
+            what = "Expected output Tensor shape to be either [batch_size] or"
+            raise invalid(f"{what} [batch_size, 1] but got {values.shape}")
+        for value in np.ravel(values):
+            response.result.regressions.add(value=value)
+        return response
+
+    async def _examples(
+        self, method: str, request: Any, response: Any
+    ) -> tuple[Outputs, int]:
+        with self.version(request.model_spec) as version:
+            signature = version.servable.signature(request.model_spec.signature_name)
+            signature.check_method(method)
+            examples = examples_of(request.input)
+            tensors = {EXAMPLES: examples}
+            outputs = await self.compute(version, method, signature, tensors)
+        fill_spec(response.model_spec, version, signature.name)
+        return outputs, len(examples)
+
+    def metadata(self, spec: Any) -> Any:
+        """Returns a ``GetModelMetadataResponse``, and its signatures as a message."""
+        signatures = get_model_metadata_pb2.SignatureDefMap()
+        version = self.version(spec)
+        for key, item in version.servable.signature_defs.items():
+            signatures.signature_def[key].CopyFrom(item)
+        response = get_model_metadata_pb2.GetModelMetadataResponse()
+        fill_spec(response.model_spec, version)
+        response.metadata["signature_def"].Pack(signatures)
+        return response, signatures
+
+    def status(self, spec: Any) -> Any:
         """Returns a ``GetModelStatusResponse``, newest version first.
 
         Raises:
           StatusError: NOT_FOUND, no such version has been seen.
         """
-        from tensorflow_serving.apis import get_model_status_pb2
-
-        model = self.models.get(name)
+        model = self.models.get(spec.name)
         states = model.states if model else {}
-        response = get_model_status_pb2.GetModelStatusResponse()
-        for version in sorted(states, reverse=True):
-            if number in (None, version):
-                item = response.model_version_status.add(version=version)
-                item.state = item.State.Value(states[version].state)
-                item.status.error_code = states[version].code.value[0]
-                item.status.error_message = states[version].message
-        if not response.model_version_status:
-            asked = "any versions" if number is None else f"version {number}"
-            what = f"Could not find {asked} of model {name}"
+        wanted = {spec.version.value} if spec.HasField("version") else {*states}
+        found = [states[number] for number in sorted(states, reverse=True)]
+        found = [state for state in found if state.version in wanted]
+        if not found:
+            what = f"Could not find any versions of model {spec.name}"
             raise StatusError(Code.NOT_FOUND, what)
-        return response
+        return get_model_status_pb2.GetModelStatusResponse(model_version_status=found)
 
 
-def fill_model_spec(
-    spec: Any, name: str, loaded: LoadedVersion, signature_name: str = ""
-) -> None:
+def fill_spec(spec: Any, version: LoadedVersion, signature_name: str = "") -> None:
     """Says in an answer who has given it."""
-    spec.name, spec.signature_name = name, signature_name
-    spec.version.value = loaded.servable.version
+    spec.name, spec.signature_name = version.name, signature_name
+    spec.version.value = version.servable.version

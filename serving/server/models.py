@@ -13,53 +13,32 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tensorflow_serving.apis import get_model_status_pb2
 
 from serving.model_store import ModelStore, ModelVersion
+from serving.server import metrics
 from serving.server.batching import Batcher, BatchSettings
-from serving.server.servable import Servable
+from serving.server.servable import Servable, warm_up
 from serving.server.status import Code
 from sluice.errors import RemoteError, ServingError, SluiceError
 from sluice.storage.local_copy import local_copy
-from sluice.storage.storage import is_remote
 
-T = TypeVar("T")
 _log = logging.getLogger("sluice")
-# Listing a bucket is charged.
-_MIN_REMOTE_POLL_S = 15
-
-
-@dataclass
-class VersionState:
-    """State of a version, as in TensorFlow Serving's ``ModelVersionStatus``.
-
-    Attributes:
-      state: START, LOADING, AVAILABLE, UNLOADING or END.
-      code: OK, or why it could not be loaded.
-      message: of the error.
-    """
-
-    state: str
-    code: Code = Code.OK
-    message: str = ""
 
 
 class LoadedVersion:
     """A version that answers; a ``with`` block keeps it open for a request."""
 
-    def __init__(
-        self,
-        servable: Servable,
-        settings: BatchSettings,
-        on_batch: Callable[[int, int], None],
-        on_close: Callable[[], None],
-    ) -> None:
-        self.servable = servable
+    def __init__(self, name: str, servable: Servable, settings: BatchSettings) -> None:
+        self.name, self.servable = name, servable
+        on_batch = metrics.BATCH_ROWS.labels(name).observe
         self.batcher = Batcher(settings, on_batch, self._close_if_unused)
-        self._on_close = on_close
         self._users = 0
-        self._is_retired = False
+        self._on_close: Callable[[], None] | None = None
 
     def __enter__(self) -> LoadedVersion:
         self._users += 1
@@ -69,18 +48,17 @@ class LoadedVersion:
         self._users -= 1
         self._close_if_unused()
 
-    def retire(self) -> None:
+    def retire(self, on_close: Callable[[], None]) -> None:
         """Closes it as soon as no request is under way."""
-        self._is_retired = True
+        self._on_close = on_close
         self._close_if_unused()
 
     def _close_if_unused(self) -> None:
         # A batch goes on when the time of its requests is up.
-        if self._is_retired and not self._users and self.batcher.is_idle:
-            self._is_retired = False
-            self.batcher.close()
+        if self._on_close and not self._users and not self.batcher.running:
             self.servable.close()
             self._on_close()
+            self._on_close = None
 
 
 class Model:
@@ -89,32 +67,25 @@ class Model:
     Attributes:
       name: in requests.
       loaded: the served version; None before the first.
-      states: of each version since the start, by number.
+      states: the ``ModelVersionStatus`` of each version since the start.
     """
 
-    def __init__(
-        self,
-        name: str,
-        settings: BatchSettings,
-        warm_up: Callable[[Servable, Any], None],
-        on_batch: Callable[[str, int, int], None] = lambda *_: None,
-    ) -> None:
+    def __init__(self, name: str, settings: BatchSettings, max_bytes: int) -> None:
         self.name = name
         self.loaded: LoadedVersion | None = None
-        self.states: dict[int, VersionState] = {}
-        self._settings = settings
-        self._warm_up = warm_up
-        self._on_batch = on_batch
+        self.states: dict[int, Any] = {}
+        self._settings, self._max_bytes = settings, max_bytes
 
-    def load(self, directory: str, version: int) -> Servable:
-        """Loads and warms up a version; may run in any thread.
+    @property
+    def number(self) -> int:
+        """The number of the served version; 0 before the first."""
+        return self.loaded.servable.version if self.loaded else 0
 
-        Raises:
-          ServingError: it cannot be loaded, or a warm-up request fails.
-        """
+    def load(self, directory: str | Path, version: int) -> Servable:
+        """Loads and warms up a version, in any thread; raises ServingError."""
         servable = Servable(directory, version)
         try:
-            servable.warm_up(self._warm_up)
+            warm_up(servable, directory, self._max_bytes)
         except ServingError:
             servable.close()
             raise
@@ -122,18 +93,22 @@ class Model:
 
     def serve(self, servable: Servable) -> None:
         """Lets a loaded version take the place of the served one."""
-        old, number = self.loaded, servable.version
-        self.states[number] = VersionState("AVAILABLE")
-        self.loaded = LoadedVersion(
-            servable,
-            self._settings,
-            lambda requests, rows: self._on_batch(self.name, requests, rows),
-            lambda: self.states.update({number: VersionState("END")}),
-        )
-        _log.info(f"{self.name}: version {number} is served")
+        old, before = self.loaded, self.number
+        self.loaded = LoadedVersion(self.name, servable, self._settings)
+        self.set_state(servable.version, "AVAILABLE")
+        metrics.VERSION.labels(self.name).set(servable.version)
+        _log.info(f"{self.name}: version {servable.version} is served")
         if old:
-            self.states[old.servable.version] = VersionState("UNLOADING")
-            old.retire()
+            self.set_state(before, "UNLOADING")
+            old.retire(lambda: self.set_state(before, "END"))
+
+    def set_state(self, version: int, state: str, error: str = "") -> None:
+        """Sets the state of a version, by its name in ``ModelVersionStatus``."""
+        message = get_model_status_pb2.ModelVersionStatus(version=version, state=state)
+        message.status.error_message = error
+        code = Code.FAILED_PRECONDITION if error else Code.OK
+        message.status.error_code = code.value[0]
+        self.states[version] = message
 
 
 class StoreWatch:
@@ -142,9 +117,8 @@ class StoreWatch:
     def __init__(
         self, model: Model, store: ModelStore, poll_s: float, load_timeout_s: float
     ) -> None:
-        self._model, self._store, self._load_timeout_s = model, store, load_timeout_s
-        is_bucket = is_remote(store.uri)
-        self._poll_s = max(poll_s, _MIN_REMOTE_POLL_S) if is_bucket else poll_s
+        self._model, self._store = model, store
+        self._poll_s, self._load_timeout_s = poll_s, load_timeout_s
         self._said = ""
 
     async def run(self) -> None:
@@ -157,86 +131,78 @@ class StoreWatch:
         """Loads the newest version that can be loaded, if it is newer."""
         try:
             versions = await _in_thread(self._newer)
-        except SluiceError as error:
-            self._say(f"{self._model.name}: {error}")
-            return
+        except (SluiceError, OSError) as error:
+            return self._say(str(error))
         if not versions and not self._model.loaded:
-            self._say(f"{self._model.name}: no version to serve in {self._store.uri}")
+            self._say(f"there is no version to serve in {self._store.uri}")
         for version in versions:
             if await self._load(version):
                 return
 
     def _newer(self) -> list[ModelVersion]:
-        """Returns versions that may be served, newest first."""
-        loaded = self._model.loaded
-        served = loaded.servable.version if loaded else 0
+        """Returns versions that are not known yet, newest first."""
         newest = self._store.newest()
-        if newest is None or newest.version in (served, *self._model.states):
+        if newest is None or newest.version in self._model.states:
             return []
-        return [
-            version
-            for version in reversed(self._store.versions())
-            if version.version > served and version.version not in self._model.states
-        ]
+        newer = (x for x in self._store.versions() if x.version > self._model.number)
+        return [x for x in newer if x.version not in self._model.states][::-1]
 
     async def _load(self, version: ModelVersion) -> bool:
-        states, number = self._model.states, version.version
-        states[number] = VersionState("LOADING")
+        model, number = self._model, version.version
+        model.set_state(number, "LOADING")
         try:
             loading = _in_thread(self._load_checked, version)
             servable = await asyncio.wait_for(loading, self._load_timeout_s)
         except (RemoteError, OSError) as error:
-            del states[number]  # It is tried again.
-            self._say(f"{self._model.name}: version {number}: {error}")
+            del model.states[number]  # It is tried again.
+            self._say(f"version {number}: {error}")
             return False
-        except Exception as error:
-            message = str(error)
-            if isinstance(error, asyncio.TimeoutError):
-                message = f"it was not loaded within {self._load_timeout_s:g} s"
-            states[number] = VersionState("END", Code.FAILED_PRECONDITION, message)
-            loaded = self._model.loaded
-            rest = f"version {loaded.servable.version} stays" if loaded else "none is"
+        except (SluiceError, asyncio.TimeoutError) as error:
+            reason = str(error) or f"not loaded within {self._load_timeout_s:g} s"
+            model.set_state(number, "END", reason)
+            stays = f"version {model.number} stays" if model.loaded else "none is"
             _log.error(
-                f"{self._model.name}: version {number} cannot be served, {rest} "
-                f"served: {message}"
+                f"{model.name}: version {number} cannot be loaded, {stays} served: "
+                f"{reason}"
             )
             return False
-        self._model.serve(servable)
+        model.serve(servable)
         return True
 
     def _load_checked(self, version: ModelVersion) -> Servable:
         with local_copy(version.uri) as directory:
             difference = replace(version, uri=str(directory)).difference()
             if difference:
-                raise ServingError(
-                    f"version {version.version} is not what was pushed: {difference}",
-                    where=version.uri,
-                )
-            return self._model.load(str(directory), version.version)
+                what = f"it is not what was pushed: {difference}"
+                raise ServingError(what, where=version.uri)
+            return self._model.load(directory, version.version)
 
     def _say(self, message: str) -> None:
         """Logs a message that differs from the last one."""
         if message != self._said:
-            _log.warning(message)
+            _log.warning(f"{self._model.name}: {message}")
         self._said = message
 
 
-def _in_thread(function: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+def _in_thread(function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
     """Calls a function in a daemon thread, which may hang: the process ends anyway."""
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
+    future: asyncio.Future[Any] = loop.create_future()
 
-    def end(setter: str, value: Any) -> None:
-        if not future.done():
-            getattr(future, setter)(value)
+    def end(result: Any, error: Exception | None) -> None:
+        if future.done():
+            return
+        if error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
 
     def work() -> None:
         try:
-            result = function(*arguments)
-        except Exception as error:
-            loop.call_soon_threadsafe(end, "set_exception", error)
-        else:
-            loop.call_soon_threadsafe(end, "set_result", result)
+            result, error = function(*arguments), None
+        except Exception as raised:
+            result, error = None, raised
+        loop.call_soon_threadsafe(end, result, error)
 
     threading.Thread(target=work, daemon=True).start()
     return future

@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import grpc
+import prometheus_client
 import uvicorn
+import uvloop
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -44,15 +46,21 @@ def make_app(core: Core) -> Starlette:
         return PlainTextResponse("ok\n")
 
     async def readyz(request: Request) -> Response:
-        if core.is_ready:
-            return PlainTextResponse("ok\n")
-        return PlainTextResponse("not every model has a version to serve\n", 503)
+        waiting = [name for name, model in core.models.items() if not model.loaded]
+        if waiting:
+            return PlainTextResponse(f"no version of {', '.join(waiting)}\n", 503)
+        return PlainTextResponse("ok\n")
+
+    async def metrics(request: Request) -> Response:
+        kind = prometheus_client.CONTENT_TYPE_LATEST
+        return Response(prometheus_client.generate_latest(), media_type=kind)
 
     return Starlette(
         routes=[
             Route("/v1/{path:path}", Rest(core)),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
+            Route("/metrics", metrics),
         ]
     )
 
@@ -74,15 +82,12 @@ def run(
     Raises:
       UsageError: a port cannot be used.
     """
-    import uvloop
-
-    listener = _listen(address)
     # uvicorn raises the signal again at its end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    loop.run_until_complete(_serve(core, address, listener, on_ready, watches))
+    loop.run_until_complete(_serve(core, address, on_ready, watches))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -91,19 +96,23 @@ def run(
 async def _serve(
     core: Core,
     address: Address,
-    listener: socket.socket,
     on_ready: Callable[[int, int], None],
     watches: Sequence[StoreWatch],
 ) -> None:
-    limits = core.limits
-    options = [("grpc.max_receive_message_length", limits.body_bytes)]
+    seconds = core.limits.seconds
+    options = [("grpc.max_receive_message_length", core.limits.body_bytes)]
+    # Otherwise a second server could listen at the same port.
     grpc_server = grpc.aio.server(options=[*options, ("grpc.so_reuseport", 0)])
     add_services(grpc_server, core)
-    grpc_address = f"{address.host}:{address.grpc_port}"
     try:
-        grpc_port = grpc_server.add_insecure_port(grpc_address)
-    except RuntimeError:
-        raise _unusable(grpc_address, None) from None
+        listener = socket.create_server((address.host, address.port), backlog=1024)
+        grpc_port = grpc_server.add_insecure_port(f"{address.host}:{address.grpc_port}")
+    except (OSError, RuntimeError) as error:
+        raise UsageError(
+            f"{address} cannot be used",
+            actual=str(error),
+            hint="choose others by --port and --grpc-port; 0 is any free one",
+        ) from error
     await asyncio.gather(*(watch.refresh() for watch in watches))
     config = uvicorn.Config(
         make_app(core),
@@ -111,7 +120,7 @@ async def _serve(
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=int(limits.seconds) + 1,
+        timeout_graceful_shutdown=int(seconds) + 1,
     )
     server = uvicorn.Server(config)
     await grpc_server.start()
@@ -123,19 +132,4 @@ async def _serve(
     await serving
     for task in watching:
         task.cancel()
-    await grpc_server.stop(limits.seconds)
-
-
-def _listen(address: Address) -> socket.socket:
-    try:
-        return socket.create_server((address.host, address.port), backlog=2048)
-    except OSError as error:
-        raise _unusable(f"{address.host}:{address.port}", error) from error
-
-
-def _unusable(address: str, error: OSError | None) -> UsageError:
-    return UsageError(
-        f"{address} cannot be used to listen",
-        actual=os.strerror(error.errno or 0) if error else None,
-        hint="choose another port; 0 is any free one",
-    )
+    await grpc_server.stop(seconds)

@@ -1,55 +1,34 @@
 """One loaded version of a model.
 
-As in TensorFlow Serving, a SavedModel is a graph in a session of its own: signatures
-are called by the names of their tensors, and it takes half the time of
-``tf.saved_model.load`` to load and 0.15 ms less to call. Files are not read any more
-once a version is loaded, so it stays served if they are damaged or deleted.
+As in TensorFlow Serving, a SavedModel is a graph in a session of its own, and a
+signature is called by the names of its tensors. Loading takes half the time of
+``tf.saved_model.load``, a call 0.15 ms less. No file is read any more once a version is
+loaded: it stays served if its files are damaged or deleted.
 """
 
 from __future__ import annotations
 
-import threading
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
 
 from serving.server.status import Code, StatusError, invalid
-from sluice.compat import prepare_environment
 from sluice.errors import ServingError
 from sluice.tfrecords import tfrecord
 
 DEFAULT_SIGNATURE = "serving_default"
 WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
-# As TensorFlow Serving, which refuses files with more.
-_MAX_WARMUP_RECORDS = 1000
+EXAMPLES = "inputs"  # The input of signatures for ``classify`` and ``regress``.
+_METHODS = {"classify": {"classes", "scores"}, "regress": {"outputs"}}
 _INIT_OP = "__saved_model_init_op"
+tf.get_logger().setLevel("ERROR")  # Loaders of version 1 are called deprecated.
 Tensors = Mapping[str, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Input:
-    """An input of a signature.
-
-    Attributes:
-      dtype: NumPy's; ``object`` for strings, whose values are bytes.
-      dtype_name: TensorFlow's, such as ``string``.
-      shape: -1 where any size is allowed; None for any shape.
-    """
-
-    dtype: np.dtype
-    dtype_name: str
-    shape: tuple[int, ...] | None
-
-    def accepts(self, shape: tuple[int, ...]) -> bool:
-        """Whether a tensor may have this shape."""
-        return self.shape is None or (
-            len(shape) == len(self.shape)
-            and all(a in (-1, b) for a, b in zip(self.shape, shape, strict=True))
-        )
 
 
 @dataclass(frozen=True)
@@ -59,53 +38,48 @@ class Signature:
     Attributes:
       name: in the model.
       definition: the ``SignatureDef``.
-      inputs: by name.
+      inputs: the ``tf.TensorSpec`` of each.
       outputs: the names, sorted.
-      is_batchable: whether every input and output has one row per example, as far as
+      is_batchable: whether all inputs and outputs have one row per example, as far as
         the model says.
       function: takes arrays in the order of ``inputs``, returns those of ``outputs``.
     """
 
     name: str
     definition: Any
-    inputs: dict[str, Input]
+    inputs: dict[str, Any]
     outputs: tuple[str, ...]
     is_batchable: bool
     function: Callable[..., list[np.ndarray]]
 
     def check(self, tensors: Tensors) -> None:
-        """Checks that tensors are the signature's inputs.
-
-        Raises:
-          StatusError: INVALID_ARGUMENT, with the first that is not.
-        """
+        """Raises StatusError, INVALID_ARGUMENT, if tensors are not the inputs."""
         if tensors.keys() != self.inputs.keys():
-            sent, expected = {*tensors}, {*self.inputs}
             raise invalid(
-                f"input size does not match signature: {len(sent)}!={len(expected)} "
-                f"len({_names(sent)}) != len({_names(expected)}). Sent extra: "
-                f"{_names(sent - expected)}. Missing but required: "
-                f"{_names(expected - sent)}."
+                f"input size does not match signature: {len(tensors)}!="
+                f"{len(self.inputs)}; sent: {sorted(tensors)}, required: "
+                f"{sorted(self.inputs)}"
             )
-        for name, item in self.inputs.items():
+        for name, spec in self.inputs.items():
             tensor = tensors[name]
-            if tensor.dtype != item.dtype:
+            is_type = tensor.dtype == spec.dtype.as_numpy_dtype
+            if not is_type or not spec.shape.is_compatible_with(tensor.shape):
                 raise invalid(
-                    f"input {name!r} has the type {tensor.dtype}, but the signature "
-                    f"{self.name!r} expects {item.dtype_name}"
+                    f"input {name!r} is {tensor.dtype} {tensor.shape}, but the "
+                    f"signature expects {spec.dtype.name} {spec.shape}"
                 )
-            if not item.accepts(tensor.shape):
-                raise invalid(
-                    f"input {name!r} has the shape {_shape(tensor.shape)}, but the "
-                    f"signature {self.name!r} expects {_shape(item.shape or ())}"
-                )
+
+    def check_method(self, method: str) -> None:
+        """Raises StatusError if it does not take examples and return classes, or so."""
+        allowed = _METHODS[method]
+        if {*self.inputs} != {EXAMPLES} or not {*self.outputs} <= allowed:
+            raise invalid(
+                f"signature {self.name!r} is not for {method}: that has the input "
+                f"{EXAMPLES!r}, and the outputs {sorted(allowed)}"
+            )
 
     def run(self, tensors: Tensors) -> dict[str, np.ndarray]:
-        """Calls it with checked inputs.
-
-        Raises:
-          StatusError: with the code of TensorFlow's error.
-        """
+        """Calls it with checked inputs; raises StatusError."""
         try:
             values = self.function(*(tensors[name] for name in self.inputs))
         except Exception as error:
@@ -118,37 +92,30 @@ class Servable:
 
     Attributes:
       version: its number.
-      directory: from which it was loaded.
-      signature_defs: by name, without that of the initialization.
+      signature_defs: by name.
     """
 
     def __init__(self, directory: str | Path, version: int) -> None:
-        """Loads the model.
-
-        Raises:
-          ServingError: it cannot be loaded.
-        """
-        prepare_environment()
-        import tensorflow.compat.v1 as tf
-
-        self.version, self.directory = version, Path(directory)
+        """Loads the model; raises ServingError."""
+        self.version = version
         # GPU memory is shared with the version that is served meanwhile.
-        options = tf.ConfigProto(gpu_options=tf.GPUOptions(allow_growth=True))
-        self._session = tf.Session(graph=tf.Graph(), config=options)
-        self._lock = threading.Lock()
+        options = tf.compat.v1.GPUOptions(allow_growth=True)
+        self._session = tf.compat.v1.Session(
+            graph=tf.Graph(), config=tf.compat.v1.ConfigProto(gpu_options=options)
+        )
         self._signatures: dict[str, Signature] = {}
+        load = tf.compat.v1.saved_model.load
         try:
-            with self._session.graph.as_default(), _quiet():
-                graph = tf.saved_model.load(self._session, ["serve"], str(directory))
+            with self._session.graph.as_default():
+                graph = load(self._session, ["serve"], str(directory))
         except Exception as error:
             self.close()
             raise ServingError(
                 f"the model cannot be loaded: {type(error).__name__}: {error}",
                 where=directory,
             ) from error
-        self.signature_defs = {
-            name: item for name, item in graph.signature_def.items() if name != _INIT_OP
-        }
+        self.signature_defs = dict(graph.signature_def)
+        self.signature_defs.pop(_INIT_OP, None)
 
     def signature(self, name: str) -> Signature:
         """Returns a signature; "" is the default one.
@@ -158,74 +125,30 @@ class Servable:
             its inputs or outputs are no plain tensors.
         """
         name = name or DEFAULT_SIGNATURE
-        with self._lock:
-            if name not in self._signatures:
-                self._signatures[name] = self._make_signature(name)
-            return self._signatures[name]
+        if name not in self._signatures:
+            self._signatures[name] = self._make_signature(name)
+        return self._signatures[name]
 
     def _make_signature(self, name: str) -> Signature:
-        import tensorflow as tf
-
         definition = self.signature_defs.get(name)
         if definition is None:
-            raise StatusError(
-                Code.FAILED_PRECONDITION, f'Serving signature key "{name}" not found.'
-            )
-        infos = [*definition.inputs.values(), *definition.outputs.values()]
+            what = f'Serving signature key "{name}" not found.'
+            raise StatusError(Code.FAILED_PRECONDITION, what)
+        inputs = dict(sorted(definition.inputs.items()))
+        outputs = dict(sorted(definition.outputs.items()))
+        infos = [*inputs.values(), *outputs.values()]
         if any(info.WhichOneof("encoding") != "name" for info in infos):
-            raise StatusError(
-                Code.UNIMPLEMENTED,
-                f"signature {name!r} has sparse or composite tensors",
-            )
-        inputs = {}
-        for key in sorted(definition.inputs):
-            dtype = tf.as_dtype(definition.inputs[key].dtype)
-            shape = _shape_of(definition.inputs[key])
-            inputs[key] = Input(np.dtype(dtype.as_numpy_dtype), dtype.name, shape)
-        outputs = tuple(sorted(definition.outputs))
-        shapes = map(_shape_of, infos)
+            what = f"signature {name!r} has sparse or composite tensors"
+            raise StatusError(Code.UNIMPLEMENTED, what)
+        specs = {x: tf.TensorSpec(i.tensor_shape, i.dtype) for x, i in inputs.items()}
+        names = [[info.name for info in x.values()] for x in (outputs, inputs)]
         try:
-            function = self._session.make_callable(
-                [definition.outputs[key].name for key in outputs],
-                [definition.inputs[key].name for key in inputs],
-            )
+            function = self._session.make_callable(*names)
         except Exception as error:
             raise StatusError.of(error) from error
-        return Signature(
-            name,
-            definition,
-            inputs,
-            outputs,
-            all(shape is None or shape[:1] == (-1,) for shape in shapes),
-            function,
-        )
-
-    def warm_up(self, answer: Callable[[Servable, Any], Any]) -> int:
-        """Sends the requests of the model's warm-up file; returns their number.
-
-        Args:
-          answer: takes this servable and a ``PredictionLog``.
-
-        Raises:
-          ServingError: the file is damaged, too long, or a request in it fails.
-        """
-        path = self.directory / WARMUP_FILE
-        if not path.is_file():
-            return 0
-        from tensorflow_serving.apis import prediction_log_pb2
-
-        sent = 0
-        try:
-            for record in islice(tfrecord.read(path), _MAX_WARMUP_RECORDS + 1):
-                if sent == _MAX_WARMUP_RECORDS:
-                    raise ValueError(f"there are more than {sent} requests")
-                answer(self, prediction_log_pb2.PredictionLog.FromString(record))
-                sent += 1
-        except Exception as error:
-            raise ServingError(
-                f"warm-up request {sent} failed: {error}", where=path
-            ) from error
-        return sent
+        shapes = [tf.TensorShape(info.tensor_shape) for info in infos]
+        by_row = all(x.rank is None or (x.rank and x[0] is None) for x in shapes)
+        return Signature(name, definition, specs, (*outputs,), by_row, function)
 
     def close(self) -> None:
         """Frees the model's memory; no call may be under way."""
@@ -233,21 +156,62 @@ class Servable:
         self._session.close()
 
 
-def _quiet() -> Any:
-    """Returns a context without TensorFlow's warnings that its version 1 is old."""
-    from tensorflow.python.util import deprecation
+def tensors_of(request: Any, signature: Signature, max_bytes: int) -> Tensors:
+    """Returns the tensors of a ``PredictRequest``.
 
-    return deprecation.silence()
+    Raises:
+      StatusError: INVALID_ARGUMENT, one is invalid, or has more than ``max_bytes``: a
+        tensor of any size may be sent as one value.
+    """
+    tensors = {}
+    # Defaults of the signature stand for what is missing, as in TensorFlow Serving.
+    for name, proto in {**signature.definition.defaults, **request.inputs}.items():
+        if math.prod(dim.size for dim in proto.tensor_shape.dim) * 8 > max_bytes:
+            raise invalid(f"input {name!r} is too large: {proto.tensor_shape.dim}")
+        try:
+            tensors[name] = tf.make_ndarray(proto)
+        except Exception as error:
+            raise invalid(f"input {name!r} is not a valid tensor: {error}") from error
+    return tensors
 
 
-def _shape_of(info: Any) -> tuple[int, ...] | None:
-    shape = info.tensor_shape
-    return None if shape.unknown_rank else tuple(dim.size for dim in shape.dim)
+def examples_of(source: Any) -> np.ndarray:
+    """Returns the serialized examples of an ``Input``, string ``[N]``.
+
+    Raises:
+      StatusError: INVALID_ARGUMENT, there are none.
+    """
+    kind = source.WhichOneof("kind")
+    content = getattr(source, kind) if kind else None
+    if not content or not content.examples:
+        raise invalid("Input is empty.")
+    # Of two messages in a row the values of the second count.
+    with_context = kind == "example_list_with_context"
+    context = content.context.SerializeToString() if with_context else b""
+    return np.array([context + x.SerializeToString() for x in content.examples], object)
 
 
-def _shape(shape: tuple[int, ...]) -> str:
-    return f"[{','.join('?' if size < 0 else str(size) for size in shape)}]"
+def warm_up(servable: Servable, directory: str | Path, max_bytes: int) -> None:
+    """Computes the requests of a model's warm-up file, if it has one.
 
-
-def _names(names: set[str]) -> str:
-    return f"{{{','.join(sorted(names))}}}"
+    Raises:
+      ServingError: the file is damaged, or a request in it fails.
+    """
+    path = Path(directory, WARMUP_FILE)
+    try:
+        for record in tfrecord.read(path) if path.exists() else ():
+            log = prediction_log_pb2.PredictionLog.FromString(record)
+            method = (log.WhichOneof("log_type") or "").removesuffix("_log")
+            request = getattr(log, f"{method}_log").request
+            signature = servable.signature(request.model_spec.signature_name)
+            if method == "predict":
+                tensors = tensors_of(request, signature, max_bytes)
+            else:
+                signature.check_method(method)
+                tensors = {EXAMPLES: examples_of(request.input)}
+            signature.check(tensors)
+            signature.run(tensors)
+    except Exception as error:
+        raise ServingError(
+            f"a warm-up request failed: {type(error).__name__}: {error}", where=path
+        ) from error

@@ -1,7 +1,4 @@
-"""Errors of a request: canonical codes of gRPC, and their HTTP status.
-
-The mapping is that of TensorFlow Serving's ``model_servers/http_server.cc``.
-"""
+"""Errors of a request: canonical codes of gRPC, and their HTTP status."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ import grpc
 
 Code: TypeAlias = grpc.StatusCode
 _BY_NUMBER = {code.value[0]: code for code in Code}
-HTTP_STATUS = {
-    Code.OK: 200,
+# As in TensorFlow Serving's ``model_servers/http_server.cc``; the others are 500.
+_HTTP_STATUS = {
     Code.INVALID_ARGUMENT: 400,
     Code.FAILED_PRECONDITION: 400,
     Code.OUT_OF_RANGE: 400,
@@ -30,30 +27,22 @@ HTTP_STATUS = {
 
 
 class StatusError(Exception):
-    """A request that fails.
-
-    Attributes:
-      code: canonical code.
-      message: what the client is told.
-      http_status: of the REST answer.
-    """
+    """A request that fails, with its canonical code and what the client is told."""
 
     def __init__(self, code: Code, message: str, http_status: int | None = None):
         super().__init__(message)
-        self.code = code
-        self.message = message
-        self.http_status = http_status or HTTP_STATUS.get(code, 500)
+        self.code, self.message = code, message
+        self.http_status = http_status or _HTTP_STATUS.get(code, 500)
 
     @classmethod
     def of(cls, error: Exception) -> StatusError:
-        """Returns the status of an exception, such as one of TensorFlow's."""
+        """Returns the status of any exception, such as one of TensorFlow's."""
         if isinstance(error, StatusError):
             return error
         number = getattr(error, "error_code", None)  # Of ``tf.errors.OpError``.
-        code = _BY_NUMBER.get(number, Code.INTERNAL)
-        text = str(getattr(error, "message", error))
+        text = str(getattr(error, "message", error)) or type(error).__name__
         text = text.removeprefix("Graph execution error:\n\n")
-        return cls(code, text or type(error).__name__)
+        return cls(_BY_NUMBER.get(number, Code.INTERNAL), text)
 
 
 def invalid(message: str) -> StatusError:
