@@ -40,6 +40,7 @@ setup(
         "schemas": ["**/*.pbtxt"],
         "pipeline": ["**/*.json"],
         "reports": ["templates/**"],
+        "serving": ["server/static/*"],
         "runners": ["cli/*.txt", "ui/templates/*", "ui/static/*"],
     },
     entry_points={"console_scripts": ["sluice = runners.cli.main:main"]},

@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("--model", required=True, metavar="NAME=DIR")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--grpc-port", type=int, default=0)
+    parser.add_argument("--batch-rows", type=int, default=64)
     arguments = parser.parse_args()
     name, _, directory = arguments.model.partition("=")
     logging.basicConfig(level=logging.WARNING)
@@ -38,7 +39,7 @@ def main() -> None:
         from serving.server.process import Address, run
 
     started, limits = time.monotonic(), Limits()
-    model = Model(name, BatchSettings(), limits.body_bytes)
+    model = Model(name, BatchSettings(arguments.batch_rows), limits.body_bytes)
     try:
         model.serve(model.load(directory, number_of(Path(directory).name) or 1))
         ready = {"load_s": round(time.monotonic() - started, 3)}

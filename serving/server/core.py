@@ -33,7 +33,7 @@ class Limits:
     Attributes:
       body_bytes: of its body; also of a tensor that is sent as one value.
       rows: of its tensors, along the first axis.
-      seconds: for its body to arrive, and for the model to answer.
+      seconds: from its head to its answer.
     """
 
     body_bytes: int = 64 * 1024 * 1024
@@ -82,12 +82,18 @@ class Core:
     async def measure(
         self, answer: Awaitable[Any], name: str, method: str, interface: str
     ) -> Any:
-        """Returns an answer, or raises its StatusError; counts it in the metrics."""
+        """Returns an answer, or raises its StatusError, and counts it in the metrics.
+
+        DEADLINE_EXCEEDED if the time is up, be it that of the body or of the model.
+        """
         started, code = time.perf_counter(), Code.OK
         try:
-            return await answer
+            return await asyncio.wait_for(answer, self.limits.seconds)
         except Exception as error:
             failure = StatusError.of(error)
+            if isinstance(error, asyncio.TimeoutError):
+                what = f"no answer within {self.limits.seconds:g} s"
+                failure = StatusError(Code.DEADLINE_EXCEEDED, what)
             code = failure.code
             raise failure from error
         finally:
@@ -125,18 +131,13 @@ class Core:
         """Returns the outputs of a signature.
 
         Raises:
-          StatusError: the inputs do not fit, the model fails, or the time is up.
+          StatusError: the inputs do not fit, or the model fails.
         """
         signature.check(tensors)
         rows = max((len(value) for value in tensors.values() if value.ndim), default=1)
         if rows > self.limits.rows:
             raise invalid(f"{rows:,} rows; {self.limits.rows:,} are allowed")
-        computing = version.batcher.compute(signature, tensors)
-        try:
-            outputs = await asyncio.wait_for(computing, self.limits.seconds)
-        except asyncio.TimeoutError:
-            what = f"the model did not answer within {self.limits.seconds:g} s"
-            raise StatusError(Code.DEADLINE_EXCEEDED, what) from None
+        outputs = await version.batcher.compute(signature, tensors)
         for observe in self._observers:
             observe(Answered(version, method, signature, tensors, outputs))
         return outputs

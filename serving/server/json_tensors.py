@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any
@@ -182,10 +183,9 @@ def json_of(outputs: Mapping[str, np.ndarray], key: str) -> bytes:
 
 def _texts(tensor: np.ndarray, as_bytes: bool, by_row: bool) -> list[str]:
     """Returns the JSON of each row, or of the whole tensor."""
-    values = tensor.ravel().tolist()
-    kind = tensor.dtype.kind
+    values, kind = tensor.ravel().tolist(), tensor.dtype.kind
     if kind == "f":
-        texts = _decimals(values, tensor.dtype.type)
+        texts = _decimals(tensor.ravel())
     elif kind == "O" and as_bytes:
         texts = [f'{{"b64": "{base64.b64encode(x).decode()}"}}' for x in values]
     elif kind == "O":
@@ -196,23 +196,24 @@ def _texts(tensor: np.ndarray, as_bytes: bool, by_row: bool) -> list[str]:
     else:
         raise invalid(f"Failed to write JSON value for tensor type: {tensor.dtype}")
     for level in range(tensor.ndim - 1, by_row - 1, -1):
-        size, count = tensor.shape[level], int(np.prod(tensor.shape[:level]))
+        size, count = tensor.shape[level], math.prod(tensor.shape[:level])
         parts = (texts[index * size : (index + 1) * size] for index in range(count))
         texts = [f"[{', '.join(part)}]" for part in parts]
     return texts
 
 
-def _decimals(values: list[float], type_of: Any = np.float32) -> list[str]:
+def _decimals(values: np.ndarray) -> list[str]:
     """Returns floats with six digits, or as many as their type needs to be exact."""
-    texts, digits = [], 17 if type_of is np.float64 else 9
-    for value in values:
-        text = f"{value:.6g}"
-        if type_of(text) != value and value == value:
-            text = f"{value:.{digits}g}"
-        if text.lstrip("-").isdigit():
-            text += ".0"
-        texts.append(text.replace("nan", "NaN").replace("inf", "Infinity"))
-    return texts
+    numbers, digits = values.tolist(), 17 if values.dtype.itemsize == 8 else 9
+    texts = [f"{number:.6g}" for number in numbers]
+    exact = np.array([*map(float, texts)]).astype(values.dtype) == values
+    texts = [
+        text if is_exact else f"{number:.{digits}g}"
+        for text, number, is_exact in zip(texts, numbers, exact.tolist(), strict=True)
+    ]
+    if not np.isfinite(values).all():
+        texts = [x.replace("nan", "NaN").replace("inf", "Infinity") for x in texts]
+    return [f"{text}.0" if text.lstrip("-").isdigit() else text for text in texts]
 
 
 def fill_examples(request: Mapping[str, Any], source: Any) -> None:
@@ -258,7 +259,7 @@ def json_of_classes(response: Any) -> bytes:
     """Returns the JSON of a ``ClassificationResponse``."""
     rows = []
     for row in response.result.classifications:
-        scores = _decimals([item.score for item in row.classes])
+        scores = _decimals(np.array([x.score for x in row.classes], np.float32))
         labels = [json.dumps(item.label) for item in row.classes]
         rows.append(", ".join(map("[{}, {}]".format, labels, scores)))
     return f'{{"results": [{", ".join(f"[{row}]" for row in rows)}]}}'.encode()
@@ -266,7 +267,8 @@ def json_of_classes(response: Any) -> bytes:
 
 def json_of_values(response: Any) -> bytes:
     """Returns the JSON of a ``RegressionResponse``."""
-    texts = _decimals([item.value for item in response.result.regressions])
+    values = [item.value for item in response.result.regressions]
+    texts = _decimals(np.array(values, np.float32))
     return f'{{"results": [{", ".join(texts)}]}}'.encode()
 
 

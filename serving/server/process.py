@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import grpc
@@ -22,10 +22,12 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from serving.server.core import Core
 from serving.server.grpc_service import add_services
 from serving.server.models import StoreWatch
+from serving.server.page import page_routes
 from serving.server.rest import Rest
 from sluice.errors import UsageError
 
@@ -39,8 +41,8 @@ class Address:
     grpc_port: int = 8500
 
 
-def make_app(core: Core) -> Starlette:
-    """Returns the application behind the HTTP port."""
+def make_app(core: Core) -> Callable[..., Awaitable[None]]:
+    """Returns the ASGI application behind the HTTP port."""
 
     async def healthz(request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -55,14 +57,22 @@ def make_app(core: Core) -> Starlette:
         kind = prometheus_client.CONTENT_TYPE_LATEST
         return Response(prometheus_client.generate_latest(), media_type=kind)
 
-    return Starlette(
+    rest = Rest(core)
+    pages = Starlette(
         routes=[
-            Route("/v1/{path:path}", Rest(core)),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/metrics", metrics),
+            *page_routes(core),
         ]
     )
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        # Starlette's middlewares and routes take as long as all that REST does.
+        is_rest = scope["path"].startswith("/v1/")
+        await (rest if is_rest else pages)(scope, receive, send)
+
+    return app
 
 
 def run(

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import unquote
 
 from google.protobuf.json_format import MessageToJson
+from starlette.types import Receive, Scope, Send
 from tensorflow_serving.apis import classification_pb2, model_pb2, regression_pb2
 
 from serving.server import json_tensors
 from serving.server.core import Core
 from serving.server.status import Code, StatusError, invalid
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 # As in TensorFlow Serving's ``http_rest_api_util.cc``.
 _VERSION = r"(?:/versions/(\d+)|/labels/([^/:]+))?"
 _PATHS = {
-    "POST": rf"(?i)/v1/models/([^/:]+){_VERSION}:(classify|regress|predict)",
-    "GET": rf"(?i)/v1/models(?:/([^/:]+))?{_VERSION}(?:/(metadata))?",
+    "POST": rf"/v1/models/([^/:]+){_VERSION}:(classify|regress|predict)",
+    "GET": rf"/v1/models(?:/([^/:]+))?{_VERSION}(?:/(metadata))?",
 }
 # Its argument has another name from protobuf 5 on.
 _WITH_DEFAULTS = {"including_default_value_fields"} & {
@@ -36,9 +32,9 @@ class Rest:
     """ASGI application for ``/v1/``."""
 
     def __init__(self, core: Core) -> None:
-        self._core, self._limits = core, core.limits
+        self._core = core
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; an error is ``{"error": ...}``."""
         status, headers = 200, [(b"content-type", b"application/json")]
         try:
@@ -48,7 +44,7 @@ class Rest:
         except StatusError as error:
             status = error.http_status
             body = json.dumps({"error": error.message}).encode()
-            if status in (408, 413):  # The rest of its body is not read.
+            if status in (413, 504):  # The rest of its body is not read.
                 headers.append((b"connection", b"close"))
         headers.append((b"content-length", str(len(body)).encode()))
         start = {"type": "http.response.start", "status": status, "headers": headers}
@@ -56,7 +52,7 @@ class Rest:
         await send({"type": "http.response.body", "body": body})
 
     async def _answer(
-        self, spec: Any, ask: str, scope: Message, receive: Receive
+        self, spec: Any, ask: str, scope: Scope, receive: Receive
     ) -> bytes:
         if ask == "status":
             return _message_json(self._core.status(spec))
@@ -65,14 +61,7 @@ class Rest:
             about = _message_json(response.model_spec), _message_json(signatures)
             text = b'{"model_spec": %s, "metadata": {"signature_def": %s}}'
             return text % about
-        try:
-            body = await asyncio.wait_for(
-                self._body(scope, receive), self._limits.seconds
-            )
-        except asyncio.TimeoutError:
-            what = f"the body did not arrive within {self._limits.seconds:g} s"
-            raise StatusError(Code.DEADLINE_EXCEEDED, what, 408) from None
-        request = json_tensors.parse(body)
+        request = json_tensors.parse(await self._body(scope, receive))
         spec.signature_name = request.get("signature_name", "")
         if ask == "predict":
             return await self._predict(spec, request)
@@ -91,8 +80,8 @@ class Rest:
             outputs = await self._core.compute(version, "predict", signature, tensors)
         return json_tensors.json_of(outputs, key)
 
-    async def _body(self, scope: Message, receive: Receive) -> bytes:
-        parts, limit = [], self._limits.body_bytes
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        parts, limit = [], self._core.limits.body_bytes
         size = int(dict(scope["headers"]).get(b"content-length", 0))
         while size <= limit:
             message = await receive()
@@ -122,7 +111,7 @@ def _route(method: str, path: str) -> tuple[Any, str]:
             spec.version.value = int(number)
         except ValueError:
             raise invalid(f"Failed to convert version: {number} to numeric.") from None
-    return spec, (ask or "status").lower()
+    return spec, ask or "status"
 
 
 def _message_json(message: Any) -> bytes:

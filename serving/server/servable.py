@@ -8,6 +8,7 @@ loaded: it stays served if its files are damaged or deleted.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -84,7 +85,9 @@ class Signature:
             values = self.function(*(tensors[name] for name in self.inputs))
         except Exception as error:
             raise StatusError.of(error) from error
-        return dict(zip(self.outputs, values, strict=True))
+        # A session returns a string without dimensions as bytes.
+        arrays = [x if hasattr(x, "shape") else np.array(x, object) for x in values]
+        return dict(zip(self.outputs, arrays, strict=True))
 
 
 class Servable:
@@ -93,6 +96,7 @@ class Servable:
     Attributes:
       version: its number.
       signature_defs: by name.
+      facts: JSON files of its folder ``assets.extra``, by name.
     """
 
     def __init__(self, directory: str | Path, version: int) -> None:
@@ -108,6 +112,8 @@ class Servable:
         try:
             with self._session.graph.as_default():
                 graph = load(self._session, ["serve"], str(directory))
+            extra = Path(directory, "assets.extra").glob("*.json")
+            self.facts = {path.name: json.loads(path.read_bytes()) for path in extra}
         except Exception as error:
             self.close()
             raise ServingError(

@@ -1,0 +1,150 @@
+"""Latency and rate of the server beside calls of the same SavedModel in the process.
+
+    .venv/bin/python -m benchmarks.serving DIR IMAGE
+
+DIR is a SavedModel whose signature ``predict_values`` takes one image, such as
+``workspace/digits/serving/1``. Clients are threads of one process of their own, with a
+connection each; each row takes ``_SECONDS``. The server without batching is the same
+with ``--batch-rows 1``. The processor's time of the server says what the machine could
+do when other work disturbs the rates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import psutil
+
+_SECONDS = 5.0
+_WARM_UP = 50
+
+
+def _in_process(directory: Path, image: bytes) -> float:
+    """Returns the median seconds of a call of the signature."""
+    import tensorflow as tf
+
+    model = tf.saved_model.load(str(directory))
+    signature = model.signatures["predict_values"]
+    [name] = signature.structured_input_signature[1]
+    times = []
+    for _ in range(1000):
+        started = time.perf_counter()
+        outputs = signature(**{name: tf.constant([image])})
+        _ = [value.numpy() for value in outputs.values()]
+        times.append(time.perf_counter() - started)
+    return statistics.median(times[_WARM_UP:])
+
+
+def _rest(port: int, clients: int, image: bytes) -> tuple[float, float]:
+    """Returns the median seconds of a request, and the rate of all clients."""
+    value = {"b64": base64.b64encode(image).decode()}
+    body = json.dumps({"signature_name": "predict_values", "instances": [value]})
+    # No HTTP library: the client must not be what is measured.
+    head = (
+        f"POST /v1/models/m:predict HTTP/1.1\r\nHost: m\r\nContent-Length: {len(body)}"
+    )
+    request = f"{head}\r\n\r\n{body}".encode()
+    times: list[float] = []
+    end = time.perf_counter() + _SECONDS
+
+    def ask() -> None:
+        connection = socket.create_connection(("127.0.0.1", port))
+        while (started := time.perf_counter()) < end:
+            connection.sendall(request)
+            answer = b""
+            while not answer.endswith(b"}"):
+                answer += connection.recv(65536)
+            times.append(time.perf_counter() - started)
+            # The predictions are objects: the last brace but one closes the last.
+            assert answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(b"}]}")
+
+    _together(ask, clients)
+    return statistics.median(times), len(times) / _SECONDS
+
+
+def _grpc(port: int, clients: int, image: bytes) -> tuple[float, float]:
+    """As ``_rest``."""
+    import grpc
+    import tensorflow as tf
+    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name, request.model_spec.signature_name = "m", "predict_values"
+    request.inputs["image"].CopyFrom(tf.make_tensor_proto([image]))
+    times: list[float] = []
+    end = time.perf_counter() + _SECONDS
+
+    def ask() -> None:
+        channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        while (started := time.perf_counter()) < end:
+            stub.Predict(request)
+            times.append(time.perf_counter() - started)
+
+    _together(ask, clients)
+    return statistics.median(times), len(times) / _SECONDS
+
+
+def _together(ask, clients: int) -> None:
+    threads = [threading.Thread(target=ask) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def main() -> None:
+    """Prints a row per interface, number of clients and size of a batch."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("image", type=Path)
+    arguments = parser.parse_args()
+    image = arguments.image.read_bytes()
+    with ProcessPoolExecutor(1, get_context("spawn")) as other:
+        alone = other.submit(_in_process, arguments.directory, image).result()
+        print(f"in the process: {alone * 1e3:.2f} ms")
+        for rows in (64, 1):
+            command = [
+                sys.executable,
+                "-m",
+                "serving.server",
+                "--batch-rows",
+                str(rows),
+            ]
+            server = subprocess.Popen(
+                [*command, "--model", f"m={arguments.directory}"],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            assert server.stdout
+            ready = json.loads(server.stdout.readline())
+            for measure, port in ((_rest, "port"), (_grpc, "grpc_port")):
+                for clients in (1, 8, 32):
+                    times = psutil.Process(server.pid).cpu_times()
+                    asked = other.submit(measure, ready[port], clients, image)
+                    median, rate = asked.result()
+                    after = psutil.Process(server.pid).cpu_times()
+                    used = after.user + after.system - times.user - times.system
+                    cpu_ms = used * 1e3 / (rate * _SECONDS)
+                    what = (
+                        f"batches of {rows:2} {measure.__name__:6} {clients:2} clients"
+                    )
+                    shown = f"{median * 1e3:6.2f} ms {rate:6.0f}/s"
+                    print(f"{what}: {shown} {cpu_ms:5.2f} ms of CPU")
+            server.terminate()
+            server.wait()
+
+
+if __name__ == "__main__":
+    main()
