@@ -29,6 +29,8 @@ def _option(name: str, default: Any, kind: Any, text: str) -> Any:
 @_option("--max-rows", 10_000, click.IntRange(1), "Refuse requests with more rows.")
 @_option("--timeout-s", 30.0, float, "For a body to arrive, and a model to answer.")
 @_option("--poll-s", 2.0, float, "How often to look for a new version.")
+@_option("--record", 0.0, click.FloatRange(0, 1), "Record this share of the requests.")
+@_option("--record-mb", 1024, click.IntRange(1), "Delete the oldest records above it.")
 def command(names: tuple[str, ...], profile: str | None, **options: Any) -> None:
     """Serve the pushed models of NAME... as TensorFlow Serving does.
 

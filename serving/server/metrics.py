@@ -23,3 +23,8 @@ BATCH_ROWS = Histogram(
     buckets=[2**power for power in range(11)],
 )
 VERSION = Gauge("sluice_serving_version", "The version that is served.", ("model",))
+UNRECORDED = Counter(
+    "sluice_serving_unrecorded",
+    "Requests of the sample that came faster than they could be recorded.",
+    ("model",),
+)

@@ -80,6 +80,7 @@ def run(
     address: Address,
     on_ready: Callable[[int, int], None],
     watches: Sequence[StoreWatch] = (),
+    on_end: Callable[[], None] = lambda: None,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then ends the process with 0.
 
@@ -88,6 +89,7 @@ def run(
       address: where to listen.
       on_ready: called with the port and the port of gRPC, once both accept requests.
       watches: of stores, from which versions are loaded first.
+      on_end: called after the last request.
 
     Raises:
       UsageError: a port cannot be used.
@@ -98,6 +100,7 @@ def run(
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     loop.run_until_complete(_serve(core, address, on_ready, watches))
+    on_end()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -167,8 +167,8 @@ def test_a_run_that_waited_chooses_spans_delivered_meanwhile():
 def test_recorded_requests_are_those_since_the_push(tmp_path, make_saved_model):
     asked = load_config("digits", overrides=[*SPANS, "data.serving=requests"])
     workspace = locate(asked.root, "digits")
-    none = choose_spans(asked).serving
-    assert none is not None and none.files == ()
+    none = choose_spans(asked).windows["serving"]
+    assert none.files == ()
 
     def record(day: str) -> str:
         path = workspace.requests / day / "120000-ab.tfrecord.gz"
@@ -179,11 +179,11 @@ def test_recorded_requests_are_those_since_the_push(tmp_path, make_saved_model):
 
     today = datetime.now(timezone.utc).date()
     record(str(today - timedelta(days=3)))
-    assert choose_spans(asked).serving == none, "nothing has been pushed"
+    assert choose_spans(asked).windows["serving"] == none, "nothing has been pushed"
     LocalModelStore(workspace.serving).publish(make_saved_model(), facts={})
-    assert choose_spans(asked).serving.files == (), "they were of an earlier model"
+    assert choose_spans(asked).windows["serving"].files == (), "they were of an earlier model"
     of_today = record(str(today))
-    chosen = choose_spans(asked).serving
+    chosen = choose_spans(asked).windows["serving"]
     assert [file.path for file in chosen.files] == [of_today]
     assert ingestion_of(asked, "serving").are_logs
     logs = load_config("digits", overrides=[*SPANS, "data.serving={logs: 'x/*'}"])

@@ -1,0 +1,208 @@
+"""Records a sample of the answered requests, by day, for the data gate and retraining.
+
+Each record is a ``PredictionLog`` as TFX's BulkInferrer writes it: one serialized
+tf.Example, also of a request with plain values, and the model's answer. The files are
+``{YYYY}-{MM}-{DD}/*.tfrecord.gz``, of days in UTC, each written whole every five
+minutes, after 4 MB, and when the server ends. A server that is killed loses what it has
+not written yet.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import random
+import secrets
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+
+from serving.predictor import MISSING
+from serving.server import metrics
+from serving.server.core import Answered
+from sluice.tfrecords import tfrecord
+
+EXAMPLES, VALUES = "serving_default", "predict_values"
+_WAITING = 1000
+_FILE_BYTES, _FILE_S = 4 << 20, 300.0
+_KINDS = {"f": "float_list", "i": "int64_list", "O": "bytes_list"}
+_log = logging.getLogger("sluice")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What is recorded, and where.
+
+    Attributes:
+      folder: gets a folder for each day.
+      fraction: of the requests, drawn at random.
+      left_out: features that are not recorded.
+      max_bytes: of all files; the oldest are deleted.
+    """
+
+    folder: Path
+    fraction: float
+    left_out: Collection[str] = ()
+    max_bytes: int = 1 << 30
+
+
+class Recorder:
+    """Writes requests in a thread of its own, as many as it can keep up with."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._queue: queue.Queue[tuple[Answered, float] | None] = queue.Queue(_WAITING)
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def __call__(self, answered: Answered) -> None:
+        """Takes an answered request; returns at once."""
+        if random.random() >= self._recording.fraction:
+            return
+        try:
+            self._queue.put_nowait((answered, time.time()))
+        except queue.Full:
+            metrics.UNRECORDED.labels(answered.version.name).inc()
+
+    def close(self) -> None:
+        """Writes what it has taken."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        logs: list[bytes] = []
+        day, size, since = "", 0, time.monotonic()
+        while True:
+            taken, is_end = None, False
+            with suppress(queue.Empty):
+                taken = self._queue.get(timeout=1.0)
+                is_end = taken is None
+            is_due = size >= _FILE_BYTES or time.monotonic() - since >= _FILE_S
+            today = _day_of(taken[1]) if taken else day
+            if logs and (is_end or is_due or today != day):
+                self._write(day, logs)
+                logs, size = [], 0
+            if is_end:
+                return
+            if taken:
+                if not logs:
+                    since = time.monotonic()
+                day = today
+                new = self._logs_of(*taken)
+                logs += new
+                size += sum(map(len, new))
+
+    def _logs_of(self, answered: Answered, at_s: float) -> list[bytes]:
+        try:
+            return [*logs_of(answered, at_s, self._recording.left_out)]
+        except Exception:  # Of a model that is not ours: recording never ends.
+            _log.exception("a request was not recorded")
+            return []
+
+    def _write(self, day: str, logs: list[bytes]) -> None:
+        """Writes a file; a full disk costs its requests, and ends nothing."""
+        folder = self._recording.folder
+        name = f"{datetime.now(timezone.utc):%H%M%S}-{secrets.token_hex(4)}"
+        try:
+            (folder / day).mkdir(parents=True, exist_ok=True)
+            tfrecord.write(folder / day / f"{name}.tfrecord.gz", logs)
+            _keep_below(folder, self._recording.max_bytes)
+        except OSError as error:
+            _log.error(f"{len(logs):,} requests were not recorded: {error}")
+
+
+def _day_of(at_s: float) -> str:
+    return f"{datetime.fromtimestamp(at_s, timezone.utc):%Y-%m-%d}"
+
+
+def _keep_below(folder: Path, max_bytes: int) -> None:
+    """Deletes the oldest files above a size, and folders that are empty then."""
+    sizes = {path: path.stat().st_size for path in folder.glob("*/*.tfrecord.gz")}
+    above = sum(sizes.values()) - max_bytes
+    for path in sorted(sizes):
+        if above <= 0:
+            return
+        path.unlink()
+        above -= sizes[path]
+        with suppress(OSError):
+            path.parent.rmdir()
+
+
+def logs_of(
+    answered: Answered, at_s: float, left_out: Collection[str]
+) -> Iterator[bytes]:
+    """Yields a serialized ``PredictionLog`` for each row of a request.
+
+    None of a signature that takes neither examples nor the values of features.
+
+    Args:
+      answered: the request.
+      at_s: when, in seconds since 1970.
+      left_out: features to leave out.
+    """
+    name = answered.signature.name
+    if answered.method != "predict" or name == EXAMPLES:
+        (column,) = answered.inputs.values()
+        examples = [_without(data, left_out) for data in column]
+    elif name == VALUES:
+        examples = [*_examples(answered, left_out)]
+    else:
+        return
+    for row, example in enumerate(examples):
+        log = prediction_log_pb2.PredictionLog()
+        log.log_metadata.timestamp_secs = int(at_s)
+        request = log.predict_log.request
+        for spec in (log.log_metadata.model_spec, request.model_spec):
+            spec.name, spec.signature_name = answered.version.name, name
+            spec.version.value = answered.version.servable.version
+        request.inputs["examples"].CopyFrom(tf.make_tensor_proto([example]))
+        for key, values in answered.outputs.items():
+            if len(values) == len(examples):
+                proto = tf.make_tensor_proto(values[row : row + 1])
+                log.predict_log.response.outputs[key].CopyFrom(proto)
+        yield log.SerializeToString()
+
+
+def _without(data: bytes, left_out: Collection[str]) -> bytes:
+    if not left_out:
+        return data
+    example = tf.train.Example.FromString(data)
+    for name in left_out:
+        example.features.feature.pop(name, None)
+    return example.SerializeToString()
+
+
+def _examples(answered: Answered, left_out: Collection[str]) -> Iterator[bytes]:
+    """Yields the plain values of each row as a serialized tf.Example."""
+    known = answered.version.servable.facts["classes.json"]["features"]
+    inputs: Mapping[str, np.ndarray] = answered.inputs
+    columns = {
+        name: (inputs[about["input"]], about["required"])
+        for name, about in known.items()
+        if name not in left_out
+    }
+    rows = max(len(column) for column in inputs.values())
+    for row in range(rows):
+        example = tf.train.Example()
+        for name, (column, is_required) in columns.items():
+            # Not column[row], of which NumPy makes bytes without their last zeros.
+            values = column[row : row + 1].ravel()
+            if not is_required:
+                values = values[[not _is_missing(value) for value in values]]
+            if len(values):
+                feature = example.features.feature[name]
+                getattr(feature, _KINDS[column.dtype.kind]).value.extend(values)
+        yield example.SerializeToString()
+
+
+def _is_missing(value: Any) -> bool:
+    return bool(value != value) or value in (MISSING["int64"], MISSING["string"])
