@@ -11,6 +11,7 @@ import base64
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -38,8 +39,12 @@ class RemoteModel(ABC):
         """Returns the highest version that is available."""
 
     @abstractmethod
-    def _signatures(self) -> Any:
+    def _read_signatures(self) -> Any:
         """Returns the ``SignatureDefMap`` of the version."""
+
+    @cached_property
+    def _signatures(self) -> Mapping[str, Any]:
+        return dict(self._read_signatures().signature_def)
 
     @abstractmethod
     def call(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -64,12 +69,10 @@ class RemoteModel(ABC):
         """
         import tensorflow as tf
 
-        found = self._signatures().signature_def
-        if signature not in found:
-            raise KeyError(signature)
+        inputs = self._signatures[signature].inputs
         return {
             name: tf.TensorSpec(info.tensor_shape, tf.as_dtype(info.dtype), name)
-            for name, info in found[signature].inputs.items()
+            for name, info in inputs.items()
         }
 
     def _error(self, is_input: bool, reason: str) -> Exception:
@@ -124,7 +127,7 @@ class _RestModel(RemoteModel):
             raise self._error(False, "no version is available")
         return max(available)
 
-    def _signatures(self) -> Any:
+    def _read_signatures(self) -> Any:
         from google.protobuf import json_format
         from tensorflow_serving.apis import get_model_metadata_pb2
 
@@ -140,11 +143,11 @@ class _RestModel(RemoteModel):
         columns = {name: _as_json(np.asarray(x).tolist()) for name, x in inputs.items()}
         request = {"signature_name": signature, "inputs": columns}
         answer = self._ask("POST", ":predict", json.dumps(request))["outputs"]
+        outputs = self._signatures[signature].outputs
         if not isinstance(answer, dict):
             # The values of a single output come without its name.
-            (name,) = self._signatures().signature_def[signature].outputs
-            answer = {name: answer}
-        return {name: _as_array(name, values) for name, values in answer.items()}
+            answer = dict.fromkeys(outputs, answer)
+        return {name: _as_array(name, x, outputs[name]) for name, x in answer.items()}
 
     def _ask(self, method: str, rest: str, body: str | None = None) -> dict[str, Any]:
         import requests
@@ -189,7 +192,7 @@ class _GrpcModel(RemoteModel):
             raise self._error(False, "no version is available")
         return max(found)
 
-    def _signatures(self) -> Any:
+    def _read_signatures(self) -> Any:
         from tensorflow_serving.apis import get_model_metadata_pb2 as metadata
 
         request = metadata.GetModelMetadataRequest(metadata_field=["signature_def"])
@@ -237,17 +240,24 @@ def _as_json(value: Any) -> Any:
     return value
 
 
-def _as_array(name: str, values: Any) -> np.ndarray:
-    """Returns the values of an output, strings as bytes."""
-    import numpy as np
+def _as_array(name: str, values: Any, info: Any) -> np.ndarray:
+    """Returns the values of an output in its own type, strings as bytes.
 
-    array = np.asarray(values)
-    if array.dtype.kind not in "UO":
-        return array
-    # Bytes come in base64 where the name says so.
+    Args:
+      name: bytes come in base64 where it says so.
+      values: nested lists.
+      info: its ``TensorInfo``.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    dtype = tf.as_dtype(info.dtype)
+    if dtype != tf.string:
+        return np.asarray(values, dtype.as_numpy_dtype)
+    array = np.asarray(values, object)
     is_bytes = name.endswith("_bytes")
     flat = [
         base64.b64decode(item["b64"]) if is_bytes else item.encode()
-        for item in np.asarray(values, object).ravel()
+        for item in array.ravel()
     ]
     return np.array(flat, object).reshape(array.shape)

@@ -40,7 +40,7 @@ def test_the_drift_of_requests_is_a_reason_to_train(empty_trips):
     trips = empty_trips
     trips.settings += [
         *(SPANS, "data.serving=requests", "train.epochs=2", "train.batch_size=10"),
-        "retrain.request_drift_above=0.3",
+        "retrain.request_drift_above={fare: 0.3}",
     ]
     trips.fill("span-1", start=1000)
     first = trips.run()
