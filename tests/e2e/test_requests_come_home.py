@@ -59,8 +59,9 @@ def test_the_drift_of_requests_is_a_reason_to_train(empty_trips):
     assert (row.check, row.result) == ("request drift of 'fare'", "yes"), row
     assert row.why.endswith("40 examples against 20")
     assert second.pushes[0].version == 2
+    # Of both ingestions that of the requests.
     report = trips.ingestion(second)
-    assert report["splits"] == {"train": 20, "eval": 20}
+    assert report["splits"] == {"serving": 40}
 
     rollback(config, None, "too many alarms")
     one, _, three = LocalModelStore(trips.workspace.serving).versions()

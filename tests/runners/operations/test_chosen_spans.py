@@ -181,7 +181,9 @@ def test_recorded_requests_are_those_since_the_push(tmp_path, make_saved_model):
     record(str(today - timedelta(days=3)))
     assert choose_spans(asked).windows["serving"] == none, "nothing has been pushed"
     LocalModelStore(workspace.serving).publish(make_saved_model(), facts={})
-    assert choose_spans(asked).windows["serving"].files == (), "they were of an earlier model"
+    assert choose_spans(asked).windows["serving"].files == (), (
+        "they were of an earlier model"
+    )
     of_today = record(str(today))
     chosen = choose_spans(asked).windows["serving"]
     assert [file.path for file in chosen.files] == [of_today]
