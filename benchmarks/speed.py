@@ -2,12 +2,14 @@
 
 ``python benchmarks/speed.py [--data fashion,digits] [--repeat 3] [--scale 1]``
 
-Four sides in turn, each as a user starts it, from its first process to its last:
+Four sides in turn, or those of ``--sides``, each as a user starts it, from its first process to its last:
 
 * *ours*: ``sluice run`` with all gates, in an empty workspace;
 * *stock*: the same components as TFX's examples write them, with LocalDagRunner;
 * *rule*: stock with AutoGraph kept off tf_keras, as ``sluice.patches`` does;
-* *bare*: tf.data and Keras on the same records, without checks, with that rule too.
+* *bare*: tf.data and Keras on the same records, without checks, with that rule too;
+* *flink*, if asked for: ours, with the data steps on the Flink whose job server, with
+  ``sluice beam-workers``, runs on this machine.
 
 Data, features, model (a perceptron), batch size, epochs, learning rate, metrics, slices
 and thresholds are those of one config for all sides. Stock evaluates only the config's
@@ -52,6 +54,7 @@ from sluice.compat import prepare_environment  # noqa: E402
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 SIDES = ("ours", "stock", "rule", "bare")
+FLINK = "beam={engine: flink, workers: 2}"
 TITLES = {
     "ours": "Sluice",
     "stock": "stock TFX",
@@ -155,9 +158,9 @@ def prepare(case: Case, project: Path, data: Path, scale: float) -> dict[str, An
 
 def command(side: str, case: Case, config: Path, folder: Path) -> list[str]:
     """Returns the command of a side."""
-    if side == "ours":
-        data = f"data.dir={config.with_suffix('')}"
-        settings = [word for x in (data, *case.settings) for word in ("--set", x)]
+    if side in ("ours", "flink"):
+        own = [f"data.dir={config.with_suffix('')}", *[FLINK] * (side == "flink")]
+        settings = [word for x in (*own, *case.settings) for word in ("--set", x)]
         return [*SLUICE, "run", case.config, *settings]
     script = Path(__file__).with_name(f"speed_{side.replace('rule', 'stock')}.py")
     rule = ["rule"] if side == "rule" else []
@@ -233,6 +236,7 @@ def main() -> None:
     parser.add_argument("--data", default=",".join(CASES))
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--sides", default=",".join(SIDES), help="ours first")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
@@ -245,8 +249,8 @@ def main() -> None:
             case, data = CASES[name], project / "data" / name
             config = data.with_suffix(".json")
             config.write_text(json.dumps(prepare(case, project, data, arguments.scale)))
-            results[name] = {side: [] for side in SIDES}
-            for turn, side in product(range(arguments.repeat), SIDES):
+            results[name] = {side: [] for side in arguments.sides.split(",")}
+            for turn, side in product(range(arguments.repeat), [*results[name]]):
                 folder = Path(temporary, name, str(turn), side)
                 found = measure(command(side, case, config, folder), project, folder)
                 results[name][side].append(found)
@@ -286,10 +290,11 @@ def median(results: Results, side: str, key: str) -> float:
 
 def show(name: str, results: Results) -> None:
     """Prints the medians of a data set, with the ratios, and the nodes of ours."""
-    print(f"\n{name:<14}" + "".join(f"{side:>9}" for side in SIDES), end="")
-    print("".join(f"{f'ours/{side}':>12}" for side in SIDES[1:]))
+    sides = [*results]
+    print(f"\n{name:<14}" + "".join(f"{side:>9}" for side in sides), end="")
+    print("".join(f"{f'ours/{side}':>12}" for side in sides[1:]))
     for key in ("wall s", "CPU s", "peak MB", "kept MB"):
-        values = [median(results, side, key) for side in SIDES]
+        values = [median(results, side, key) for side in sides]
         print(f"{key:<14}" + "".join(f"{value:>9.1f}" for value in values), end="")
         print("".join(f"{values[0] / value:>12.2f}" for value in values[1:]))
     metric = "auc" if name == "taxi" else "accuracy"
@@ -298,9 +303,10 @@ def show(name: str, results: Results) -> None:
         print(f"{key:<14}" + "".join(f"{value:>9.5g}" for value in values))
         if key == "example_count" and len({*values}) > 1:
             sys.exit("the sides have not evaluated the same examples")
-    for node in results["ours"][0]["nodes"]:
-        took = [found["nodes"][node] for found in results["ours"]]
-        print(f"  {node:<20}{statistics.median(took):>7.2f} s")
+    for side in {"ours", "flink"} & {*sides}:
+        for node in results[side][0]["nodes"]:
+            took = [found["nodes"][node] for found in results[side]]
+            print(f"  {side:<6}{node:<20}{statistics.median(took):>7.2f} s")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-import signal
 import tempfile
 import threading
 from contextlib import suppress
@@ -22,17 +21,17 @@ from typing import Any
 from apache_beam.internal import pickler
 from apache_beam.options.pipeline_options import DirectOptions, SetupOptions
 from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
-from apache_beam.runners.worker.sdk_worker import SdkHarness
 from apache_beam.transforms.environments import Environment
 
 from sluice import progress
+from sluice.beam_worker import begin_worker, run_worker
 from sluice.errors import NodeError
+from sluice.forked_calls import FEWER_WORKERS
 from sluice.patches.beam import fail_requests, sockets_in
-from sluice.process_tree import describe_end, die_with, name_process
+from sluice.process_tree import describe_end
 
 _URN = "sluice:forked_worker"
 _POLL_S = 0.2
-_HINT = "if memory ran out, set beam.workers to fewer"
 
 
 @dataclass
@@ -64,20 +63,10 @@ def fork_workers(count: int, why: str) -> None:
 
 
 def _work(pipe: Connection) -> None:
-    die_with(os.getppid())
-    name_process("sluice-beam")
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    begin_worker(os.getppid())
     with suppress(EOFError):
         while True:
-            address, worker_id, library = pipe.recv()
-            pickler.set_library(library)
-            SdkHarness(
-                address,
-                worker_id=worker_id,
-                state_cache_size=worker_handlers.STATE_CACHE_SIZE_MB << 20,
-                data_buffer_time_limit_ms=0,
-                runner_capabilities=worker_handlers.FNAPI_RUNNER_CAPABILITIES,
-            ).run()
+            run_worker(*pipe.recv(), worker_handlers.FNAPI_RUNNER_CAPABILITIES)
             pipe.send(None)
     os._exit(0)
 
@@ -104,7 +93,7 @@ class LocalRunner(fn_runner.FnApiRunner):
                 return super().run_pipeline(pipeline, options)
         except Exception as error:
             if _lost:
-                raise NodeError(_lost[0], hint=_HINT) from error
+                raise NodeError(_lost[0], hint=FEWER_WORKERS) from error
             raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)

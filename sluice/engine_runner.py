@@ -3,7 +3,7 @@
 A job server takes the pipelines, and hands them to the engine. Wherever the engine runs
 a part, it asks the worker pool of that machine (``sluice.worker_pool``) for a process.
 What the pool is told with each request decides whether it can do the work: the versions
-of the packages, and the folders of the project and of the pipeline.
+of the packages, and paths of project, data and workspace.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from apache_beam.transforms.environments import Environment, ExternalEnvironment
 from sluice import progress
 from sluice.code_fingerprint import PACKAGES
 from sluice.errors import NodeError, RemoteError
+from sluice.forked_calls import FEWER_WORKERS
+from sluice.node_environment import node_environment
 from sluice.version import __version__
 from sluice.workspace import installed_version
 
@@ -46,7 +48,7 @@ _HINTS = {
     "ConnectException": "see whether the job manager is there, and on each machine of "
     "the engine its worker pool: sluice beam-workers",
     "CANCELLED: client cancelled": "a worker has died: see what sluice beam-workers "
-    "has printed; if memory ran out, set beam.workers to fewer",
+    f"has printed; {FEWER_WORKERS}",
     "no longer reachable": "sluice resume, when there are task managers again",
 }
 
@@ -128,6 +130,7 @@ def request_parameters(pickle_library: str) -> dict[str, str]:
     return {
         "versions": json.dumps(versions()),
         "project": os.getcwd(),
+        "shared_paths": node_environment().shared_paths or "",
         "python_path": os.environ.get("PYTHONPATH", ""),
         "pickle_library": pickle_library,
     }

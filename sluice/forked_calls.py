@@ -15,6 +15,7 @@ from sluice.errors import NodeError
 from sluice.patches import tensorflow
 from sluice.process_tree import die_with
 
+FEWER_WORKERS = "if memory ran out, set beam.workers to fewer"
 _Item = TypeVar("_Item")
 _Answer = TypeVar("_Answer")
 _job: tuple[Callable[[Any], Any], Sequence[Any]]
@@ -55,10 +56,7 @@ def run_forked(
                 raise
             return [answer.result() for answer in answers]
     except BrokenProcessPool as error:
-        raise NodeError(
-            "a worker process died",
-            hint="if memory ran out, set beam.workers to fewer",
-        ) from error
+        raise NodeError("a worker process died", hint=FEWER_WORKERS) from error
 
 
 def _called(

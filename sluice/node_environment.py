@@ -23,6 +23,7 @@ class NodeEnvironment:
       workers: how many processes each data step has; unset: as many as are useful.
       training_file: in which the chief of a cluster describes its training for the
         workers, see ``pipeline.training.shared_training``.
+      shared_paths: one per line, what the workers of an engine must see, too.
     """
 
     spans: str | None = None
@@ -32,6 +33,7 @@ class NodeEnvironment:
     progress_file: str | None = None
     workers: str | None = None
     training_file: str | None = None
+    shared_paths: str | None = None
 
     def variables(self) -> dict[str, str]:
         """Returns the variables that are set."""

@@ -24,17 +24,14 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from apache_beam.internal import pickler
 from apache_beam.portability.api import beam_fn_api_pb2 as fn_api
 from apache_beam.portability.api import beam_fn_api_pb2_grpc as fn_api_grpc
-from apache_beam.runners.worker.sdk_worker import SdkHarness
 
+from sluice.beam_worker import begin_worker, run_worker
 from sluice.engine_runner import versions
 from sluice.errors import UsageError
-from sluice.patches.beam import check_records_fast
+from sluice.patches.beam import check_records_fast, remember_signatures
 from sluice.process_tree import die_with, name_process
-
-_STATE_CACHE_BYTES = 100 << 20
 
 
 def serve(address: str, modules: Iterable[str], on_ready: Callable[[], None]) -> None:
@@ -51,6 +48,7 @@ def serve(address: str, modules: Iterable[str], on_ready: Callable[[], None]) ->
     for module in modules:
         importlib.import_module(module)
     check_records_fast()
+    remember_signatures()
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     server = context.Process(target=_listen, args=(address, theirs), daemon=True)
@@ -71,17 +69,11 @@ def _work(pool: int, address: str, worker_id: str, told: Mapping[str, str]) -> N
     """Does the work of one Beam worker, then ends the process."""
     status = 1
     try:
-        die_with(pool)
-        name_process("sluice-beam")
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
+        begin_worker(pool)
         os.chdir(told["project"])
         sys.path[:0] = [told["project"]]
         sys.path += [x for x in told["python_path"].split(os.pathsep) if x]
-        pickler.set_library(told["pickle_library"])
-        SdkHarness(
-            address, worker_id=worker_id, state_cache_size=_STATE_CACHE_BYTES
-        ).run()
+        run_worker(address, worker_id, told["pickle_library"])
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -137,10 +129,10 @@ def refusal(told: Mapping[str, str]) -> str:
     ]
     if others:
         return f"the worker pool has other versions: {', '.join(others)}"
-    project = told["project"]
-    if not Path(project).is_dir():
-        return (
-            f"the worker pool's machine has no folder {project}: project, data and "
-            "workspace are to be on storage that all machines share"
-        )
+    for path in (told["project"], *told["shared_paths"].splitlines()):
+        if not Path(path).exists():
+            return (
+                f"the worker pool's machine has no {path}: project, data and workspace "
+                "are to be on storage that all machines share"
+            )
     return ""

@@ -39,6 +39,11 @@ from components.tfrecord_gen.settings import (
     Schedule,
 )
 from sluice import progress
+from sluice.beam_options import (
+    DATAFLOW_RUNNER,
+    ENGINE_RUNNER,
+    PARALLEL_FROM_BYTES,
+)
 from sluice.errors import bounded
 from sluice.machine_resources import data_workers
 from sluice.node_environment import node_environment
@@ -48,7 +53,7 @@ from sluice.storage.stat_cache import FileDigests
 
 
 class Executor(base_beam_executor.BaseBeamExecutor):
-    """Executor of ``TFRecordGen``; uses no Beam.
+    """Executor of ``TFRecordGen``; uses Beam only on an engine.
 
     It ingests the files chosen for the run, or else those of the newest complete spans.
     """
@@ -73,7 +78,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         is_new = not schedule or _has_new_data(window, schedule, examples)
         read = window if is_new else replace(window, files=())
         dirs = {x: artifact_utils.get_split_uri([examples], x) for x in splits}
-        report = ingest(settings, read, dirs, quarantine.uri, data_workers())
+        on_engine = self._make_beam_pipeline if self._uses_engine(read) else None
+        report = ingest(settings, read, dirs, quarantine.uri, data_workers(), on_engine)
         if not is_new:
             return
         if empty := report.empty_files:
@@ -95,6 +101,13 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples.set_string_custom_property(name, fingerprint(report.contents))
         quarantine.set_int_custom_property("records", report.records)
         quarantine.set_int_custom_property("quarantined", report.quarantined)
+
+    def _uses_engine(self, window: Window) -> bool:
+        """Whether Beam runs elsewhere, and the files are worth it."""
+        if not {ENGINE_RUNNER, DATAFLOW_RUNNER} & {*self._beam_pipeline_args}:
+            return False
+        size = sum(file.size_bytes for file in window.files)
+        return bool(node_environment().workers) or size >= PARALLEL_FROM_BYTES
 
 
 def _has_new_data(window: Window, schedule_json: str, examples: Any) -> bool:

@@ -59,7 +59,7 @@ def write_quarantine(folder: str, parts: Iterable[str]) -> int:
     """Joins parts in order, up to the limits; returns the number of records."""
     writer = QuarantineWriter(os.path.join(folder, ".part"), level=1)
     writer.write(b"", 0)
-    for part in filter(os.path.exists, (f"{path}-0" for path in parts)):
+    for part in filter(storage_for(folder).exists, (f"{path}-0" for path in parts)):
         for record in scan(part, MAX_MESSAGE_BYTES):
             if isinstance(record, Record):
                 writer.add(record.data)

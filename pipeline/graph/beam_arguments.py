@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.config.beam import Beam
 from pipeline.config.config import Config
-from sluice.beam_options import ENGINE_RUNNER, LOCAL_RUNNER
+from sluice.beam_options import DATAFLOW_RUNNER, ENGINE_RUNNER, LOCAL_RUNNER
 
 # TFX builds a source archive of itself for every node that has Beam options (1.6 s,
 # 40 MB each) unless an image is named; none is used. Of a Transform, dill would take
@@ -57,7 +57,7 @@ def dataflow_args(config: Config, image: str) -> list[str]:
     }
     labels = {**cloud.labels, "sluice-pipeline": config.name}
     return [
-        "--runner=DataflowRunner",
+        DATAFLOW_RUNNER,
         *(f"--{key}={value}" for key, value in options.items() if value is not None),
         *(f"--labels={key}={value}" for key, value in labels.items()),
         *beam.args,

@@ -9,22 +9,19 @@ from tfx.orchestration.portable.beam_executor_operator import BeamExecutorOperat
 from tfx.types.standard_artifacts import Examples
 
 from runners.local.processes import can_fork
-from sluice.beam_options import ENGINE_RUNNER, LOCAL_RUNNER
+from sluice.beam_options import ENGINE_RUNNER, LOCAL_RUNNER, PARALLEL_FROM_BYTES
 from sluice.beam_runner import fork_workers
 from sluice.machine_resources import usable_cores
 from sluice.node_environment import node_environment
 from sluice.storage.digest import files_below
 from sluice.storage.storage import is_remote
 
-# Below, the workers' messages take longer than what they save.
-_FROM_BYTES = 40_000_000
-
 
 def prepare_beam(operator: Any, inputs: Mapping[str, Sequence[Any]]) -> None:
     """Prepares for the pipelines of a node before its executor starts.
 
-    Forks their workers, if they are worth it. Takes the work from the engine, if it is
-    not.
+    Forks their workers, if they are worth it. Takes the work from the engine, if its
+    examples are not worth it; the ingestion, which has none, decides by itself.
 
     Args:
       operator: TFX's operator of its executor.
@@ -35,10 +32,10 @@ def prepare_beam(operator: Any, inputs: Mapping[str, Sequence[Any]]) -> None:
     told = node_environment().workers
     shards = [*_shards(x for artifacts in inputs.values() for x in artifacts)]
     size = sum(shards)
-    is_small = not told and size < _FROM_BYTES
+    is_small = not told and size < PARALLEL_FROM_BYTES
     runners = {arg.value.string_value: arg.value for arg in operator.beam_pipeline_args}
     if ENGINE_RUNNER in runners:
-        if is_small or not shards:
+        if is_small and shards:
             runners[ENGINE_RUNNER].string_value = LOCAL_RUNNER
         return
     count = int(told or min(usable_cores(), len(shards)))

@@ -35,12 +35,17 @@ class LocalEngine:
         from pipeline.config.serialize import workers_of
         from sluice import secrets
         from sluice.storage import atomic
+        from sluice.storage.storage import is_remote
         from sluice.workspace import Workspace
 
         config = plan.run_dir / "config.json"
         secrets.remember(config.read_text(encoding="utf-8"))
         spans_file = plan.run_dir / SPANS_FILE
         atomic.write_bytes(spans_file, plan.spans.to_json())
+        # Which another machine has only if it shares the storage.
+        shared = [str(plan.run_dir)]
+        for window in plan.spans.windows.values():
+            shared += [x.path for x in window.files[:1] if not is_remote(x.path)]
         workspace = Workspace(plan.workspace)
         told = NodeEnvironment(
             spans=str(spans_file),
@@ -48,6 +53,7 @@ class LocalEngine:
             source_files=str(workspace.sources_file),
             workers=workers_of(config),
             training_file=str(training_file(plan.run_dir)),
+            shared_paths="\n".join(shared),
         )
         graph = Graph(plan.run_dir, plan.project_root, plan.workspace)
         if not processes.can_fork():

@@ -69,14 +69,17 @@ class Room:
         files = [SourceFile(path, split) for path in paths]
         return self.ingest_files(files, splits, workers, **settings)
 
-    def ingest_files(self, files, splits, workers=1, skipped=(), **settings):
+    def ingest_files(
+        self, files, splits, workers=1, skipped=(), make_pipeline=None, **settings
+    ):
         hashed = "hash_splits" in settings
         patterns = {"": "*"} if hashed else dict.fromkeys(splits, "*")
         asked = Ingestion(base=self.base, patterns=patterns, **settings)
         sized = [replace(f, size_bytes=_size(f.path)) for f in files]
         window = Window(self.base, patterns, tuple(sized), skipped=skipped)
         folders = {split: f"{self.out}/Split-{split}" for split in splits}
-        report = ingest(asked, window, folders, f"{self.out}/quarantine", workers)
+        aside = f"{self.out}/quarantine"
+        report = ingest(asked, window, folders, aside, workers, make_pipeline)
         assert Report.load(f"{self.out}/quarantine") == report
         return report
 

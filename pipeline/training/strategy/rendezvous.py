@@ -18,12 +18,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from pipeline.training.strategy.cluster import Cluster
 from sluice import progress
 from sluice.errors import NodeError, UsageError
+from sluice.version import __version__
+from sluice.workspace import installed_version
 
 WAIT_VARIABLE = "SLUICE_CLUSTER_WAIT_S"
 _DEFAULT_WAIT_S = 120.0
 _RETRY_S = 0.5
-# A greeting is the job and index of a task, padded. A connection may also be a scan.
-_GREETING_BYTES, _GREETING_S = 32, 5.0
+# A greeting names a task and its versions, padded. A connection may also be a scan.
+_GREETING_BYTES, _GREETING_S = 128, 5.0
 _BEGIN, _DONE = b"b", b"d"
 # After 30 s without an answer the kernel takes a silent machine for lost.
 _KEEPALIVE = (
@@ -119,7 +121,7 @@ def _wait_for_workers(
     cluster: Cluster, deadline: float, stack: ExitStack
 ) -> dict[socket.socket, str]:
     expected = {_greeting(*task): cluster.describe(*task) for task in cluster.tasks[1:]}
-    joined: dict[bytes, socket.socket] = {}
+    joined: dict[str, socket.socket] = {}
     _, port = cluster.address(*cluster.tasks[0])
     try:
         server = socket.create_server(("", port), backlog=len(expected))
@@ -142,8 +144,13 @@ def _wait_for_workers(
                 stack.callback(connection.close)
                 connection.settimeout(_GREETING_S)
                 said = connection.recv(_GREETING_BYTES, socket.MSG_WAITALL)
-                if said in expected:
-                    joined[said] = connection
+                task, _, versions = said.decode(errors="replace").partition(" with ")
+                if task not in expected:
+                    continue
+                if versions.rstrip() != _versions():
+                    other = f"{expected[task]} has {versions.rstrip()}"
+                    raise NodeError(f"{other}, this machine has {_versions()}")
+                joined[task] = connection
     for connection in joined.values():
         with suppress(OSError):  # One that is lost already is noticed by ``Peers``.
             connection.sendall(_BEGIN)
@@ -169,8 +176,9 @@ def _wait_for_chief(
         time.sleep(_RETRY_S)
     stack.callback(connection.close)
     said = b""
+    greeting = f"{_greeting(cluster.job, cluster.index)} with {_versions()}".encode()
     with suppress(OSError):
-        connection.sendall(_greeting(cluster.job, cluster.index))
+        connection.sendall(greeting.ljust(_GREETING_BYTES))
         # The chief has a limit of its own, and closes the connection then.
         connection.settimeout(wait_limit_s() + _GREETING_S)
         said = connection.recv(1)
@@ -180,8 +188,12 @@ def _wait_for_chief(
     return {connection: chief}
 
 
-def _greeting(job: str, index: int) -> bytes:
-    return f"sluice {job} {index}".encode().ljust(_GREETING_BYTES)
+def _greeting(job: str, index: int) -> str:
+    return f"sluice {job} {index}"
+
+
+def _versions() -> str:
+    return f"Sluice {__version__}, TensorFlow {installed_version('tensorflow')}"
 
 
 def _report_waiting(names: str) -> None:

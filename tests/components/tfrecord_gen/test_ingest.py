@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
@@ -98,25 +97,6 @@ def test_hashed_by_a_feature_no_user_is_split(room):
     (reason,) = {error.reason for error in report.first_errors}
     assert reason == "the record has no bytes and no int64 in the feature 'user'"
     assert report.records == report.files[0].records == 1000
-
-
-def test_a_killed_ingestion_leaves_files_only_in_its_output(room, monkeypatch):
-    def die(*arguments):
-        raise KeyboardInterrupt
-
-    made = []
-    folder = tempfile.TemporaryDirectory
-
-    def temporary(**options):
-        made.append(options["dir"])
-        return folder(**options)
-
-    monkeypatch.setattr(ingest_module.tempfile, "TemporaryDirectory", temporary)
-    monkeypatch.setattr(ingest_module, "write_quarantine", die)
-    with pytest.raises(KeyboardInterrupt):
-        room.ingest(room.put("a", b""))
-    assert made == [f"{room.out}/quarantine"]
-    assert os.listdir(made[0]) == []
 
 
 def test_bad_records_are_counted_by_their_bytes_and_files(room):

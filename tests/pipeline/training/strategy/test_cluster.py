@@ -135,6 +135,16 @@ def test_all_end_with_the_chief(tasks):
         assert chief.result() == "left"
 
 
+def test_a_task_of_another_version_is_named(tasks):
+    second = tasks[0].addresses["worker"][1]
+    with ThreadPoolExecutor() as pool:
+        chief = pool.submit(end_of, tasks[0], 60)
+        with connect_to(tasks[0]) as other:
+            other.sendall(b"sluice worker 1 with Sluice 0.0.1".ljust(128))
+            said = chief.result(60)
+    assert said.startswith(f"worker 1 at {second} has Sluice 0.0.1, this machine has ")
+
+
 def test_a_lost_task_ends_the_others_and_is_named(tasks):
     chief, lost, other = ends_of(tasks, [60, 0.3, 60])
     assert lost == "left"

@@ -1,0 +1,57 @@
+"""Ingestion as a step of a Beam pipeline: the same files as in forked processes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import apache_beam
+import pytest
+
+from components.tfrecord_gen import ingest as ingest_module
+from components.tfrecord_gen import quarantine as quarantine_module
+from components.tfrecord_gen.settings import HashSplits
+from pipeline.graph.beam_arguments import LOCAL_BEAM_ARGS
+from sluice.errors import UsageError
+from tests.kit.ingestion import DAMAGES, examples, framed, shard
+
+pytestmark = pytest.mark.tf
+HASHED = {"hash_splits": HashSplits(train=2, eval=1, test=1)}
+
+
+def _pipeline():
+    return apache_beam.Pipeline(argv=[*LOCAL_BEAM_ARGS])
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+def test_the_output_is_the_same(room, hashed, monkeypatch):
+    monkeypatch.setattr(ingest_module, "_SHARD_FROM_BYTES", 1)
+    monkeypatch.setattr(quarantine_module, "MAX_BYTES", 1200)
+    paths = [
+        room.put(f"{n}", shard(examples(50, 50 * n), ("gzip", "none")[n % 2]))
+        for n in range(12)
+    ]
+    paths += [room.put(f"d-{x}", y.content) for x, y in DAMAGES.items()]
+    paths += [room.put(f"bad-{n}", framed([b"\xff" * n])) for n in (500, 450, 20)]
+    options = {"splits": ("train", "eval", "test"), **(HASHED if hashed else {})}
+    outputs = []
+    for make_pipeline in (None, _pipeline):
+        report = room.ingest(*paths, make_pipeline=make_pipeline, **options)
+        files = [path for path in Path(room.out).rglob("*") if path.is_file()]
+        outputs.append((report, {path: path.read_bytes() for path in files}))
+    assert outputs[0] == outputs[1]
+    assert report.records > 600 and report.quarantine_cut
+    # Only what the next nodes read is left.
+    aside = sorted(os.listdir(f"{room.out}/quarantine"))
+    assert aside == ["quarantine.tfrecord.gz", "report.json"]
+
+
+def test_an_error_is_the_same(room):
+    path = room.put("a", shard(examples(3)))
+    gone = f"{room.base}/in/gone"
+    said = []
+    for make_pipeline in (None, _pipeline):
+        with pytest.raises(UsageError) as raised:
+            room.ingest(path, gone, make_pipeline=make_pipeline)
+        said.append(str(raised.value))
+    assert said[0] == said[1] and gone in said[0]
