@@ -2,7 +2,8 @@
 
 ``python benchmarks/speed.py [--data fashion,digits] [--repeat 3] [--scale 1]``
 
-Four sides in turn, or those of ``--sides``, each as a user starts it, from its first process to its last:
+Four sides in turn, or those of ``--sides``, each as a user starts it, from its first
+process to its last:
 
 * *ours*: ``sluice run`` with all gates, in an empty workspace;
 * *stock*: the same components as TFX's examples write them, with LocalDagRunner;

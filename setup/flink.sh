@@ -22,6 +22,9 @@ port=${FLINK_PORT:-8081}
 job_port=${FLINK_JOB_PORT:-8099}
 dir=${FLINK_DIR:-.flink}
 jars=.flink/lib-$(sha256sum setup/flink/pom.xml | cut -c 1-12)
+# Beam sends its class path to Flink with each job, 150 MB in 10 to 20 s, without what has
+# these words in its path (isStageable in its PipelineResources).
+unsent=$jars/gradle/wrapper/gradle-wrapper.jar
 
 main() {
     action=${1:-}
@@ -47,6 +50,7 @@ start() {
     provide_jars
     write_conf
     started=
+    roles="$* $(echo "$dir"/*.pid)"
     for role in "$@"; do
         start_"$(echo "$role" | tr - _)"
     done
@@ -56,11 +60,14 @@ start() {
 }
 
 start_job_server() {
+    # A Flink that is started here has the jars; another needs them.
+    case $roles in *job-manager*) classes=$unsent ;; esac
     java_in_background job-server -Xmx1g \
         org.apache.beam.runners.flink.FlinkJobServerDriver \
         --flink-master='[auto]' --flink-conf-dir="$dir/job-server" \
         --job-host=127.0.0.1 --job-port="$job_port" --artifact-port=0 \
         --expansion-port=0 --artifacts-dir="$dir/artifacts"
+    classes=
 }
 
 start_job_manager() {
@@ -82,12 +89,14 @@ provide_jars() {
     mvn --quiet --batch-mode --file setup/flink/pom.xml dependency:copy-dependencies \
         -DincludeScope=runtime -DoutputDirectory="$PWD/$jars.part" >&2 ||
         die "Maven could not fetch it"
+    mkdir -p "$jars.part/${unsent#"$jars/"}"
+    ln "$jars.part"/*.jar "$jars.part/${unsent#"$jars/"}"
     mv "$jars.part" "$jars"
 }
 
 # Of blocking shuffles each partition wants 512 buffers by default, more than a small task
 # manager has. A job without slots fails after 5 minutes by default, one that has lost a
-# task or job manager after a minute. Jobs bring the jars that are here already: loaded
+# task or job manager after a minute. Where jobs bring jars, they are here already: loaded
 # anew for each, their code would be compiled anew.
 write_conf() {
     mkdir -p "$dir/job-server"
@@ -145,7 +154,7 @@ java_in_background() {
     # shellcheck disable=SC2046
     setsid java $(opens) -Dorg.slf4j.simpleLogger.showDateTime=true \
         -Dorg.slf4j.simpleLogger.dateTimeFormat='yyyy-MM-dd HH:mm:ss' \
-        -cp "$jars/*" "$@" >"$dir/$name-$number.log" 2>&1 </dev/null &
+        -cp "${classes:-$jars}/*" "$@" >"$dir/$name-$number.log" 2>&1 </dev/null &
     echo $! >"$dir/$name-$number.pid"
     started="$started $name-$number"
 }

@@ -63,6 +63,7 @@ def serve(address: str, modules: Iterable[str], on_ready: Callable[[], None]) ->
             request, pool = ours.recv(), os.getpid()
             if os.fork() == 0:
                 _work(pool, *request)
+            ours.send(True)
 
 
 def _work(pool: int, address: str, worker_id: str, told: Mapping[str, str]) -> None:
@@ -109,6 +110,9 @@ class _Pool(fn_api_grpc.BeamFnExternalWorkerPoolServicer):
             with self._lock:
                 asked = request.control_endpoint.url, request.worker_id, told
                 self._pipe.send(asked)
+                # An engine waits without end for a worker that it was promised; where
+                # none could be forked, this process ends, too.
+                self._pipe.recv()
         return fn_api.StartWorkerResponse(error=error)
 
     def StopWorker(self, _: Any, __: Any) -> Any:

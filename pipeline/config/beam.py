@@ -21,17 +21,16 @@ class Beam(Section):
     """Where a local run works on the data, and in how many processes.
 
     The steps are the ingestion, the statistics, Transform and Evaluator. Their results
-    do not depend on it. An engine runs the Beam pipelines of the last three, see
-    [cluster.md](cluster.md).
+    do not depend on it. What an engine runs is in [cluster.md](cluster.md).
     """
 
     engine: Literal["local", "flink", "portable"] = "local"
     """Processes of this machine, Flink, or any engine with a job server of Beam."""
     workers: Literal["auto"] | Count = "auto"
     """Processes of each step, or parallel tasks of the engine. auto: one per core, or
-    as the engine is set up; Transform and Evaluator, and on an engine the statistics,
-    stay in one process where the examples are small, which is faster then. With fewer,
-    a step needs less memory."""
+    as the engine is set up; where data is small, Transform and Evaluator stay in one
+    process, and all steps on this machine, which is faster then. With fewer, a step
+    needs less memory."""
     master: _Master = "local"
     """Flink's job manager. local: a Flink inside of the job server."""
     job_endpoint: _Endpoint = "127.0.0.1:8099"

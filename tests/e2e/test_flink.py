@@ -111,12 +111,15 @@ def test_verdicts_and_metrics_are_the_same(
 ):
     settings = [*flink.settings(), *_QUICK]
     config = load_config("digits", cwd=project, overrides=settings)
-    there = run_config(config, workspace, forced=["Evaluator"])
+    there = run_config(config, workspace, forced=["TFRecordGen", "Evaluator"])
     assert there.exit_code == alone.exit_code == 0, there.error
     assert {node.id for node in there.nodes if node.state == "ran"} <= {
-        *("LatestBlessedModel", "Evaluator", "ModelVerdict", "Pusher")
+        *("TFRecordGen", "LatestBlessedModel", "Evaluator", "ModelVerdict", "Pusher")
     }
-    assert "Evaluator: Beam runs on the engine" in "".join(there.notes)
+    for node in ("TFRecordGen", "Evaluator"):
+        assert f"{node}: Beam runs on the engine" in "".join(there.notes)
+    for output in ("examples", "quarantine"):
+        assert _files(there, output) == _files(alone, output)
     (of_engine, expected) = (
         read_evaluation(
             record.node("Evaluator").outputs["evaluation"][0], "", "0123456789"
@@ -160,6 +163,13 @@ def test_a_lost_task_manager_fails_the_node(
     record = RunRecord.load(max((workspace.root / "runs").iterdir()))
     there = record.node("StatisticsGen").outputs
     assert _statistics(there) == _statistics(alone.node("StatisticsGen").outputs)
+
+
+def _files(record: RunRecord, output: str) -> dict[str, bytes]:
+    (uri,) = record.node("TFRecordGen").outputs[output]
+    files = [path for path in Path(uri).rglob("*") if path.is_file()]
+    assert files
+    return {str(path.relative_to(uri)): path.read_bytes() for path in files}
 
 
 def _statistics(outputs: dict[str, list[str]]) -> dict[str, list[Any]]:

@@ -53,13 +53,17 @@ def test_reason(message, expected, text):
 
 def test_a_pool_takes_what_it_can_do(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLUICE_SHARED_PATHS", f"{tmp_path}\n{tmp_path}/run")
+    (tmp_path / "run").mkdir()
     told = engine_runner.request_parameters("cloudpickle")
     assert refusal(told) == ""
     other = {**engine_runner.versions(), "tfx": "1.0"}
     assert refusal({**told, "versions": json.dumps(other)}).endswith(
         "(the node has 1.0)"
     )
-    assert "no folder /nowhere" in refusal({**told, "project": "/nowhere"})
+    assert "has no /nowhere:" in refusal({**told, "project": "/nowhere"})
+    (tmp_path / "run").rmdir()
+    assert f"has no {tmp_path}/run:" in refusal(told)
 
 
 def test_a_pool_of_another_version_is_refused(
