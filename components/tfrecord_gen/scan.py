@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -95,7 +96,7 @@ def _examples(
     are_logs: bool = False,
 ) -> Iterator[Batch | RecordError]:
     types = settings.types if settings else {}
-    decode = _decoder(*types.items()) if types else None
+    decode = _decoder(threading.get_ident(), *types.items()) if types else None
     images = settings.images + settings.pixels if settings else ()
     items = read_frames(stream, max_bytes)
     if are_logs:
@@ -147,10 +148,11 @@ def _check(
 
 
 @functools.cache
-def _decoder(*types: tuple[str, str]) -> Callable[[list[bytes]], Any]:
+def _decoder(_: int, *types: tuple[str, str]) -> Callable[[list[bytes]], Any]:
     """Returns TFX's decoder, which raises RuntimeError for features of other types.
 
-    It takes half of the time of ``parse``; a loop over features in Python takes twice.
+    One per thread: in two at once, it corrupts the memory of the process. It takes half
+    of the time of ``parse``; a loop over features in Python takes twice.
     """
     from tfx_bsl.coders.example_coder import ExamplesToRecordBatchDecoder
 
