@@ -9,8 +9,8 @@ process to its last:
 * *stock*: the same components as TFX's examples write them, with LocalDagRunner;
 * *rule*: stock with AutoGraph kept off tf_keras, as ``sluice.patches`` does;
 * *bare*: tf.data and Keras on the same records, without checks, with that rule too;
-* *flink*, if asked for: ours, with the data steps on the Flink whose job server, with
-  ``sluice beam-workers``, runs on this machine.
+* *flink* and *cluster*, if asked for: ours, with the data steps on the Flink inside the
+  job server of this machine, or on its job manager; ``sluice beam-workers`` runs.
 
 Data, features, model (a perceptron), batch size, epochs, learning rate, metrics, slices
 and thresholds are those of one config for all sides. Stock evaluates only the config's
@@ -55,7 +55,10 @@ from sluice.compat import prepare_environment  # noqa: E402
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 SIDES = ("ours", "stock", "rule", "bare")
-FLINK = "beam={engine: flink, workers: 2}"
+ENGINES = {
+    "flink": "beam={engine: flink, workers: 2}",
+    "cluster": "beam={engine: flink, workers: 2, master: '127.0.0.1:8081'}",
+}
 TITLES = {
     "ours": "Sluice",
     "stock": "stock TFX",
@@ -159,8 +162,9 @@ def prepare(case: Case, project: Path, data: Path, scale: float) -> dict[str, An
 
 def command(side: str, case: Case, config: Path, folder: Path) -> list[str]:
     """Returns the command of a side."""
-    if side in ("ours", "flink"):
-        own = [f"data.dir={config.with_suffix('')}", *[FLINK] * (side == "flink")]
+    if side in ("ours", *ENGINES):
+        engine = [ENGINES[side]] if side in ENGINES else []
+        own = [f"data.dir={config.with_suffix('')}", *engine]
         settings = [word for x in (*own, *case.settings) for word in ("--set", x)]
         return [*SLUICE, "run", case.config, *settings]
     script = Path(__file__).with_name(f"speed_{side.replace('rule', 'stock')}.py")
@@ -304,7 +308,7 @@ def show(name: str, results: Results) -> None:
         print(f"{key:<14}" + "".join(f"{value:>9.5g}" for value in values))
         if key == "example_count" and len({*values}) > 1:
             sys.exit("the sides have not evaluated the same examples")
-    for side in {"ours", "flink"} & {*sides}:
+    for side in [x for x in sides if x in ("ours", *ENGINES)]:
         for node in results[side][0]["nodes"]:
             took = [found["nodes"][node] for found in results[side]]
             print(f"  {side:<6}{node:<20}{statistics.median(took):>7.2f} s")

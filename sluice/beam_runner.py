@@ -66,7 +66,9 @@ def _work(pipe: Connection) -> None:
     begin_worker(os.getppid())
     with suppress(EOFError):
         while True:
-            run_worker(*pipe.recv(), worker_handlers.FNAPI_RUNNER_CAPABILITIES)
+            address, worker_id, library = pipe.recv()
+            known = worker_handlers.FNAPI_RUNNER_CAPABILITIES
+            run_worker(address, worker_id, library, known)
             pipe.send(None)
     os._exit(0)
 
