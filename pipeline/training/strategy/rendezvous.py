@@ -14,12 +14,12 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.metadata import version
 
 from pipeline.training.strategy.cluster import Cluster
 from sluice import progress
 from sluice.errors import NodeError, UsageError
 from sluice.version import __version__
-from sluice.workspace import installed_version
 
 WAIT_VARIABLE = "SLUICE_CLUSTER_WAIT_S"
 _DEFAULT_WAIT_S = 120.0
@@ -193,7 +193,7 @@ def _greeting(job: str, index: int) -> str:
 
 
 def _versions() -> str:
-    return f"Sluice {__version__}, TensorFlow {installed_version('tensorflow')}"
+    return f"Sluice {__version__}, TensorFlow {version('tensorflow')}"
 
 
 def _report_waiting(names: str) -> None:
