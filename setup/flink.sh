@@ -97,7 +97,8 @@ provide_jars() {
 # Of blocking shuffles each partition wants 512 buffers by default, more than a small task
 # manager has. A job without slots fails after 5 minutes by default, one that has lost a
 # task or job manager after a minute. Where jobs bring jars, they are here already: loaded
-# anew for each, their code would be compiled anew.
+# anew for each, their code would be compiled anew. A task manager that has just started may
+# not take its first tasks within the default of 10 s.
 write_conf() {
     mkdir -p "$dir/job-server"
     cat >"$dir/job-server/config.yaml" <<END
@@ -126,6 +127,7 @@ taskmanager.memory.jvm-overhead.max: 192m
 classloader.resolve-order: parent-first
 heartbeat.interval: 5000
 heartbeat.timeout: 20000
+pekko.ask.timeout: 60 s
 END
     [ "$host" != 127.0.0.1 ] || cat >>"$dir/config.yaml" <<END
 jobmanager.bind-host: $host
