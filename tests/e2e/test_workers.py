@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -83,9 +84,12 @@ def test_a_killed_worker_fails_its_node(fork_command, project, wait_for, is_gone
 
     def busy_worker() -> psutil.Process | None:
         for process in psutil.Process(command.pid).children(recursive=True):
-            busy = process.name() == "sluice-beam" and process.cpu_times().user > 0.2
-            if busy and process.parent().name().startswith("sluice:Trans"):
-                return process
+            with suppress(psutil.NoSuchProcess):
+                busy = (
+                    process.name() == "sluice-beam" and process.cpu_times().user > 0.2
+                )
+                if busy and process.parent().name().startswith("sluice:Trans"):
+                    return process
         return None
 
     worker = wait_for(busy_worker, "a busy worker")
