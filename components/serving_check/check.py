@@ -20,6 +20,7 @@ from components.serving_check.requests import (
     as_json,
     columns_of,
     read_exported,
+    read_records,
     write_warm_up,
 )
 from components.serving_check.settings import Settings
@@ -33,15 +34,18 @@ _LOAD, _READY = "load (s)", "how long a fresh process took to load the model"
 
 
 def check_model(
-    saved_model: Path, judged: Path, records: Sequence[bytes], settings: Settings
+    saved_model: Path, judged: Path, examples: str, settings: Settings
 ) -> Verdict:
     """Returns the verdict on a SavedModel; writes its warm-up file if it passes.
 
     Args:
       saved_model: the folder that is to be pushed.
       judged: that of the model that was evaluated.
-      records: serialized tf.Examples, as a client sends them.
+      examples: address of an ``Examples`` artifact.
       settings: of the check.
+
+    Raises:
+      NodeError: there are no examples.
     """
     try:
         exported = read_exported(saved_model)
@@ -51,8 +55,8 @@ def check_model(
     rows = judge.server_rows(settings.server, exported.version)
     quiet = settings.is_private
     with closing(ModelServer(saved_model, settings.timeout_s, quiet=quiet)) as server:
-        asking = _Asking(server, exported, records, settings)
         # While the server imports TensorFlow.
+        asking = _Asking(server, exported, read_records(examples, settings), settings)
         evaluated = asking.in_this_process(judged)
         try:
             load_s = server.wait()

@@ -20,7 +20,6 @@ from components.artifacts import Artifacts, publish_verdict
 from components.component import Component
 from components.serving_check.judge import GATE
 from components.serving_check.settings import Settings
-from sluice.errors import NodeError
 from sluice.node_kinds import REFUSED_BY
 from sluice.record.verdict import Check, Verdict
 from sluice.storage.local_copy import local_copy, local_output
@@ -61,14 +60,8 @@ def _check(inputs: dict[str, Any], blessing: Any, settings: Settings) -> Verdict
     import tensorflow as tf
 
     from components.serving_check.check import check_model
-    from components.serving_check.requests import read_records
 
     tf.config.set_visible_devices([], "GPU")
-    count, uri = max(settings.examples, settings.batch), inputs["examples"].uri
-    records = read_records(uri, settings.split, count, settings.hidden)
-    if not records:
-        what = f"there is no example of {settings.split!r} to ask"
-        raise NodeError(what, where=uri)
     source = evaluated = path_utils.serving_model_path(inputs["model"].uri)
     if "exported" in inputs:
         source = path_utils.stamped_model_path(inputs["exported"].uri)
@@ -78,7 +71,7 @@ def _check(inputs: dict[str, Any], blessing: Any, settings: Settings) -> Verdict
         local_output(path_utils.stamped_model_path(blessing.uri)) as folder,
     ):
         shutil.copytree(model, folder, dirs_exist_ok=True)
-        verdict = check_model(folder, judged, records, settings)
+        verdict = check_model(folder, judged, inputs["examples"].uri, settings)
     blessing.set_int_custom_property("has_model", 1)
     return verdict
 

@@ -82,6 +82,7 @@ class ModelServer:
         assert self._process.stdout is not None
         left_s = self._began + self._timeout_s - time.monotonic()
         timer = Timer(max(left_s, 0.0), self._process.kill)
+        timer.daemon = True
         timer.start()
         lines = (x for x in self._process.stdout if x.startswith(b"{"))
         ready = json.loads(next(lines, "{}"))

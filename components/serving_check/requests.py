@@ -17,7 +17,9 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from components.serving_check.judge import EXAMPLES
+from components.serving_check.settings import Settings
 from serving.predictor import MISSING
+from sluice.errors import NodeError
 from sluice.model_facts import read_facts
 
 # Of a version's files; TensorFlow Serving asks the model these before it serves it.
@@ -54,21 +56,24 @@ def read_exported(saved_model: Path) -> Exported:
     return Exported(dict(graph.signature_def), version, read_facts(saved_model))
 
 
-def read_records(
-    examples: str, split: str, count: int, hidden: Iterable[str]
-) -> list[bytes]:
-    """Returns the first records of a split, without the features that are hidden."""
-    files = sorted(tf.io.gfile.glob(f"{examples}/Split-{split}/*"))
-    records = tf.data.TFRecordDataset(files, "GZIP").take(count)
-    return [without(x, hidden) for x in records.as_numpy_iterator()]
+def read_records(examples: str, settings: Settings) -> list[bytes]:
+    """Returns the first tf.Examples of the split, without what a client does not know.
 
-
-def without(record: bytes, hidden: Iterable[str]) -> bytes:
-    """Returns a serialized tf.Example without some features."""
-    example = tf.train.Example.FromString(record)
-    for name in {*hidden} & {*example.features.feature}:
-        del example.features.feature[name]
-    return example.SerializeToString(deterministic=True)
+    Raises:
+      NodeError: there are none.
+    """
+    files = sorted(tf.io.gfile.glob(f"{examples}/Split-{settings.split}/*"))
+    count, records = max(settings.examples, settings.batch), []
+    dataset = tf.data.TFRecordDataset(files, "GZIP").take(count)
+    for record in dataset.as_numpy_iterator():
+        example = tf.train.Example.FromString(record)
+        for name in {*settings.hidden} & {*example.features.feature}:
+            del example.features.feature[name]
+        records.append(example.SerializeToString(deterministic=True))
+    if not records:
+        what = f"there is no example of {settings.split!r} to ask"
+        raise NodeError(what, where=examples)
+    return records
 
 
 def columns_of(name: str, exported: Exported, records: Sequence[bytes]) -> Columns:

@@ -13,6 +13,7 @@ import pytest
 from components.serving_check import model_server
 from sluice.project import own_root
 from tests.kit import served_models
+from tests.kit.exported_models import write_examples
 from tests.kit.forked_model_servers import CLIENT
 
 
@@ -38,6 +39,12 @@ def fast_servers(forked_servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a check start a server whose TensorFlow is imported already."""
     start = CLIENT.format(path=forked_servers)
     monkeypatch.setattr(model_server, "_START", start)
+
+
+@pytest.fixture(scope="session")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("examples")
+    return write_examples(folder, test=served_models.records()).uri
 
 
 @pytest.fixture(scope="session")

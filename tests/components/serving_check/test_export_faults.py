@@ -12,7 +12,7 @@ import pytest
 
 from components.serving_check.settings import Settings
 from tests.kit import served_models
-from tests.kit.served_models import records, save
+from tests.kit.served_models import save
 
 pytestmark = [
     pytest.mark.tf,
@@ -20,12 +20,9 @@ pytestmark = [
     pytest.mark.usefixtures("fast_servers"),
 ]
 
-RECORDS = records()
 
-
-def check(model: Path, judged: Path, **settings: Any) -> Any:
+def check(model: Path, judged: Path, examples: str, **settings: Any) -> Any:
     from components.serving_check.check import check_model
-    from components.serving_check.requests import without
 
     given: dict[str, Any] = {
         "timeout_s": 60.0,
@@ -33,8 +30,7 @@ def check(model: Path, judged: Path, **settings: Any) -> Any:
         "split": "test",
         "hidden": ("y",),
     }
-    records = [without(x, ["y"]) for x in RECORDS]
-    return check_model(model, judged, records, Settings(**(given | settings)))
+    return check_model(model, judged, examples, Settings(**(given | settings)))
 
 
 def damaged(name: str, kept: int | None = None) -> Callable[[Path, Path], None]:
@@ -293,7 +289,7 @@ JUDGED_GOOD = {"hangs", "crashes", "python_code", "other_values"}
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_named(name, tmp_path, good):
+def test_a_fault_is_named(name, tmp_path, good, examples):
     build, row, text = FAULTS[name]
     model = tmp_path / "model"
     if build is shutil.copytree:
@@ -302,7 +298,7 @@ def test_a_fault_is_named(name, tmp_path, good):
         build(model, good)
     is_damaged = getattr(build, "__name__", "") != "build"
     judged = good if is_damaged or name in JUDGED_GOOD else model
-    verdict = check(model, judged, **SETTINGS.get(name, {}))
+    verdict = check(model, judged, examples, **SETTINGS.get(name, {}))
     first, *_ = verdict.failures
     assert (first.check, verdict.passed) == (row, False)
     assert text in verdict.causes[0]

@@ -17,6 +17,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from components.serving_check.settings import Settings
 from pipeline.config.features import FeatureSet
 from sample_data.tf_example import encode
+from tests.kit.exported_models import write_examples
 
 pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("fast_servers")]
 
@@ -233,13 +234,12 @@ def test_a_good_model_passes(name, tmp_path):
     from tensorflow_serving.apis import prediction_log_pb2
 
     from components.serving_check.check import check_model
-    from components.serving_check.requests import without
 
     case, model = CASES[name], tmp_path / "model"
     case.export(model)
     settings = Settings(split="test", hidden=("y", *case.hidden), batch=8)
-    records = [without(x, settings.hidden) for x in case.records()]
-    verdict = check_model(model, model, records, settings)
+    examples = write_examples(tmp_path / "examples", test=case.records()).uri
+    verdict = check_model(model, model, examples, settings)
     assert verdict.passed, verdict.causes
     names = ("serving_default", "predict_values")
     parts = ("", " again", " as evaluated")
