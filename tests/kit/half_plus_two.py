@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+
+from tests.kit.wait import wait_for
 
 T = TypeVar("T")
 
@@ -18,7 +21,8 @@ def save_half_plus_two(root: Path, offset: float = 2.0) -> Path:
     """Saves TensorFlow Serving's example ``half_plus_two``, x / 2 + offset.
 
     Among its signatures, ``rows`` refuses negative numbers, ``total`` returns one
-    number for all rows, ``hang`` nothing, ``classify_x_to_y`` and ``regress_x_to_y``
+    number for all rows, ``hang`` nothing, ``slow`` its input after a second or so,
+    ``classify_x_to_y`` and ``regress_x_to_y``
     take examples with the feature ``x``; ``echo`` and those named after a type return
     their inputs.
     """
@@ -58,6 +62,11 @@ def save_half_plus_two(root: Path, offset: float = 2.0) -> Path:
     def hang(x):
         return {"y": x + wait_for_ever()}
 
+    @tf.function(input_signature=[spec(tf.float32, "x", [None])])
+    def slow(x):
+        rounds = tf.while_loop(lambda i: i < 300_000, lambda i: [i + 1], [0])[0]
+        return {"y": x + tf.cast(rounds, tf.float32) * 0}
+
     @tf.function(input_signature=[spec(tf.string, "inputs", [None])])
     def classify(inputs):
         return {"scores": x_of(inputs)}
@@ -90,6 +99,7 @@ def save_half_plus_two(root: Path, offset: float = 2.0) -> Path:
         "rows": rows,
         "total": total,
         "hang": hang,
+        "slow": slow,
         "classify_x_to_y": classify,
         "regress_x_to_y": regress,
         "echo": echo.get_concrete_function(
@@ -119,6 +129,23 @@ async def client_of(core: Any) -> AsyncIterator[httpx.AsyncClient]:
         transport=transport, base_url="http://localhost"
     ) as client:
         yield client
+
+
+@contextmanager
+def listening(core: Any) -> Iterator[tuple[int, asyncio.AbstractEventLoop]]:
+    """Serves a core in a thread; yields its port and its event loop."""
+    import uvicorn
+
+    from serving.server.process import make_app
+
+    config = uvicorn.Config(make_app(core), port=0, lifespan="off", log_config=None)
+    server, loop = uvicorn.Server(config), asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_until_complete, args=[server.serve()])
+    thread.start()
+    wait_for(lambda: server.started, "the server")
+    yield server.servers[0].sockets[0].getsockname()[1], loop
+    server.should_exit = True
+    thread.join()
 
 
 def make_core(models: dict[str, Path], limits: Any = None, **batching: Any) -> Any:

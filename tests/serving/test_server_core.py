@@ -3,14 +3,23 @@
 import asyncio
 import json
 import random
+import socket
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
 import numpy as np
 import pytest
 
-from tests.kit.half_plus_two import client_of, make_core, run_async, save_half_plus_two
+from tests.kit.half_plus_two import (
+    client_of,
+    listening,
+    make_core,
+    run_async,
+    save_half_plus_two,
+)
 
 pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("tf")]
 
@@ -145,6 +154,43 @@ def test_model_that_hangs_and_rows_beyond_the_limit(make_limited):
     codes = [run_async(send(name, rows)) for name, rows, _ in cases]
     core.models["half"].loaded.servable.close()  # Ends the call.
     assert codes == [code for *_, code in cases]
+
+
+def test_bodies_that_are_slow_too_large_or_cut(make_limited):
+    """No client keeps a request, and others are answered meanwhile."""
+    core = make_limited(seconds=1.0, body_bytes=10_000)
+    head = b"POST /v1/models/half:predict HTTP/1.1\r\nHost: a\r\n"
+    good = b'{"signature_name": "rows", "instances": [2.0]}'
+    sized = head + b"Content-Length: %d\r\n\r\n"
+    chunk = b"1000\r\n" + b" " * 4096 + b"\r\n"
+
+    def send(port: int, *parts: bytes, pause_s: float = 0.0):
+        with socket.create_connection(("127.0.0.1", port), 10) as connection:
+            for part in parts:
+                try:
+                    connection.sendall(part)
+                except OSError:  # The server has answered and closed.
+                    break
+                time.sleep(pause_s)
+            answer = connection.recv(65536)
+        return int(answer.split()[1]), answer
+
+    with listening(core) as (port, _):
+        assert send(port, sized % len(good) + good)[0] == 200
+        assert send(port, sized % 100_000_000)[0] == 413
+        chunked = head + b"Transfer-Encoding: chunked\r\n\r\n"
+        assert send(port, chunked, *[chunk] * 3)[0] == 413
+        socket.create_connection(("127.0.0.1", port)).sendall(
+            sized % 99 + b"{"
+        )  # Goes.
+        with ThreadPoolExecutor(1) as slow:
+            began = time.monotonic()
+            trickle = (b" " for _ in range(30))
+            asked = slow.submit(send, port, sized % 99, *trickle, pause_s=0.1)
+            assert send(port, sized % len(good) + good)[0] == 200
+            status, answer = asked.result()
+        assert status == 504 and b"no answer within 1 s" in answer
+        assert time.monotonic() - began < 8
 
 
 def test_grpc_answers_as_rest_does(tf, core):

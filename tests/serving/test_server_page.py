@@ -1,15 +1,13 @@
 """The page of a server in a real browser, with real models."""
 
-import asyncio
 import json
 import shutil
-import threading
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from tests.kit.half_plus_two import make_core, save_half_plus_two
+from tests.kit.half_plus_two import listening, make_core, save_half_plus_two
 
 pytestmark = [pytest.mark.tf, pytest.mark.browser, pytest.mark.usefixtures("tf")]
 
@@ -17,33 +15,20 @@ pytestmark = [pytest.mark.tf, pytest.mark.browser, pytest.mark.usefixtures("tf")
 @pytest.fixture(scope="module")
 def server(image_model_dir, tabular_model_dir, tmp_path_factory):
     """A server in a thread: its address, and how a version is replaced."""
-    import uvicorn
-
-    from serving.server.process import make_app
-
     images = tmp_path_factory.mktemp("images") / "1"
     shutil.copytree(image_model_dir, images)
     kinds = {"features": {"image": {"kind": "image"}}}
     (images / "assets.extra" / "features.json").write_text(json.dumps(kinds))
     half = save_half_plus_two(tmp_path_factory.mktemp("half") / "123")
     core = make_core({"tips": tabular_model_dir, "digits": images, "half": half})
-    config = uvicorn.Config(make_app(core), port=0, lifespan="off", log_config=None)
-    running = uvicorn.Server(config)
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_until_complete, args=[running.serve()])
-    thread.start()
-    while not running.started:
-        pass
-    port = running.servers[0].sockets[0].getsockname()[1]
+    with listening(core) as (port, loop):
 
-    def push(name: str, directory, number: int):
-        model = core.models[name]
-        servable = model.load(directory, number)
-        loop.call_soon_threadsafe(model.serve, servable)
+        def push(name: str, directory, number: int):
+            model = core.models[name]
+            servable = model.load(directory, number)
+            loop.call_soon_threadsafe(model.serve, servable)
 
-    yield f"http://127.0.0.1:{port}/", push
-    running.should_exit = True
-    thread.join()
+        yield f"http://127.0.0.1:{port}/", push
 
 
 @pytest.fixture

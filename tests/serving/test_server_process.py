@@ -6,11 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.kit.half_plus_two import save_half_plus_two
 from tests.kit.wait import is_gone, wait_for
 
 pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("tf")]
@@ -40,6 +43,21 @@ def test_answers_and_ends_with_sigterm(server):
     assert "tensorflow" in modules and "tfx_bsl" not in modules
     process.send_signal(signal.SIGTERM)
     assert (process.wait(10), process.stdout.read()) == (0, "")
+
+
+def test_sigterm_finishes_what_is_under_way(tf, tmp_path):
+    process = start(save_half_plus_two(tmp_path / "1"))
+    assert process.stdout
+    port = json.loads(process.stdout.readline())["port"]
+    url = f"http://127.0.0.1:{port}/v1/models/digits:predict"
+    body = b'{"signature_name": "slow", "instances": [1.0]}'
+    with ThreadPoolExecutor(1) as client:
+        asked = client.submit(urllib.request.urlopen, url, body)
+        time.sleep(0.3)
+        is_under_way = not asked.done()
+        process.send_signal(signal.SIGTERM)
+        assert json.load(asked.result()) == {"predictions": [1.0]}
+    assert is_under_way and process.wait(10) == 0
 
 
 def test_model_that_does_not_load(image_model_dir, tmp_path):
