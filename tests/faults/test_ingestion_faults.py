@@ -86,11 +86,6 @@ class Node:
         """Waits for its end and returns its standard error."""
         return self.process.communicate(timeout=20)[1]
 
-    @property
-    def leftovers(self) -> list[str]:
-        """Names of the files in the quarantine."""
-        return [path.name for path in (self.out / "quarantine").iterdir()]
-
 
 @pytest.fixture
 def node(tmp_path: Path, shards: list[str]) -> Iterator[Node]:
@@ -108,7 +103,6 @@ def test_a_node_that_is_asked_to_stop_ends_its_workers(node):
     assert said.rstrip().endswith("Interrupted: the node was asked to stop")
     assert said.count("Traceback") == 1, "the workers have something to say"
     assert all(map(is_gone, node.workers))
-    assert node.leftovers == []
 
 
 def test_a_worker_that_is_killed_fails_the_node(node):
@@ -119,7 +113,6 @@ def test_a_worker_that_is_killed_fails_the_node(node):
     assert node.process.returncode == 1
     assert "NodeError: a worker process died" in said
     assert all(map(is_gone, node.workers))
-    assert node.leftovers == []
 
 
 def test_workers_of_a_node_that_is_killed_end(node):

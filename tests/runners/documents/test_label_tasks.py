@@ -16,6 +16,7 @@ from reports.diff_page import render_diff
 from reports.formats import number
 from reports.read_run import RunData
 from reports.run_page import render_run
+from runners.documents import examples
 from runners.documents.mistakes import MAX_MISTAKES, label_counts, mistakes
 from runners.documents.residuals import residuals
 from sluice.privacy import Privacy
@@ -36,6 +37,12 @@ SCORES = (TRUE * CHANCE.normal(1.0, 0.2, (500, 2))).astype(np.float32)
 CLASSES = ["a", "b", "c"]
 LABELS = CHANCE.random((400, 3)) < [0.5, 0.02, 0.0]
 SURE = (0.3 * LABELS + 0.7 * CHANCE.random((400, 3))).round(2).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch):
+    """Predicting ends after a second, which a busy machine may take for a batch."""
+    monkeypatch.setattr(examples, "MAX_SECONDS", 60.0)
 
 
 def _examples(folder, labels, scores, **others):
