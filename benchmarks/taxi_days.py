@@ -18,8 +18,8 @@ import numpy as np
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from sample_data.csv_files import TAXI
 from sample_data.data_set import ALL
+from sample_data.tables import TAXI
 from sluice.project import own_root
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from sample_data.csv_files import CSV, DIABETES, TAXI
 from sample_data.data_set import DataSet, Records
 from sample_data.image_arrays import CIFAR10, DIGITS, FASHION_MNIST, MNIST
 from sample_data.image_folder import FLOWERS, IMAGES
+from sample_data.tables import DIABETES, TAXI
 from sluice.config_section import Section
 from sluice.errors import DataError, UsageError, did_you_mean
 from sluice.storage import atomic, digest
@@ -38,7 +38,7 @@ MANIFEST_FILE = "manifest.json"
 _DATA_SETS = {
     data_set.name: data_set
     for data_set in (
-        *(DIGITS, TAXI, DIABETES, MNIST, FASHION_MNIST, CIFAR10, FLOWERS, IMAGES, CSV),
+        *(DIGITS, TAXI, DIABETES, MNIST, FASHION_MNIST, CIFAR10, FLOWERS, IMAGES),
     )
 }
 _OURS = re.compile(r"manifest\.json|\w+-\d{5}-of-\d{5}\.tfrecord(\.gz)?")
@@ -95,7 +95,6 @@ def make(
     directory: str | Path,
     *,
     source: Path | None = None,
-    label: str | None = None,
     seed: int = DEFAULT_SEED,
     skip_bad: bool = False,
     report: Callable[[str], None] = lambda line: None,
@@ -107,7 +106,6 @@ def make(
       directory: for the shards and the manifest; created with its parents.
       source: files of a data set that does not ship with a package. Without it, an
         intact directory is kept; otherwise the files are downloaded.
-      label: the label's column of a CSV file.
       seed: of the assignment of records to splits, and of their order.
       skip_bad: whether files that are no images, or damaged, are left out.
       report: called with lines of progress.
@@ -132,7 +130,7 @@ def make(
         if data_set.files and source is None:
             source = _download(data_set, target.parent / ".downloads" / name, report)
         options = {"skip_bad": True} if skip_bad else {}
-        parts = data_set.read(source or target, label, **options)
+        parts = data_set.read(source or target, **options)
         if left_out := sum(records.left_out for records in parts.values()):
             report(f"{name}: {left_out:,} bad or other files are left out")
         if data_set.files:

@@ -56,8 +56,7 @@ class DataSet:
       name: of the data set, its config and its schema.
       description: one line, with size and source.
       splits: together they contain every record.
-      read: parses the original files at a path, given the label's column of a CSV file;
-        that of images takes ``skip_bad``.
+      read: parses the original files at a path; that of images takes ``skip_bad``.
       files: what ``read`` parses; empty if a package contains the data set.
       downloads: the SHA-256 of each file by its address; archives are unpacked.
       version: increased when the same seed gives other records.

@@ -25,7 +25,7 @@ _CIFAR10_BATCHES = {
 }
 
 
-def read_digits(path: Path, label: str | None) -> Parts:
+def read_digits(path: Path) -> Parts:
     """Returns scikit-learn's digits, the 17 levels 0..16 stretched to 0..255.
 
     https://archive.ics.uci.edu/dataset/80/optical+recognition+of+handwritten+digits
@@ -37,7 +37,7 @@ def read_digits(path: Path, label: str | None) -> Parts:
     return {ALL: image_records(pixels, source.target)}
 
 
-def read_mnist(path: Path, label: str | None) -> Parts:
+def read_mnist(path: Path) -> Parts:
     """Parses the four idx files of a directory, gzip-compressed or not.
 
     An idx file is a header, of 8 bytes for labels and 16 for images, and the values:
@@ -57,7 +57,7 @@ def read_mnist(path: Path, label: str | None) -> Parts:
     }
 
 
-def read_cifar10(path: Path, label: str | None) -> Parts:
+def read_cifar10(path: Path) -> Parts:
     """Parses the unpacked binary batches; a row is the label, red, green and blue.
 
     https://www.cs.toronto.edu/~kriz/cifar.html

@@ -21,7 +21,7 @@ _FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
 _FLOWERS_SIDE = 192
 
 
-def read_images(path: Path, label: str | None, skip_bad: bool = False) -> Parts:
+def read_images(path: Path, skip_bad: bool = False) -> Parts:
     """Finds images in a folder per class, or in these below train, validation and test.
 
     Raises:
@@ -38,7 +38,7 @@ def read_images(path: Path, label: str | None, skip_bad: bool = False) -> Parts:
     }
 
 
-def read_flowers(path: Path, label: str | None) -> Parts:
+def read_flowers(path: Path) -> Parts:
     """Finds the photos in the five folders of flower_photos; see ``read_images``."""
     inside = path / "flower_photos"
     root = inside if inside.is_dir() else path

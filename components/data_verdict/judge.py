@@ -23,6 +23,7 @@ from schemas.data_statistics import Statistics, features_of
 from sluice.errors import MAX_EXAMPLES, bounded
 from sluice.record.verdict import Check, Comparator
 from sluice.splits import SERVING, number_of_examples
+from sluice.table_files import is_table
 from sluice.tfrecords.frame_reader import RecordError
 
 _EXAMPLES = "number of examples"
@@ -262,5 +263,6 @@ def _percent(share: float) -> str:
 
 def _place(error: RecordError) -> str:
     where = f"record {error.number:,}, byte {error.offset:,}"
+    where = f"row {error.number:,}" if is_table(error.path) else where
     where = where if error.number else "whole file"
     return f"{error.path}, {where}: {error.kind}: {error.reason}"

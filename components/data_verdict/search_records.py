@@ -56,11 +56,13 @@ def add_examples(
         if row.result in ("FAIL", "warn") and row.feature and row.kind
         if (check := _record_check(row.kind, declared.get(row.feature), schema))
     }
+    kinds = ((x.name, LISTS_OF_TYPES.get(x.type)) for x in schema.feature)
+    types = {name: kind for name, kind in kinds if kind}
     places: dict[int, list[str]] = defaultdict(list)
     end = time.monotonic() + MAX_SECONDS
     for file, limit in [(x, y.max_record_bytes) for y in reports for x in y.files]:
         searched = [i for i in checks if _may_be_in(file.split, rows[i])]
-        for record in valid_records(file.path, limit) if searched else ():
+        for record in valid_records(file.path, limit, types) if searched else ():
             searched = [i for i in searched if len(places[i]) < MAX_EXAMPLES]
             if not searched or time.monotonic() > end:
                 break

@@ -37,6 +37,11 @@ def digest_of(example: Any, images: Collection[str]) -> bytes:
     found = (features.get(name) for name in images)  # features[name] would add it.
     data = [x for feature in found if feature for x in feature.bytes_list.value]
     content = b"".join(data) or example.SerializeToString(deterministic=True)
+    return digest_of_bytes(content)
+
+
+def digest_of_bytes(content: bytes) -> bytes:
+    """Returns the digest of a tf.Example in the deterministic serialization."""
     return blake2b(content, digest_size=8).digest()
 
 

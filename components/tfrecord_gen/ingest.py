@@ -1,4 +1,4 @@
-"""Ingests TFRecord files: checked records to shards, bad ones to quarantine.
+"""Ingests TFRecord files and tables: checked records to shards, bad ones to quarantine.
 
 Bad records do not fail the ingestion. They are counted in the report, and the data gate
 judges them, so that its policy is in one place and a verdict is always published.

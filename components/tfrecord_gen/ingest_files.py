@@ -20,6 +20,7 @@ from components.tfrecord_gen.settings import Ingestion
 from components.tfrecord_gen.shard_writer import Part, ShardWriter
 from sluice.errors import MAX_EXAMPLES
 from sluice.storage.storage import storage_for
+from sluice.table_files import is_table
 from sluice.tfrecords.frame_encoding import FRAME_BYTES
 from sluice.tfrecords.frame_reader import Batch, RecordError
 from sluice.tfrecords.input_stream import InputStream
@@ -116,7 +117,8 @@ class _GroupIngestion:
         digest = hashlib.sha256()
         tees: list[Callable[[bytes], object]] = [digest.update]
         with InputStream(file.path, tees, file.generation) as stream:
-            may_copy = alone and not self.settings.are_logs
+            is_other = self.settings.are_logs or is_table(file.path)
+            may_copy = alone and not is_other
             if may_copy and file.split and stream.compression == "gzip":
                 path = self._path(file.split, "copy")
                 with storage_for(path).open(path, "wb") as copy:

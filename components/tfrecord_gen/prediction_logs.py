@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from google.protobuf import message
 
-from sluice.tfrecords.frame_encoding import frame
 from sluice.tfrecords.frame_reader import Batch, RecordError
 
 _KIND = "not_example"
@@ -30,11 +29,7 @@ def unwrap(path: str, batch: Batch) -> Iterator[Batch | RecordError]:
         except ValueError as error:
             yield RecordError(path, number, offset, _KIND, str(error), data)
     if examples:
-        frames = [frame(data) for data in examples]
-        starts = [0]
-        for item in frames:
-            starts.append(starts[-1] + len(item))
-        yield Batch(batch.number, batch.offset, b"".join(frames), starts, examples)
+        yield Batch.of(batch.number, batch.offset, examples)
 
 
 def examples_of(data: bytes) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Scans a TFRecord file into checked records and record errors.
+"""Scans a file of TFRecords, or a table, into checked records and record errors.
 
 Bad bytes never raise, and TensorFlow is imported only to decode images.
 
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from components.tfrecord_gen.equal_records import digest_of
+from components.tfrecord_gen.equal_records import digest_of, digest_of_bytes
 from components.tfrecord_gen.input_files import SourceFile
 from components.tfrecord_gen.prediction_logs import unwrap
 from components.tfrecord_gen.settings import (
@@ -31,6 +31,7 @@ from components.tfrecord_gen.settings import (
 )
 from schemas.loader import LISTS_OF_TYPES
 from sluice.errors import SluiceError, bounded
+from sluice.table_files import column_types, is_table, read_table
 from sluice.tfrecords.encoded_images import (
     ImageHeader,
     image_format,
@@ -54,7 +55,9 @@ _Problem = tuple[str, str]
 
 
 def scan(
-    path: str, max_record_bytes: int = MAX_RECORD_BYTES
+    path: str,
+    max_record_bytes: int = MAX_RECORD_BYTES,
+    types: Mapping[str, str] | None = None,
 ) -> Iterator[Record | RecordError]:
     """Yields the good records of a file and its errors, in order.
 
@@ -64,12 +67,14 @@ def scan(
     Args:
       path: a local path, or an address with "://".
       max_record_bytes: a longer record is a record error, and is not read.
+      types: of the columns of a table, see ``read_table``.
 
     Raises:
+      DataError: a table has columns that are not supported.
       UsageError: the file cannot be read.
     """
     with InputStream(path) as stream:
-        for item in _examples(stream, max_record_bytes):
+        for item in _examples(stream, max_record_bytes, types=types or {}):
             if isinstance(item, RecordError):
                 yield item
             else:
@@ -85,7 +90,9 @@ def scan_batches(
       UsageError: the file cannot be read.
     """
     limit = settings.max_record_bytes
-    return _examples(stream, limit, settings, are_logs=settings.are_logs)
+    return _examples(
+        stream, limit, settings, types=settings.types, are_logs=settings.are_logs
+    )
 
 
 def _examples(
@@ -93,12 +100,23 @@ def _examples(
     max_bytes: int,
     settings: Ingestion | None = None,
     *,
+    types: Mapping[str, str],
     are_logs: bool = False,
 ) -> Iterator[Batch | RecordError]:
-    types = settings.types if settings else {}
-    decode = _decoder(threading.get_ident(), *types.items()) if types else None
     images = settings.images + settings.pixels if settings else ()
-    items = read_frames(stream, max_bytes)
+    decode = None
+    if is_table(stream.path):
+        items = read_table(stream, types, max_bytes)
+        if not (settings and (images or settings.label)):
+            # Rows are tf.Examples of these types, in the deterministic serialization.
+            for item in items:
+                if isinstance(item, Batch):
+                    item = replace(item, digests=[*map(digest_of_bytes, item.records)])
+                yield item
+            return
+    else:
+        items = read_frames(stream, max_bytes)
+        decode = _decoder(threading.get_ident(), *types.items()) if types else None
     if are_logs:
         items = _unwrapped(stream.path, items)
     for item in items:
@@ -203,7 +221,9 @@ def _filter(
 
 
 def valid_records(
-    path: str, max_record_bytes: int = MAX_RECORD_BYTES
+    path: str,
+    max_record_bytes: int = MAX_RECORD_BYTES,
+    types: Mapping[str, str] | None = None,
 ) -> Iterator[Record]:
     """Yields the records that are tf.Examples.
 
@@ -211,7 +231,7 @@ def valid_records(
     unreadable file, such as one deleted since the ingestion, just ends the records.
     """
     with contextlib.suppress(SluiceError):
-        for record in scan(path, max_record_bytes):
+        for record in scan(path, max_record_bytes, types):
             if isinstance(record, Record):
                 yield record
 
@@ -219,16 +239,23 @@ def valid_records(
 def first_types(
     files: Iterable[SourceFile], max_bytes: int, *, are_logs: bool
 ) -> dict[str, str]:
-    """Returns the types of the features of the first record that can be read."""
+    """Returns the types of the features of the first record that can be read.
+
+    Those of tables are of the first rows of all, see ``column_types``.
+    """
+    files = [*files]
+    types = column_types([file.path for file in files if is_table(file.path)])
     for file in files:
+        if is_table(file.path):
+            continue
         with (
             contextlib.suppress(SluiceError),
             InputStream(file.path, generation=file.generation) as stream,
         ):
-            for item in _examples(stream, max_bytes, are_logs=are_logs):
+            for item in _examples(stream, max_bytes, types={}, are_logs=are_logs):
                 if isinstance(item, Batch):
-                    return types_of(parse(item.records[0]))
-    return {}
+                    return types_of(parse(item.records[0])) | types
+    return types
 
 
 def check_images(example: Any, checks: Checks) -> str | None:

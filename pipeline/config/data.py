@@ -65,7 +65,11 @@ class RequestLogs(Section):
 
 
 class Data(Section):
-    """Where the TFRecords are: `splits`, or else `files` with `hash_splits`."""
+    """Where the data is: `splits`, or else `files` with `hash_splits`.
+
+    The files are TFRecords of tf.Example; those named `*.parquet`, `*.csv` or
+    `*.csv.gz` are tables, with a record per row.
+    """
 
     dir: Directory
     """Relative to the project root, absolute, or `gs://BUCKET/PATH`."""

@@ -1,8 +1,8 @@
-"""Finds the TFRecord files that match a pattern, and guesses splits from their names.
+"""Finds the data files that match a pattern, and guesses splits from their names.
 
 The pattern is a file pattern, which may have ``{SPAN}`` and other placeholders, or a
 directory, of which all files match. Files that are not TFRecords by their name, such as
-``.json``, are left out.
+``.json``, are left out; Parquet and CSV files are taken where there are no others.
 
 Folders whose names are days, or numbers of days, become ``{YYYY}-{MM}-{DD}`` and the
 like, or ``{SPAN}``. The patterns of a guess match exactly its files: each file once,
@@ -22,6 +22,7 @@ from pathlib import Path
 from sluice.errors import UsageError
 from sluice.storage.file_pattern import FilePattern, PatternError
 from sluice.storage.storage import is_remote
+from sluice.table_files import SUFFIXES, is_table
 
 _SPECIAL = re.compile(r"[*?\[{]")
 _OTHER_SUFFIXES = tuple(
@@ -110,9 +111,10 @@ def find_examples(pattern: str, cwd: Path) -> ExampleFiles:
         asked, parsed = below, FilePattern.parse(below)
         matching = [path for path in everything if parsed.takes(path)]
     files = [path for path in matching if _may_hold_records(path)]
+    files = files or [path for path in matching if is_table(path)]
     if not files:
         raise UsageError(
-            f"the pattern {pattern!r} matches no file that can be a TFRecord",
+            f"the pattern {pattern!r} matches no TFRecord, Parquet or CSV file",
             where=base,
             examples=matching or everything,
         )
@@ -260,7 +262,7 @@ def _name_patterns(names: Sequence[str]) -> list[str]:
             separator = after if after and after in _SEPARATORS else ""
             patterns.append(f"{_escaped(start + separator)}*")
         patterns.append(f"*{_escaped(word)}*")
-    patterns += ["*", "*.tfrecord*", "*.tfrecords*"]
+    patterns += ["*", "*.tfrecord*", "*.tfrecords*", *(f"*{x}" for x in SUFFIXES)]
     if len(names) > 1:
         patterns.append(_escaped(re.sub(r"\d+$", "", prefix)) + "*")
     return [*patterns, _escaped(names[0])]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
+from components.tfrecord_gen.scan import scan
 from pipeline.config.label import Task
 from schemas.data_statistics import (
     common_stats,
@@ -24,8 +25,10 @@ from schemas.data_statistics import (
 )
 from schemas.loader import SERVING, TRAINING, has_one_value, without_values
 from sluice.errors import DataError
+from sluice.table_files import column_types, is_table
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.encoded_images import ImageHeader, image_header
+from sluice.tfrecords.frame_reader import RecordError
 from sluice.tfrecords.parse_tf_example import parse
 
 RECORDS_PER_FILE = 10_000
@@ -140,7 +143,7 @@ def read_sample(
     """Returns the first records of files, at most 40 of them spread evenly over all.
 
     Args:
-      files: TFRecords of tf.Examples, compressed or not.
+      files: TFRecords of tf.Examples, compressed or not, or tables.
       per_file: the most records of each.
 
     Raises:
@@ -151,9 +154,10 @@ def read_sample(
     per_file = max(1, min(per_file, MAX_RECORDS // count))
     records: list[bytes] = []
     is_complete = count == len(files)
+    types = column_types([str(path) for path in files if is_table(str(path))])
     for index in range(count):
         path = files[index * len(files) // count]
-        read = tfrecord.read(path)
+        read = _rows(path, types) if is_table(str(path)) else tfrecord.read(path)
         # Each file gets the same share, so large records leave none of them out.
         records += _first(read, path, per_file, MAX_BYTES // count)
         is_complete &= next(read, None) is None
@@ -174,6 +178,13 @@ def read_sample(
         values = array.flatten() if hasattr(array, "flatten") else array.drop_null()
         columns[name] = Column(feature, stats[name], values, len(records))
     return Sample(columns, statistics, len(records), is_complete, text)
+
+
+def _rows(path: Path | str, types: Mapping[str, str]) -> Iterator[bytes]:
+    for row in scan(str(path), types=types):
+        if isinstance(row, RecordError):
+            raise DataError(row.reason, where=f"{path}, row {row.number:,}")
+        yield row.data
 
 
 def _first(

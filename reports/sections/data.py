@@ -15,6 +15,7 @@ from reports.read_run import RunData
 from reports.sections import features
 from reports.tables import Column, Header, Mark, Table, numbers
 from schemas.show_schema import show_schema
+from sluice.table_files import is_table
 
 _LENGTHS = ("characters", "words")
 
@@ -131,11 +132,12 @@ def _texts(document: dict[str, Any]) -> Table:
 
 
 def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:
-    rows = [
-        [item["kind"], item["path"], item["number"], item["offset"], item["reason"]]
-        for artifact in ingestion
-        for item in artifact["first_errors"]
-    ]
+    rows = []
+    for item in (item for artifact in ingestion for item in artifact["first_errors"]):
+        offset = None if is_table(item["path"]) else item["offset"]
+        rows.append(
+            [item["kind"], item["path"], item["number"], offset, item["reason"]]
+        )
     for item in (item for artifact in ingestion for item in artifact["problems"]):
         rows.append([item["kind"], item["path"], None, None, item["what"]])
     if not rows:

@@ -45,7 +45,6 @@ def list_() -> Result:
     metavar="DIR",
     help="Write there instead of data/NAME of the project.",
 )
-@click.option("--label", metavar="COLUMN", help="The label's column of a CSV file.")
 @click.option("--skip-bad", is_flag=True, help="Leave out files that are no images.")
 @click.option(
     "--seed",
@@ -57,7 +56,6 @@ def make(
     name: str,
     source: str | None,
     directory: str | None,
-    label: str | None,
     seed: int,
     skip_bad: bool,
 ) -> Result:
@@ -73,7 +71,6 @@ def make(
         name,
         target,
         source=files,
-        label=label,
         seed=seed,
         skip_bad=skip_bad,
         report=lambda line: echo(line, err=True),

@@ -1,4 +1,4 @@
-"""``sluice init NAME``: generates a config and a schema from TFRecords."""
+"""``sluice init NAME``: generates a config and a schema from data files."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from runners.operations.init import Proposed, init
     "--examples",
     required=True,
     metavar="PATTERN",
-    help="TFRecord files, such as 'data/trips/train-*' (quoted), or their directory, "
-    "with all subdirectories; may contain {SPAN}, {YYYY}{MM}{DD} and {VERSION}.",
+    help="TFRecord, Parquet or CSV files, such as 'data/trips/train-*' (quoted), or "
+    "their directory, with all subdirectories; may contain {SPAN}, {YYYY}{MM}{DD} and {VERSION}.",
 )
 @click.option("label", "--label", metavar="FEATURE", help="The feature to predict.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 def command(name: str, pattern: str, label: str | None, force: bool) -> Result:
-    """Generate configs/NAME.yaml and schemas/NAME/schema.pbtxt from TFRecords.
+    """Generate configs/NAME.yaml and schemas/NAME/schema.pbtxt from data.
 
     Reads the first records of each file, prints each decision with its reason, and
     writes both files, the config with the reasons as comments. They can be run as they

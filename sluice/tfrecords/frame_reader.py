@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 import google_crc32c
@@ -20,6 +21,7 @@ from sluice.tfrecords.frame_encoding import (
     FRAME_BYTES,
     HEADER,
     MAX_RECORD_BYTES,
+    frame,
     length_of,
 )
 from sluice.tfrecords.input_stream import InputStream
@@ -45,6 +47,8 @@ class RecordError:
       that it does not declare than the first record's.
     * ``label``: the label is none of the classes, where statistics do not tell.
     * ``image``: an image cannot be decoded or is over a limit.
+    * ``not_parquet``, ``row_group``, ``not_csv``, ``row``: a table, or a part of it,
+      cannot be read.
     * ``no_partition_feature``: the feature for hashed splits is missing.
 
     Attributes:
@@ -97,6 +101,13 @@ class Batch:
     starts: list[int]
     records: list[bytes]
     digests: Sequence[bytes] = ()
+
+    @classmethod
+    def of(cls, number: int, offset: int, records: list[bytes]) -> Batch:
+        """Returns records that are in no TFRecord file, with frames."""
+        frames = [frame(data) for data in records]
+        starts = [0, *accumulate(map(len, frames))]
+        return cls(number, offset, b"".join(frames), starts, records)
 
     def __iter__(self) -> Iterator[Record]:
         shift = self.offset - self.starts[0]

@@ -12,8 +12,6 @@ import pytest
 from PIL import Image
 
 from sample_data import catalog
-from sample_data.csv_files import read_csv
-from sample_data.data_set import ALL
 from sluice.errors import DataError, UsageError
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.parse_tf_example import parse
@@ -160,49 +158,6 @@ def test_flowers_have_the_features_of_the_public_records(tmp_path):
             assert (image.format, *image.size) == ("JPEG", 192, 192)
 
 
-def rows_of(path):
-    records = read_csv(path, "label")[ALL]
-    return [values(records.make(at)) for at in range(records.count)]
-
-
-def test_types_and_missing_cells_of_a_csv_file(tmp_path):
-    path = tmp_path / "trips.csv"
-    path.write_text(
-        "\ufefffare,seconds,zip,company,note,label\n"
-        '12.5,300,02134,"Blue, Ribbon",,yes\n'
-        "7,NA,10115,\u00c9toile,NA,no\n"
-        "\n"
-        'nan,-1,1,"two\nlines ""quoted""",NaN,yes\n',
-        encoding="utf-8",
-    )
-    records = rows_of(tmp_path)
-    first = {"fare": 12.5, "seconds": 300, "zip": b"02134", "company": b"Blue, Ribbon"}
-    second = {"fare": 7.0, "zip": b"10115", "company": "\u00c9toile".encode()}
-    third = {"seconds": -1, "zip": b"1", "company": b'two\nlines "quoted"'}
-    assert records == [
-        {**first, "label": b"yes"},
-        {**second, "note": b"NA", "label": b"no"},
-        {**third, "note": b"NaN", "label": b"yes"},
-    ]
-
-
-@pytest.mark.parametrize(
-    ("cells", "read_back"),
-    [
-        ([".5", "1e3"], [0.5, 1000.0]),
-        (["9223372036854775808", "1"], [b"9223372036854775808", b"1"]),
-        (["1e39", "inf"], [b"1e39", b"inf"]),
-        (["0x10", "1_000"], [b"0x10", b"1_000"]),
-        (["\u0661", " 1"], ["\u0661".encode(), b" 1"]),
-    ],
-)
-def test_a_column_has_the_narrowest_type_without_loss(tmp_path, cells, read_back):
-    path = tmp_path / "x.csv"
-    path.write_text("x,label\n" + "".join(f"{cell},0\n" for cell in cells))
-    found = [record["x"] for record in rows_of(path)]
-    assert list(map(repr, found)) == list(map(repr, read_back))
-
-
 def cut(path):
     path.write_bytes(path.read_bytes()[:-5])
 
@@ -253,42 +208,19 @@ def test_bad_files_are_left_out_and_counted(bad_pets, tmp_path):
     assert sum(shard.records for shard in made.shards) == 12 - 1
     assert "images: 8 bad or other files are left out" in lines
     with pytest.raises(UsageError, match="--skip-bad is for images"):
-        catalog.make("csv", tmp_path / "csv", source=bad_pets, skip_bad=True)
+        catalog.make("mnist", tmp_path / "mnist", source=bad_pets, skip_bad=True)
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("name", "words"),
     [
-        ("a,label\n1,2\n3\n", "row 2 after the header has 1 cells, not 2"),
-        (b"a,label\n1,2\n\xe9t\xe9,2\n", "no CSV file in UTF-8"),
-        ("a,label\n1,2\n2,\n", "row 2 after the header has no label in 'label'"),
-        ("", "no CSV file in UTF-8"),
-        ("a,a,label\n1,2,3\n", "not a header of unique names"),
-        ("label\n1\n", "1 records are too few for train"),
+        ("mnist", "No such file"),
+        ("images", "no folders of images, one per class"),
     ],
 )
-def test_a_bad_row_of_a_csv_file_is_named(tmp_path, content, words):
-    path = tmp_path / "x.csv"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(DataError, match=words):
-        catalog.make("csv", tmp_path / "made", source=path, label="label")
-    assert not (tmp_path / "made").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "files", "label", "words"),
-    [
-        ("csv", {"a.csv": "fare,tips\n1,2\n"}, "tipps", "did you mean 'tips'"),
-        ("csv", {"a.csv": "", "b.csv": ""}, "x", "there are 2 CSV files here"),
-        ("mnist", {}, None, "No such file"),
-        ("images", {}, None, "no folders of images, one per class"),
-    ],
-)
-def test_missing_files_are_named(tmp_path, name, files, label, words):
+def test_missing_files_are_named(tmp_path, name, words):
     source = tmp_path / "source"
     source.mkdir()
-    for file, text in files.items():
-        (source / file).write_text(text)
     with pytest.raises(UsageError) as caught:
-        catalog.make(name, tmp_path / "made", source=source, label=label)
+        catalog.make(name, tmp_path / "made", source=source)
     assert words in str(caught.value)

@@ -29,6 +29,12 @@ def guess(*files, others=(), pattern=None):
         # A config needs an eval split.
         (["m-test.gz", "m-train.gz"], {"train": "m-train.*", "eval": "m-test.*"}),
         (["train[1]-0", "eval[1]-0"], {"train": "train*", "eval": "eval*"}),
+        (["train.parquet", "test.csv"], {"train": "train.*", "eval": "test.*"}),
+        # As TensorFlow Datasets names them.
+        (
+            ["x-train.tfrecord-00000-of-00002", "x-test.tfrecord-00000-of-00001"],
+            {"train": "x-train.*", "eval": "x-test.*"},
+        ),
     ],
 )
 def test_splits_by_the_names_of_the_files(files, splits):
@@ -122,10 +128,12 @@ def make(directory, *names):
         ("*/train-*", "", "*/train-*", ["a[1]/train-1", "trips/train-1"]),
         ("trips/train-1", "trips", "train-1", ["train-1"]),
         ("a[1]", "a[1]", None, ["train-1"]),
+        ("tables", "tables", None, ["a.csv.gz", "b.parquet"]),
     ],
 )
 def test_pattern_and_directory(tmp_path, pattern, where, below, files):
     make(tmp_path, "trips/train-1", "a[1]/train-1")
+    make(tmp_path, "tables/a.csv.gz", "tables/b.parquet", "trips/labels.csv")
     make(tmp_path, "trips/.hidden", "trips/_SUCCESS", "trips/a.json", "trips/_tmp/x")
 
     found = find_examples(pattern, tmp_path)
@@ -142,7 +150,7 @@ def test_pattern_and_directory(tmp_path, pattern, where, below, files):
         ("{SPAN}/{SPAN}-{SPAN}", "each placeholder once"),
         ("gs://bucket/a-*", "reads local files only"),
         ("dayz", "'dayz' matches no file"),
-        ("*.json", "matches no file that can be a TFRecord"),
+        ("*.json", "matches no TFRecord, Parquet or CSV file"),
     ],
 )
 def test_a_pattern_that_finds_nothing(tmp_path, pattern, says):

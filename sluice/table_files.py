@@ -1,0 +1,485 @@
+"""Reads Parquet and CSV files: each row is a tf.Example, each column a feature.
+
+pyarrow reads Parquet, the standard library CSV, and tfx_bsl encodes the rows. docs/
+has a table of what each type becomes. A missing value is a missing feature. A value
+that a tf.Example cannot hold, such as a float64 beyond float32, is an error of its row;
+a column of a type without a counterpart is an error of the file.
+
+CSV has a header, commas, and text in UTF-8 (or bytes that are none). Its types are
+those that the caller gives, or else the narrowest that store the first rows of all
+files without loss, so postcodes with a leading zero are text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sluice.errors import DataError
+from sluice.storage.storage import storage_for
+from sluice.storage.storage_errors import explain_unreadable
+from sluice.tfrecords.frame_reader import Batch, RecordError
+from sluice.tfrecords.input_stream import InputStream
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SUFFIXES = (".parquet", ".csv", ".csv.gz")
+MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL"})
+INT, FLOAT, BYTES = "int64_list", "float_list", "bytes_list"
+_WIDTHS = (INT, FLOAT, BYTES)
+_SHOWN = {INT: "a whole number (int64)", FLOAT: "a number (float32)", BYTES: "text"}
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+_INTEGER = re.compile(r"[+-]?(0|[1-9]\d*)", re.ASCII)
+_NUMBER = re.compile(
+    r"[+-]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?(e[+-]?\d+)?", re.ASCII | re.IGNORECASE
+)
+# The rows that decide about types, and the rows that are held at a time.
+_HEAD_ROWS = 10_000
+_HEAD_FILES = 40
+_BATCH_ROWS = 4096
+_BATCH_BYTES = 8 << 20
+
+_Problems = dict[int, tuple[str, str]]
+
+
+def is_table(path: str) -> bool:
+    """Whether a file is Parquet or CSV, by its name."""
+    return path.lower().endswith(SUFFIXES)
+
+
+def column_types(paths: Sequence[str]) -> dict[str, str]:
+    """Returns the kind of list that holds each column of some tables.
+
+    Of a column that differs between files it is the wider: of whole numbers and numbers
+    numbers, of text and anything text. At most 40 of the files are looked at. A file
+    that cannot be parsed has no columns here.
+
+    Raises:
+      DataError: a column has no name, or a type that is not supported.
+      UsageError: a file cannot be read.
+    """
+    found: dict[str, str] = {}
+    count = min(len(paths), _HEAD_FILES)
+    for index in range(count):
+        path = paths[index * len(paths) // count]
+        types = _csv_types(path) if _is_csv(path) else _parquet_types(path)
+        for name, kind in types.items():
+            if kind:
+                found[name] = max(found.get(name, kind), kind, key=_WIDTHS.index)
+    return found
+
+
+def narrowest(cells: Iterable[str]) -> str | None:
+    """Returns the kind that stores cells without loss; None if all are missing."""
+    known = {*cells} - MISSING
+    whole = {cell for cell in known if _INTEGER.fullmatch(cell)}
+    if any(abs(int(cell)) >= 2**63 for cell in whole):
+        return BYTES
+    if whole == known:
+        return INT if known else None
+    if all(_NUMBER.fullmatch(x) and abs(float(x)) <= _FLOAT32_MAX for x in known):
+        return FLOAT
+    return BYTES
+
+
+def read_table(
+    stream: InputStream, types: Mapping[str, str], max_record_bytes: int
+) -> Iterator[Batch | RecordError]:
+    """Yields the rows of a table as serialized tf.Examples, and its errors, in order.
+
+    Args:
+      stream: of the file; it is read to its end.
+      types: the kind of list of each column; that of a column of Parquet that is not
+        there is its own, that of one of CSV is text. See ``column_types``.
+      max_record_bytes: a longer tf.Example is an error.
+
+    Raises:
+      DataError: a column has no name, or a type that is not supported.
+      UsageError: the file cannot be read.
+    """
+    from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
+
+    encoder = RecordBatchToExamplesEncoder()
+    read = _read_csv if _is_csv(stream.path) else _read_parquet
+    for item in read(stream, types):
+        if isinstance(item, RecordError):
+            yield item
+            continue
+        number, columns, problems, row_of = item
+        examples = encoder.encode(columns)
+        for index, data in enumerate(examples):
+            if len(data) > max_record_bytes:
+                allowed = f"examples.max_record_bytes allows {max_record_bytes:,}"
+                why = f"a tf.Example of {len(data):,} bytes; {allowed}"
+                problems.setdefault(index, ("too_large", why))
+        first = 0
+        for index in [*sorted(problems), len(examples)]:
+            if index > first:
+                yield Batch.of(number + first, 0, examples[first:index])
+            if index < len(examples):
+                row = json.dumps(row_of(index), default=_as_text).encode()
+                at = stream.path, number + index, 0
+                yield RecordError(*at, *problems[index], row)
+            first = index + 1
+
+
+# The number of the first row, the features as lists, what is wrong with rows, and what
+# returns a row for people.
+_Rows = tuple[int, "pa.RecordBatch", _Problems, Callable[[int], Any]]
+
+
+def _is_csv(path: str) -> bool:
+    return not path.lower().endswith(".parquet")
+
+
+def _as_text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _require_names(path: str, names: Sequence[str]) -> None:
+    if bad := [repr(x) for x, n in Counter(names).items() if n > 1 or not x.strip()]:
+        raise DataError("columns need unique names", where=path, examples=bad)
+
+
+def _read_csv(
+    stream: InputStream, types: Mapping[str, str]
+) -> Iterator[_Rows | RecordError]:
+    path, number = stream.path, 1
+    names: list[str] = []
+    rows: list[list[str]] = []
+    room = _BATCH_BYTES
+    for line, row, why in _csv_rows(stream):
+        if not names:
+            if why:
+                lost = stream.content_bytes + stream.lost_bytes
+                yield RecordError(path, 0, 0, "not_csv", why, None, lost)
+                return
+            names = row
+            _require_names(path, names)
+            continue
+        if not why and len(row) != len(names):
+            why = f"{len(row)} cells, and {len(names)} in the header"
+        if why or room <= 0 or len(rows) == _BATCH_ROWS:
+            yield from _csv_batch(number, names, rows, types)
+            number, rows, room = number + len(rows), [], _BATCH_BYTES
+        if why:
+            data = ",".join(row).encode("utf-8", "surrogateescape")
+            yield RecordError(path, number, 0, "row", f"line {line:,}: {why}", data)
+            number += 1
+        else:
+            rows.append(row)
+            room -= sum(map(len, row))
+    if rows and stream.damage:
+        rows.pop()  # It was cut, wherever the stream was damaged.
+    yield from _csv_batch(number, names, rows, types)
+    if stream.damage:
+        at = path, number + len(rows), 0
+        yield RecordError(*at, "compression", stream.damage, None, stream.lost_bytes)
+
+
+def _csv_rows(stream: InputStream) -> Iterator[tuple[int, list[str], str]]:
+    """Yields the line, cells and flaw of each row, the header first."""
+    source = io.BufferedReader(_Blocks(stream.blocks()))
+    with io.TextIOWrapper(source, "utf-8-sig", "surrogateescape", newline="") as text:
+        reader = csv.reader(text, strict=True)
+        while True:
+            try:
+                if row := next(reader):
+                    yield reader.line_num, row, ""
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield reader.line_num, [], f"it cannot be parsed: {error}"
+
+
+class _Blocks(io.RawIOBase):
+    """Blocks of bytes as a file."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and (block := next(self._blocks, None)) is not None:
+            self._rest = block
+        part = self._rest[: len(buffer)]
+        self._rest = self._rest[len(part) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+def _csv_types(path: str) -> dict[str, str | None]:
+    with InputStream(path) as stream:
+        rows = [row for _, row, why in _head(_csv_rows(stream)) if not why]
+    if not rows:
+        return {}
+    _require_names(path, rows[0])
+    cells = [set[str]() for _ in rows[0]]
+    for row in rows[1:]:
+        if len(row) == len(cells):
+            for found, cell in zip(cells, row, strict=True):
+                found.add(cell.strip())
+    return {name: narrowest(found) for name, found in zip(rows[0], cells, strict=True)}
+
+
+def _head(rows: Iterator[Any]) -> Iterator[Any]:
+    for index, row in enumerate(rows):
+        if index > _HEAD_ROWS:
+            return
+        yield row
+
+
+def _csv_batch(
+    number: int,
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    types: Mapping[str, str],
+) -> Iterator[_Rows]:
+    import pyarrow as pa
+
+    if not rows:
+        return
+    problems: _Problems = {}
+    columns = {}
+    for name, cells in zip(names, zip(*rows, strict=True), strict=True):
+        kind = types.get(name, BYTES)
+        values: list[Any] = []
+        for index, cell in enumerate(cells):
+            if kind == BYTES:
+                known = cell.encode("utf-8", "surrogateescape") if cell else None
+                values.append(known)
+                continue
+            values.append(None)
+            if (cell := cell.strip()) not in MISSING:
+                try:
+                    values[-1] = _parse(cell, kind)
+                except ValueError:
+                    problems.setdefault(index, _not_a(name, kind))
+        arrow_type = {INT: pa.int64(), FLOAT: pa.float64(), BYTES: pa.binary()}[kind]
+        columns[name] = pa.array(values, arrow_type)
+    features = _features(columns, types, problems)
+    yield (
+        number,
+        features,
+        problems,
+        lambda index: dict(zip(names, rows[index], strict=True)),
+    )
+
+
+def _parse(cell: str, kind: str) -> int | float:
+    """Returns the number in a cell.
+
+    Raises:
+      ValueError: it is none.
+    """
+    if "_" in cell:  # Python's own, as in 1_000.
+        raise ValueError(cell)
+    if kind == FLOAT:
+        return float(cell)
+    if -(2**63) <= (value := int(cell)) < 2**63:
+        return value
+    raise ValueError(cell)
+
+
+def _not_a(name: str, kind: str) -> tuple[str, str]:
+    declared = "as the schema, or else the first rows of the files, have it"
+    return "type", f"column {name!r}: the value is not {_SHOWN[kind]}, {declared}"
+
+
+def _parquet_types(path: str) -> dict[str, str | None]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with explain_unreadable(path), storage_for(path).open(path, "rb") as file:
+        try:
+            schema = parquet.ParquetFile(file).schema_arrow
+        except pa.ArrowInvalid:  # The ingestion reports it.
+            return {}
+    return _kinds(path, schema)
+
+
+def _kinds(path: str, schema: pa.Schema) -> dict[str, str | None]:
+    _require_names(path, schema.names)
+    kinds = {field.name: _kind(field.type) for field in schema}
+    if bad := [str(field) for field in schema if kinds[field.name] == ""]:
+        raise DataError(
+            "columns have types that no tf.Example holds",
+            where=path,
+            examples=bad,
+            hint="write the files without them, or as numbers, text or lists of these",
+        )
+    return kinds
+
+
+def _kind(type_: pa.DataType) -> str | None:
+    """Returns the kind of list for a type; "" for none, None for the type of nulls."""
+    from pyarrow import types as is_
+
+    if is_.is_dictionary(type_) or _is_list(type_):
+        return "" if _is_list(type_.value_type) else _kind(type_.value_type)
+    kinds: dict[str | None, tuple[Callable[[pa.DataType], bool], ...]] = {
+        INT: (is_.is_boolean, is_.is_integer, is_.is_date, is_.is_timestamp),
+        FLOAT: (is_.is_floating, is_.is_decimal),
+        BYTES: (
+            *(is_.is_string, is_.is_large_string, _is_image),
+            *(is_.is_binary, is_.is_large_binary, is_.is_fixed_size_binary),
+        ),
+        None: (is_.is_null,),
+    }
+    for kind, checks in kinds.items():
+        if any(check(type_) for check in checks):
+            return kind
+    return ""
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    from pyarrow import types as is_
+
+    checks = is_.is_list, is_.is_large_list, is_.is_fixed_size_list
+    return any(check(type_) for check in checks)
+
+
+def _is_image(type_: pa.DataType) -> bool:
+    """Whether it is the image of Hugging Face's datasets: its bytes, and its path."""
+    from pyarrow import types as is_
+
+    return is_.is_struct(type_) and {field.name for field in type_} == {"bytes", "path"}
+
+
+def _read_parquet(
+    stream: InputStream, types: Mapping[str, str]
+) -> Iterator[_Rows | RecordError]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path, number = stream.path, 1
+    for _ in stream.blocks():  # For the digest of the file.
+        pass
+    if not stream.size_bytes:
+        return
+    with explain_unreadable(path), storage_for(path).open(path, "rb") as source:
+        try:
+            file = parquet.ParquetFile(source)
+        except (pa.ArrowInvalid, OSError) as error:
+            why = f"not a Parquet file, or one that was cut: {error}"
+            at = path, 0, 0
+            yield RecordError(*at, "not_parquet", why, None, stream.size_bytes)
+            return
+        _kinds(path, file.schema_arrow)
+        for index in range(file.num_row_groups):
+            group = file.metadata.row_group(index)
+            row_bytes = max(1, group.total_byte_size // max(1, group.num_rows))
+            size = min(_BATCH_ROWS, max(1, _BATCH_BYTES // row_bytes))
+            at_row, end = number, number + group.num_rows
+            try:
+                for batch in file.iter_batches(size, [index], use_threads=False):
+                    yield _parquet_batch(at_row, batch, types)
+                    at_row += batch.num_rows
+            except (pa.ArrowInvalid, OSError) as error:
+                why = f"row group {index}, rows {at_row:,} to {end - 1:,}: {error}"
+                stored = [group.column(i) for i in range(group.num_columns)]
+                lost = sum(column.total_compressed_size for column in stored)
+                lost = max(1, lost * (end - at_row) // group.num_rows)
+                yield RecordError(path, at_row, 0, "row_group", why, None, lost)
+            number = end
+
+
+def _parquet_batch(
+    number: int, batch: pa.RecordBatch, types: Mapping[str, str]
+) -> _Rows:
+    problems: _Problems = {}
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    features = _features(columns, types, problems)
+    return number, features, problems, lambda i: batch.slice(i, 1).to_pylist()[0]
+
+
+def _features(
+    columns: Mapping[str, pa.Array], types: Mapping[str, str], problems: _Problems
+) -> pa.RecordBatch:
+    """Returns columns as the lists of tf.Examples; adds what is wrong with rows."""
+    import pyarrow as pa
+
+    lists = {}
+    for name, column in sorted(columns.items()):
+        kind = _kind(column.type)
+        if kind is None:
+            continue
+        kind = types.get(name, kind)
+        values, lengths, is_null = _flat(column)
+        values, is_bad = _converted(values, kind)
+        for row in np.repeat(np.arange(len(column)), lengths)[is_bad]:
+            problems.setdefault(int(row), _not_a(name, kind))
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        missing = np.concatenate([is_null, [False]])
+        lists[name] = pa.LargeListArray.from_arrays(
+            pa.array(offsets, pa.int64(), mask=missing), values
+        )
+    if not lists:  # Rows of nulls only.
+        (some,) = {len(column) for column in columns.values()}
+        lists["unknown"] = pa.array([None] * some, pa.large_list(pa.int64()))
+    return pa.RecordBatch.from_arrays([*lists.values()], [*lists])
+
+
+def _flat(column: pa.Array) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+    """Returns the values, how many each row has, and which rows have none at all."""
+    from pyarrow import types as is_
+
+    if is_.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if _is_image(column.type):
+        column = column.flatten()[column.type.get_field_index("bytes")]
+    is_null = column.is_null().to_numpy(zero_copy_only=False)
+    if not _is_list(column.type):
+        return column.drop_null(), (~is_null).astype(np.int64), is_null
+    if is_.is_fixed_size_list(column.type):
+        lengths = np.full(len(column), column.type.list_size) * ~is_null
+        return column.drop_null().flatten(), lengths, is_null
+    lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    return column.flatten(), lengths.astype(np.int64), is_null
+
+
+def _converted(values: pa.Array, kind: str) -> tuple[pa.Array, np.ndarray]:
+    """Returns values as those of a kind, and which of them cannot be."""
+    import pyarrow as pa
+    from pyarrow import compute
+    from pyarrow import types as is_
+
+    arrow_type = {INT: pa.int64(), FLOAT: pa.float32(), BYTES: pa.binary()}[kind]
+    type_, is_bad = values.type, values.is_null().to_numpy(zero_copy_only=False)
+    nothing = pa.array([b"" if kind == BYTES else 0] * len(values), arrow_type)
+    if is_.is_dictionary(type_):
+        values = values.dictionary_decode()
+        type_ = values.type
+    if (_kind(type_) == BYTES) != (kind == BYTES):
+        return nothing, np.ones(len(values), bool)
+    if kind == BYTES:
+        return values.fill_null(b"").cast(arrow_type), is_bad
+    if is_.is_date(type_) or is_.is_timestamp(type_):
+        seconds = compute.floor_temporal(values, unit="second")
+        values = seconds.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+    if is_.is_floating(type_) or is_.is_decimal(type_):
+        numbers = (
+            values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        )
+        if kind == INT:
+            is_bad = is_bad | (numbers != np.floor(numbers)) | (abs(numbers) >= 2**63)
+        else:
+            is_bad = is_bad | (np.isfinite(numbers) & (abs(numbers) > _FLOAT32_MAX))
+    else:
+        known = values.cast(pa.uint64() if type_ == pa.uint64() else pa.int64())
+        numbers = known.fill_null(0).to_numpy(zero_copy_only=False)
+        if kind == INT and type_ == pa.uint64():
+            is_bad = is_bad | (numbers >= 2**63)
+    numbers = np.where(is_bad, 0, numbers)
+    return pa.array(numbers.astype(arrow_type.to_pandas_dtype())), is_bad
