@@ -20,8 +20,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from sluice.errors import DataError
 from sluice.storage.storage import storage_for
 from sluice.storage.storage_errors import explain_unreadable
@@ -29,6 +27,7 @@ from sluice.tfrecords.frame_reader import Batch, RecordError
 from sluice.tfrecords.input_stream import InputStream
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
@@ -36,7 +35,7 @@ MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL"})
 INT, FLOAT, BYTES = "int64_list", "float_list", "bytes_list"
 _WIDTHS = (INT, FLOAT, BYTES)
 _SHOWN = {INT: "a whole number (int64)", FLOAT: "a number (float32)", BYTES: "text"}
-_FLOAT32_MAX = float(np.finfo(np.float32).max)
+_FLOAT32_MAX = 3.4028234663852886e38
 _INTEGER = re.compile(r"[+-]?(0|[1-9]\d*)", re.ASCII)
 _NUMBER = re.compile(
     r"[+-]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?(e[+-]?\d+)?", re.ASCII | re.IGNORECASE
@@ -408,6 +407,7 @@ def _features(
     columns: Mapping[str, pa.Array], types: Mapping[str, str], problems: _Problems
 ) -> pa.RecordBatch:
     """Returns columns as the lists of tf.Examples; adds what is wrong with rows."""
+    import numpy as np
     import pyarrow as pa
 
     lists = {}
@@ -433,6 +433,7 @@ def _features(
 
 def _flat(column: pa.Array) -> tuple[pa.Array, np.ndarray, np.ndarray]:
     """Returns the values, how many each row has, and which rows have none at all."""
+    import numpy as np
     from pyarrow import types as is_
 
     if is_.is_dictionary(column.type):
@@ -451,6 +452,7 @@ def _flat(column: pa.Array) -> tuple[pa.Array, np.ndarray, np.ndarray]:
 
 def _converted(values: pa.Array, kind: str) -> tuple[pa.Array, np.ndarray]:
     """Returns values as those of a kind, and which of them cannot be."""
+    import numpy as np
     import pyarrow as pa
     from pyarrow import compute
     from pyarrow import types as is_

@@ -134,10 +134,9 @@ def _texts(document: dict[str, Any]) -> Table:
 def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:
     rows = []
     for item in (item for artifact in ingestion for item in artifact["first_errors"]):
-        offset = None if is_table(item["path"]) else item["offset"]
-        rows.append(
-            [item["kind"], item["path"], item["number"], offset, item["reason"]]
-        )
+        path, number, why = item["path"], item["number"], item["reason"]
+        offset = None if is_table(path) else item["offset"]
+        rows.append([item["kind"], path, number, offset, why])
     for item in (item for artifact in ingestion for item in artifact["problems"]):
         rows.append([item["kind"], item["path"], None, None, item["what"]])
     if not rows:

@@ -21,7 +21,8 @@ from runners.operations.init import Proposed, init
     required=True,
     metavar="PATTERN",
     help="TFRecord, Parquet or CSV files, such as 'data/trips/train-*' (quoted), or "
-    "their directory, with all subdirectories; may contain {SPAN}, {YYYY}{MM}{DD} and {VERSION}.",
+    "their directory, with all subdirectories; may contain {SPAN}, {YYYY}{MM}{DD} and "
+    "{VERSION}.",
 )
 @click.option("label", "--label", metavar="FEATURE", help="The feature to predict.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")

@@ -1,4 +1,4 @@
-"""Parquet and CSV files: each type's features, damage by row, and other files' types."""
+"""Parquet and CSV files: types, bad rows, and files whose types differ."""
 
 from __future__ import annotations
 
