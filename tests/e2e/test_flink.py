@@ -165,6 +165,8 @@ def test_a_lost_task_manager_fails_the_node(
     assert result.returncode == 7
     assert "the engine says: " in result.stdout + result.stderr
     assert flink.overview()["jobs-failed"] == 1
+    # The job manager gives up on each after a time without heartbeats.
+    wait_for(lambda: not flink.overview()["taskmanagers"], "their loss", 60)
     without = fork_command("resume", "digits", cwd=project, **place).completed()
     assert without.returncode == 8
     assert "has no task manager" in without.stdout + without.stderr

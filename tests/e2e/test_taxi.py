@@ -120,10 +120,7 @@ def test_metrics_on_the_page_are_those_of_tfma(record, tables):
 
 
 def test_tfx_components_run_beside_ours(record, tmp_path):
-    """TFX's BulkInferrer and Pusher read our blessing, and our Pusher InfraValidator's.
-
-    InfraValidator itself is not run: it starts TensorFlow Serving in Docker.
-    """
+    """TFX's BulkInferrer and Pusher read our blessings."""
     from tfx import components as stock
     from tfx.dsl.components.common.importer import Importer
     from tfx.orchestration import metadata
@@ -159,10 +156,9 @@ def test_tfx_components_run_beside_ours(record, tmp_path):
         return uri
 
     def infra_blessing(blessed: int) -> Any:
-        folder = tmp_path / f"infra{blessed}"
-        folder.mkdir()
-        blessing = {"blessed": blessed}
-        return imported("InfraBlessing", folder, custom_properties=blessing)
+        blessing = {"blessed": blessed, "has_model": 1}
+        found = made("ServingCheck", "blessing")
+        return imported("InfraBlessing", found, custom_properties=blessing)
 
     model = imported("Model", made("Trainer", "model"))
     examples = imported(
@@ -188,7 +184,11 @@ def test_tfx_components_run_beside_ours(record, tmp_path):
     nodes += [
         verdict,
         infer,
-        stock.Pusher(**blessed, push_destination=destination("theirs")),
+        stock.Pusher(
+            **blessed,
+            infra_blessing=infra_blessing(1),
+            push_destination=destination("theirs"),
+        ),
         Pusher(
             **blessed,
             infra_blessing=infra_blessing(1),
