@@ -172,6 +172,17 @@ def has_one_value(feature: schema_pb2.Feature) -> bool:
     return feature.value_count.max == 1
 
 
+def list_features(schema: schema_pb2.Schema) -> tuple[str, ...]:
+    """Returns the features of which a record may have several values."""
+    return tuple(x.name for x in live_features(schema) if not has_one_value(x))
+
+
+def list_types(schema: schema_pb2.Schema) -> dict[str, str]:
+    """Returns the kind of list of each feature that has one, see LISTS_OF_TYPES."""
+    kinds = ((x.name, LISTS_OF_TYPES.get(x.type)) for x in live_features(schema))
+    return {name: kind for name, kind in kinds if kind}
+
+
 def live_features(schema: schema_pb2.Schema) -> list[schema_pb2.Feature]:
     """Returns the schema's features that TFDV validates, in its order."""
     return [

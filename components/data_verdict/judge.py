@@ -18,7 +18,7 @@ from components.data_baselines import Entry
 from components.data_verdict.drift import Comparison, Pair, compare
 from components.data_verdict.schema_rows import schema_rows
 from components.data_verdict.settings import Policy, Settings, anomaly
-from components.tfrecord_gen.ingestion_report import Report
+from components.tfrecord_gen.ingestion_report import Expected, Report
 from schemas.data_statistics import Statistics, features_of
 from sluice.errors import MAX_EXAMPLES, bounded
 from sluice.record.verdict import Check, Comparator
@@ -65,7 +65,7 @@ def judge(
     rows = [
         row
         for split, report in evidence.reports.items()
-        for row in _ingestion_rows(report, policy.max_corrupt_fraction, split)
+        for row in _ingestion_rows(report, policy, split)
     ]
     for split in settings.splits:
         rows += _split_rows(split, evidence, settings)
@@ -189,14 +189,16 @@ def _always(row: Check) -> Check:
     return replace(row, result="FAIL", kind=None, policy="always: fail")
 
 
-def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
+def _ingestion_rows(report: Report, policy: Policy, split: str) -> list[Check]:
     """Returns a row on damaged records, and one for each kind of inconsistency.
 
     Args:
       report: of the ingestion.
-      limit: of damaged records, bytes or files, 0..1.
+      policy: with the limits.
       split: ``overall`` or ``serving``.
     """
+    limit = policy.max_corrupt_fraction
+    allowed = {item.rule: item.max_fraction for item in policy.expect}
     actual = report.corrupt_fraction or 0
     damaged = Check(
         check="damaged records",
@@ -232,6 +234,7 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
             examples=tuple(bounded([f"{x.path}: {x.what}" for x in problems])),
         )
         rows.append(row)
+    rows += [_expectation_row(x, allowed.get(x.rule, 0.0)) for x in report.expected]
     for found in report.equal:
         if found.other == "train" != found.split:
             total = report.splits[found.split]
@@ -241,6 +244,28 @@ def _ingestion_rows(report: Report, limit: float, split: str) -> list[Check]:
             row = anomaly("leak", found.split, check, why, **fields)
             rows.append(replace(row, actual=found.records))
     return rows
+
+
+def _expectation_row(found: Expected, limit: float) -> Check:
+    actual = found.broken / max(1, found.records)
+    of = f"of {found.records:,} records"
+    why = f"false for {found.broken:,} {of}" if found.broken else ""
+    if found.unknown:
+        unknown = f"not known for {found.unknown:,} {of}, as values are missing"
+        why = f"{why}; {unknown}" if why else unknown
+    is_met = actual <= limit
+    return Check(
+        check=found.rule,
+        slice=found.split,
+        limit=limit,
+        comparison="<=",
+        actual=actual,
+        result="pass" if is_met else "FAIL",
+        why=why,
+        kind=None if is_met else "expectation",
+        examples=found.examples,
+        remedy=None if is_met else "correct the records, or the rule",
+    )
 
 
 def _damage(report: Report, limit: float) -> str:

@@ -20,7 +20,7 @@ from components.data_verdict.schema_rows import number_of_values
 from components.tfrecord_gen.ingestion_report import Report
 from components.tfrecord_gen.scan import valid_records
 from components.tfrecord_gen.settings import HashSplits
-from schemas.loader import LISTS_OF_TYPES, number_bounds, string_domain
+from schemas.loader import LISTS_OF_TYPES, list_types, number_bounds, string_domain
 from sluice.errors import MAX_EXAMPLES, printable
 from sluice.record.verdict import Check
 from sluice.splits import SERVING
@@ -56,8 +56,7 @@ def add_examples(
         if row.result in ("FAIL", "warn") and row.feature and row.kind
         if (check := _record_check(row.kind, declared.get(row.feature), schema))
     }
-    kinds = ((x.name, LISTS_OF_TYPES.get(x.type)) for x in schema.feature)
-    types = {name: kind for name, kind in kinds if kind}
+    types = list_types(schema)
     places: dict[int, list[str]] = defaultdict(list)
     end = time.monotonic() + MAX_SECONDS
     for file, limit in [(x, y.max_record_bytes) for y in reports for x in y.files]:

@@ -6,9 +6,9 @@ The policy decides whether an anomaly fails, warns or is ignored.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import model_validator
+from pydantic import BeforeValidator, model_validator
 
 from components.tfrecord_gen.settings import HashSplits
 from sluice.config_section import (
@@ -42,11 +42,15 @@ KINDS = {
     "duplicate_shard": "the same file content more than once",
     "missing_shard": "a file that its set's numbering announces, but is not there",
     "manifest": "files that are not what their manifest says",
+    "expectation": "records for which a condition of validate.expect is false",
     "leak": "records of eval or test that are in train as well",
     "other": "an anomaly of TFDV that has no name here",
 }
 _OF_FILES = ("duplicate_shard", "missing_shard", "manifest")
-OF_NO_FEATURE = ("count", "count_change", "corrupt", "leak", *_OF_FILES)
+OF_NO_FEATURE = (
+    *("count", "count_change", "corrupt", "expectation", "leak"),
+    *_OF_FILES,
+)
 COMPARISON_NAMES = {
     "drift": "drift since the data accepted last",
     "split_drift": "train against eval",
@@ -88,6 +92,19 @@ class Rule(Section):
         return self
 
 
+class Expectation(Section):
+    """A mapping allows a fraction of the records to be otherwise."""
+
+    rule: Text
+    """A condition on the features of a record in DuckDB's SQL."""
+    max_fraction: Fraction = 0.0
+    """Maximum fraction of the records of a split for which the rule is false."""
+
+
+def _expectation(value: Any) -> Any:
+    return {"rule": value} if isinstance(value, str) else value
+
+
 class DataPolicy(Section):
     """What the data gate accepts."""
 
@@ -104,6 +121,17 @@ class DataPolicy(Section):
     max_count_change: PositiveNumber | None = None
     """How much larger or smaller a split may be than in the data accepted last: 0.5
     allows half as many and half as many again."""
+
+    expect: tuple[
+        Annotated[
+            Expectation,
+            BeforeValidator(_expectation, json_schema_input_type=str | Expectation),
+        ],
+        ...,
+    ] = ()
+    """Conditions on several features of a record, such as
+    `dropoff_time >= pickup_time`, judged in each split. One that needs a missing value
+    is neither true nor false, and is counted."""
 
     @model_validator(mode="after")
     def _has_range(self) -> DataPolicy:

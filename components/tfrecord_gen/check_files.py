@@ -90,10 +90,11 @@ def _against_manifest(
             yield Problem("manifest", file.path, "is not in the manifest")
             continue
         # A file that was cut before it was digested has the digest, but not the count.
-        counted = file.quarantined or entry.get("records") == file.records
+        records = file.records + file.filtered
+        counted = file.quarantined or entry.get("records") == records
         if entry.get("sha256") != file.sha256 or not counted:
             problem = (
-                f"has {file.records} records and SHA-256 {file.sha256:.12}, in the "
+                f"has {records} records and SHA-256 {file.sha256:.12}, in the "
                 f"manifest {entry.get('records')} and {entry.get('sha256')!s:.12}"
             )
             yield Problem("manifest", file.path, problem)

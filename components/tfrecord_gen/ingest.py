@@ -23,6 +23,7 @@ from components.tfrecord_gen.equal_records import (
 from components.tfrecord_gen.ingest_files import Ingested, ingest_group
 from components.tfrecord_gen.ingestion_report import (
     REPORT_FILE,
+    Expected,
     FileReport,
     Report,
 )
@@ -153,6 +154,14 @@ def _origins(
     return {split: np.concatenate([none, *parts]) for split, parts in origins.items()}
 
 
+def _expected(groups: Iterable[Ingested]) -> tuple[Expected, ...]:
+    found: dict[tuple[str, str], Expected] = {}
+    for item in (item for group in groups for item in group.expectations):
+        key = item.split, item.rule
+        found[key] = found[key].plus(item) if key in found else item
+    return tuple(found.values())
+
+
 def _is_lost(file: FileReport) -> bool:
     return not file.records and bool(file.lost_bytes)
 
@@ -197,6 +206,7 @@ def _report(
         quarantine_cut=kept < quarantined,
         max_record_bytes=settings.max_record_bytes,
         equal=tuple(find_equal(origins, [*digests])),
+        expected=_expected(groups),
         contents=window.contents(
             lambda path: digests.get(str(path)) or digest.of_file(path)
         ),

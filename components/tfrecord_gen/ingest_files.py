@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from components.tfrecord_gen.conditions import FALSE, TRUE, UNKNOWN, kept
 from components.tfrecord_gen.equal_records import ORIGIN
-from components.tfrecord_gen.ingestion_report import FileReport
+from components.tfrecord_gen.ingestion_report import Expected, FileReport
 from components.tfrecord_gen.input_files import SourceFile
 from components.tfrecord_gen.quarantine import QuarantineWriter, quarantined
 from components.tfrecord_gen.scan import scan_batches
@@ -42,6 +43,7 @@ class Ingested:
         errors: number of errors by kind.
         first_errors: the first five of each kind.
         origins: by split those of its records, with the places of the files here.
+        expectations: what batches of records meet.
     """
 
     files: list[FileReport] = field(default_factory=list)
@@ -53,6 +55,7 @@ class Ingested:
     origins: dict[str, list[np.ndarray]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    expectations: list[Expected] = field(default_factory=list)
 
     def locate(self, split: str, batch: Batch, places: Sequence[int]) -> None:
         """Adds the origins of some records of a batch of the file being read."""
@@ -118,7 +121,7 @@ class _GroupIngestion:
         tees: list[Callable[[bytes], object]] = [digest.update]
         with InputStream(file.path, tees, file.generation) as stream:
             is_other = self.settings.are_logs or is_table(file.path)
-            may_copy = alone and not is_other
+            may_copy = alone and not is_other and self.settings.where is None
             if may_copy and file.split and stream.compression == "gzip":
                 path = self._path(file.split, "copy")
                 with storage_for(path).open(path, "wb") as copy:
@@ -143,16 +146,19 @@ class _GroupIngestion:
         write: bool,
     ) -> FileReport:
         """Reads a file, counts its errors, and optionally writes its good records."""
-        records = bad = lost_bytes = 0
+        records = bad = lost_bytes = filtered = 0
         for item in scan_batches(stream, self.settings):
             errors = [item] if isinstance(item, RecordError) else []
-            if isinstance(item, Batch):
+            filtered += 0 if isinstance(item, RecordError) else len(item.records)
+            for batch in self._kept(item):
+                filtered -= len(batch.records)
                 if file.split is not None:
-                    places = range(len(item.records))
-                    self.ingested.locate(file.split, item, places)
+                    self._add(file, file.split, batch, range(len(batch.records)))
+                found = []
                 if write:
-                    errors = self._write(file, item, stream.compression)
-                records += len(item.records) - len(errors)
+                    found = self._write(file, batch, stream.compression)
+                records += len(batch.records) - len(found)
+                errors += found
             for error in errors:
                 bad += 1
                 lost_bytes += error.lost_bytes
@@ -169,14 +175,36 @@ class _GroupIngestion:
             records=records,
             quarantined=bad,
             lost_bytes=lost_bytes,
+            filtered=filtered,
         )
+
+    def _kept(self, item: Batch | RecordError) -> Iterator[Batch]:
+        """Yields the records that ``where`` keeps."""
+        if isinstance(item, Batch) and self.settings.where is None:
+            yield item
+        elif isinstance(item, Batch):
+            yield from kept(item, item.values[0] == TRUE)
+
+    def _add(
+        self, file: SourceFile, split: str, batch: Batch, places: Sequence[int]
+    ) -> None:
+        """Adds records of the file being read to a split."""
+        self.ingested.locate(split, batch, places)
+        rules = self.settings.expect
+        values_of = batch.values[-len(rules) :] if rules else ()
+        for rule, values in zip(rules, values_of, strict=True):
+            met = values[[*places]]
+            broken = [places[i] for i in np.flatnonzero(met == FALSE)[:MAX_EXAMPLES]]
+            where = [f"{file.path}, record {batch.number + i:,}" for i in broken]
+            counts = len(met), int((met == FALSE).sum()), int((met == UNKNOWN).sum())
+            self.ingested.expectations.append(Expected(rule, split, *counts, (*where,)))
 
     def _rewrite(self, file: SourceFile) -> None:
         """Reads a file a second time, and writes its good records."""
         with InputStream(file.path, generation=file.generation) as stream:
             for item in scan_batches(stream, self.settings):
-                if isinstance(item, Batch):
-                    self._write(file, item, stream.compression)
+                for batch in self._kept(item):
+                    self._write(file, batch, stream.compression)
 
     def _write(
         self, file: SourceFile, batch: Batch, compression: str
@@ -203,7 +231,7 @@ class _GroupIngestion:
         for split, places in kept.items():
             frames = b"".join(map(batch.frame, places))
             self._writer(split, level).write(frames, len(places))
-            self.ingested.locate(split, batch, places)
+            self._add(file, split, batch, places)
         return errors
 
     def _writer(self, split: str, level: int) -> ShardWriter:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from sluice.errors import MAX_EXAMPLES
 from sluice.storage.storage import storage_for
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 from sluice.tfrecords.frame_reader import RecordError
@@ -31,6 +32,7 @@ class FileReport:
         records: number of ingested records.
         quarantined: record errors; one that loses the rest of the file counts once.
         lost_bytes: decompressed bytes that could not be read.
+        filtered: number of good records that ``examples.where`` leaves out.
     """
 
     path: str
@@ -42,11 +44,12 @@ class FileReport:
     records: int
     quarantined: int
     lost_bytes: int
+    filtered: int = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether it holds no records, neither good nor bad ones."""
-        return not self.records and not self.quarantined
+        return not (self.records or self.quarantined or self.filtered)
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,38 @@ class EqualRecords:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """How the records of a split meet a condition of ``validate.expect``.
+
+    Attributes:
+        rule: the condition.
+        split: of the records.
+        records: their number.
+        broken: for how many it is false.
+        unknown: for how many values are missing that it needs.
+        examples: the first five records for which it is false.
+    """
+
+    rule: str
+    split: str
+    records: int
+    broken: int
+    unknown: int
+    examples: tuple[str, ...] = ()
+
+    def plus(self, other: Expected) -> Expected:
+        """Returns the counts of both, which are of the same rule and split."""
+        return Expected(
+            self.rule,
+            self.split,
+            self.records + other.records,
+            self.broken + other.broken,
+            self.unknown + other.unknown,
+            (*self.examples, *other.examples)[:MAX_EXAMPLES],
+        )
+
+
+@dataclass(frozen=True)
 class Report:
     """Report of an ingestion.
 
@@ -101,6 +136,7 @@ class Report:
         quarantine_cut: whether some bad records did not fit into the quarantine.
         max_record_bytes: longer records were quarantined unread.
         equal: records that are there more than once.
+        expected: how the splits meet the conditions of ``validate.expect``.
         contents: of files and manifests, see ``Window.contents``.
     """
 
@@ -118,6 +154,7 @@ class Report:
     quarantine_cut: bool = False
     max_record_bytes: int = MAX_RECORD_BYTES
     equal: tuple[EqualRecords, ...] = ()
+    expected: tuple[Expected, ...] = ()
     contents: Mapping[str, str] = field(default_factory=dict)
 
     @property

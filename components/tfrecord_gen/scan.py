@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from components.tfrecord_gen.conditions import Conditions, column_types
 from components.tfrecord_gen.equal_records import digest_of, digest_of_bytes
 from components.tfrecord_gen.input_files import SourceFile
 from components.tfrecord_gen.prediction_logs import unwrap
@@ -30,8 +31,9 @@ from components.tfrecord_gen.settings import (
     PixelsCheck,
 )
 from schemas.loader import LISTS_OF_TYPES
+from sluice import table_files
 from sluice.errors import SluiceError, bounded
-from sluice.table_files import column_types, is_table, read_table
+from sluice.table_files import is_table, read_table
 from sluice.tfrecords.encoded_images import (
     ImageHeader,
     image_format,
@@ -90,9 +92,23 @@ def scan_batches(
       UsageError: the file cannot be read.
     """
     limit = settings.max_record_bytes
-    return _examples(
+    items = _examples(
         stream, limit, settings, types=settings.types, are_logs=settings.are_logs
     )
+    return _with_values(items, settings) if settings.conditions else items
+
+
+def _with_values(
+    items: Iterator[Batch | RecordError], settings: Ingestion
+) -> Iterator[Batch | RecordError]:
+    """Adds the values of the conditions to the batches."""
+    types = column_types(settings.types, settings.lists)
+    conditions = Conditions(settings.conditions, types)
+    decode = _decoder(threading.get_ident(), *settings.types.items())
+    for item in items:
+        if isinstance(item, Batch):
+            item = replace(item, values=conditions.evaluate(decode(item.records)))
+        yield item
 
 
 def _examples(
@@ -244,7 +260,9 @@ def first_types(
     Those of tables are of the first rows of all, see ``column_types``.
     """
     files = [*files]
-    types = column_types([file.path for file in files if is_table(file.path)])
+    types = table_files.column_types(
+        [file.path for file in files if is_table(file.path)]
+    )
     for file in files:
         if is_table(file.path):
             continue

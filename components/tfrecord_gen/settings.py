@@ -170,6 +170,9 @@ class Ingestion(Section):
       window: how many spans, the newest complete ones.
       complete_when: when a span counts as complete.
       are_logs: whether the records are ``PredictionLog``, with examples in them.
+      where: a condition on the records that are kept.
+      expect: conditions that are counted, see ``conditions``.
+      lists: features with more than one value, in conditions.
     """
 
     base: str
@@ -183,6 +186,14 @@ class Ingestion(Section):
     window: int = 1
     complete_when: CompleteWhen = CompleteWhen.model_construct()
     are_logs: bool = False
+    where: str | None = None
+    expect: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """All conditions, that of ``where`` first."""
+        return self.expect if self.where is None else (self.where, *self.expect)
 
     @property
     def split_names(self) -> list[str]:

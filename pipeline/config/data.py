@@ -137,6 +137,10 @@ class Examples(Section):
     that a small compressed file cannot fill the memory."""
     images: ImageLimits | None = None
     """null: images are not checked."""
+    where: Text | None = None
+    """A condition on the features of a record in DuckDB's SQL, such as
+    `trip_miles > 0`. Records for which it is not true, or needs a missing value, are
+    left out, before they are split. Serving requests are all kept."""
 
 
 class Validate(DataPolicy):

@@ -30,10 +30,10 @@ from pipeline.config.tune import first_values, with_values
 from pipeline.graph.eval_config import eval_config
 from pipeline.graph.locations import Locations
 from schemas.loader import (
-    LISTS_OF_TYPES,
     class_values,
     is_counted,
-    live_features,
+    list_features,
+    list_types,
     load,
 )
 from sluice.errors import ConfigError
@@ -96,11 +96,10 @@ def ingestion_of(config: Config, split: str | None = None) -> Ingestion:
       split: ``serving`` for the requests.
     """
     schema = load(config.schema_path)
-    features = [x for x in live_features(schema) if x.type in LISTS_OF_TYPES]
-    types = {x.name: LISTS_OF_TYPES[x.type] for x in features}
     label = None if split == SERVING else _label_check(config, schema)
     found = source_of(config, split)
-    return found.model_copy(update={"types": types, "label": label})
+    change = {"types": list_types(schema), "lists": list_features(schema)}
+    return found.model_copy(update={**change, "label": label})
 
 
 def _label_check(config: Config, schema: schema_pb2.Schema) -> LabelCheck | None:
@@ -141,6 +140,8 @@ def source_of(config: Config, split: str | None = None) -> Ingestion:
         max_record_bytes=config.examples.max_record_bytes,
         window=config.examples.window,
         complete_when=config.examples.complete_when,
+        where=config.examples.where,
+        expect=tuple(x.rule for x in config.validate_data.expect),
     )
     return _of_requests(config, found) if split == SERVING else found
 
@@ -149,6 +150,7 @@ def _of_requests(config: Config, data: Ingestion) -> Ingestion:
     """Returns what selects serving requests, given what selects the data."""
     serving = config.data.serving
     change: dict[str, Any] = {"patterns": {SERVING: serving}}
+    data = data.model_copy(update={"where": None})
     if isinstance(serving, RequestLogs):
         change = {"patterns": {SERVING: serving.logs}, "are_logs": True}
     elif serving == REQUESTS:

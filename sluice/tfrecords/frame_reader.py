@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import google_crc32c
 
@@ -93,6 +93,7 @@ class Batch:
         buffer: holds the frames.
         starts: where each frame starts in the buffer, and where the last one ends.
         digests: of the records, if the ingestion has computed them.
+        values: of its conditions, ``[conditions, records]``, if there are any.
     """
 
     number: int
@@ -101,6 +102,7 @@ class Batch:
     starts: list[int]
     records: list[bytes]
     digests: Sequence[bytes] = ()
+    values: Any = None
 
     @classmethod
     def of(cls, number: int, offset: int, records: list[bytes]) -> Batch:
@@ -131,6 +133,7 @@ class Batch:
             self.starts[first : end + 1],
             self.records[first:end],
             self.digests[first:end],
+            None if self.values is None else self.values[:, first:end],
         )
 
 
