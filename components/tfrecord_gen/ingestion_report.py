@@ -190,6 +190,7 @@ def document_ingestion(directory: Path) -> dict[str, Any]:
     """
     document = asdict(Report.load(str(directory)))
     del document["contents"]
+    document["filtered"] = sum(file["filtered"] for file in document["files"])
     files = sorted(document["files"], key=lambda file: not file["quarantined"])
     left_out = max(0, len(files) - MAX_FILES)
     return {**document, "files": files[:MAX_FILES], "files_left_out": left_out}

@@ -33,6 +33,7 @@ def build(run: RunData) -> dict[str, Any] | None:
         "equal": _equal(ingestion),
         "bad_records": _bad_records(ingestion),
         "ingestion": [item for item in ingestion if item["quarantined"]],
+        "filtered": sum(item.get("filtered", 0) for item in ingestion),
         "features": feature_view,
         "texts": [*map(_texts, run.documents("texts"))],
         "samples": run.documents("samples"),
