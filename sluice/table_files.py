@@ -1,9 +1,13 @@
 """Reads Parquet and CSV files: each row is a tf.Example, each column a feature.
 
-pyarrow reads Parquet, the standard library CSV, and tfx_bsl encodes the rows. docs/
-has a table of what each type becomes. A missing value is a missing feature. A value
-that a tf.Example cannot hold, such as a float64 beyond float32, is an error of its row;
-a column of a type without a counterpart is an error of the file.
+pyarrow reads Parquet, the standard library CSV. The section "Parquet and CSV" of
+docs/guide.md has a table of what each type becomes. A missing value is a missing
+feature. A value that a tf.Example cannot hold, such as a float64 beyond float32, is an
+error of its row; a column of a type without a counterpart is an error of the file.
+
+Rows are serialized deterministically, as protobuf does it: tfx_bsl's
+RecordBatchToExamplesEncoder writes the features of each in another order, and a feature
+without values for what is missing (1.16.1).
 
 CSV has a header, commas, and text in UTF-8 (or bytes that are none). Its types are
 those that the caller gives, or else the narrowest that store the first rows of all
@@ -23,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.errors import DataError
 from sluice.storage.storage import storage_for
 from sluice.storage.storage_errors import explain_unreadable
+from sluice.tfrecords import tf_example_pb2
 from sluice.tfrecords.frame_reader import Batch, RecordError
 from sluice.tfrecords.input_stream import InputStream
 
@@ -46,6 +51,7 @@ _HEAD_FILES = 40
 _BATCH_ROWS = 4096
 _BATCH_BYTES = 8 << 20
 
+_FEATURES: Any = tf_example_pb2.Features
 _Problems = dict[int, tuple[str, str]]
 
 
@@ -104,16 +110,12 @@ def read_table(
       DataError: a column has no name, or a type that is not supported.
       UsageError: the file cannot be read.
     """
-    from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
-
-    encoder = RecordBatchToExamplesEncoder()
     read = _read_csv if _is_csv(stream.path) else _read_parquet
     for item in read(stream, types):
         if isinstance(item, RecordError):
             yield item
             continue
-        number, columns, problems, row_of = item
-        examples = encoder.encode(columns)
+        number, examples, problems, row_of = item
         for index, data in enumerate(examples):
             if len(data) > max_record_bytes:
                 allowed = f"examples.max_record_bytes allows {max_record_bytes:,}"
@@ -130,9 +132,9 @@ def read_table(
             first = index + 1
 
 
-# The number of the first row, the features as lists, what is wrong with rows, and what
-# returns a row for people.
-_Rows = tuple[int, "pa.RecordBatch", _Problems, Callable[[int], Any]]
+# The number of the first row, the tf.Examples, what is wrong with some of them, and a
+# function that returns a row for people.
+_Rows = tuple[int, list[bytes], _Problems, Callable[[int], Any]]
 
 
 def _is_csv(path: str) -> bool:
@@ -144,8 +146,13 @@ def _as_text(value: Any) -> str:
 
 
 def _require_names(path: str, names: Sequence[str]) -> None:
-    if bad := [repr(x) for x, n in Counter(names).items() if n > 1 or not x.strip()]:
+    counts = Counter(names).items()
+    if bad := [repr(x) for x, n in counts if n > 1 or not x.strip() or not _is_text(x)]:
         raise DataError("columns need unique names", where=path, examples=bad)
+
+
+def _is_text(name: str) -> bool:
+    return name.encode("utf-8", "replace").decode() == name
 
 
 def _read_csv(
@@ -267,13 +274,8 @@ def _csv_batch(
                     problems.setdefault(index, _not_a(name, kind))
         arrow_type = {INT: pa.int64(), FLOAT: pa.float64(), BYTES: pa.binary()}[kind]
         columns[name] = pa.array(values, arrow_type)
-    features = _features(columns, types, problems)
-    yield (
-        number,
-        features,
-        problems,
-        lambda index: dict(zip(names, rows[index], strict=True)),
-    )
+    examples = _encode(len(rows), columns, types, problems)
+    yield number, examples, problems, lambda i: dict(zip(names, rows[i], strict=True))
 
 
 def _parse(cell: str, kind: str) -> int | float:
@@ -380,55 +382,107 @@ def _read_parquet(
             group = file.metadata.row_group(index)
             row_bytes = max(1, group.total_byte_size // max(1, group.num_rows))
             size = min(_BATCH_ROWS, max(1, _BATCH_BYTES // row_bytes))
-            at_row, end = number, number + group.num_rows
-            try:
-                for batch in file.iter_batches(size, [index], use_threads=False):
-                    yield _parquet_batch(at_row, batch, types)
-                    at_row += batch.num_rows
-            except (pa.ArrowInvalid, OSError) as error:
-                why = f"row group {index}, rows {at_row:,} to {end - 1:,}: {error}"
-                stored = [group.column(i) for i in range(group.num_columns)]
-                lost = sum(column.total_compressed_size for column in stored)
-                lost = max(1, lost * (end - at_row) // group.num_rows)
-                yield RecordError(path, at_row, 0, "row_group", why, None, lost)
-            number = end
+            end = number + group.num_rows
+            batches = file.iter_batches(size, [index], use_threads=False)
+            while number < end:
+                try:
+                    batch = next(batches)
+                except (pa.ArrowInvalid, OSError) as error:
+                    why = f"row group {index}, rows {number:,} to {end - 1:,}: {error}"
+                    stored = [group.column(i) for i in range(group.num_columns)]
+                    lost = sum(column.total_compressed_size for column in stored)
+                    lost = max(1, lost * (end - number) // group.num_rows)
+                    yield RecordError(path, number, 0, "row_group", why, None, lost)
+                    number = end
+                else:
+                    yield _parquet_batch(number, batch, types)
+                    number += batch.num_rows
 
 
 def _parquet_batch(
     number: int, batch: pa.RecordBatch, types: Mapping[str, str]
 ) -> _Rows:
+    def row_of(index: int) -> Any:
+        try:
+            return batch.slice(index, 1).to_pylist()[0]
+        except UnicodeDecodeError:  # A column of text has other bytes.
+            return {}
+
     problems: _Problems = {}
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    features = _features(columns, types, problems)
-    return number, features, problems, lambda i: batch.slice(i, 1).to_pylist()[0]
+    examples = _encode(batch.num_rows, columns, types, problems)
+    return number, examples, problems, row_of
 
 
-def _features(
-    columns: Mapping[str, pa.Array], types: Mapping[str, str], problems: _Problems
-) -> pa.RecordBatch:
-    """Returns columns as the lists of tf.Examples; adds what is wrong with rows."""
+def _encode(
+    count: int,
+    columns: Mapping[str, pa.Array],
+    types: Mapping[str, str],
+    problems: _Problems,
+) -> list[bytes]:
+    """Returns rows as serialized tf.Examples; adds what is wrong with some of them."""
     import numpy as np
-    import pyarrow as pa
 
-    lists = {}
+    entries = []
     for name, column in sorted(columns.items()):
-        kind = _kind(column.type)
-        if kind is None:
+        if (kind := _kind(column.type)) is None:
             continue
         kind = types.get(name, kind)
         values, lengths, is_null = _flat(column)
         values, is_bad = _converted(values, kind)
-        for row in np.repeat(np.arange(len(column)), lengths)[is_bad]:
+        for row in np.repeat(np.arange(count), lengths)[is_bad]:
             problems.setdefault(int(row), _not_a(name, kind))
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        missing = np.concatenate([is_null, [False]])
-        lists[name] = pa.LargeListArray.from_arrays(
-            pa.array(offsets, pa.int64(), mask=missing), values
-        )
-    if not lists:  # Rows of nulls only.
-        (some,) = {len(column) for column in columns.values()}
-        lists["unknown"] = pa.array([None] * some, pa.large_list(pa.int64()))
-    return pa.RecordBatch.from_arrays([*lists.values()], [*lists])
+        entries.append(_entries(name, kind, values, lengths, is_null))
+    bodies = map(b"".join, zip(*entries, strict=True)) if entries else [b""] * count
+    return [b"\n" + _varint(len(body)) + body for body in bodies]
+
+
+def _entries(
+    name: str, kind: str, values: pa.Array, lengths: np.ndarray, is_null: np.ndarray
+) -> list[bytes]:
+    """Returns a feature of each row in the wire format; nothing where it is missing."""
+    import numpy as np
+
+    known = np.flatnonzero(~is_null)
+    if (lengths[known] != 1).any():
+        listed, ends = values.to_pylist(), np.cumsum(lengths)
+        pairs = zip(ends - lengths, ends, strict=True)
+        made = [_entry(name, kind, listed[first:end]) for first, end in pairs]
+        return [b"" if no else x for x, no in zip(made, is_null, strict=True)]
+    if kind == FLOAT:
+        # All but the four bytes of the number is the same.
+        prefix = _entry(name, kind, [0.0])[:-4]
+        data = values.to_numpy().astype("<f4").tobytes()
+        found = [prefix + data[i : i + 4] for i in range(0, len(data), 4)]
+    else:
+        of_value: dict[Any, bytes] = {}
+        found = []
+        for value in values.to_pylist():
+            if (entry := of_value.get(value)) is None:
+                entry = of_value[value] = _entry(name, kind, [value])
+            found.append(entry)
+    if len(found) == len(lengths):
+        return found
+    entries = [b""] * len(lengths)
+    for row, entry in zip(known, found, strict=True):
+        entries[row] = entry
+    return entries
+
+
+def _entry(name: str, kind: str, values: Sequence[Any]) -> bytes:
+    features = _FEATURES()
+    feature = getattr(features.feature[name], kind)
+    feature.SetInParent()
+    feature.value.extend(values)
+    return features.SerializeToString(deterministic=True)
+
+
+def _varint(size: int) -> bytes:
+    data = bytearray()
+    while size > 127:
+        data.append(size & 127 | 128)
+        size >>= 7
+    return bytes([*data, size])
 
 
 def _flat(column: pa.Array) -> tuple[pa.Array, np.ndarray, np.ndarray]:
@@ -466,7 +520,9 @@ def _converted(values: pa.Array, kind: str) -> tuple[pa.Array, np.ndarray]:
     if (_kind(type_) == BYTES) != (kind == BYTES):
         return nothing, np.ones(len(values), bool)
     if kind == BYTES:
-        return values.fill_null(b"").cast(arrow_type), is_bad
+        if is_.is_fixed_size_binary(type_):
+            return pa.array(values.to_pylist(), arrow_type).fill_null(b""), is_bad
+        return values.cast(arrow_type).fill_null(b""), is_bad
     if is_.is_date(type_) or is_.is_timestamp(type_):
         seconds = compute.floor_temporal(values, unit="second")
         values = seconds.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
