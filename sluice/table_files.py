@@ -456,11 +456,10 @@ def _entries(
         found = [prefix + data[i : i + 4] for i in range(0, len(data), 4)]
     else:
         of_value: dict[Any, bytes] = {}
-        found = []
-        for value in values.to_pylist():
-            if (entry := of_value.get(value)) is None:
-                entry = of_value[value] = _entry(name, kind, [value])
-            found.append(entry)
+        found = [
+            of_value.get(x) or of_value.setdefault(x, _entry(name, kind, [x]))
+            for x in values.to_pylist()
+        ]
     if len(found) == len(lengths):
         return found
     entries = [b""] * len(lengths)

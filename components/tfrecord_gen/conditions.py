@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sluice.errors import DataError
 from sluice.tfrecords.frame_reader import Batch
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 TRUE, FALSE, UNKNOWN = 1, 0, -1
@@ -48,10 +50,7 @@ class Conditions:
     """
 
     def __init__(self, texts: Sequence[str], types: Mapping[str, Any]) -> None:
-        import duckdb
-
-        options = {"threads": 1, "enable_external_access": "false"}
-        self._connection = duckdb.connect(":memory:", config=options)
+        self._connection = _connect()
         together = " ".join(texts).lower()
         self._types = {x: types[x] for x in types if x.lower() in together}
         # A line break ends a comment.
@@ -68,8 +67,9 @@ class Conditions:
           ``[conditions, records]``, TRUE, FALSE or UNKNOWN.
 
         Raises:
-          duckdb.Error: a condition cannot be evaluated.
+          DataError: a condition cannot be evaluated for a record.
         """
+        import duckdb
         import pyarrow as pa
 
         columns = {
@@ -78,13 +78,25 @@ class Conditions:
         # A table has at least one column.
         columns[""] = pa.nulls(batch.num_rows, pa.int8())
         self._connection.register("records", pa.table(columns))
-        found = self._connection.execute(self._query).fetch_arrow_table()
+        try:
+            found = self._connection.execute(self._query).fetch_arrow_table()
+        except duckdb.Error as error:
+            text = f"a condition cannot be evaluated: {error}".partition("\nLINE ")[0]
+            hint = "in validate.expect or examples.where, such as try_cast for ::"
+            raise DataError(text, hint=hint) from error
         return np.stack(
             [
                 column.cast(pa.int8()).fill_null(UNKNOWN).to_numpy()
                 for column in found.columns
             ]
         )
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    options = {"threads": 1, "enable_external_access": "false"}
+    return duckdb.connect(":memory:", config=options)
 
 
 def why_not(text: str, types: Mapping[str, Any]) -> str | None:
@@ -97,9 +109,9 @@ def why_not(text: str, types: Mapping[str, Any]) -> str | None:
         x for x in types if names[x.lower()] > 1 and x.lower() in text.lower()
     ]:
         return f"SQL does not tell apart the features {' and '.join(twice)}"
-    with duckdb.connect(":memory:", {"enable_external_access": "false"}) as connection:
-        table = pa.table({x: pa.array([], y) for x, y in types.items()})
-        connection.register("records", table)
+    with _connect() as connection:
+        table = {name: pa.nulls(2, type_) for name, type_ in types.items()}
+        connection.register("records", pa.table(table))
         try:
             found = connection.execute(f"SELECT ({text}\n) FROM records")
             rows = found.fetchall()
@@ -108,7 +120,7 @@ def why_not(text: str, types: Mapping[str, Any]) -> str | None:
         kinds = [str(item[1]) for item in found.description or ()]
     if [kind.lower() for kind in kinds] not in (["bool"], ["boolean"]):
         return f"it is of the type {', '.join(kinds)}, not true or false"
-    return "it is about all records, not about one" if rows else None
+    return None if len(rows) == 2 else "it is about all records, not about one"
 
 
 def _column(batch: pa.RecordBatch, name: str, type_: pa.DataType) -> pa.Array:

@@ -76,7 +76,8 @@ def scan(
       UsageError: the file cannot be read.
     """
     with InputStream(path) as stream:
-        for item in _examples(stream, max_record_bytes, types=types or {}):
+        of_columns = types if types and is_table(path) else {}
+        for item in _examples(stream, max_record_bytes, types=of_columns):
             if isinstance(item, RecordError):
                 yield item
             else:

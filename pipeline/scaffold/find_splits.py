@@ -26,7 +26,7 @@ from sluice.table_files import SUFFIXES, is_table
 
 _SPECIAL = re.compile(r"[*?\[{]")
 _OTHER_SUFFIXES = tuple(
-    ".json .jsonl .txt .md .csv .tsv .yaml .yml .pbtxt .pb .py .html .log .parquet "
+    ".json .jsonl .txt .md .tsv .yaml .yml .pbtxt .pb .py .html .log "
     ".zip .tar .png .jpg .jpeg .npy .crc .idx .index".split()
 )
 _SPLITS = {
@@ -195,7 +195,8 @@ def _walk(base: Path) -> list[str]:
 
 def _may_hold_records(path: str) -> bool:
     name = path.rpartition("/")[2].lower()
-    return not name.startswith("_") and not name.endswith(_OTHER_SUFFIXES)
+    is_other = name.startswith("_") or name.endswith(_OTHER_SUFFIXES)
+    return not (is_other or is_table(name))
 
 
 def _with_days(examples: ExampleFiles) -> tuple[dict[str, str], int] | None:

@@ -26,7 +26,7 @@ TOYS = DataSet(
     licence="none",
     gzip=False,
     splits=(Split("train", 7, 3), Split("eval", 3, 1), Split("test", 2, 2)),
-    read=lambda path, label: {ALL: Records(len(RECORDS), RECORDS.__getitem__)},
+    read=lambda path: {ALL: Records(len(RECORDS), RECORDS.__getitem__)},
 )
 
 
@@ -120,9 +120,9 @@ def test_a_download_is_checked(toys, register, place):
         downloads = {url: hashlib.sha256(CONTENT).hexdigest()}
         read = []
 
-        def parse(path, label):
+        def parse(path):
             read.append((path / place).read_bytes())
-            return TOYS.read(path, label)
+            return TOYS.read(path)
 
         register(files="published", downloads=downloads, read=parse)
         try:

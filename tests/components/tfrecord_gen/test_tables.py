@@ -7,6 +7,7 @@ import decimal
 import gzip
 import io
 import math
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -92,7 +93,7 @@ def test_types_of_parquet(room, content, wanted):
     assert report.corrupt_fraction == 0 and report.records == len(wanted)
 
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"fare": [12.5], "seconds": [300], "zip": [b"02134"]},
     {"fare": [7.0], "zip": [b"10115"], "company": ["Étoile".encode()]},
     {"seconds": [-1], "zip": [b"1"], "company": [b'two\r\nlines, "quoted"']},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,8 @@ def test_splits_by_the_names_of_the_files(files, splits):
 
     assert found.files is None
     assert dict(found.splits) == splits
-    assert ("there is no eval split" in found.why) == ("m-test.gz" in files)
+    without = not any(re.search("eval|val|dev", file) for file in files)
+    assert ("there is no eval split" in found.why) == without
 
 
 NAMELESS = "do not name their split"
@@ -149,7 +151,7 @@ def test_pattern_and_directory(tmp_path, pattern, where, below, files):
         ("part-[9-0]", "a set of characters"),
         ("{SPAN}/{SPAN}-{SPAN}", "each placeholder once"),
         ("gs://bucket/a-*", "reads local files only"),
-        ("dayz", "'dayz' matches no file"),
+        ("dayz", "'dayz' matches no TFRecord"),
         ("*.json", "matches no TFRecord, Parquet or CSV file"),
     ],
 )
