@@ -47,12 +47,15 @@ class Conditions:
     Args:
       texts: in SQL.
       types: of the columns, see ``column_types``.
+
+    Attributes:
+      types: of the columns that the conditions name.
     """
 
     def __init__(self, texts: Sequence[str], types: Mapping[str, Any]) -> None:
         self._connection = _connect()
         together = " ".join(texts).lower()
-        self._types = {x: types[x] for x in types if x.lower() in together}
+        self.types = {x: types[x] for x in types if x.lower() in together}
         # A line break ends a comment.
         chosen = ", ".join(f"({text}\n) AS c{i}" for i, text in enumerate(texts))
         self._query = f"SELECT {chosen} FROM records"
@@ -73,7 +76,7 @@ class Conditions:
         import pyarrow as pa
 
         columns = {
-            name: _column(batch, name, type_) for name, type_ in self._types.items()
+            name: _column(batch, name, type_) for name, type_ in self.types.items()
         }
         # A table has at least one column.
         columns[""] = pa.nulls(batch.num_rows, pa.int8())
@@ -81,7 +84,7 @@ class Conditions:
         try:
             found = self._connection.execute(self._query).fetch_arrow_table()
         except duckdb.Error as error:
-            text = f"a condition cannot be evaluated: {error}".partition("\nLINE ")[0]
+            text = f"a condition cannot be evaluated: {_explain(error)}"
             hint = "in validate.expect or examples.where, such as try_cast for ::"
             raise DataError(text, hint=hint) from error
         return np.stack(
@@ -97,6 +100,11 @@ def _connect() -> duckdb.DuckDBPyConnection:
 
     options = {"threads": 1, "enable_external_access": "false"}
     return duckdb.connect(":memory:", config=options)
+
+
+def _explain(error: Exception) -> str:
+    what = str(error).partition("\nLINE ")[0]
+    return " ".join(what.replace('"records.', '"').split())
 
 
 def why_not(text: str, types: Mapping[str, Any]) -> str | None:
@@ -116,7 +124,7 @@ def why_not(text: str, types: Mapping[str, Any]) -> str | None:
             found = connection.execute(f"SELECT ({text}\n) FROM records")
             rows = found.fetchall()
         except duckdb.Error as error:
-            return str(error).partition("\nLINE ")[0]
+            return _explain(error)
         kinds = [str(item[1]) for item in found.description or ()]
     if [kind.lower() for kind in kinds] not in (["bool"], ["boolean"]):
         return f"it is of the type {', '.join(kinds)}, not true or false"

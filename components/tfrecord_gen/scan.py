@@ -105,7 +105,8 @@ def _with_values(
     """Adds the values of the conditions to the batches."""
     types = column_types(settings.types, settings.lists)
     conditions = Conditions(settings.conditions, types)
-    decode = _decoder(threading.get_ident(), *settings.types.items())
+    named = ((x, y) for x, y in settings.types.items() if x in conditions.types)
+    decode = _decoder(threading.get_ident(), *named)
     for item in items:
         if isinstance(item, Batch):
             item = replace(item, values=conditions.evaluate(decode(item.records)))
