@@ -17,6 +17,7 @@ files without loss, so postcodes with a leading zero are text.
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import re
@@ -424,7 +425,8 @@ def _encode(
     import numpy as np
 
     entries = []
-    for name, column in sorted(columns.items()):
+    end = _end_of_name()
+    for name, column in sorted(columns.items(), key=lambda x: x[0].encode() + end):
         if (kind := _kind(column.type)) is None:
             continue
         kind = types.get(name, kind)
@@ -435,6 +437,20 @@ def _encode(
         entries.append(_entries(name, kind, values, lengths, is_null))
     bodies = map(b"".join, zip(*entries, strict=True)) if entries else [b""] * count
     return [b"\n" + _varint(len(body)) + body for body in bodies]
+
+
+@functools.cache
+def _end_of_name() -> bytes:
+    """What is added to names so that they sort as protobuf sorts them.
+
+    Of ``a`` and ``ab`` some versions write the latter first (5.29, not 3.20).
+    """
+    features = _FEATURES()
+    for name in ("a", "ab"):
+        features.feature[name].SetInParent()
+    return (
+        b"\xff" if b"ab" in features.SerializeToString(deterministic=True)[:6] else b""
+    )
 
 
 def _entries(
