@@ -443,7 +443,7 @@ def _encode(
 def _end_of_name() -> bytes:
     """What is added to names so that they sort as protobuf sorts them.
 
-    Of ``a`` and ``ab`` some versions write the latter first (5.29, not 3.20).
+    Of ``a`` and ``ab`` some versions write the latter first (6.33, not 3.20).
     """
     features = _FEATURES()
     for name in ("a", "ab"):
