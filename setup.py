@@ -34,8 +34,6 @@ setup(
     packages=find_packages(
         include=[*PACKAGES, *(f"{package}.*" for package in PACKAGES)]
     ),
-    # Packages that are needed for one command or one engine only.
-    extras_require={"mlflow": ["mlflow-skinny"]},
     package_data={
         "schemas": ["**/*.pbtxt"],
         "pipeline": ["**/*.json"],

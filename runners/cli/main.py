@@ -52,7 +52,6 @@ _VERBS = {
     "diff": "Show what differs between two runs.",
     "report": "Draw the page of a run or of all runs.",
     "explain": "Explain whether a node would run, and why.",
-    "export": "Export runs to MLflow.",
     "graph": "Show the graph of a pipeline.",
     "lineage": "Trace the lineage of an artifact.",
     "gc": "Delete artifacts that nothing needs any more.",
