@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
 from itertools import islice
-from typing import Any
 
 from reports import formats
 from reports.compare import Comparison, summarize_changes
 from reports.environment import render_page
-from reports.evaluation import HISTOGRAM, OVERALL, PER_CLASS, read_metrics
+from reports.evaluation import OVERALL
 from reports.feature_statistics import statistics
-from reports.read_run import RunData
 from reports.sections import curves, features
-from reports.sections.training import overlaid
 from reports.tables import Header, Table, numbers
 
 _MAX_ROWS = 50
@@ -82,7 +78,6 @@ def render_diff(comparison: Comparison) -> str:
     first = {
         "metrics": None,
         "predictions": comparison.flips,
-        "curves": _curves(comparison),
         "distributions": _distributions(comparison),
     }
     return render_page(
@@ -92,30 +87,6 @@ def render_diff(comparison: Comparison) -> str:
         runs=runs,
         sections={name: part for name, part in {**first, **tables}.items() if part},
     )
-
-
-def _curves(comparison: Comparison) -> curves.Charts:
-    """Returns curves of training and of predictions, with a line of each run."""
-    trainings = _both(comparison, lambda run: next(iter(run.epochs()), None))
-    charts = overlaid(trainings)
-    arrays = _both(comparison, _arrays)
-    histograms = {name: x[HISTOGRAM] for name, x in arrays.items() if HISTOGRAM in x}
-    is_binary = all(len(x.get(PER_CLASS, ())) == 2 for x in arrays.values())
-    return charts + curves.draw(histograms, is_binary)
-
-
-def _both(comparison: Comparison, read: Callable[[RunData], Any]) -> dict[str, Any]:
-    """Returns what each run has; nothing if it is the same, or if one has none."""
-    before, after = map(read, comparison.runs)
-    is_known = before and after and before != after
-    return {"after": after, "before": before} if is_known else {}
-
-
-def _arrays(run: RunData) -> dict[str, list[float]]:
-    """Returns arrays of the candidate on all examples, such as its histogram."""
-    metrics = (x for found in run.documents("metrics") for x in read_metrics(found))
-    overall = (x for x in metrics if x.slice == OVERALL and x.model != "baseline")
-    return {x.name: x.array for x in overall if x.array}
 
 
 def _distributions(comparison: Comparison) -> curves.Charts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import click
 
@@ -14,8 +13,7 @@ from pipeline.config.load import load_config
 from runners.cli.echo import EchoObserver, echo
 from runners.cli.options import Result, config_argument, config_options, verb
 from runners.operations import schedules
-from runners.operations.print_schedule import schedule_text, write_units
-from sluice.errors import UsageError
+from runners.operations.print_schedule import schedule_text
 
 
 def time_options(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -62,20 +60,12 @@ def command() -> None:
     required=True,
     help="What starts the runs.",
 )
-@click.option(
-    "-o",
-    "folder",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write the two files for systemd there.",
-)
 @time_options
 def print_(
     name: str,
     profile: str | None,
     overrides: tuple[str, ...],
     form: str,
-    folder: Path | None,
     **asked: str | None,
 ) -> Result:
     """Print a schedule of NAME for this machine or for Airflow.
@@ -87,11 +77,6 @@ def print_(
     words += ["--profile", profile] if profile else []
     words += [part for item in overrides for part in ("--set", item)]
     text = schedule_text(config, form, words)
-    if folder:
-        if form != "systemd":
-            raise UsageError("-o is for the two files of --as systemd")
-        files = [*map(str, write_units(text, folder))]
-        return Result({"as": form, "files": files}, partial(echo, *files))
     return Result({"as": form, "text": text}, partial(echo, *text.splitlines()))
 
 

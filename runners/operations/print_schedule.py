@@ -14,7 +14,6 @@ from pipeline.config.cloud import Schedule
 from pipeline.config.config import Config
 from sluice.errors import UsageError
 from sluice.node_kinds import RETRAIN_GATE
-from sluice.storage import atomic
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
@@ -78,15 +77,6 @@ def _quoted(word: str) -> str:
     escaped = re.sub(r'(["\\])', r"\\\1", word)
     doubled = re.sub("([%$])", r"\1\1", escaped)
     return f'"{doubled}"'
-
-
-def write_units(text: str, folder: Path) -> list[Path]:
-    """Writes the two files that the text for systemd consists of."""
-    found = re.findall(r"^# \S+/(sluice-\S+)\n(.*?\n)(?=\n?# |\Z)", text, re.M | re.S)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in found:
-        atomic.write_text(folder / name, content)
-    return [folder / name for name, _ in found]
 
 
 def on_calendar(cron: str, timezone: str) -> str:
