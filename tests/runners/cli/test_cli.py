@@ -97,7 +97,7 @@ def test_every_error_has_the_same_json_form(root, sluice, arguments):
     ("arguments", "keys"),
     [
         pytest.param(
-            *("validate taxi", "pipeline file warnings accelerator_check"),
+            *("validate taxi", "pipeline file warnings"),
             marks=pytest.mark.tf,
         ),
         ("config digits --set train.epochs=3", "pipeline config"),
