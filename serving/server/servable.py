@@ -206,14 +206,9 @@ def warm_up(servable: Servable, directory: str | Path, max_bytes: int) -> None:
     try:
         for record in tfrecord.read(path) if path.exists() else ():
             log = prediction_log_pb2.PredictionLog.FromString(record)
-            method = (log.WhichOneof("log_type") or "").removesuffix("_log")
-            request = getattr(log, f"{method}_log").request
+            request = log.predict_log.request  # The trainer's have no other kind.
             signature = servable.signature(request.model_spec.signature_name)
-            if method == "predict":
-                tensors = tensors_of(request, signature, max_bytes)
-            else:
-                signature.check_method(method)
-                tensors = {EXAMPLES: examples_of(request.input)}
+            tensors = tensors_of(request, signature, max_bytes)
             signature.check(tensors)
             signature.run(tensors)
     except Exception as error:
