@@ -70,7 +70,7 @@ _VERBS = {
     "image": "Write the files of the nodes' image for a service.",
     "beam-workers": "Run the workers of a Flink cluster's machine.",
     "data": "List or write the sample data sets.",
-    "doctor": "Check this machine and its packages.",
+    "doctor": "Show versions and devices of this machine.",
 }
 
 
