@@ -1,9 +1,7 @@
-"""Two runs compared, as tables for the terminal, as a page and as Markdown."""
+"""Two runs compared, as tables for the terminal and as a page."""
 
 from __future__ import annotations
 
-import html
-import re
 from itertools import islice
 
 from reports import formats
@@ -14,10 +12,7 @@ from reports.feature_statistics import statistics
 from reports.sections import curves, features
 from reports.tables import Header, Table, numbers
 
-_MAX_ROWS = 50
 _MAX_CHARTS = 10
-_OPEN = ("runs", "metrics", "config", "gates")
-_MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 _ORDER = ("worse", "better", "differs", "same")
 
 
@@ -105,47 +100,3 @@ def _distributions(comparison: Comparison) -> curves.Charts:
         chart, _ = features.chart(features.Feature(name, data))
         drawn += [(f"{name} of {split}", chart)] if chart else []
     return drawn
-
-
-def diff_markdown(comparison: Comparison) -> str:
-    """Returns GitHub's Markdown, such as for a comment on a pull request.
-
-    Of each table at most 50 rows are listed.
-    """
-    before, after = comparison.before, comparison.after
-    lines = [
-        f"### {_cell(after['pipeline'])}: {after['outcome']}, run {after['run_id']}",
-        "",
-        f"Compared with run {before['run_id']} ({before['outcome']}).",
-        "",
-    ]
-    lines += [f"- {_cell(line)}" for line in summarize_changes(comparison)] or [
-        "Nothing that has an effect on the model differs."
-    ]
-    for table in diff_tables(comparison, all_metrics=False):
-        lines += ["", *_table(table)]
-    return "\n".join(lines) + "\n"
-
-
-def _table(table: Table) -> list[str]:
-    is_open = " open" if table.id in _OPEN else ""
-    rows = [
-        [column.label for column in table.columns],
-        ["---:" if column.format else "---" for column in table.columns],
-    ]
-    for row in table.rows[:_MAX_ROWS]:
-        cells = zip(table.columns, row, strict=True)
-        rows.append([_cell(column.text(value)) for column, value in cells])
-    lines = [f"<details{is_open}>", f"<summary>{table.caption}</summary>", ""]
-    lines += [f"| {' | '.join(cells)} |" for cells in rows]
-    if len(table.rows) > _MAX_ROWS:
-        lines += ["", f"and {len(table.rows) - _MAX_ROWS} more"]
-    return [*lines, "", "</details>"]
-
-
-def _cell(text: str) -> str:
-    """Escapes text from data or config for a cell: it is neither Markdown nor HTML."""
-    line = " ".join(formats.visible(text).split())
-    escaped = _MARKDOWN.sub(r"\\\1", html.escape(line, quote=False))
-    # GitHub notifies whom a comment mentions, except in code.
-    return f"<code>{escaped}</code>" if "@" in escaped else escaped
