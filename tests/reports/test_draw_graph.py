@@ -3,7 +3,6 @@
 import random
 import re
 import xml.etree.ElementTree as ET
-from collections import namedtuple
 
 import pytest
 
@@ -24,7 +23,6 @@ PIPELINE = [
     GraphNode("Trainer", "Trainer", ("Gen", "my.gate")),
     GraphNode("Evaluator", "Evaluator", ("Schema", "Trainer")),
 ]
-Box = namedtuple("Box", "left top right bottom")
 
 
 def chain(count):
@@ -58,17 +56,6 @@ def any_graph(count, seed):
 GRAPHS = [chain(1), chain(13), fan(20), *(any_graph(30, seed) for seed in range(5))]
 
 
-def boxes(svg):
-    """Returns each node's box by its id."""
-    found = {}
-    for group in svg.findall("g"):
-        name, rect = group.findall("text")[0].text, group.find("rect")
-        keys = ("x", "y", "width", "height")
-        x, y, width, height = (float(rect.attrib[key]) for key in keys)
-        found[name] = Box(x, y, x + width, y + height)
-    return found
-
-
 @pytest.mark.parametrize("nodes", GRAPHS)
 def test_direct_edges_are_the_transitive_reduction(nodes):
     ordered = topological_order(nodes)
@@ -92,7 +79,7 @@ def test_direct_edges_are_the_transitive_reduction(nodes):
 def test_a_drawing_is_safe_and_does_not_depend_on_chance():
     hostile = '"><script>alert(1)</script>&'
     text = as_svg([GraphNode(hostile, "K", ())])
-    assert hostile in boxes(ET.fromstring(text))
+    assert hostile in [x.text for x in ET.fromstring(text).iter("text")]
     assert not re.search(r"<script|url\(|href|@import|@font-face|\son\w+=|\sid=", text)
     assert "http" not in text
     assert as_svg(any_graph(30, 3)) == as_svg(any_graph(30, 3))
