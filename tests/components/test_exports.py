@@ -23,7 +23,7 @@ def judged(
     """Returns the failed checks of a TFLite export."""
     export = Export.model_validate({"format": "tflite", **settings})
     served = Comparison("saved_model", 1, 1.0, 0.0, largest, None)
-    found = Comparison(export.name, 1, None, difference, largest, agreement)
+    found = Comparison(export.name, 1, 1.0, difference, largest, agreement)
     return [row.check for row in judge([export], [served, found], "eval").failures]
 
 

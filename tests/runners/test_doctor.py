@@ -48,6 +48,6 @@ def test_what_is_printed(monkeypatch, capsys, tmp_path, gpus):
     assert found["versions"]["tfx"] == version("tfx")
     if gpus:
         assert found["devices"] == "1 CPU, 2 GPU"
-        assert found["strategy"] == "mirrored, since several GPUs"
+        assert found["strategy"] == "mirrored, since several GPUs are visible"
     else:
         assert "driver is there, but no GPU is visible" in found["devices"]

@@ -74,7 +74,7 @@ def check(refused: Path) -> Callable[..., None]:
         ("model=refused_models:looks", "XLA cannot compile the train step: "),
         ("model=refused_models:texts", "AsString"),
         ("model=refused_models:python", "EagerPyFunc"),
-        ("model=refused_models:prints", "PrintV2"),
+        ("model=refused_models:prints", "StringFormat"),
         ("model=refused_models:raises", "cannot build the model: ValueError: "),
         ("model=refused_models:does_not_train", "NotImplementedError: no training yet"),
         ("train.fine_tune={freeze: [dence]}", "no layer is named 'dence'"),
