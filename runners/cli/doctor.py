@@ -60,5 +60,6 @@ def find_devices() -> tuple[str, str]:
     listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     if not kinds["GPU"] and _DRIVER.exists():
         listed += "; an NVIDIA driver is there, but no GPU is visible"
-    found = {"tpu": find_tpu(), "cluster": read_cluster()}
-    return listed, ", ".join(choose("auto", gpus=kinds["GPU"], **found))
+    tpu, cluster = find_tpu(), read_cluster()
+    found = choose("auto", gpus=kinds["GPU"], tpu=tpu, cluster=cluster)
+    return listed, ", ".join(found)
