@@ -1,8 +1,8 @@
-# Image of a pipeline's nodes, built by `sluice image build`, or by hand from here:
+# Image of a pipeline's nodes, of the files that `sluice image --write` selects, or by hand from here:
 #
 #   docker build --tag sluice .
 #
-# `sluice image --write DIR` writes it for another version or for GPUs.
+# For another version or for GPUs, `sluice image` writes other arguments.
 ARG BASE=python:3.10-slim-bookworm
 ARG BEAM=apache/beam_python3.10_sdk:2.62.0
 ARG TFX=1.16

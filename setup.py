@@ -34,14 +34,12 @@ setup(
     packages=find_packages(
         include=[*PACKAGES, *(f"{package}.*" for package in PACKAGES)]
     ),
-    # Packages that are needed for one command or one engine only.
-    extras_require={"mlflow": ["mlflow-skinny"]},
     package_data={
         "schemas": ["**/*.pbtxt"],
         "pipeline": ["**/*.json"],
         "reports": ["templates/**"],
         "serving": ["server/static/*"],
-        "runners": ["cli/*.txt", "ui/templates/*", "ui/static/*"],
+        "runners": ["ui/templates/*", "ui/static/*"],
     },
     entry_points={"console_scripts": ["sluice = runners.cli.main:main"]},
 )

@@ -1,27 +1,18 @@
-"""Two runs compared, as tables for the terminal, as a page and as Markdown."""
+"""Two runs compared, as tables for the terminal and as a page."""
 
 from __future__ import annotations
 
-import html
-import re
-from collections.abc import Callable
 from itertools import islice
-from typing import Any
 
 from reports import formats
 from reports.compare import Comparison, summarize_changes
 from reports.environment import render_page
-from reports.evaluation import HISTOGRAM, OVERALL, PER_CLASS, read_metrics
+from reports.evaluation import OVERALL
 from reports.feature_statistics import statistics
-from reports.read_run import RunData
 from reports.sections import curves, features
-from reports.sections.training import overlaid
 from reports.tables import Header, Table, numbers
 
-_MAX_ROWS = 50
 _MAX_CHARTS = 10
-_OPEN = ("runs", "metrics", "config", "gates")
-_MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 _ORDER = ("worse", "better", "differs", "same")
 
 
@@ -82,7 +73,6 @@ def render_diff(comparison: Comparison) -> str:
     first = {
         "metrics": None,
         "predictions": comparison.flips,
-        "curves": _curves(comparison),
         "distributions": _distributions(comparison),
     }
     return render_page(
@@ -92,30 +82,6 @@ def render_diff(comparison: Comparison) -> str:
         runs=runs,
         sections={name: part for name, part in {**first, **tables}.items() if part},
     )
-
-
-def _curves(comparison: Comparison) -> curves.Charts:
-    """Returns curves of training and of predictions, with a line of each run."""
-    trainings = _both(comparison, lambda run: next(iter(run.epochs()), None))
-    charts = overlaid(trainings)
-    arrays = _both(comparison, _arrays)
-    histograms = {name: x[HISTOGRAM] for name, x in arrays.items() if HISTOGRAM in x}
-    is_binary = all(len(x.get(PER_CLASS, ())) == 2 for x in arrays.values())
-    return charts + curves.draw(histograms, is_binary)
-
-
-def _both(comparison: Comparison, read: Callable[[RunData], Any]) -> dict[str, Any]:
-    """Returns what each run has; nothing if it is the same, or if one has none."""
-    before, after = map(read, comparison.runs)
-    is_known = before and after and before != after
-    return {"after": after, "before": before} if is_known else {}
-
-
-def _arrays(run: RunData) -> dict[str, list[float]]:
-    """Returns arrays of the candidate on all examples, such as its histogram."""
-    metrics = (x for found in run.documents("metrics") for x in read_metrics(found))
-    overall = (x for x in metrics if x.slice == OVERALL and x.model != "baseline")
-    return {x.name: x.array for x in overall if x.array}
 
 
 def _distributions(comparison: Comparison) -> curves.Charts:
@@ -134,47 +100,3 @@ def _distributions(comparison: Comparison) -> curves.Charts:
         chart, _ = features.chart(features.Feature(name, data))
         drawn += [(f"{name} of {split}", chart)] if chart else []
     return drawn
-
-
-def diff_markdown(comparison: Comparison) -> str:
-    """Returns GitHub's Markdown, such as for a comment on a pull request.
-
-    Of each table at most 50 rows are listed.
-    """
-    before, after = comparison.before, comparison.after
-    lines = [
-        f"### {_cell(after['pipeline'])}: {after['outcome']}, run {after['run_id']}",
-        "",
-        f"Compared with run {before['run_id']} ({before['outcome']}).",
-        "",
-    ]
-    lines += [f"- {_cell(line)}" for line in summarize_changes(comparison)] or [
-        "Nothing that has an effect on the model differs."
-    ]
-    for table in diff_tables(comparison, all_metrics=False):
-        lines += ["", *_table(table)]
-    return "\n".join(lines) + "\n"
-
-
-def _table(table: Table) -> list[str]:
-    is_open = " open" if table.id in _OPEN else ""
-    rows = [
-        [column.label for column in table.columns],
-        ["---:" if column.format else "---" for column in table.columns],
-    ]
-    for row in table.rows[:_MAX_ROWS]:
-        cells = zip(table.columns, row, strict=True)
-        rows.append([_cell(column.text(value)) for column, value in cells])
-    lines = [f"<details{is_open}>", f"<summary>{table.caption}</summary>", ""]
-    lines += [f"| {' | '.join(cells)} |" for cells in rows]
-    if len(table.rows) > _MAX_ROWS:
-        lines += ["", f"and {len(table.rows) - _MAX_ROWS} more"]
-    return [*lines, "", "</details>"]
-
-
-def _cell(text: str) -> str:
-    """Escapes text from data or config for a cell: it is neither Markdown nor HTML."""
-    line = " ".join(formats.visible(text).split())
-    escaped = _MARKDOWN.sub(r"\\\1", html.escape(line, quote=False))
-    # GitHub notifies whom a comment mentions, except in code.
-    return f"<code>{escaped}</code>" if "@" in escaped else escaped

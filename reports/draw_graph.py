@@ -20,7 +20,6 @@ from rich.cells import cell_len
 
 from reports import formats
 from reports.charts.svg import number, tag
-from reports.environment import inline
 
 _NODE_HEIGHT = 44.0
 _ROW_GAP = 52.0
@@ -124,10 +123,8 @@ def as_text(nodes: Sequence[GraphNode]) -> str:
 def as_svg(
     nodes: Sequence[GraphNode],
     states: Mapping[str, str] | None = None,
-    *,
-    styled: bool = True,
-) -> str:
-    """Returns one ``<svg>`` element, with a light and a dark colour scheme.
+) -> Markup:
+    """Returns one ``<svg>`` element, for a page with the rules of ``.sluice-graph``.
 
     Gates are rounded. Edges that a longer path implies are not drawn; the ``<title>``
     of a node has all that it waits for.
@@ -135,8 +132,6 @@ def as_svg(
     Args:
       nodes: of the graph, in any order.
       states: by node id, as ``sluice.record.parts.NodeState``: named and coloured.
-      styled: whether it has its own style sheet. A page whose content-security policy
-        forbids that has the rules for ``.sluice-graph`` in its own.
     """
     states = states or {}
     ordered = topological_order(nodes)
@@ -147,10 +142,6 @@ def as_svg(
     bottom = max((box.top + _NODE_HEIGHT for box in boxes.values()), default=0.0)
     width, height = right + _MARGIN, bottom + _MARGIN
     name = f"Graph of {formats.plural(len(nodes), 'node')}"
-    page = [
-        tag("style", Markup(inline("graph.css.j2"))),
-        tag("rect", class_="page", width=width, height=height),
-    ]
     lines = (
         _line(boxes[x], boxes[node.id]) for node in ordered for x in direct[node.id]
     )
@@ -158,10 +149,8 @@ def as_svg(
     return tag(
         "svg",
         tag("title", name),
-        *(page if styled else ()),
         *lines,
         *drawn,
-        xmlns="http://www.w3.org/2000/svg",
         class_="sluice-graph",
         width=width,
         height=height,

@@ -14,15 +14,10 @@
 3. A line in ``SECTIONS``.
 
 A section that raises becomes a notice on the page.
-
-``python -m reports.run_page ADDRESS`` draws the page of any record, also in a bucket,
-such as at the end of a run in the cloud.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
 
 from markupsafe import Markup
@@ -30,7 +25,6 @@ from markupsafe import Markup
 from reports.environment import environment, render_page
 from reports.read_run import REPORT_FILE, RunData, read_run
 from reports.sections import data, execution, model, training, verdict
-from sluice.errors import SluiceError
 from sluice.record.outcome import failed_sections
 from sluice.storage.storage import storage_for
 
@@ -100,22 +94,3 @@ def write_report(address: str | Path, target: str | Path | None = None) -> str:
         page = render_run(run)
     storage_for(written).write_atomically(written, page.encode())
     return written
-
-
-def main() -> None:
-    """Entry point of ``python -m reports.run_page``."""
-    parser = argparse.ArgumentParser(description="Draw the page of a run.")
-    parser.add_argument("address", help="the run's folder, local or in a bucket")
-    parser.add_argument("-o", "--output", help="default: report.html in the folder")
-    arguments = parser.parse_args()
-    try:
-        written = write_report(arguments.address, arguments.output)
-    except SluiceError as error:
-        sys.exit(f"error: {error}")
-    except OSError as error:
-        sys.exit(f"error: {arguments.address}: {error.strerror or error}")
-    sys.stdout.write(f"{written}\n")
-
-
-if __name__ == "__main__":
-    main()

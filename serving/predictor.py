@@ -6,9 +6,7 @@ TensorFlow is imported when a ``Predictor`` is created.
 
 from __future__ import annotations
 
-import base64
 import logging
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +20,7 @@ import numpy as np
 
 from serving.prediction_rows import Row, is_missing, read_rows
 from serving.remote_model import RemoteModel
+from serving.signatures import EXAMPLES, VALUES, as_json, column_of
 from sluice.compat import prepare_environment
 from sluice.errors import DataError, ServingError, SluiceError, bounded
 from sluice.metrics import THRESHOLD
@@ -34,8 +33,6 @@ BATCH_SIZE = 64
 _log = logging.getLogger("sluice")
 _REASON_LENGTH = 300
 _NOISE = re.compile(r"\{\{function_node .*?\}\} ?| \[Op:.*|\[\[\{\{node(.|\n)*")
-# Value of a missing feature in the signature, by dtype.
-MISSING = {"float32": math.nan, "int64": -(2**63), "string": b""}
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,7 @@ class Prediction:
     def to_dict(self, id_feature: str | None = None) -> dict[str, Any]:
         """Returns the JSON form, the id first: what is None is left out."""
         values = {name: x for name, x in asdict(self).items() if x is not None}
-        own = values.pop("id", None)
-        if isinstance(own, bytes):
-            own = {"b64": base64.b64encode(own).decode()}
+        own = as_json(values.pop("id", None))
         return values if id_feature is None else {id_feature: own, **values}
 
 
@@ -117,7 +112,6 @@ class Predictor:
             self._required = {name for name, item in known.items() if item["required"]}
             # Models of earlier versions do not say it.
             self._expected = [x for x in known if known[x].get("in_every_record")]
-            self._missing = {n: MISSING[s.dtype.name] for n, s in self.features.items()}
         except SluiceError:
             raise
         except Exception as error:  # IndexError, for one, where bytes are missing.
@@ -132,15 +126,13 @@ class Predictor:
         self._examples: Signature
         self._values: Signature
         if remote:
-            self._examples = partial(remote.call, "serving_default")
-            self._values = partial(remote.call, "predict_values")
-            (self._examples_input,) = remote.input_specs("serving_default")
-            return remote.input_specs("predict_values")
+            self._examples = partial(remote.call, EXAMPLES)
+            self._values = partial(remote.call, VALUES)
+            (self._examples_input,) = remote.input_specs(EXAMPLES)
+            return remote.input_specs(VALUES)
         # Its variables live as long as it.
         self._model = self._tf.saved_model.load(str(self._dir))
-        loaded = [
-            self._model.signatures[x] for x in ("serving_default", "predict_values")
-        ]
+        loaded = [self._model.signatures[x] for x in (EXAMPLES, VALUES)]
         for signature in loaded:
             if not {*self._outputs} <= {*signature.structured_outputs}:
                 raise ValueError(f"outputs {sorted(signature.structured_outputs)}")
@@ -234,22 +226,22 @@ class Predictor:
 
     def _column(self, name: str, values: list[Any]) -> Any:
         """Returns one feature's values; TensorFlow refuses those of another type."""
-        spec, missing, tf = self.features[name], self._missing[name], self._tf
+        spec, tf = self.features[name], self._tf
         if name in self._required and any(value is None for value in values):
             raise ValueError(f"{name!r} is missing")
         if spec.shape.rank == 1:
-            values = [missing if is_missing(value) else value for value in values]
             if any(isinstance(value, bool) for value in values):
                 raise ValueError(f"{name!r}, {spec.dtype.name}: a boolean")
             if spec.dtype == tf.int64:
                 # 3.0 is how a data frame with missing values writes 3.
                 values = [_as_int(value) for value in values]
+            rows = [[] if is_missing(value) else [value] for value in values]
+            values = column_of(rows, spec)
         elif spec.shape[1:] == [None]:
-            values = [[] if is_missing(value) else value for value in values]
-            if not all(isinstance(value, list) for value in values):
+            rows = [[] if is_missing(value) else value for value in values]
+            if not all(isinstance(row, list) for row in rows):
                 raise ValueError(f"{name!r}, {spec.dtype.name}: not a list")
-            width = max(map(len, values))
-            values = [[*row, *[missing] * (width - len(row))] for row in values]
+            values = column_of(rows, spec)
         try:
             column = tf.constant(values, spec.dtype)
             # Rows without values say nothing of their shape.

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from serving import signatures
 from sluice.errors import RemoteError, ServingError, UsageError
 
 if TYPE_CHECKING:
@@ -67,13 +68,7 @@ class RemoteModel(ABC):
           RemoteError, ServingError: as ``call``.
           KeyError: the version has no such signature.
         """
-        import tensorflow as tf
-
-        inputs = self._signatures[signature].inputs
-        return {
-            name: tf.TensorSpec(info.tensor_shape, tf.as_dtype(info.dtype), name)
-            for name, info in inputs.items()
-        }
+        return signatures.input_specs(self._signatures[signature])
 
     def _error(self, is_input: bool, reason: str) -> Exception:
         import tensorflow as tf
@@ -140,7 +135,10 @@ class _RestModel(RemoteModel):
     def call(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         import numpy as np
 
-        columns = {name: _as_json(np.asarray(x).tolist()) for name, x in inputs.items()}
+        columns = {
+            name: signatures.as_json(np.asarray(values).tolist())
+            for name, values in inputs.items()
+        }
         request = {"signature_name": signature, "inputs": columns}
         answer = self._ask("POST", ":predict", json.dumps(request))["outputs"]
         outputs = self._signatures[signature].outputs
@@ -229,15 +227,6 @@ class _GrpcModel(RemoteModel):
                 raise self._unreachable(error.details()) from error
             is_input = code == grpc.StatusCode.INVALID_ARGUMENT
             raise self._error(is_input, error.details()) from error
-
-
-def _as_json(value: Any) -> Any:
-    """Returns nested lists with bytes as TensorFlow Serving reads them."""
-    if isinstance(value, list):
-        return [_as_json(item) for item in value]
-    if isinstance(value, bytes):
-        return {"b64": base64.b64encode(value).decode()}
-    return value
 
 
 def _as_array(name: str, values: Any, info: Any) -> np.ndarray:

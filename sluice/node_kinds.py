@@ -125,7 +125,7 @@ DOCUMENTS = {
     "ExampleAnomalies": ("anomalies",),
     "ExampleStatistics": ("statistics",),
     "Model": ("model", "lineage"),
-    "ModelEvaluation": ("metrics", "mistakes", "residuals", "texts"),
+    "ModelEvaluation": ("metrics", "mistakes", "residuals"),
     "ModelRun": ("epochs",),
     "PushedModel": ("lineage",),
     "Schema": ("schema",),

@@ -12,18 +12,18 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from components.serving_check import judge
-from components.serving_check.judge import EXAMPLES, GATE, VALUES, Answer, row
+from components.serving_check.judge import GATE, Answer, row
 from components.serving_check.model_server import ModelServer, ServerError
 from components.serving_check.requests import (
     Columns,
     Exported,
-    as_json,
     columns_of,
     read_exported,
     read_records,
     write_warm_up,
 )
 from components.serving_check.settings import Settings
+from serving.signatures import EXAMPLES, VALUES, as_json
 from sluice.record.verdict import Check, Verdict
 
 _MAX_TIMED_MS = 10_000.0

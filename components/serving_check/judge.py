@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from components.serving_check.settings import version_of
+from serving.signatures import EXAMPLES, VALUES
 from sluice.metrics import THRESHOLD
 from sluice.model_facts import CLASSES_FILE
 from sluice.record.verdict import Check, Result
 
 GATE = "serving"
-# The signatures that clients ask; see ``pipeline.training.export``.
-EXAMPLES, VALUES = "serving_default", "predict_values"
 # Probabilities in bfloat16 have three digits.
 _SUM_TOLERANCE = 0.01
 

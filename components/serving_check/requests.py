@@ -6,24 +6,25 @@ feature; see ``pipeline.training.export``.
 
 from __future__ import annotations
 
-import base64
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from components.serving_check.judge import EXAMPLES
 from components.serving_check.settings import Settings
-from serving.predictor import MISSING
+from serving.signatures import (
+    EXAMPLES,
+    WARM_UP_FILE,
+    column_of,
+    input_specs,
+    without,
+)
 from sluice.errors import NodeError
 from sluice.model_facts import read_facts
+from sluice.tfrecords.parse_tf_example import parse, values_of
 
-# Of a version's files; TensorFlow Serving asks the model these before it serves it.
-WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
 # A batch of larger requests would be copied into every version.
 _MAX_WARM_UP_BYTES = 4 << 20
 # The values of each input, one per example; text is bytes.
@@ -63,13 +64,9 @@ def read_records(examples: str, settings: Settings) -> list[bytes]:
       NodeError: there are none.
     """
     files = sorted(tf.io.gfile.glob(f"{examples}/Split-{settings.split}/*"))
-    count, records = max(settings.examples, settings.batch), []
+    count = max(settings.examples, settings.batch)
     dataset = tf.data.TFRecordDataset(files, "GZIP").take(count)
-    for record in dataset.as_numpy_iterator():
-        example = tf.train.Example.FromString(record)
-        for name in {*settings.hidden} & {*example.features.feature}:
-            del example.features.feature[name]
-        records.append(example.SerializeToString(deterministic=True))
+    records = [without(x, settings.hidden) for x in dataset.as_numpy_iterator()]
     if not records:
         what = f"there is no example of {settings.split!r} to ask"
         raise NodeError(what, where=examples)
@@ -78,44 +75,16 @@ def read_records(examples: str, settings: Settings) -> list[bytes]:
 
 def columns_of(name: str, exported: Exported, records: Sequence[bytes]) -> Columns:
     """Returns the inputs of a signature for serialized tf.Examples."""
-    inputs = exported.signatures[name].inputs
+    specs = input_specs(exported.signatures[name])
     if name == EXAMPLES:
-        return {key: records for key in inputs}
-    features = [tf.train.Example.FromString(x).features.feature for x in records]
+        return {key: records for key in specs}
+    features = [parse(record).features.feature for record in records]
     return {
-        item["input"]: _column(
-            [_values(x, key) for x in features], inputs[item["input"]]
+        item["input"]: column_of(
+            [[*values_of(x.get(key))] for x in features], specs[item["input"]]
         )
         for key, item in exported.facts["features"].items()
     }
-
-
-def _values(features: Any, name: str) -> list[Any]:
-    kind = features[name].WhichOneof("kind") if name in features else None
-    return list(getattr(features[name], kind).value) if kind else []
-
-
-def _column(values: list[list[Any]], spec: Any) -> list[Any]:
-    """Returns values in the shape of an input: what is missing has its own value."""
-    missing = MISSING.get(tf.as_dtype(spec.dtype).name)
-    sizes = [dimension.size for dimension in spec.tensor_shape.dim][1:]
-    if not sizes:
-        return [row[0] if row else missing for row in values]
-    if sizes == [-1]:
-        width = max(1, *map(len, values))
-        return [[*row, *[missing] * (width - len(row))] for row in values]
-    default = [missing] * math.prod(sizes)
-    # Arrays of numpy's own strings would lose trailing zeros of bytes.
-    return [np.array(x or default, object).reshape(sizes).tolist() for x in values]
-
-
-def as_json(value: Any) -> Any:
-    """Returns a value as TensorFlow Serving's REST interface takes it."""
-    if isinstance(value, list):
-        return [as_json(item) for item in value]
-    if isinstance(value, bytes):
-        return {"b64": base64.b64encode(value).decode()}
-    return value
 
 
 def write_warm_up(

@@ -23,8 +23,8 @@ from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 # Exec properties of the node, beside those of every ExampleGen.
 SETTINGS, SPANS, SCHEDULE = "settings", "spans", "schedule"
 
-# Those that training decodes, as ``image_format`` names them.
-ImageFormat = Literal["png", "jpeg", "bmp", "gif"]
+# As ``image_format`` names them.
+ImageFormat = Literal["png", "jpeg", "bmp"]
 _HASHED_KINDS = ("bytes_list", "int64_list")
 
 
@@ -98,13 +98,12 @@ class ImageLimits(Section):
     max_side: Count = 16_384
     """Maximum length of the longer side, in pixels."""
     max_pixels: Count = 50_000_000
-    """Maximum height times width, so that a small file cannot fill the memory. Those of
-    all frames of a `gif` count."""
+    """Maximum height times width, so that a small file cannot fill the memory."""
     channels: Channels | None = None
     """Channels of the encoded image: 1 gray, 3 colour, 4 with alpha. null: any, as
     training decodes all to what `features` says."""
     formats: NotEmpty[tuple[ImageFormat, ...]] = ("png", "jpeg", "bmp")
-    """Formats that are allowed. A `gif` gives its first frame."""
+    """Formats that are allowed."""
 
     @model_validator(mode="after")
     def _has_range(self) -> ImageLimits:

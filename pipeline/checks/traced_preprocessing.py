@@ -31,9 +31,6 @@ class TracedPreprocessing:
     """Stands in for the ``tft.TFTransformOutput`` of a Transform that has not run.
 
     The preprocessing function is traced as Transform traces it.
-
-    Attributes:
-      assumptions: the assumed sizes of vocabularies, one line each.
     """
 
     def __init__(
@@ -51,10 +48,6 @@ class TracedPreprocessing:
             for name, spec in feature_set.features.items()
             if isinstance(spec, Vocabulary | Tokens)
         }
-        self.assumptions = [
-            f"{size:,} values in the vocabulary {name}"
-            for name, size in self._sizes.items()
-        ]
 
     def check(self) -> None:
         """Raises if the outputs are not what training needs.

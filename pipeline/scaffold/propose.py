@@ -101,7 +101,7 @@ def propose(
     used = {choice.name: choice.spec for choice in choices if choice.spec}
     features = CommentedMap({key: _flow(spec) for key, spec in used.items()})
     columns = sample.columns
-    formats = {image.format for key in used for image in columns[key].images}
+    has_images = any(columns[key].images for key in used)
     rules = [
         _flow({"feature": key, "anomaly": "not_finite", "action": "warn"})
         for key, one in columns.items()
@@ -115,7 +115,7 @@ def propose(
         "name": name,
         "description": f"Predicts {column.name}.",
         "data": {"dir": data_dir, **_splits(splits)},
-        "examples": _examples(splits, formats),
+        "examples": _examples(splits, has_images),
         "schema": f"schemas/{name}/schema.pbtxt",
         "validate": {"rules": rules} if rules else {},
         "sensitive": sensitive,
@@ -191,14 +191,12 @@ def _splits(splits: SplitGuess) -> dict[str, Any]:
     return {"files": splits.files, "hash_splits": parts}
 
 
-def _examples(splits: SplitGuess, formats: set[str]) -> dict[str, Any]:
+def _examples(splits: SplitGuess, has_images: bool) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     if splits.window:
         settings |= {"window": splits.window, "complete_when": "always"}
-    if formats:
-        # GIF is not among the default formats.
-        limits = {"formats": sorted(formats)} if "gif" in formats else {}
-        settings["images"] = _flow(limits)
+    if has_images:
+        settings["images"] = _flow({})
     return settings
 
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from reports.charts.lines import Series, line_chart
 from reports.charts.svg import Axis
 
-STYLES = {"candidate": 0, "after": 0, "baseline": 3, "before": 3}
+STYLES = {"candidate": 0, "baseline": 3}
 # The least number of predictions of a point.
 _MIN_DRAWN = 10
 Charts = list[tuple[str, Markup]]

@@ -17,8 +17,6 @@ from reports.tables import Column, Header, Mark, Table, numbers
 from schemas.show_schema import show_schema
 from sluice.table_files import is_table
 
-_LENGTHS = ("characters", "words")
-
 
 def build(run: RunData) -> dict[str, Any] | None:
     """Returns what the template shows; None without statistics and ingestion."""
@@ -35,7 +33,6 @@ def build(run: RunData) -> dict[str, Any] | None:
         "ingestion": [item for item in ingestion if item["quarantined"]],
         "filtered": sum(item.get("filtered", 0) for item in ingestion),
         "features": feature_view,
-        "texts": [*map(_texts, run.documents("texts"))],
         "samples": run.documents("samples"),
         "schema": _schema(run),
     }
@@ -115,21 +112,6 @@ def _equal(ingestion: Sequence[dict[str, Any]]) -> Table | None:
         Column("The first five", code=True),
     ]
     return Table("equal", "Equal records", columns, rows, limit=10) if rows else None
-
-
-def _texts(document: dict[str, Any]) -> Table:
-    """Returns a row per feature with text and split; lengths are median and maximum."""
-    rows = []
-    for name, splits in document["features"].items():
-        for split, found in splits.items():
-            lengths = [" / ".join(map(formats.number, found[x])) for x in _LENGTHS]
-            top = ", ".join(f"{word} {count:,}" for word, count in found["top"])
-            shown = (found["texts"], *lengths, found["unknown"], top)
-            rows.append([formats.shorten(name, 80), split, *shown])
-    columns: Header = ["Feature", "Split", numbers("Texts"), *map(numbers, _LENGTHS)]
-    columns += [numbers("Unknown words", formats.percent), "Most frequent words"]
-    caption = "Texts: length (median / longest) and words of the first ones"
-    return Table("texts", caption, columns, rows)
 
 
 def _bad_records(ingestion: Sequence[dict[str, Any]]) -> Table | None:

@@ -61,7 +61,7 @@ def _graph(nodes: Sequence[NodeRecord]) -> Markup | None:
         for node in nodes
     ]
     states = {names[node.id]: node.state for node in nodes}
-    return Markup(as_svg(graph, states, styled=False))
+    return as_svg(graph, states)
 
 
 def _table(nodes: Sequence[NodeRecord]) -> Table:

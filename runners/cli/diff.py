@@ -9,9 +9,9 @@ import click
 from rich.console import Console
 
 from reports.compare import Comparison, summarize_changes
-from reports.diff_page import diff_markdown, diff_tables, render_diff
+from reports.diff_page import diff_tables, render_diff
 from reports.tables import Table
-from runners.cli.echo import echo, echo_output, echo_warning
+from runners.cli.echo import echo, echo_warning
 from runners.cli.options import Result, verb
 from runners.cli.rich_console import make_console, make_table, plain, say
 from runners.operations.compare_runs import compare_runs
@@ -25,15 +25,11 @@ _STYLES = {"good": "green", "bad": "red", "warn": "yellow", "quiet": "dim"}
 @click.argument("name")
 @click.argument("before", required=False)
 @click.argument("after", required=False)
-@click.option("--markdown", is_flag=True, help="For a pull request.")
-@click.option(
-    "--output", "-o", metavar="FILE", help="Write Markdown to FILE, or a page (.html)."
-)
+@click.option("--output", "-o", metavar="FILE", help="Write a page to FILE.")
 def command(
     name: str,
     before: str | None,
     after: str | None,
-    markdown: bool,
     output: str | None,
 ) -> Result:
     """Show what differs between two runs of the pipeline NAME.
@@ -48,12 +44,8 @@ def command(
         echo_warning(notice)
     show = partial(print_comparison, make_console(), comparison)
     if file:
-        is_page = file.suffix == ".html"
-        text = render_diff(comparison) if is_page else diff_markdown(comparison)
-        write_output(file, text, "comparison")
+        write_output(file, render_diff(comparison), "comparison")
         show = partial(echo, f"wrote {output}")
-    elif markdown:
-        show = partial(echo_output, diff_markdown(comparison))
     return Result(comparison.to_dict(), show)
 
 

@@ -50,9 +50,8 @@ _VERBS = {
     "logs": "Print the log of a node.",
     "runs": "List and compare the runs of a pipeline.",
     "diff": "Show what differs between two runs.",
-    "report": "Draw the page of a run or of all runs.",
+    "report": "Draw the page of a run.",
     "explain": "Explain whether a node would run, and why.",
-    "export": "Export runs to MLflow.",
     "graph": "Show the graph of a pipeline.",
     "lineage": "Trace the lineage of an artifact.",
     "gc": "Delete artifacts that nothing needs any more.",
@@ -66,12 +65,11 @@ _VERBS = {
     "serve": "Serve pushed models by REST and gRPC.",
     "models": "List pushed versions, or retire a baseline.",
     "schedule": "Run a pipeline on a schedule of a service.",
-    "cluster": "Train on several machines of your own.",
     "ui": "Show pipelines and runs in the browser.",
-    "image": "Build the image of the nodes for a service.",
+    "image": "Write the files of the nodes' image for a service.",
     "beam-workers": "Run the workers of a Flink cluster's machine.",
     "data": "List or write the sample data sets.",
-    "doctor": "Check this machine and its packages.",
+    "doctor": "Show versions and devices of this machine.",
 }
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import click
 
@@ -14,89 +12,21 @@ from pipeline.config.load import load_config
 from runners.cli.echo import EchoObserver, echo
 from runners.cli.options import Result, config_argument, config_options, verb
 from runners.operations import schedules
-from runners.operations.print_schedule import schedule_text, write_units
-from sluice.errors import UsageError
-
-
-def time_options(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Adds NAME, ``--profile``, ``--set``, ``--cron`` and ``--timezone``."""
-    for option in (
-        click.option("--timezone", metavar="ZONE", help="Such as Europe/Berlin."),
-        click.option(
-            "--cron", metavar="CRON", help="Five fields, such as '0 3 * * *'."
-        ),
-    ):
-        function = option(function)
-    return config_options(function)
-
-
-def load_with_times(
-    name: str,
-    profile: str | None,
-    overrides: Sequence[str],
-    asked: Mapping[str, str | None],
-) -> Config:
-    """Returns the config, with the options that stand for keys of cloud.schedule."""
-    keys = [
-        f"cloud.schedule.{key}={json.dumps(value)}"
-        for key, value in asked.items()
-        if value is not None
-    ]
-    return load_config(name, profile=profile, overrides=(*overrides, *keys))
 
 
 @click.group()
 def command() -> None:
-    """Run pipelines on a schedule of Vertex AI, or print one for another scheduler.
+    """Run pipelines on a schedule of Vertex AI.
 
     A scheduled run selects the spans, and ends where there is nothing new, or no reason
     to train.
     """
 
 
-@verb("print", group=command)
-@click.option(
-    "form",
-    "--as",
-    type=click.Choice(("cron", "systemd", "airflow")),
-    required=True,
-    help="What starts the runs.",
-)
-@click.option(
-    "-o",
-    "folder",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write the two files for systemd there.",
-)
-@time_options
-def print_(
-    name: str,
-    profile: str | None,
-    overrides: tuple[str, ...],
-    form: str,
-    folder: Path | None,
-    **asked: str | None,
-) -> Result:
-    """Print a schedule of NAME for this machine or for Airflow.
-
-    Each run is a 'sluice retrain'. The options stand for keys of cloud.schedule.
-    """
-    config = load_with_times(name, profile, overrides, asked)
-    words = ["retrain", config.origin.file, "--wait"]
-    words += ["--profile", profile] if profile else []
-    words += [part for item in overrides for part in ("--set", item)]
-    text = schedule_text(config, form, words)
-    if folder:
-        if form != "systemd":
-            raise UsageError("-o is for the two files of --as systemd")
-        files = [*map(str, write_units(text, folder))]
-        return Result({"as": form, "files": files}, partial(echo, *files))
-    return Result({"as": form, "text": text}, partial(echo, *text.splitlines()))
-
-
 @verb("set", group=command)
-@time_options
+@config_options
+@click.option("--cron", metavar="CRON", help="Five fields, such as '0 3 * * *'.")
+@click.option("--timezone", metavar="ZONE", help="Such as Europe/Berlin.")
 def set_(
     name: str,
     profile: str | None,
@@ -108,7 +38,12 @@ def set_(
     The options stand for keys of cloud.schedule. The pipeline runs as it is compiled
     now: set the schedule again after a change.
     """
-    config = load_with_times(name, profile, overrides, asked)
+    keys = [
+        f"cloud.schedule.{key}={json.dumps(value)}"
+        for key, value in asked.items()
+        if value is not None
+    ]
+    config = load_config(name, profile=profile, overrides=(*overrides, *keys))
     return _result(schedules.set_schedule(config, EchoObserver()))
 
 

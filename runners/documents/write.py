@@ -15,7 +15,6 @@ from runners.documents.examples import split_names
 from runners.documents.images import samples
 from runners.documents.mistakes import mistakes
 from runners.documents.residuals import residuals
-from runners.documents.texts import texts
 from sluice.mlmd_items import Artifact, newest_first
 from sluice.model_facts import SERVING_DIR
 from sluice.node_kinds import BASELINE, CANDIDATE, DOCUMENTS, NOT_DESCRIBED
@@ -112,8 +111,6 @@ def _content(
             return _of_predictions(mistakes, inputs, properties, privacy)
         case "residuals":
             return _of_predictions(residuals, inputs, properties, privacy)
-        case "texts":
-            return _of_predictions(texts, inputs, properties, privacy)
         case "model":
             return model(artifact.uri)
         case "samples":

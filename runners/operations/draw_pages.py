@@ -1,25 +1,15 @@
-"""Operation: draws the page of a run, or of all runs of a pipeline."""
+"""Operation: draws the page of a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from reports.index_page import render_index
-from reports.read_run import REPORT_FILE, RunData
+from reports.read_run import REPORT_FILE
 from reports.run_page import write_report
-from runners.operations.find_run import (
-    find_run,
-    last_runs,
-    not_run_yet,
-    readable_runs,
-    updated_workspace,
-)
+from runners.operations.find_run import find_run, last_runs
 from sluice.errors import UsageError
 from sluice.record.run_record import RunRecord
 from sluice.run_lock import unwritable
-from sluice.storage import atomic
-
-_INDEX_FILE = "index.html"
 
 
 def draw(name: str | None = None, run_id: str | None = None) -> tuple[RunRecord, Path]:
@@ -41,21 +31,3 @@ def draw(name: str | None = None, run_id: str | None = None) -> tuple[RunRecord,
     except OSError as error:
         raise unwritable(path, error) from error
     return drawn.record, path
-
-
-def draw_all(name: str) -> tuple[str, Path]:
-    """Draws the page of all runs, and returns the pipeline's name and the page."""
-    workspace = updated_workspace(name)
-    if not workspace.run_ids():
-        raise not_run_yet(name, workspace)
-    runs = [
-        RunData(workspace.run_dir(record.run_id), record)
-        for record in readable_runs(workspace)
-    ]
-    path = workspace.root / _INDEX_FILE
-    pipeline = workspace.root.name
-    try:
-        atomic.write_text(path, render_index(pipeline, runs))
-    except OSError as error:
-        raise unwritable(path, error) from error
-    return pipeline, path

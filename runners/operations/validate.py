@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
 
 from pipeline.checks.before_run import (
     check_before_run,
@@ -22,11 +21,8 @@ from pipeline.graph.choose_spans import choose_data
 from pipeline.graph.locations import local_locations
 from runners.operations.compile import compile_checked
 from sluice.compat import hidden_native_logs
-from sluice.errors import ConfigError, UsageError
+from sluice.errors import UsageError
 from sluice.workspace import locate
-
-if TYPE_CHECKING:
-    from pipeline.checks.check_accelerator import AcceleratorCheck
 
 
 @dataclass(frozen=True)
@@ -37,28 +33,24 @@ class Validated:
       pipeline: its name.
       file: its path.
       warnings: what may still make a run fail, such as missing data.
-      accelerator_check: of the training; None if none was requested.
     """
 
     pipeline: str
     file: str
     warnings: tuple[str, ...]
-    accelerator_check: AcceleratorCheck | None = None
 
 
-def validate(
-    config: Config, accelerator: Literal["tpu", "gpu"] | None = None
-) -> Validated:
+def validate(config: Config, *, on_tpu: bool = False) -> Validated:
     """Checks a config with its schema and code.
 
     A config with a ``cloud`` section is also compiled; no service is asked.
 
     Args:
       config: as it was loaded.
-      accelerator: checks the training for it; None: does not.
+      on_tpu: whether XLA compiles the training for a TPU.
 
     Raises:
-      UsageError: the config is invalid, or the accelerator refuses the training.
+      UsageError: the config is invalid, or a TPU would refuse the training.
       NodeError: the user's code failed.
     """
     warnings: list[str] = []
@@ -74,25 +66,20 @@ def validate(
     # Accelerators are elsewhere, and so is the data of a service.
     checks: list[Callable[[Config], object]] = []
     checks += [] if config.cloud else [choose_data]
-    checks += [] if config.cloud or accelerator else [check_strategy]
+    checks += [] if config.cloud or on_tpu else [check_strategy]
     for check_one in checks:
         try:
             check_one(config)
         except UsageError as error:
             warnings.append(str(error))
-    file, check = str(config.origin.file), None
-    if accelerator is not None:
-        check = _check(valid, accelerator)
-        if check.refused:
-            raise ConfigError(
-                f"the training cannot run on a {accelerator.upper()}",
-                where=file,
-                details=[f"  - {finding}" for finding in check.refused],
-                hint="keep to ops and dtypes of the accelerator in the model; what "
-                "needs the host belongs in 'preprocessing'",
-            )
-        warnings += check.warnings
-    return Validated(config.name, file, tuple(warnings), check)
+    if on_tpu:
+        # Keras warns that this machine has no GPU.
+        logging.getLogger("tensorflow").setLevel(logging.ERROR)
+        with hidden_native_logs():
+            from pipeline.checks.check_accelerator import check_on_tpu
+
+            check_on_tpu(valid)
+    return Validated(config.name, str(config.origin.file), tuple(warnings))
 
 
 def _make(config: Config) -> None:
@@ -104,12 +91,3 @@ def _make(config: Config) -> None:
 
             places = local_locations(config, locate(config.root, config.name))
             create_pipeline(config, replace(places, copies_inputs=False))
-
-
-def _check(config: Config, accelerator: Literal["tpu", "gpu"]) -> AcceleratorCheck:
-    # Keras warns that this machine has no GPU.
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)
-    with hidden_native_logs():
-        from pipeline.checks.check_accelerator import check_accelerator
-
-        return check_accelerator(config, accelerator)

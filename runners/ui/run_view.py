@@ -13,9 +13,9 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from reports import formats
-from reports.index_page import make_index
 from reports.metric_changes import metric_changes, worse_metrics
 from reports.read_run import RunData, is_error, last_pushed, without_library_lines
+from reports.run_index import make_index
 from reports.run_page import render_section
 from reports.sections.execution import build
 from reports.sections.training import curves
@@ -178,7 +178,7 @@ def run_url(found: FoundRun) -> str:
 
 
 def run_index(runs: Sequence[FoundRun]) -> dict[str, Any]:
-    """Returns table and trends of a pipeline's runs, as on the page of all runs."""
+    """Returns table and trends of a pipeline's runs."""
     urls = {item.record.run_id: run_url(item) for item in runs}
     data = [RunData(item.run_dir, item.record) for item in runs]
     return make_index(data, lambda run: urls[run.record.run_id])

@@ -26,8 +26,6 @@ def main() -> None:
     die_with(os.getppid())
     parser = argparse.ArgumentParser("python -m serving.server")
     parser.add_argument("--model", required=True, metavar="NAME=DIR")
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--grpc-port", type=int, default=0)
     parser.add_argument("--batch-rows", type=int, default=64)
     arguments = parser.parse_args()
     name, _, directory = arguments.model.partition("=")
@@ -45,7 +43,7 @@ def main() -> None:
         ready = {"load_s": round(time.monotonic() - started, 3)}
         run(
             Core([model], limits),
-            Address(port=arguments.port, grpc_port=arguments.grpc_port),
+            Address(port=0, grpc_port=0),
             lambda port, grpc_port: _print(
                 {"port": port, "grpc_port": grpc_port, **ready}
             ),

@@ -98,9 +98,9 @@ class Core:
             raise failure from error
         finally:
             # Names that clients make up would be metrics without end.
-            labels = name if name in self.models else "", method, interface
-            metrics.REQUESTS.labels(*labels, code.name).inc()
-            metrics.LATENCY.labels(*labels).observe(time.perf_counter() - started)
+            known = name if name in self.models else ""
+            latency = metrics.LATENCY.labels(known, method, interface, code.name)
+            latency.observe(time.perf_counter() - started)
 
     def version(self, spec: Any) -> LoadedVersion:
         """Returns the version of a ``ModelSpec``; a ``with`` block keeps it open.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from serving.server.status import Code, StatusError, invalid
+from serving.signatures import as_json
 
 _ANSWER_KEYS = {"instances": "predictions", "inputs": "outputs"}
 # Types of JSON's values, by the kind of NumPy's type.
@@ -167,53 +167,34 @@ def json_of(outputs: Mapping[str, np.ndarray], key: str) -> bytes:
         shapes = {name: value.shape for name, value in outputs.items()}
         raise invalid(f"outputs have inconsistent batch size: {shapes}")
     columns = {
-        json.dumps(name): _texts(value, name.endswith("_bytes"), by_row)
-        for name, value in outputs.items()
+        name: _values(tensor, name.endswith("_bytes"))
+        for name, tensor in outputs.items()
     }
-    rows = [
-        f"{{{', '.join(map(': '.join, zip(columns, row, strict=True)))}}}"
-        if len(columns) > 1
-        else row[0]
-        for row in zip(*columns.values(), strict=True)
-    ]
-    text = f"[{', '.join(rows)}]" if by_row else rows[0]
+    answer: Any = columns
+    if len(columns) == 1:
+        [answer] = columns.values()
+    elif by_row:
+        rows = zip(*columns.values(), strict=True)
+        answer = [dict(zip(columns, row, strict=True)) for row in rows]
+    text = json.dumps({_ANSWER_KEYS[key]: answer}, ensure_ascii=False)
     # Text that is not UTF-8 goes out as the model returned it.
-    return f'{{"{_ANSWER_KEYS[key]}": {text}}}'.encode(errors="surrogateescape")
+    return text.encode(errors="surrogateescape")
 
 
-def _texts(tensor: np.ndarray, as_bytes: bool, by_row: bool) -> list[str]:
-    """Returns the JSON of each row, or of the whole tensor."""
-    values, kind = tensor.ravel().tolist(), tensor.dtype.kind
-    if kind == "f":
-        texts = _decimals(tensor.ravel())
-    elif kind == "O" and as_bytes:
-        texts = [f'{{"b64": "{base64.b64encode(x).decode()}"}}' for x in values]
-    elif kind == "O":
-        decoded = (x.decode(errors="surrogateescape") for x in values)
-        texts = [json.dumps(x, ensure_ascii=False) for x in decoded]
-    elif kind in "iub":
-        texts = [*map(json.dumps, values)]
-    else:
+def _values(tensor: np.ndarray, as_bytes: bool) -> Any:
+    """Returns nested lists; floats with the fewest digits that are exact."""
+    kind = tensor.dtype.kind
+    if kind == "O":
+        show = as_json if as_bytes else _text
+        return np.vectorize(show, [object])(tensor).tolist()
+    if kind not in "fiub":
         raise invalid(f"Failed to write JSON value for tensor type: {tensor.dtype}")
-    for level in range(tensor.ndim - 1, by_row - 1, -1):
-        size, count = tensor.shape[level], math.prod(tensor.shape[:level])
-        parts = (texts[index * size : (index + 1) * size] for index in range(count))
-        texts = [f"[{', '.join(part)}]" for part in parts]
-    return texts
+    is_short = kind == "f" and tensor.dtype.itemsize < 8
+    return (tensor.astype(str).astype(float) if is_short else tensor).tolist()
 
 
-def _decimals(values: np.ndarray) -> list[str]:
-    """Returns floats with six digits, or as many as their type needs to be exact."""
-    numbers, digits = values.tolist(), 17 if values.dtype.itemsize == 8 else 9
-    texts = [f"{number:.6g}" for number in numbers]
-    exact = np.array([*map(float, texts)]).astype(values.dtype) == values
-    texts = [
-        text if is_exact else f"{number:.{digits}g}"
-        for text, number, is_exact in zip(texts, numbers, exact.tolist(), strict=True)
-    ]
-    if not np.isfinite(values).all():
-        texts = [x.replace("nan", "NaN").replace("inf", "Infinity") for x in texts]
-    return [f"{text}.0" if text.lstrip("-").isdigit() else text for text in texts]
+def _text(value: bytes) -> str:
+    return value.decode(errors="surrogateescape")
 
 
 def fill_examples(request: Mapping[str, Any], source: Any) -> None:
@@ -257,19 +238,21 @@ def _fill_example(value: Any, example: Any) -> None:
 
 def json_of_classes(response: Any) -> bytes:
     """Returns the JSON of a ``ClassificationResponse``."""
-    rows = []
-    for row in response.result.classifications:
-        scores = _decimals(np.array([x.score for x in row.classes], np.float32))
-        labels = [json.dumps(item.label) for item in row.classes]
-        rows.append(", ".join(map("[{}, {}]".format, labels, scores)))
-    return f'{{"results": [{", ".join(f"[{row}]" for row in rows)}]}}'.encode()
+    rows = [
+        [[item.label, *_floats([item.score])] for item in row.classes]
+        for row in response.result.classifications
+    ]
+    return json.dumps({"results": rows}).encode()
 
 
 def json_of_values(response: Any) -> bytes:
     """Returns the JSON of a ``RegressionResponse``."""
     values = [item.value for item in response.result.regressions]
-    texts = _decimals(np.array(values, np.float32))
-    return f'{{"results": [{", ".join(texts)}]}}'.encode()
+    return json.dumps({"results": _floats(values)}).encode()
+
+
+def _floats(values: list[float]) -> list[float]:
+    return _values(np.array(values, np.float32), False)
 
 
 def _show(value: Any) -> str:

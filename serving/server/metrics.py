@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram
 
-_ASKED = ("model", "method", "interface")
-REQUESTS = Counter(
-    "sluice_serving_requests",
-    "Requests by the code of their answer.",
-    (*_ASKED, "code"),
-)
 LATENCY = Histogram(
     "sluice_serving_latency_seconds",
-    "From the first byte of a request to its answer.",
-    _ASKED,
+    "From the first byte of a request to its answer, by the code of that.",
+    ("model", "method", "interface", "code"),
     buckets=[0.0005 * 2**power for power in range(16)],
 )
 BATCH_ROWS = Histogram(

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -186,23 +187,15 @@ class StoreWatch:
 
 def _in_thread(function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
     """Calls a function in a daemon thread, which may hang: the process ends anyway."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def end(result: Any, error: Exception | None) -> None:
-        if future.done():
-            return
-        if error:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
+    future: Future[Any] = Future()
+    # Not cancelled any more, so that the thread may set its result.
+    future.set_running_or_notify_cancel()
 
     def work() -> None:
         try:
-            result, error = function(*arguments), None
-        except Exception as raised:
-            result, error = None, raised
-        loop.call_soon_threadsafe(end, result, error)
+            future.set_result(function(*arguments))
+        except Exception as error:
+            future.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
-    return future
+    return asyncio.wrap_future(future)

@@ -16,10 +16,9 @@ from starlette.staticfiles import StaticFiles
 
 from serving.server.core import Core
 from serving.server.models import LoadedVersion
-from serving.server.servable import DEFAULT_SIGNATURE
+from serving.signatures import EXAMPLES, VALUES
 
 _STATIC = Path(__file__).parent / "static"
-_SIGNATURE = "predict_values"  # Takes values, where our models have it.
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -46,8 +45,8 @@ def page_routes(core: Core) -> list[BaseRoute]:
 
 def _about(version: LoadedVersion) -> dict[str, Any]:
     servable, facts = version.servable, version.servable.facts
-    has_values = _SIGNATURE in servable.signature_defs
-    signature = servable.signature(_SIGNATURE if has_values else DEFAULT_SIGNATURE)
+    has_values = VALUES in servable.signature_defs
+    signature = servable.signature(VALUES if has_values else EXAMPLES)
     kinds = facts.get("features.json", {}).get("features", {})
     classes = facts.get("classes.json", {})
     known = {item["input"]: x for x, item in classes.get("features", {}).items()}

@@ -26,12 +26,11 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from serving.predictor import MISSING
 from serving.server import metrics
 from serving.server.core import Answered
+from serving.signatures import EXAMPLES, MISSING, VALUES, without
 from sluice.tfrecords import tfrecord
 
-EXAMPLES, VALUES = "serving_default", "predict_values"
 _WAITING = 1000
 _FILE_BYTES, _FILE_S = 4 << 20, 300.0
 _KINDS = {"f": "float_list", "i": "int64_list", "O": "bytes_list"}
@@ -152,7 +151,7 @@ def logs_of(
     name = answered.signature.name
     if answered.method != "predict" or name == EXAMPLES:
         (column,) = answered.inputs.values()
-        examples = [_without(data, left_out) for data in column]
+        examples = [without(data, left_out) for data in column]
     elif name == VALUES:
         examples = [*_examples(answered, left_out)]
     else:
@@ -170,15 +169,6 @@ def logs_of(
                 proto = tf.make_tensor_proto(values[row : row + 1])
                 log.predict_log.response.outputs[key].CopyFrom(proto)
         yield log.SerializeToString()
-
-
-def _without(data: bytes, left_out: Collection[str]) -> bytes:
-    if not left_out:
-        return data
-    example = tf.train.Example.FromString(data)
-    for name in left_out:
-        example.features.feature.pop(name, None)
-    return example.SerializeToString()
 
 
 def _examples(answered: Answered, left_out: Collection[str]) -> Iterator[bytes]:

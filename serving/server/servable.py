@@ -19,12 +19,11 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
+from serving import signatures
 from serving.server.status import Code, StatusError, invalid
 from sluice.errors import ServingError
 from sluice.tfrecords import tfrecord
 
-DEFAULT_SIGNATURE = "serving_default"
-WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
 EXAMPLES = "inputs"  # The input of signatures for ``classify`` and ``regress``.
 _METHODS = {"classify": {"classes", "scores"}, "regress": {"outputs"}}
 _INIT_OP = "__saved_model_init_op"
@@ -130,7 +129,7 @@ class Servable:
           StatusError: FAILED_PRECONDITION, there is none of this name; UNIMPLEMENTED,
             its inputs or outputs are no plain tensors.
         """
-        name = name or DEFAULT_SIGNATURE
+        name = name or signatures.EXAMPLES
         if name not in self._signatures:
             self._signatures[name] = self._make_signature(name)
         return self._signatures[name]
@@ -140,16 +139,16 @@ class Servable:
         if definition is None:
             what = f'Serving signature key "{name}" not found.'
             raise StatusError(Code.FAILED_PRECONDITION, what)
-        inputs = dict(sorted(definition.inputs.items()))
         outputs = dict(sorted(definition.outputs.items()))
-        infos = [*inputs.values(), *outputs.values()]
+        infos = [*definition.inputs.values(), *outputs.values()]
         if any(info.WhichOneof("encoding") != "name" for info in infos):
             what = f"signature {name!r} has sparse or composite tensors"
             raise StatusError(Code.UNIMPLEMENTED, what)
-        specs = {x: tf.TensorSpec(i.tensor_shape, i.dtype) for x, i in inputs.items()}
-        names = [[info.name for info in x.values()] for x in (outputs, inputs)]
+        specs = signatures.input_specs(definition)
+        fed = [definition.inputs[key].name for key in specs]
+        fetched = [info.name for info in outputs.values()]
         try:
-            function = self._session.make_callable(*names)
+            function = self._session.make_callable(fetched, fed)
         except Exception as error:
             raise StatusError.of(error) from error
         shapes = [tf.TensorShape(info.tensor_shape) for info in infos]
@@ -203,18 +202,13 @@ def warm_up(servable: Servable, directory: str | Path, max_bytes: int) -> None:
     Raises:
       ServingError: the file is damaged, or a request in it fails.
     """
-    path = Path(directory, WARMUP_FILE)
+    path = Path(directory, signatures.WARM_UP_FILE)
     try:
         for record in tfrecord.read(path) if path.exists() else ():
             log = prediction_log_pb2.PredictionLog.FromString(record)
-            method = (log.WhichOneof("log_type") or "").removesuffix("_log")
-            request = getattr(log, f"{method}_log").request
+            request = log.predict_log.request  # The trainer's have no other kind.
             signature = servable.signature(request.model_spec.signature_name)
-            if method == "predict":
-                tensors = tensors_of(request, signature, max_bytes)
-            else:
-                signature.check_method(method)
-                tensors = {EXAMPLES: examples_of(request.input)}
+            tensors = tensors_of(request, signature, max_bytes)
             signature.check(tensors)
             signature.run(tensors)
     except Exception as error:

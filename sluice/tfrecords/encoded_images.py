@@ -42,14 +42,12 @@ class ImageHeader(NamedTuple):
     Attributes:
       format: ``png``, ``jpeg``, ``gif``, ``bmp`` or ``webp``.
       channels: 1 gray, 2 gray and alpha, 3 RGB, palette or CMYK, 4 RGBA.
-      gif_pixels: of all frames, which TensorFlow reads before it returns the first.
     """
 
     format: str
     width: int
     height: int
     channels: int
-    gif_pixels: int = 0
 
 
 def image_format(data: bytes) -> str | None:
@@ -80,33 +78,8 @@ def image_header(data: bytes) -> ImageHeader | None:
         image = Image.open(io.BytesIO(data), formats=[name])
     except Exception:  # Pillow raises nearly anything for a damaged image.
         return None if name == "bmp" else ImageHeader(name, 0, 0, 0)
-    if name == "gif":
-        return ImageHeader(name, *image.size, 3, _gif_pixels(data))
     channels = _CHANNELS.get(image.mode, len(image.getbands()))
     return ImageHeader(name, *image.size, channels)
-
-
-def _gif_pixels(data: bytes) -> int:
-    """Returns the pixels in all frames of a GIF, from the heads of its blocks.
-
-    As TensorFlow's decoder, it ends at anything else than a frame or an extension.
-    """
-
-    def colors(flags: int) -> int:
-        return 3 << (flags & 7) + 1 if flags & 128 else 0
-
-    at, pixels = 13 + colors(data[10]), 0
-    while at + 10 < len(data) and data[at] in b",!":
-        if data[at] == ord(","):
-            width, height, flags = struct.unpack_from("<HHB", data, at + 5)
-            pixels += width * height
-            at += 11 + colors(flags)
-        else:
-            at += 2
-        while at < len(data) and data[at]:
-            at += 1 + data[at]
-        at += 1
-    return pixels
 
 
 def decode_image(data: Any, channels: int) -> Any:
@@ -124,8 +97,7 @@ def decode_image(data: Any, channels: int) -> Any:
 def why_undecodable(data: bytes, channels: int) -> str | None:
     """Decodes an image; returns TensorFlow's reason if it fails, else None.
 
-    This allocates the pixels, for a GIF those of all frames: check the size in the
-    header first.
+    This allocates the pixels: check the size in the header first.
     """
     import tensorflow as tf
 

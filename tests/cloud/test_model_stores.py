@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.load import load_config
-from runners.operations.models import rollback
 from serving.model_store import ModelStore, SavedModel, store_at
 from serving.store_owner import Owner, read_owner
 from sluice.errors import ServingError, UsageError
@@ -175,16 +173,3 @@ def test_a_deleted_version_is_gone_and_its_number_stays_used(store, make_saved_m
     assert store.versions() == []
     source = make_saved_model("c", b"c")
     assert store.publish(source, facts={}, owner=owner).version == 3
-
-
-def test_an_earlier_version_is_served_again(store, make_saved_model, digits):
-    for number in range(3):
-        model = make_saved_model(f"m{number}", bytes([number]))
-        store.publish(model, facts={"model_uri": f"{store.uri}/runs/{number}"})
-    config = load_config("digits", overrides=[f"push.serving_dir={store.uri}"])
-    result = rollback(config, 1, "too many alarms")
-    assert (result["published"], result["withdrawn"]) == (4, [2, 3])
-    versions = store.versions()
-    assert versions[-1].digest == versions[0].digest and versions[-1].is_intact()
-    retired = [item.retired for item in versions]
-    assert retired == [None, "too many alarms", "too many alarms", None]

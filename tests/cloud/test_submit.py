@@ -5,18 +5,16 @@ import json
 import pytest
 from google.api_core.exceptions import Forbidden, ServiceUnavailable
 
-from components.tfrecord_gen.input_files import SpanChoice
 from pipeline.config.load import load_config
 from runners.cli.logs import find_log
 from runners.cli.main import main
 from runners.cloud import refresh
 from runners.cloud.job_inputs import CompiledJob, Upload
-from runners.cloud.spec import read_spec
 from runners.cloud.vertex_client import VertexService
 from runners.engine import Observer
 from runners.operations import submit as operations
 from sluice.errors import RemoteError, UsageError
-from sluice.record.run_record import RunOptions, RunRecord
+from sluice.record.run_record import RunOptions
 from sluice.workspace import locate
 from tests.cloud.conftest import on_vertex, run_dir_of, status, succeed
 from tests.runners.cloud.small_job import small_job
@@ -26,7 +24,7 @@ pytestmark = pytest.mark.cloud
 
 @pytest.fixture
 def project(digits, bucket, vertex, monkeypatch):
-    """Compiling takes no TFX; see ``test_from_config_to_status`` for the real one."""
+    """Compiling takes no TFX; ``test_golden_specs.py`` has what it makes."""
     schema = digits / "schemas/digits/schema.pbtxt"
     uri = bucket.uri("sluice/digits/inputs/schema/1/schema.pbtxt")
     monkeypatch.setattr(
@@ -215,38 +213,6 @@ def test_a_secret_is_in_nothing_that_is_written(
     written += [call.encode() for call in vertex.calls]
     assert len(written) > 10
     assert not any(secret.encode() in content for content in written)
-
-
-@pytest.mark.e2e
-def test_from_config_to_status(digits, bucket, vertex):
-    """Nothing is replaced but the service and the bucket."""
-    config = load_config("digits", overrides=on_vertex(bucket))
-    record = operations.submit(config, RunOptions(), observer=Observer())
-    assert (record.status, record.error) == ("running", None)
-    (job,) = vertex.resources()
-    spec = read_spec(job)
-    assert [node.id for node in record.nodes] == [task.id for task in spec.nodes]
-    pinned = SpanChoice.load(job["runtimeConfig"]["parameterValues"]["spans"]).data
-    assert (pinned.spans, len(pinned.files)) == ([], 3)
-    text = json.dumps(job)
-    uploaded = bucket.names("sluice/digits/inputs/")
-    assert uploaded and all(bucket.uri(name) in text for name in uploaded)
-    assert str(digits) not in text
-    examples, model = (
-        {"artifacts": [{"name": f"a/{number}", "schemaTitle": title, "uri": title}]}
-        for number, title in ((41, "tfx.Examples"), (42, "tfx.Model"))
-    )
-    known = {
-        "TFRecordGen": {"outputs": {"examples": examples}},
-        "Trainer": {"inputs": {"examples": examples}, "outputs": {"model": model}},
-    }
-    for task in spec.tasks:
-        vertex.task(last_id(vertex), task.id, "SUCCEEDED", **known.get(task.id, {}))
-    vertex.end(last_id(vertex), "SUCCEEDED")
-    ended = status()
-    assert (ended.status, ended.exit_code) == ("succeeded", 0)
-    assert {node.state for node in ended.nodes} == {"ran"}
-    assert RunRecord.load(run_dir_of(digits, record)) == ended
 
 
 def test_kubeflow_is_compiled_for_only(project, bucket):

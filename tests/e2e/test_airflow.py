@@ -1,8 +1,9 @@
-"""The DAG of ``schedule print``, run by a real Airflow."""
+"""The DAG of docs/retraining.md, run by a real Airflow."""
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -11,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.load import load_config
-from runners.operations import print_schedule
 from sluice.project import own_root
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
@@ -34,11 +33,15 @@ def test_exit_codes_are_states_of_tasks(tmp_path: Path) -> None:
     python, folder = str(Path(sys.executable).resolve()), str(tmp_path / "env")
     script = ["sh", "-ec", _INSTALL, "sh", python, folder, "requirements/airflow.txt"]
     subprocess.run(script, cwd=own_root(), check=True)
-    config = load_config("digits", overrides=["retrain.min_new_examples=1"])
-    command = ["sh", "-c", 'echo "$@"; exit "$CODE"', "sluice"]
+    page = (own_root() / "docs" / "retraining.md").read_text()
+    (dag,) = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    program = tmp_path / "sluice"
+    program.write_text('#!/bin/sh\necho "$@"; exit "$CODE"\n')
+    program.chmod(0o755)
+    dag = dag.replace("/home/me/project/.venv/bin/sluice", str(program))
     (tmp_path / "dags").mkdir()
-    dag = print_schedule._airflow(config, command, "0 3 * * *", "UTC")
-    (tmp_path / "dags" / "digits.py").write_text(dag)
+    file = tmp_path / "dags" / "trips.py"
+    file.write_text(dag.replace("/home/me/project", str(tmp_path)))
     environment = {
         **os.environ,
         "PATH": f"{folder}/bin:{os.environ['PATH']}",
@@ -53,7 +56,7 @@ def test_exit_codes_are_states_of_tasks(tmp_path: Path) -> None:
         return [found[x] for x in ("data_gate", "retrain_gate", "model_gate", "push")]
 
     subprocess.run(["airflow", "db", "migrate"], env=environment, check=True)
-    test = "airflow", "dags", "test", "sluice_digits"
+    test = "airflow", "dags", "test", "sluice_trips"
     assert states(0, *test) == ["success"] * 4
     assert states(99, *test) == ["skipped"] * 4
     assert states(3, *test) == ["failed", *["upstream_failed"] * 3]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -208,16 +207,6 @@ def test_a_forced_node_runs_and_an_unknown_one_is_rejected(project, run_config):
     with pytest.raises(UsageError, match="SchemaGen"):
         run_config(config, workspace, forced=["SchemaGen"])
     assert workspace.run_ids() == before
-
-
-@pytest.mark.usefixtures("second")
-def test_a_deleted_version_is_pushed_again(project, run_config):
-    workspace = locate(project, "digits")
-    shutil.rmtree(workspace.serving)
-    record = run_config(load_config("digits", cwd=project), workspace)
-    assert {"Pusher"} <= _ran(record) <= MAY_RUN_AGAIN | {"Pusher"}
-    assert record.pushes[0].state == "pushed"
-    assert (workspace.serving / "1" / "saved_model.pb").is_file()
 
 
 @pytest.mark.usefixtures("second")

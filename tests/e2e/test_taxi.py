@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from pipeline.config.load import load_config
-from reports import formats
 from serving.local_store import LocalModelStore
 from serving.store_owner import Owner, read_owner
 from sluice.storage import digest
 from sluice.tfrecords import tfrecord
 from sluice.workspace import locate
-from tests.kit.read_page import Page
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 
@@ -32,91 +30,6 @@ def test_metrics_reach_their_targets(record):
     assert (overall.limit, card.limit) == (0.935, 0.58)
     assert overall.actual >= 0.935
     assert card.actual >= 0.58
-
-
-def cells_of(rows: list[list[str]]) -> dict[tuple[str, str], str]:
-    """Returns each cell of a table by its row and its column."""
-    header, *others = rows
-    return {
-        (row[0], column): cell
-        for row in others
-        for column, cell in zip(header[1:], row[1:], strict=True)
-    }
-
-
-@pytest.fixture(scope="module")
-def tables(record) -> dict[str, list[list[str]]]:
-    return Page(Path(record.report_uri).read_text()).rows
-
-
-def test_statistics_on_the_page_are_those_of_tfdv(record, tables):
-    import tensorflow_data_validation as tfdv
-
-    (uri,) = record.node("StatisticsGen").outputs["statistics"]
-    examples = cells_of(tables["examples"])
-    compared = 0
-    for split in ("train", "eval", "test"):
-        path = Path(uri) / f"Split-{split}" / "FeatureStats.pb"
-        (statistics,) = tfdv.load_stats_binary(str(path)).datasets
-        count = formats.number(statistics.num_examples)
-        assert examples[split, "Examples"] == count
-        for feature in statistics.features:
-            name = feature.path.step[0]
-            cells = cells_of(tables[f"Numbers of {name}"])
-            if feature.WhichOneof("stats") == "num_stats":
-                found = feature.num_stats
-                expected = {
-                    "mean": found.mean,
-                    "median": found.median,
-                    "min": found.min,
-                    "max": found.max,
-                    "std dev": found.std_dev,
-                    "zeros": found.num_zeros,
-                }
-            else:
-                found = feature.string_stats
-                expected = {"unique": found.unique, "mean length": found.avg_length}
-            expected["present"] = found.common_stats.num_non_missing
-            expected["missing"] = found.common_stats.num_missing
-            for key, value in expected.items():
-                assert cells[key, split] == formats.number(value), (name, key, split)
-                compared += 1
-    assert compared > 300
-
-
-def test_metrics_on_the_page_are_those_of_tfma(record, tables):
-    import tensorflow_model_analysis as tfma
-
-    (uri,) = record.node("Evaluator").outputs["evaluation"]
-    result = tfma.load_eval_result(uri)
-    overall = cells_of(tables["metrics-0"])
-    slices = {
-        (name.removesuffix(" (few examples)"), column): text
-        for (name, column), text in cells_of(tables["slices-0"]).items()
-    }
-    compared = 0
-    for key, outputs in result.slicing_metrics:
-        name = ", ".join(f"{column}: {value}" for column, value in key)
-        for metric, value in outputs[""][""].items():
-            if "doubleValue" not in value or metric.endswith("_diff"):
-                continue
-            if not key:
-                found = overall[metric, "Value"]
-            else:
-                column = "Examples" if metric == "example_count" else metric
-                found = slices[name, column]
-            # AUC says nothing where all examples are of one class.
-            if found != "one class":
-                shown = found.split(" ")[0]  # Its interval follows.
-                decimals = len(shown.partition(".")[2])
-                assert shown == f"{float(value['doubleValue']):,.{decimals}f}"
-                compared += 1
-    assert compared >= 4 + 6 * 2
-    accuracy = dict(result.slicing_metrics)[()][""][""]["binary_accuracy"]
-    counts = [row[-2:] for row in tables["Confusion matrix"][-2:]]
-    matrix = [[int(x.replace(",", "")) for x in row] for row in counts]
-    right, examples = matrix[0][0] + matrix[1][1], sum(map(sum, matrix))
-    assert right / examples == pytest.approx(accuracy["doubleValue"])
 
 
 def test_tfx_components_run_beside_ours(record, tmp_path):

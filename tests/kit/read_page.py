@@ -24,7 +24,6 @@ class Page(HTMLParser):
 
     Attributes:
       tables: by id, the rows as the texts of their cells by the label of the column.
-      rows: the texts of the cells of each table, by the label of its region.
       elements: tag and attributes of each element.
       inline: the text of the script and of the style sheet.
       text: all other text, with single spaces.
@@ -33,22 +32,18 @@ class Page(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tables: dict[str, list[dict[str, str]]] = {}
-        self.rows: dict[str, list[list[str]]] = {}
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.inline = {"script": "", "style": ""}
         self.text = ""
         self._path: list[str] = []
         self._rows: list[list[str]] = []
-        self._table = self._region = ""
+        self._table = ""
         self.feed(html)
         self.text = " ".join(self.text.split())
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
         self.elements.append((tag, dict(attrs)))
         self._path.append(tag)
-        if dict(attrs).get("role") == "region":
-            label = dict(attrs).get("aria-label") or dict(attrs).get("aria-labelledby")
-            self._region = (label or "").removesuffix("-caption")
         if tag == "table":
             name = dict(attrs).get("aria-labelledby") or ""
             self._table, self._rows = name.removesuffix("-caption"), []
@@ -69,10 +64,8 @@ class Page(HTMLParser):
         # Elements without an end, such as <meta>, are left on the way.
         while self._path and self._path.pop() != tag:
             pass
-        if tag == "table":
-            self._rows = [[" ".join(x.split()) for x in row] for row in self._rows]
-            self.rows[self._region] = self._rows
         if tag == "table" and self._table:
+            self._rows = [[" ".join(x.split()) for x in row] for row in self._rows]
             header, *rows = self._rows
             self.tables[self._table] = [
                 dict(zip(header, row, strict=True)) for row in rows

@@ -1,4 +1,4 @@
-"""Comparison of two runs: their values, the tables, Markdown and a page."""
+"""Comparison of two runs: their values, the tables and a page."""
 
 import math
 from pathlib import Path
@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from reports.compare import Change, compare, summarize_changes
-from reports.diff_page import diff_markdown, diff_tables, render_diff
+from reports.diff_page import diff_tables, render_diff
 from reports.metric_changes import metrics_by_slice
 from reports.read_run import RunData
 from reports.run_table import better, examples, metrics
-from sluice.record.outcome import duration_s, next_steps, outcome, summarize
+from sluice.record.outcome import duration_s
 from sluice.record.parts import DocumentRecord
-from sluice.record.run_record import RunOptions, RunRecord
+from sluice.record.run_record import RunRecord
 from tests.kit import protos
 from tests.kit.protos import slice_metrics
-from tests.kit.runs import a_check, a_gate, a_record
+from tests.kit.runs import a_check, a_gate
 
 pytestmark = pytest.mark.unit
 
@@ -51,7 +51,6 @@ def test_a_run_compared_with_itself_differs_in_nothing(run_with):
     assert [item.outcome for item in found.metrics] == ["same", "same"]
     same = compare(run_with(), run_with())
     assert [table.id for table in diff_tables(same, all_metrics=False)] == ["runs"]
-    assert "Nothing that has an effect on the model differs." in diff_markdown(same)
 
 
 def test_what_one_record_does_not_have_is_no_change():
@@ -139,63 +138,17 @@ def test_direction_in_which_a_metric_improves(metric, expected):
 def test_values_are_no_markup(run_with):
     before, after = run_with(config={HOSTILE: 1}), run_with(config={HOSTILE: HOSTILE})
     found = compare(before, after)
-    page, markdown = render_diff(found), diff_markdown(found)
+    page = render_diff(found)
     assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page
-    assert "<script>" not in markdown and "\u202e" not in page + markdown
-    row = next(line for line in markdown.splitlines() if line.startswith("| <code>"))
-    assert row.startswith(
-        "| <code>&lt;script&gt;alert(1)&lt;/script&gt; \\| \\`x\\` \\[a\\](b) @team"
-    )
+    assert "\u202e" not in page
 
 
 def test_long_lists_are_cut_and_values_shown_so_that_they_differ(run_with):
     sides = ({f"key{number}": side for number in range(60)} for side in (1, 2))
     found = compare(*(run_with(config=config) for config in sides))
     assert summarize_changes(found)[0].endswith("and 57 more")
-    markdown = diff_markdown(found)
-    assert "| key49 | 1 | 2 |" in markdown and "| key50 |" not in markdown
-    assert "\nand 10 more\n" in markdown
     assert Change("a", 0.1234561, 0.1234562).texts == ("0.1234561", "0.1234562")
     assert str(Change("a", "x" * 91, None)) == f"a {'x' * 89}… → none"
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        ("succeeded", "dry run: would train"),
-        ("skipped", "dry run: no reason to train"),
-        ("blocked", "blocked"),
-    ],
-)
-def test_outcome_of_a_dry_run(status, expected):
-    run = _run(status=status, options=RunOptions(dry_run=True), gates=[])
-    assert outcome(run.record) == expected
-    assert summarize(run.record)[1].startswith(expected[:7].capitalize()) == (
-        status != "blocked"
-    )
-
-
-@pytest.mark.parametrize(
-    ("status", "actual", "said", "headline", "command"),
-    [
-        ("succeeded", 0.98, "passed", "not pushed: model gate passed", "run"),
-        ("up_to_date", 0.98, "passed", "not pushed: model gate passed", "run"),
-        ("blocked", 0.5, "blocked (model gate)", "not pushed: the model gate", "try"),
-        ("succeeded", None, "not pushed", "not pushed: the pipeline has", None),
-        ("running", None, "running", "running: 1 of 2 nodes", "status"),
-    ],
-)
-def test_a_trial_is_marked(status, actual, said, headline, command):
-    row = a_check(actual=actual, result="FAIL" if status == "blocked" else "pass")
-    gates = [] if actual is None else [a_gate("model", row)]
-    options = RunOptions(trial=True)
-    record = a_record(status=status, gates=gates, options=options, pushes=[])
-    record.command = "sluice try digits --set train.epochs=9"
-    record.nodes[1].state = "running"
-    assert outcome(record) == f"trial: {said}"
-    assert summarize(record)[1].startswith(f"Trial, {headline}")
-    steps = [str(step).split()[1] for _, step in next_steps(record)]
-    assert steps[:1] == ([command] if command else [])
 
 
 def test_durations_are_without_pauses():

@@ -1,9 +1,8 @@
-"""Graphs of pipelines: order, layout, and the three forms of a drawing."""
+"""Graphs of pipelines: order, layout, text and drawing."""
 
 import random
 import re
 import xml.etree.ElementTree as ET
-from collections import namedtuple
 
 import pytest
 
@@ -17,7 +16,6 @@ from reports.draw_graph import (
 
 pytestmark = pytest.mark.unit
 
-SVG = "{http://www.w3.org/2000/svg}"
 PIPELINE = [
     GraphNode("Gen", "CsvExampleGen", ()),
     GraphNode("Schema", "Schema", ()),
@@ -25,7 +23,6 @@ PIPELINE = [
     GraphNode("Trainer", "Trainer", ("Gen", "my.gate")),
     GraphNode("Evaluator", "Evaluator", ("Schema", "Trainer")),
 ]
-Box = namedtuple("Box", "left top right bottom")
 
 
 def chain(count):
@@ -59,29 +56,6 @@ def any_graph(count, seed):
 GRAPHS = [chain(1), chain(13), fan(20), *(any_graph(30, seed) for seed in range(5))]
 
 
-def boxes(svg):
-    """Returns each node's box by its id."""
-    found = {}
-    for group in svg.findall(f"{SVG}g"):
-        name, rect = group.findall(f"{SVG}text")[0].text, group.find(f"{SVG}rect")
-        keys = ("x", "y", "width", "height")
-        x, y, width, height = (float(rect.attrib[key]) for key in keys)
-        found[name] = Box(x, y, x + width, y + height)
-    return found
-
-
-def ends(svg):
-    """Returns the first and the last point of each edge's path."""
-    paths = [path.attrib["d"] for path in svg.findall(f"{SVG}path[@class='edge']")]
-    numbers = [[float(x) for x in re.findall(r"-?[\d.]+", path)] for path in paths]
-    heads = [re.findall("[MCV]", path)[-1] for path in paths]
-    return {
-        # A vertical line has only its end's y.
-        ((x[0], x[1]), (x[-2] if head == "C" else x[0], x[-1]))
-        for head, x in zip(heads, numbers, strict=True)
-    }
-
-
 @pytest.mark.parametrize("nodes", GRAPHS)
 def test_direct_edges_are_the_transitive_reduction(nodes):
     ordered = topological_order(nodes)
@@ -102,31 +76,12 @@ def test_direct_edges_are_the_transitive_reduction(nodes):
             assert reach(direct | {target: fewer}) != everything
 
 
-@pytest.mark.parametrize("nodes", GRAPHS)
-def test_a_drawing_has_no_overlaps_and_every_direct_edge(nodes):
-    svg = ET.fromstring(as_svg(nodes))
-    width, height = float(svg.attrib["width"]), float(svg.attrib["height"])
-    placed, drawn = boxes(svg), ends(svg)
-    assert len(placed) == len(nodes)
-    for i, box in enumerate(placed.values()):
-        assert 0 <= box.left < box.right <= width
-        assert 0 <= box.top < box.bottom <= height
-        for other in list(placed.values())[:i]:
-            apart_x = box.right < other.left or other.right < box.left
-            assert apart_x or box.bottom < other.top or other.bottom < box.top
-    for node_id, upstream in direct_upstream(topological_order(nodes)).items():
-        box = placed[node_id]
-        for above in map(placed.get, upstream):
-            start = ((above.left + above.right) / 2, above.bottom)
-            assert (start, ((box.left + box.right) / 2, box.top - 7)) in drawn
-
-
 def test_a_drawing_is_safe_and_does_not_depend_on_chance():
     hostile = '"><script>alert(1)</script>&'
     text = as_svg([GraphNode(hostile, "K", ())])
-    assert hostile in boxes(ET.fromstring(text))
+    assert hostile in [x.text for x in ET.fromstring(text).iter("text")]
     assert not re.search(r"<script|url\(|href|@import|@font-face|\son\w+=|\sid=", text)
-    assert text.count("http") == 1  # the namespace
+    assert "http" not in text
     assert as_svg(any_graph(30, 3)) == as_svg(any_graph(30, 3))
     assert "<svg" in as_svg([])
 

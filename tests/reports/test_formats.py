@@ -48,18 +48,6 @@ def test_formats(format, texts):
     assert {value: format(value) for value in texts} == texts
 
 
-def test_progress_of_an_epoch_and_of_a_step():
-    epoch = {"event": "epoch", "epoch": 2, "epochs": 5, "examples_per_second": 5321.4}
-    epoch |= {"metrics": {"loss": 1.0, "val_loss": 0.25}, "eta_s": 90.0}
-    step = {**epoch, "event": "step", "step": 120, "steps": 400, "metrics": {}}
-    assert formats.progress(epoch) == [
-        *("epoch 2/5", "val_loss 0.2500", "5,321 examples/s"),
-        "at most 1 min 30 s left",
-    ]
-    assert formats.progress(step)[:2] == ["epoch 2/5", "step 120/400"]
-    assert formats.progress({"event": "something new"}) == []
-
-
 @pytest.mark.parametrize(
     ("after", "better", "tone", "text"),
     [

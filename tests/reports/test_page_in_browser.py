@@ -54,43 +54,6 @@ def test_a_table_is_sorted_by_mouse_and_keyboard(report, report_pages):
         assert sorted_by.get_attribute("aria-sort") is None
 
 
-def test_show_more_and_the_filter(report, report_pages):
-    with report_pages.open(report) as page:
-        box = slices_of(page)
-        more, found = box.locator("button.more"), box.get_by_role("status")
-        assert len(cells(box, "Slice")) == 50
-        expect(more).to_have_text(f"Show all {SLICES} rows")
-        box.get_by_role("searchbox").fill("SLICE-5")
-        assert len(cells(box, "Slice")) == 11
-        expect(found).to_have_text(f"11 of {SLICES} rows")
-        expect(more).to_be_hidden()
-        box.get_by_role("searchbox").fill("no such thing")
-        assert cells(box, "Slice") == []
-        expect(found).to_have_text(f"0 of {SLICES} rows")
-        box.get_by_role("searchbox").fill("")
-        more.press("Enter")
-        assert len(cells(box, "Slice")) == SLICES
-        expect(more).to_be_hidden()
-
-
-def test_a_table_is_copied_as_it_is_filtered(report, report_pages):
-    with report_pages.open(report, permissions=["clipboard-read"]) as page:
-        box = slices_of(page)
-        box.get_by_role("searchbox").fill("slice-7")
-        button = box.locator("button.copy")
-        button.click()
-        expect(button).to_have_text("Copied")
-        lines = page.evaluate("navigator.clipboard.readText()").split("\n")
-        header, (name, *values) = (line.split("\t") for line in lines)
-        assert header[0] == "Slice" and name == "where: slice-7"
-        # Numbers are copied with all their digits.
-        assert any(len(x) > 8 and 0 < float(x) < 1 for x in values if x[:2] == "0.")
-        box = page.locator("#provenance .command").first
-        box.get_by_role("button").press("Enter")
-        expect(box.get_by_role("button")).to_have_text("Copied")
-        assert page.evaluate("navigator.clipboard.readText()") == "sluice run generated"
-
-
 def test_the_threshold_explorer(report, report_pages):
     with report_pages.open(report) as page:
         slider = page.get_by_role("slider")

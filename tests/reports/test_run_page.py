@@ -9,9 +9,8 @@ import pytest
 from reports import run_page
 from reports.read_run import read_run
 from reports.run_page import render_run
-from reports.sections import features
 from sluice.errors import WorkspaceError
-from sluice.record.parts import ErrorRecord, PushRecord
+from sluice.record.parts import ErrorRecord
 from sluice.record.verdict import Check, Verdict
 from tests.kit import protos
 from tests.kit.read_page import Page
@@ -51,27 +50,6 @@ def test_categories_have_a_bar_each_and_nothing_is_left_out(run_with, page_of):
     html = render_run(run_with(documents, config={**config, "label": label}))
     assert "label, int, 1 to 5 values</span>" in html, "its numbers are no names"
     assert html.count("shares of all values</p>") == 2
-
-
-def test_a_label_beyond_the_last_card_is_drawn(run_with):
-    names = [*(f"feature {i}" for i in range(features.MAX_CARDS)), "label"]
-    found = protos.split(*(protos.text(name, {"a": 60.0}) for name in names))
-    html = render_run(run_with({"statistics": {"splits": {"train": found}}}))
-    assert 'aria-label="Values of label"' in html
-    targets = {*re.findall(r'id="(feature-\d+)"', html)}
-    assert {*re.findall(r'href="#(feature-\d+)"', html)} == targets
-    assert len(targets) == features.MAX_CARDS + 1
-
-
-def test_what_has_changed_since_the_last_run_that_pushed(run_with):
-    run_with(run_id="20251231T000000Z-aaaa", config={"train": {"seed": 1}})
-    blocked = [PushRecord("/serving", "blocked")]
-    run_with(run_id="20251231T100000Z-aaaa", pushes=blocked, config={})
-    with read_run(run_with(config={"train": {"seed": 2}}).run_dir) as run:
-        page = Page(render_run(run))
-    assert "config train.seed 1 → 2" in page.text
-    links = [x.get("href") for tag, x in page.elements if tag == "a"]
-    assert "../20251231T000000Z-aaaa/report.html" in links
 
 
 def test_a_damaged_run_before_does_not_hide_the_verdict(run_with):
@@ -151,7 +129,7 @@ def test_a_damaged_document_is_a_notice(run_with, monkeypatch):
     assert "Version 3 was pushed" in text
 
 
-def test_the_report_is_written_where_it_is_asked_for(run_with, tmp_path, monkeypatch):
+def test_the_report_is_written_where_it_is_asked_for(run_with, tmp_path):
     run_dir = run_with().run_dir
     assert run_page.write_report(run_dir) == str(run_dir / "report.html")
     assert (run_dir / "report.html").read_text("utf-8").startswith("<!doctype html>")
@@ -159,7 +137,3 @@ def test_the_report_is_written_where_it_is_asked_for(run_with, tmp_path, monkeyp
     assert run_page.write_report(run_dir, target) == str(target) and target.exists()
     with pytest.raises(WorkspaceError, match=r"the record of run .* cannot be read"):
         run_page.write_report(tmp_path)
-    monkeypatch.setattr("sys.argv", ["run_page", str(tmp_path)])
-    with pytest.raises(SystemExit) as ended:
-        run_page.main()
-    assert str(ended.value.code).startswith("error: the record of run ")

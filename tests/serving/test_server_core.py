@@ -331,7 +331,9 @@ def test_health_and_metrics(core):
     assert Counter(x.status_code for x in health) == {200: 2}
     lines = metrics.text.splitlines()
     assert 'sluice_serving_version{model="half"} 123.0' in lines
-    count = 'sluice_serving_requests_total{code="%s",interface="rest",method="status",'
-    assert any(x.startswith(count % "OK" + 'model="half"}') for x in lines)
-    assert any(x.startswith(count % "NOT_FOUND" + 'model=""}') for x in lines)
+    count = "sluice_serving_latency_seconds_count"
+    asked = 'interface="rest",method="status"'
+    for code, model in (("OK", "half"), ("NOT_FOUND", "")):
+        labels = f'{{code="{code}",{asked},model="{model}"}}'
+        assert any(x.startswith(count + labels) for x in lines)
     assert "made-up" not in metrics.text

@@ -1,8 +1,6 @@
 """The process of a server: what it prints, and how it ends."""
 
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.kit.half_plus_two import save_half_plus_two
-from tests.kit.wait import is_gone, wait_for
 
 pytestmark = [pytest.mark.tf, pytest.mark.usefixtures("tf")]
 COMMAND = [sys.executable, "-m", "serving.server", "--model"]
@@ -58,28 +55,3 @@ def test_sigterm_finishes_what_is_under_way(tf, tmp_path):
         process.send_signal(signal.SIGTERM)
         assert json.load(asked.result()) == {"predictions": [1.0]}
     assert is_under_way and process.wait(10) == 0
-
-
-def test_model_that_does_not_load(image_model_dir, tmp_path):
-    damaged = shutil.copytree(image_model_dir, tmp_path / "1")
-    (damaged / "saved_model.pb").write_bytes(b"no graph")
-    process = start(damaged)
-    lines = process.communicate()[0].splitlines()
-    assert process.returncode == 1
-    [error] = [json.loads(line)["error"] for line in lines]
-    assert "the model cannot be loaded" in error and str(damaged) in error
-
-
-def test_ends_with_its_parent(image_model_dir):
-    shell = "import subprocess, sys; subprocess.Popen(sys.argv[1:]); input()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", shell, *COMMAND, f"digits={image_model_dir}"],
-        stdout=subprocess.PIPE,
-        stdin=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout and json.loads(process.stdout.readline())["port"]
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    [child] = map(int, children.read_text().split())
-    os.kill(process.pid, signal.SIGKILL)
-    wait_for(lambda: is_gone(child), "the end of the server", 10)

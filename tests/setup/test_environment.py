@@ -153,10 +153,3 @@ def test_what_the_machine_lacks(machine, tool, text, says):
     assert (code, out) == (2, "")
     assert says in error
     assert machine.calls() == []
-
-
-def test_an_unknown_version(machine):
-    assert machine.set_up("1.17")[::2] == (
-        2,
-        "sluice: cannot set up: TFX 1.17 has no lock file\n",
-    )

@@ -19,12 +19,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from components.tfrecord_gen.scan import check_image
-from components.tfrecord_gen.settings import ImageCheck, ImageFormat
+from components.tfrecord_gen.settings import ImageCheck
 from pipeline.config import features
 
 pytestmark = pytest.mark.tf
 
-ALL: tuple[ImageFormat, ...] = ("png", "jpeg", "bmp", "gif")
 DECODED = (1, 3, 4)
 SIDE = 8
 # Where we are stricter: TensorFlow is not asked of what is beyond a limit, as the sizes
@@ -75,9 +74,6 @@ def images() -> dict[str, bytes]:
     }
     pixels = np.random.default_rng(7).integers(0, 256, (13, 17, 3), np.uint8)
     rgb = Image.fromarray(pixels)
-    frames = [rgb.rotate(90 * number).quantize(16) for number in range(3)]
-    canvas = bytearray(saved(frames[0], "GIF", save_all=True, append_images=frames[1:]))
-    struct.pack_into("<HH", canvas, 6, 40, 30)
     return found | {
         "png, a palette with alpha": saved(
             rgb.quantize(9), "PNG", transparency=bytes(9)
@@ -98,11 +94,6 @@ def images() -> dict[str, bytes]:
             saved(rgb, "JPEG")[:20] + b"\0" + saved(rgb, "JPEG")[20:]
         ),
         "jpeg with fill bytes": b"\xff\xd8\xff\xff" + saved(rgb, "JPEG")[2:],
-        "gif": saved(frames[0], "GIF"),
-        "gif, animated": saved(
-            frames[0], "GIF", save_all=True, append_images=frames[1:]
-        ),
-        "gif, its first frame smaller than the canvas": bytes(canvas),
     }
 
 
@@ -142,7 +133,7 @@ def trains(data: bytes, channels: int) -> bool:
 
 def reason(data: bytes, channels: int) -> str | None:
     check = ImageCheck.model_validate(
-        {"feature": "image", "formats": ALL, "decoded_channels": channels}
+        {"feature": "image", "decoded_channels": channels}
     )
     return check_image(data, check)
 

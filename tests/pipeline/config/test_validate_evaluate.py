@@ -6,7 +6,6 @@ import pytest
 
 pytestmark = pytest.mark.unit
 
-TEN = "label.feature=digit"
 GENRES = "label={feature: genres, task: multi_label}"
 
 

@@ -214,20 +214,6 @@ def test_a_metric_that_is_watched_must_exist(check, name, override, watched, say
     assert "expected: one of loss, " in message
 
 
-@pytest.mark.parametrize(
-    ("watched", "overrides"),
-    [
-        ("val_area", ["train.metrics=[{class: AUC, params: {name: area}}]"]),
-        ("val_distance", ["train.metrics=['own_training_code:Distance']"]),
-        # What only the first epoch shows.
-        ("val_any", [KEEPS_ROWS, OWN_MODEL]),
-        ("val_any", ["train.callbacks=['own_training_code:Good']"]),
-    ],
-)
-def test_a_metric_that_may_exist_may_be_watched(check, watched, overrides):
-    check("taxi", _STOPPING.format(watched), *overrides)
-
-
 def test_a_model_that_is_given_a_secret(check, monkeypatch, capfd):
     monkeypatch.setattr(secrets, "_resolved", {})
     monkeypatch.setenv("DEMO_TOKEN", "hunter2secret")
@@ -289,15 +275,3 @@ def test_a_missing_file_of_weights_names_what_downloads_it(check, project, given
         check("digits", "model=VGG16", IMAGE, f"model_params={{weights: {given}}}")
     assert f"there is no file {project / given}" in str(caught.value)
     assert "tf_keras.applications.VGG16(include_top=False)" in str(caught.value)
-
-
-def test_validate_makes_the_components_of_custom_nodes(project, monkeypatch):
-    from runners.operations.validate import validate
-
-    node = {"component": "os:system", "inputs": {"examples": "TFRecordGen.examples"}}
-    config = load_config("digits", cwd=project, overrides=[f"nodes.Own={node}"])
-    monkeypatch.syspath_prepend(str(project))
-    with pytest.raises(ConfigError, match="os:system.* not a TFX component") as error:
-        validate(config)
-    assert "nodes.Own" in str(error.value.where)
-    assert not (project / ".sluice").exists()

@@ -13,7 +13,7 @@ from pipeline.scaffold.choose import choose_features
 from pipeline.scaffold.choose_label import choose_label, gives_away, task_of
 from pipeline.scaffold.sample import read_sample
 from sample_data.tf_example import encode
-from sluice.errors import DataError, UsageError
+from sluice.errors import DataError
 from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.tf
@@ -121,30 +121,6 @@ def test_a_column_becomes_a_feature(table, name, column, seen_as, spec):
 def test_a_label_is_guessed_by_its_usual_names(table, columns, label, why):
     column, reason = choose_label(table(**columns), None)
     assert (column.name, why in reason) == (label, True)
-
-
-@pytest.mark.parametrize(
-    ("columns", "why", "candidates"),
-    [
-        ({"label": lambda n: n % 2 if n else None}, "no feature can", []),
-        (
-            {"fare": lambda n: n / 7, "won": lambda n: n % 2, "zone": lambda n: n % 7},
-            "none of the features has a usual name",
-            ["won", "zone", "fare"],
-        ),
-        # Not the class, although there is but one.
-        (
-            {x: lambda n: n % 2 for x in ("a_label", "b/label", "class", "won")},
-            "more than one feature has a usual name",
-            ["a_label", "b/label"],
-        ),
-    ],
-)
-def test_otherwise_the_candidates_are_listed(table, columns, why, candidates):
-    with pytest.raises(UsageError, match=why) as caught:
-        choose_label(table(**columns), None)
-    assert [*caught.value.examples] == candidates
-    assert "--label" in str(caught.value.hint) or not candidates
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.train import Train
 from sluice import progress
 from sluice.patches.tensorflow import exclude_keras_from_autograph
 
@@ -118,50 +116,3 @@ def test_steps_and_epochs_are_reported_with_rate_and_time_left(
     assert left[1] > 0.8 * STEPS * WAIT_S
     assert left[2] == 0.0
     assert set(reported[2]["metrics"]) == {"loss", "val_loss"}
-
-
-def test_the_facts_of_a_training_are_written(model, training_input, tmp_path):
-    import tensorflow as tf
-
-    from pipeline.training.progress import write_facts
-    from pipeline.training.strategy.distribution import choose_distribution
-
-    distribution = choose_distribution(Train(batch_size=BATCH))
-    callback = _reporter(training_input, epochs=2)
-    started_s = time.monotonic()
-    _fit(model, callback, epochs=2)
-    took_s = time.monotonic() - started_s
-    stopping = tf.keras.callbacks.EarlyStopping(restore_best_weights=True)
-    stopping.best_weights, stopping.best_epoch = model.get_weights(), 1
-    directory, callbacks = str(tmp_path), [callback, stopping]
-    write_facts(model, callback, training_input, distribution, directory, callbacks)
-    facts = json.loads((tmp_path / "training.json").read_text())
-    epochs, layers = facts.pop("epochs"), facts.pop("layers")
-    assert 0 < facts.pop("time_to_first_step_s") < took_s
-    assert facts == {
-        "strategy": distribution.line,
-        "replicas": 1,
-        "batch_size": BATCH,
-        "steps_per_execution": 1,
-        "precision": "float32",
-        "train_examples": STEPS * BATCH,
-        "eval_examples": BATCH,
-        # Kernel and bias of 3 units; gamma, beta, and two moving averages of 3.
-        "trainable_parameters": 12,
-        "non_trainable_parameters": 6,
-        "chosen_epoch": 2,
-        "device_memory_peak_bytes": None,
-    }
-    assert [(item["class"], item["output_shape"]) for item in layers] == [
-        ("Wait", [None, 1]),
-        ("Dense", [None, 3]),
-        ("BatchNormalization", [None, 3]),
-    ]
-    counts = [(item["parameters"], item["trainable_parameters"]) for item in layers]
-    assert counts == [(0, 0), (6, 6), (12, 6)]
-    assert [item["epoch"] for item in epochs] == [1, 2]
-    assert sum(item["duration_s"] for item in epochs) < took_s
-    for item in epochs:
-        assert 0 < item["examples_per_second"] <= BATCH / WAIT_S
-        # Without its validation.
-        assert item["duration_s"] >= STEPS * WAIT_S

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runners.operations.draw_pages import draw, draw_all
+from runners.operations.draw_pages import draw
 from sluice.errors import UsageError
 
 pytestmark = pytest.mark.unit
@@ -32,16 +32,10 @@ def test_the_verb(written, sluice):
         "status": "failed",
         "report": str(page),
     }
-    for arguments in (["--all"], ["--run", "2026"]):
-        code, _, err = sluice("report", *arguments)
-        assert code == 2 and "need a NAME" in err
+    code, _, err = sluice("report", "--run", "2026")
+    assert code == 2 and "--run needs a NAME" in err
 
 
-def test_all_runs(written):
+def test_without_a_run(written):
     with pytest.raises(UsageError, match="no pipeline has run yet"):
         draw()
-    run_dir = written.fail(written.FIRST)
-    draw("digits")
-    _, page = draw_all("digits")
-    assert page == run_dir.parents[1] / "index.html"
-    assert f'href="runs/{written.FIRST}/report.html"' in page.read_text("utf-8")

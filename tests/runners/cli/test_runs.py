@@ -55,40 +55,6 @@ def test_the_screen(sluice):
     ]
 
 
-@pytest.fixture
-def trials(write_run):
-    """Three runs that differ in model, optimizer and schedule."""
-    cosine = {"kind": "cosine", "initial": 0.01, "epochs": None}
-    configs: list[dict[str, Any]] = [
-        {"model": "cnn", "model_params": {}},
-        {"model": "dense", "model_params": {"hidden_units": [128, 64], "dropout": 0}},
-        {"model": "dense", "model_params": {}},
-    ]
-    trains: list[dict[str, Any]] = [
-        {"learning_rate": 0.5, "optimizer": {"class": "Adam", "params": {}}},
-        {"learning_rate": cosine, "optimizer": {"class": "Adam", "params": {}}},
-        {"learning_rate": 0.5, "optimizer": {"class": "SGD", "params": {"rho": 0.9}}},
-    ]
-    for run_id, config, train in zip(IDS, configs, trains, strict=True):
-        values = {**config, "train": {**train, "seed": 7}}
-        write_run(run_id, {"auc": 0.9, "loss": 0.5}, config=values)
-
-
-@pytest.mark.usefixtures("trials")
-def test_chosen_columns(sluice):
-    names = "loss,train.seed,train.learning_rate,model_params.hidden_units"
-    _, out, err = sluice("runs", "digits", "--columns", f"{names}, started")
-    started = "2026-01-01 00:00"
-    assert err == "" and [line.split() for line in out.splitlines()] == [
-        ["run", *names.split(","), "started"],
-        f"{IDS[2]} 0.5000 7 0.5 {started}".split(),
-        f"{IDS[1]} 0.5000 7 kind=cosine initial=0.01 [128, 64] {started}".split(),
-        f"{IDS[0]} 0.5000 7 0.5 {started}".split(),
-    ]
-    _, out, _ = sluice("runs", "digits", "--columns", "train.seed", "--json")
-    assert [row["parameters"]["train.seed"] for row in json.loads(out)] == [7, 7, 7]
-
-
 def test_damaged_records_and_documents_are_named(write_run, sluice):
     write_run(IDS[0], {"auc": 0.9})
     run_dir = write_run(IDS[1], {"auc": 0.8})
@@ -116,17 +82,6 @@ def test_runs_are_sorted_by_a_metric_or_a_parameter_that_a_run_has(sluice):
     assert code == 2
     assert "no run has 'epohs' to sort by" in err
     assert "did you mean 'train.epochs'?" in err
-
-
-@pytest.mark.usefixtures("three")
-def test_a_limit_is_named(sluice):
-    for arguments in ([], ["--sort", "started"]):
-        _, out, _ = sluice("runs", "digits", "--limit", "2", *arguments)
-        *table, last = out.splitlines()
-        assert _ids("\n".join(table)) == [IDS[2], IDS[1]]
-        assert last == "at most 2 runs are listed: see --limit"
-        # Both shown runs have as many epochs.
-        assert "epochs" not in table[0]
 
 
 @pytest.mark.usefixtures("three")

@@ -17,7 +17,6 @@ from reports.read_run import RunData
 from runners.documents import protos
 from runners.documents.examples import predicted_class
 from runners.documents.mistakes import mistakes
-from runners.documents.texts import texts
 from runners.documents.write import write_documents
 from sluice.mlmd_items import Artifact
 from sluice.privacy import Privacy
@@ -339,31 +338,3 @@ def test_the_predicted_class_is_that_of_the_served_model(
 
 def _artifact(kind, uri):
     return Artifact(7, kind, str(uri))
-
-
-@pytest.mark.tf
-def test_words_that_the_vocabulary_lacks(tmp_path):
-    served = tmp_path / "model" / "Format-Serving"
-    (served / "assets").mkdir(parents=True)
-    for name in ("review_xf", "id_xf"):
-        (served / "assets" / name).write_bytes(b"good\nbad\n")
-    (served / "assets.extra").mkdir()
-    features = {"review": {"kind": "text"}, "id": {"kind": "text"}}
-    content = {"features": features, "label": {"feature": "label", "classes": [0, 1]}}
-    (served / "assets.extra" / "features.json").write_text(json.dumps(content))
-    test = [example(review=b"Good, good; BAD"), example(review=b"ugly")]
-    item = write_examples(tmp_path, train=[example(review=b"bad good")], test=test)
-    found: Any = texts([str(tmp_path / "model")], item, ["test"], Privacy())
-    assert [*found["features"]] == ["review"], "the other one is in no record"
-    assert found["features"]["review"]["train"]["unknown"] == 0
-    assert found["features"]["review"]["test"] == {
-        "texts": 2,
-        "characters": [9.5, 15],
-        "words": [2, 3],
-        "unknown": 0.25,
-        "top": [["good", 2], ["bad", 1], ["ugly", 1]],
-    }
-    private: Any = texts([str(tmp_path / "model")], item, [], Privacy(private=True))
-    assert private["features"]["review"]["test"]["top"] == []
-    hidden = Privacy(sensitive=["review"])
-    assert texts([str(tmp_path / "model")], item, ["test"], hidden) is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
@@ -20,14 +19,12 @@ from runners.operations.notify import notify
 from runners.operations.run import run
 from sluice.record.parts import ErrorRecord
 from sluice.record.run_record import RunOptions, RunRecord
-from sluice.record.states import RUN_TONES
 from sluice.workspace import Workspace
-from tests.kit.runs import FIRST, SECOND, a_check, a_gate, a_record
+from tests.kit.runs import FIRST, SECOND, a_record
 from tests.runners.memory_engine import MemoryEngine
 
 pytestmark = pytest.mark.unit
 
-ALL = "notify.on=[blocked, failed, pushed, skipped, recovered]"
 SECRET = "topsecretpassword"
 
 
@@ -99,19 +96,6 @@ def service(written) -> Iterator[Service]:
     service.close()
 
 
-class Blocking(MemoryEngine):
-    """Ends a run with a gate that a metric does not pass."""
-
-    def __init__(self, actual: float = 0.9) -> None:
-        super().__init__()
-        self._actual = actual
-
-    def run(self, plan, record, observer) -> None:
-        super().run(plan, record, observer)
-        record.gates = [a_gate("model", a_check(actual=self._actual, result="FAIL"))]
-        record.end()
-
-
 def run_with(service: Service, engine=None, *overrides: str, **options) -> RunRecord:
     """Runs digits with messages to a service."""
     urls = f"notify.urls=[json://{service.place}/]"
@@ -120,19 +104,6 @@ def run_with(service: Service, engine=None, *overrides: str, **options) -> RunRe
     return run(
         config, RunOptions(**options), command="sluice run digits", engine=engine
     )
-
-
-def test_each_outcome_is_sent(service):
-    run_with(service, None, ALL)
-    run_with(service, Blocking(), ALL)
-    run_with(service, MemoryEngine(fails="Train"), ALL)
-    run_with(service, MemoryEngine(), ALL)
-    assert service.titles == [
-        "pushed",
-        "blocked (model gate)",
-        "failed",
-        "recovered (not pushed)",
-    ]
 
 
 def test_a_message_says_why_and_what_to_do(service):
@@ -172,30 +143,6 @@ def test_a_cause_is_sent_once(service, written):
     assert service.titles[3:] == ["recovered (pushed)"]
     fail("broken")
     assert service.titles[4:] == ["failed"]
-
-
-def test_a_skipped_run_is_sent_once_and_is_no_recovery(service, written, monkeypatch):
-    monkeypatch.setitem(RUN_TONES, "skipped", "quiet")
-    config = load_config("digits", overrides=[ALL]).notify
-    config = config.model_copy(update={"urls": (f"json://{service.place}/",)})
-    failed = run_with(service, MemoryEngine(fails="Train"), ALL)
-    skipped = a_record(failed.run_id, status="skipped", pushes=[])
-    for record in (skipped, skipped, failed, replace(skipped, status="succeeded")):
-        notify(config, written.workspace, record)
-    assert service.titles == ["failed", "skipped", "recovered (not pushed)"]
-
-
-def test_the_heartbeat_is_called_however_a_run_ends(service):
-    for path, engine in (
-        ("ok", MemoryEngine()),
-        ("failed", MemoryEngine(fails="Read")),
-        ("blocked", Blocking()),
-    ):
-        overrides = [f"notify.heartbeat=http://{service.place}/{path}"]
-        config = load_config("digits", overrides=overrides)
-        run(config, RunOptions(), engine=engine)
-    assert service.pinged == ["/ok", "/failed", "/blocked"]
-    assert service.posted == []
 
 
 def test_what_is_refused_is_a_note_and_sent_by_the_next_run(service, written):
@@ -252,12 +199,6 @@ def test_a_secret_is_sent_and_stored_nowhere(service, written, monkeypatch, capl
     assert [name for name, text in stored.items() if SECRET.encode() in text] == []
     assert b"${env:HOOK}" in stored[f"runs/{record.run_id}/run.json"]
     assert SECRET not in caplog.text
-
-
-def test_a_part_of_a_run_is_not_sent(service):
-    ping = f"notify.heartbeat=http://{service.place}/ping"
-    run_with(service, MemoryEngine(fails="Read"), ping, to_nodes=["Transform"])
-    assert (service.posted, service.pinged) == ([], [])
 
 
 def test_an_unchanged_run_recovers_and_calls_the_heartbeat(service, monkeypatch):

@@ -13,28 +13,16 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from reports import formats
-from reports.run_page import write_report
 from sluice import progress
 from sluice.project import own_root
 from sluice.record.outcome import duration_s
-from sluice.record.parts import ErrorRecord, PushRecord
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace
-from tests.kit.runs import AT, FIRST, SECOND
 
 pytestmark = [pytest.mark.e2e, pytest.mark.browser]
 
 LONG_MS, SHORT_MS = 240_000, 20_000
 RUN_ID = re.compile(r"^\d{8}T\d{6}Z-[0-9a-f]{4}$")
-
-
-# How far an element is below the top of its box.
-IS_AT_THE_TOP = """mark => {
-  const top = (element) => element.getBoundingClientRect().top;
-  const below = top(mark) - top(mark.parentElement);
-  return 0 <= below && below < 60;
-}"""
-FAILED_LOG = (own_root() / "tests/reports/failed_node.txt").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -154,60 +142,6 @@ def test_a_run_is_followed_stopped_and_resumed(ui, page, project):
     for path in ("/", own, f"{own}report.html", "/pipelines/digits"):
         page.goto(origin + path)
         check_accessibility(page)
-
-
-def test_a_failed_run_is_followed_to_its_error(written, start_ui, open_page):
-    pushed = PushRecord(str(written.workspace.serving), "pushed", 1)
-    written.write(FIRST, pushes=[pushed])
-    write_report(written.run_dir(FIRST))
-    record = written.begin(SECOND, running="Examples")
-    log = written.run_dir(SECOND) / "logs" / "Examples.log"
-    log.write_text("reading\n" * 100)
-    with ExitStack() as lock, start_ui(written.root) as (_, printed):
-        lock.enter_context(written.workspace.exclusive("test"))
-        page = open_page(printed["url"], SHORT_MS)
-        page.emulate_media(color_scheme="dark")
-        page.get_by_role("link", name=SECOND).click()
-        expect(page.locator("#connection")).to_have_text("live")
-        # A log that grows is shown from its end.
-        shown = page.locator("pre[id]")
-        assert shown.evaluate("x => x.scrollTop + x.clientHeight > x.scrollHeight - 9")
-
-        log.write_text(FAILED_LOG + "the end of it\n" * 100)
-        said = "Examples failed: boom"
-        record.error = ErrorRecord("Examples", said, str(log))
-        record.status, record.exit_code, record.ended_at = "failed", 7, AT
-        vars(record.node("Examples")).update(state="failed", reason=said)
-        written.save(record)
-        first = shown.locator("mark").first
-        expect(first).to_have_text("ERROR:absl:Execution 56 failed.")
-        expect(first).to_be_visible()
-        wait_until_at_the_top(page, first)
-        check_accessibility(page)
-        page.reload()
-        wait_until_at_the_top(page, first)
-
-        # From one report to another, to the list and to the first page.
-        page.get_by_role("link", name="Report").click()
-        frame = page.frame_locator("iframe")
-        expect(frame.get_by_text("Failed in Examples").first).to_be_visible()
-        frame.get_by_role("link", name=FIRST).click()
-        expect(frame.get_by_text(f"run {FIRST}").first).to_be_visible()
-        page.get_by_role("link", name="digits").click()
-        expect(page).to_have_title("digits · Sluice")
-        page.get_by_role("link", name="Sluice").click()
-        expect(page.locator(".pipeline")).to_contain_text(said)
-        # A page that cannot reach its server would complain.
-        page.goto("about:blank")
-
-
-def wait_until_at_the_top(page, mark):
-    """Waits until the log is scrolled to a line, which it is once all is loaded."""
-    for _ in range(100):
-        if mark.evaluate(IS_AT_THE_TOP):
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError("the log is not at its first error")
 
 
 def check_accessibility(page):

@@ -54,9 +54,8 @@ class Trains(tf.keras.Model):
         raise NotImplementedError("no training yet")
 
 
-many = model_of(Texts, Python, Prints, Looks)
-looks = model_of(Looks)
-raises = model_of(Raises)
+texts, python, prints = model_of(Texts), model_of(Python), model_of(Prints)
+looks, raises = model_of(Looks), model_of(Raises)
 
 
 def recurrent(inputs, params):

@@ -1,9 +1,8 @@
-"""The page of a pipeline's runs: trends over the runs, and a link to each report."""
+"""Runs of a pipeline as a table, and trends over them, for the web UI."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -11,30 +10,15 @@ from markupsafe import Markup
 from reports import formats
 from reports.charts.lines import Point, Series, line_chart
 from reports.charts.svg import Axis, is_finite
-from reports.environment import render_page
 from reports.evaluation import OVERALL
-from reports.read_run import REPORT_FILE, RunData
+from reports.read_run import RunData
 from reports.run_table import REFERENCE, RunTable, make_run_table
 from reports.tables import Column, Header, Mark, Table, numbers
 from sluice.record.states import RUN_TONES
 
-MAX_RUNS = 300
 _MAX_METRICS = 6
 _MAX_PARAMETERS = 8
 _DRIFT = "Drift: distance relative to its limit"
-
-
-def render_index(pipeline: str, runs: Iterable[RunData]) -> str:
-    """Returns the page.
-
-    Args:
-      pipeline: its name.
-      runs: the newest first; of more than 300, the newest are shown.
-    """
-    shown = list(islice(runs, MAX_RUNS))
-    limit = MAX_RUNS if len(shown) == MAX_RUNS else None
-    index = make_index(shown, _report)
-    return render_page("index.html.j2", pipeline=pipeline, index=index, limit=limit)
 
 
 def make_index(
@@ -141,10 +125,3 @@ def _table(table: RunTable, hrefs: Sequence[str | None]) -> Table:
 def _link(href: str | None, run_id: str) -> str | Markup:
     link = Markup('<a href="{}" class="one-line">{}</a>')
     return run_id if href is None else link.format(href, formats.visible(run_id))
-
-
-def _report(run: RunData) -> str | None:
-    run_id, run_dir = run.record.run_id, run.run_dir
-    # Relative to the workspace's folder, so that it can be moved.
-    href = f"{run_dir.parent.name}/{run_id}/{REPORT_FILE}"
-    return href if (run_dir / REPORT_FILE).exists() else None
