@@ -25,12 +25,13 @@ def run_forked(
     function: Callable[[_Item], _Answer],
     items: Sequence[_Item],
     workers: int,
+    on_done: Callable[[], object] = lambda: None,
 ) -> list[_Answer]:
     """Returns the function's answers in the order of the items.
 
     Forked, so that the function, its imports and the items are there already. The
     caller must not have started threads; with one worker, or where TensorFlow has
-    started, nothing is forked.
+    started, nothing is forked. ``on_done`` is called after each item.
 
     Raises:
       NodeError: a worker died.
@@ -38,7 +39,7 @@ def run_forked(
     """
     workers = min(workers, len(items))
     if workers <= 1 or tensorflow.has_started():
-        return [function(item) for item in items]
+        return [_called(function, item, on_done) for item in items]
     context = multiprocessing.get_context("fork")
     begin = partial(_begin, os.getpid(), function, items)
     try:
@@ -47,6 +48,7 @@ def run_forked(
             try:
                 for answer in as_completed(answers):
                     answer.result()
+                    on_done()
             except BaseException:
                 # The pool would wait for what its workers are doing.
                 for worker in multiprocessing.active_children():
@@ -55,6 +57,14 @@ def run_forked(
             return [answer.result() for answer in answers]
     except BrokenProcessPool as error:
         raise NodeError("a worker process died", hint=FEWER_WORKERS) from error
+
+
+def _called(
+    function: Callable[[_Item], _Answer], item: _Item, on_done: Callable[[], object]
+) -> _Answer:
+    answer = function(item)
+    on_done()
+    return answer
 
 
 def _begin(parent: int, function: Callable[[Any], Any], items: Sequence[Any]) -> None:

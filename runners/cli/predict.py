@@ -10,7 +10,8 @@ import click
 from pipeline.config.config import Config
 from runners.cli.echo import echo, echo_json
 from runners.cli.options import Result, config_argument, verb
-from runners.operations.predict import predict
+from runners.cli.rich_console import make_progress
+from runners.operations.predict import predict, predict_to_folder
 from serving.prediction_files import SUFFIXES, write_predictions
 from serving.predictor import Prediction
 from sluice.errors import UsageError
@@ -39,8 +40,8 @@ from sluice.storage.output_path import resolve_output_path
 @click.option(
     "--output",
     "-o",
-    metavar="FILE",
-    help="Write to FILE: .csv, .jsonl or .parquet.",
+    metavar="FILE|FOLDER",
+    help="Write to FILE: .csv, .jsonl or .parquet; or a .jsonl per input to FOLDER.",
 )
 def command(
     config: Config,
@@ -56,13 +57,31 @@ def command(
 
     Each file is TFRecords of tf.Example, an image, or JSON lines of raw features; "-"
     reads JSON lines from standard input. With -o the predictions are written to a file,
-    which appears once it is complete. A version is loaded only if it is byte for byte
-    what was pushed; with --url a server has loaded it. With --json an error is JSON,
-    too.
+    which appears once it is complete; with a folder several inputs are predicted at
+    once, and a call that was interrupted goes on where it was. A version is loaded only
+    if it is byte for byte what was pushed; with --url a server has loaded it. With
+    --json an error is JSON, too.
     """
     if id_feature in {*Prediction.__annotations__} - {"id"}:
         what = f"{id_feature!r} cannot be the id: a prediction has a value of that name"
         raise UsageError(what, where="--id")
+    if output and not Path(output).suffix:
+        if limit:
+            raise UsageError("--limit does not go with a folder", where=output)
+        folder = resolve_output_path(output, Path.cwd(), "--output")
+        with make_progress(len(files)) as on_done:
+            paths = predict_to_folder(
+                config,
+                files,
+                folder,
+                version=version,
+                trust=trust,
+                id_feature=id_feature,
+                url=url,
+                on_done=on_done,
+            )
+        facts = {"files": [str(path) for path in paths]}
+        return Result(facts, partial(echo, f"wrote {len(paths)} files to {output}"))
     file = output and resolve_output_path(output, Path.cwd(), "--output")
     inputs = [Path(name).resolve() for name in files]
     if file and (file.suffix not in SUFFIXES or file in inputs):

@@ -7,10 +7,12 @@ the console escapes whatever string it prints, also in the cells of a table.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.progress import Progress
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -77,3 +79,16 @@ def plain(text: str, style: str = "") -> Text:
 def say(console: Console, text: str = "", style: str = "") -> None:
     """Prints one line, which the terminal wraps: paths and commands can be copied."""
     console.print(plain(text, style), soft_wrap=True)
+
+
+@contextmanager
+def make_progress(total: int) -> Iterator[Callable[[], None]]:
+    """Draws a bar on stderr, in a terminal; yields what counts one more as done.
+
+    Without a thread, so that the caller may fork.
+    """
+    console = make_console(to_stderr=True)
+    disable = not console.is_terminal
+    with Progress(console=console, auto_refresh=False, disable=disable) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.update(task, advance=1, refresh=True)

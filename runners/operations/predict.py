@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.config.config import Config
 from runners.operations.find_run import config_words, published_in
 from serving.model_store import ModelVersion, store_at
+from serving.prediction_files import write_predictions
+from serving.prediction_rows import STDIN
 from serving.remote_model import RemoteModel, connect
 from sluice.compat import hidden_native_logs
 from sluice.errors import ServingError, UsageError
+from sluice.forked_calls import run_forked
+from sluice.machine_resources import usable_cores
+from sluice.storage import atomic
 from sluice.storage.local_copy import local_copy
 from sluice.workspace import next_command
 
@@ -60,6 +67,65 @@ def predict(
         )
 
 
+def predict_to_folder(
+    config: Config,
+    files: Sequence[str],
+    folder: Path,
+    *,
+    version: int | None = None,
+    trust: bool = False,
+    id_feature: str | None = None,
+    url: str | None = None,
+    on_done: Callable[[], object] = lambda: None,
+) -> list[Path]:
+    """Predicts each file into ``FOLDER/<its name>.jsonl``, several at once.
+
+    A file whose predictions are there, and newer than it, is passed over: a call that
+    was interrupted can be made again. All predictions are of one version, of which
+    ``FOLDER/model.json`` tells.
+
+    The other arguments are those of ``predict``; ``on_done`` is called after each file.
+
+    Raises:
+      UsageError: two files have one name, or the folder has predictions of another
+        version; otherwise as ``predict``.
+    """
+    targets = {folder / f"{Path(name).name}.jsonl": name for name in files}
+    if len(targets) < len(files) or STDIN in files:
+        raise UsageError(
+            "each input must be a file with a name of its own", examples=files
+        )
+    chosen, remote = _choose(config, version, url)
+    about = {"pipeline": config.name, "version": chosen.version, "id": id_feature}
+    folder.mkdir(parents=True, exist_ok=True)
+    note = folder / "model.json"
+    known = json.loads(note.read_text("utf-8")) if note.exists() else about
+    if known != about:
+        raise UsageError(
+            "this folder has predictions of another version or with other ids",
+            where=note,
+            expected=str(about),
+            actual=str(known),
+        )
+    atomic.write_json(note, about)
+    pending = [path for path, name in targets.items() if not _is_newer(path, name)]
+    for _ in range(len(targets) - len(pending)):
+        on_done()
+    with _model_dir(chosen, trust, remote) as model_dir:
+        # Once in each process.
+        load = cache(partial(_load, model_dir, remote))
+
+        def write(target: Path) -> None:
+            row_bytes = config.examples.max_record_bytes
+            predictions = load().predict_files(
+                [targets[target]], None, row_bytes, id_feature
+            )
+            write_predictions(target, (x.to_dict(id_feature) for x in predictions))
+
+        run_forked(write, pending, 1 if remote else usable_cores(), on_done)
+    return [*targets]
+
+
 def _load(folder: str | Path, remote: RemoteModel | None) -> Predictor:
     # Native libraries print errors about GPUs; failures still raise. While it is
     # imported, TensorFlow 2.21 does not respect the variable.
@@ -68,6 +134,12 @@ def _load(folder: str | Path, remote: RemoteModel | None) -> Predictor:
         from serving.predictor import Predictor
 
         return Predictor(folder, remote)
+
+
+def _is_newer(path: Path, name: str) -> bool:
+    """Whether a file is newer than another; False if either does not exist."""
+    both = [os.path.exists(item) and os.path.getmtime(item) for item in (path, name)]
+    return all(both) and both[0] >= both[1]
 
 
 def _choose(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,7 +97,7 @@ def test_a_file_has_the_ids_and_a_note_names_what_rows_lack(
     lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
     asked = ("predict", "digits", "rows.jsonl", "--id", "order")
     # Refused although there is no version to load.
-    code, _, err = sluice(*asked, "-o", "out")
+    code, _, err = sluice(*asked, "-o", "out.txt")
     assert code == 2 and ".parquet" in err
     assert sluice("predict", "digits", "out.csv", "-o", "out.csv")[0] == 2
     for name in ("index", "label"):
@@ -116,3 +118,37 @@ def test_a_file_has_the_ids_and_a_note_names_what_rows_lack(
     found = [json.loads(line) for line in out.splitlines()]
     assert [row["order"] for row in found] == [2**60 + 1, 7, 8]
     assert [row.get("missing") for row in found] == [None, ["name"], ["name"]]
+
+
+def test_a_folder_has_a_file_for_each_input_and_is_completed(
+    store, make_model, sluice, tmp_path
+):
+    store.publish(make_model(tmp_path / "trace"), facts={})
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(json.dumps({"name": name}))
+    (tmp_path / "bad").write_text("{")
+    asked = ("predict", "digits", "a", "bad", "b", "-o", "out")
+    # A process of its own, which forks before it loads the model.
+    command = [sys.executable, "-m", "runners.cli.main", *asked]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 3 and "bad, line 1" in done.stderr, done.stderr
+    assert not (tmp_path / "out" / "bad.jsonl").exists()
+    (tmp_path / "bad").write_text(json.dumps({"name": "c"}))
+    first = tmp_path / "out" / "a.jsonl"
+    sluice(*asked)
+    written = first.stat().st_mtime_ns
+
+    code, out, err = sluice(*asked, "--json")
+
+    assert (code, len(json.loads(out)["files"])) == (0, 3), err
+    assert first.stat().st_mtime_ns == written
+    names = {"a": "a", "bad": "c", "b": "b"}
+    for name, label in names.items():
+        (line,) = (tmp_path / "out" / f"{name}.jsonl").read_text().splitlines()
+        assert json.loads(line)["label"] == label
+    store.publish(make_model(tmp_path / "trace 2"), facts={})
+    code, _, err = sluice(*asked)
+    assert code == 2 and "predictions of another version" in err
+    assert sluice(*asked, "--version", "1")[0] == 0
+    for wrong in (("a", "./a"), ("-",), ("a", "--limit", "1")):
+        assert sluice("predict", "digits", *wrong, "-o", "other")[0] == 2
