@@ -65,6 +65,7 @@ _VERBS = {
     "serve": "Serve pushed models by REST and gRPC.",
     "models": "List pushed versions, or retire a baseline.",
     "schedule": "Run a pipeline on a schedule of a service.",
+    "cluster": "Train on several machines of your own.",
     "ui": "Show pipelines and runs in the browser.",
     "image": "Write the files of the nodes' image for a service.",
     "beam-workers": "Run the workers of a Flink cluster's machine.",

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.checks.before_run import check_before_run
-from pipeline.config.cloud import Schedule
 from pipeline.config.config import Config
 from runners.cloud.job_inputs import explain_storage, upload
 from runners.cloud.vertex_client import (
@@ -19,27 +18,13 @@ from runners.cloud.vertex_client import (
 )
 from runners.engine import Observer
 from runners.operations.compile import compile_checked
+from runners.operations.print_schedule import schedule_of
 from sluice.errors import UsageError
 
 _PREFIX = "sluice-"
 
 # A schedule as a dict, see ``_facts``.
 Facts = dict[str, Any]
-
-
-def _schedule_of(config: Config) -> Schedule:
-    """Returns when runs start.
-
-    Raises:
-      UsageError: the config does not say.
-    """
-    if config.cloud is None or config.cloud.schedule is None:
-        raise UsageError(
-            "neither the command nor the config says when runs start",
-            where="cloud.schedule.cron",
-            hint="--cron '0 3 * * *', for three o'clock every night",
-        )
-    return config.cloud.schedule
 
 
 def set_schedule(config: Config, observer: Observer | None = None) -> Facts:
@@ -54,7 +39,7 @@ def set_schedule(config: Config, observer: Observer | None = None) -> Facts:
       RemoteError: the service refuses or does not answer.
     """
     observer = observer or Observer()
-    wanted = _schedule_of(config)
+    wanted = schedule_of(config)
     warn = observer.on_warning
     config = check_before_run(config, in_service=True, on_warning=warn)
     service = service_of(config)

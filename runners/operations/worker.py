@@ -55,7 +55,7 @@ def work(
         raise UsageError(
             "nothing describes a cluster of several machines",
             expected=f"{TF_CONFIG}, a step of Slurm with several tasks, or {HOSTS}",
-            hint="docs/training.md has a script for Slurm, and a manifest of JobSet",
+            hint=next_command("cluster", "print", name, "--as", "slurm"),
         )
     task = cluster.describe(cluster.job, cluster.index)
     if cluster.is_chief:

@@ -1,9 +1,8 @@
-"""The DAG of docs/retraining.md, run by a real Airflow."""
+"""The DAG of ``schedule print``, run by a real Airflow."""
 
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.config.load import load_config
+from runners.operations import print_schedule
 from sluice.project import own_root
 
 pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
@@ -33,15 +34,11 @@ def test_exit_codes_are_states_of_tasks(tmp_path: Path) -> None:
     python, folder = str(Path(sys.executable).resolve()), str(tmp_path / "env")
     script = ["sh", "-ec", _INSTALL, "sh", python, folder, "requirements/airflow.txt"]
     subprocess.run(script, cwd=own_root(), check=True)
-    page = (own_root() / "docs" / "retraining.md").read_text()
-    (dag,) = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
-    program = tmp_path / "sluice"
-    program.write_text('#!/bin/sh\necho "$@"; exit "$CODE"\n')
-    program.chmod(0o755)
-    dag = dag.replace("/home/me/project/.venv/bin/sluice", str(program))
+    config = load_config("digits", overrides=["retrain.min_new_examples=1"])
+    command = ["sh", "-c", 'echo "$@"; exit "$CODE"', "sluice"]
     (tmp_path / "dags").mkdir()
-    file = tmp_path / "dags" / "trips.py"
-    file.write_text(dag.replace("/home/me/project", str(tmp_path)))
+    dag = print_schedule._airflow(config, command, "0 3 * * *", "UTC")
+    (tmp_path / "dags" / "digits.py").write_text(dag)
     environment = {
         **os.environ,
         "PATH": f"{folder}/bin:{os.environ['PATH']}",
@@ -56,7 +53,7 @@ def test_exit_codes_are_states_of_tasks(tmp_path: Path) -> None:
         return [found[x] for x in ("data_gate", "retrain_gate", "model_gate", "push")]
 
     subprocess.run(["airflow", "db", "migrate"], env=environment, check=True)
-    test = "airflow", "dags", "test", "sluice_trips"
+    test = "airflow", "dags", "test", "sluice_digits"
     assert states(0, *test) == ["success"] * 4
     assert states(99, *test) == ["skipped"] * 4
     assert states(3, *test) == ["failed", *["upstream_failed"] * 3]

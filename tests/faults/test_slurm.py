@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sluice.project import own_root
+from pipeline.config.load import load_config
+from runners.operations.print_cluster import slurm_script
 from sluice.record.run_record import RunRecord
 from sluice.workspace import Workspace
 from tests.kit.slurm import PACKAGES, Slurm, missing_programs
@@ -55,24 +54,13 @@ class Cluster:
     def __init__(self, slurm: Slurm, project: Path) -> None:
         self.slurm, self.project = slurm, project
         self._workspace = Workspace(project / "workspace" / "digits")
-        page = (own_root() / "docs" / "training.md").read_text()
-        (script,) = re.findall(r"^```bash\n(.*?)^```$", page, re.M | re.S)
-        run = f"run digits {shlex.join(f'--set={item}' for item in SETTINGS)}"
+        config = load_config(str(project / "configs/digits.yaml"), overrides=SETTINGS)
+        (project / "run.sh").write_text(slurm_script(config, 2))
         for name, pattern, command in (
-            ("run.sh", "run digits", run.replace("'", '"')),
-            ("resume.sh", "run digits", "resume digits"),
-            ("alone.sh", "exec sluice worker digits", "true"),
+            ("resume.sh", "sluice run [^;]*;", "sluice resume digits;"),
+            ("alone.sh", r"exec \S+ worker digits", "true"),
         ):
-            changes = {
-                "--nodes=4": "--nodes=2",
-                "/shared/project": str(project),
-                "$PWD/.venv/bin": str(Path(sys.executable).parent),
-                pattern: command,
-            }
-            changed = script
-            for old, new in changes.items():
-                assert old in changed
-                changed = changed.replace(old, new)
+            changed = re.sub(pattern, command, self.read("run.sh"))
             (project / name).write_text(changed)
 
     def read(self, name: str) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
+from pathlib import Path
 
 import pytest
 import yaml
 
+from pipeline.config.load import load_config
 from pipeline.training.strategy.cluster import find_cluster
+from runners.operations.print_cluster import jobset_manifest, slurm_script
 from runners.operations.worker import work
 from sluice.errors import NodeError, UsageError
-from sluice.project import own_root
+from sluice.workspace import workspaces_in
 from tests.runners.operations.test_run import run_digits
 
 pytestmark = pytest.mark.unit
@@ -19,23 +21,39 @@ pytestmark = pytest.mark.unit
 TWO = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
 
 
-def test_the_pods_of_a_job_set_are_a_cluster():
-    page = (own_root() / "docs" / "training.md").read_text()
-    (text,) = re.findall(r"^```yaml\n(apiVersion.*?)^```$", page, re.M | re.S)
-    manifest = yaml.safe_load(text)
+def test_the_pods_of_a_job_set_are_a_cluster(written):
+    config = load_config("digits")
+    manifest = yaml.safe_load(jobset_manifest(config, 3, "example/sluice:1", "shared"))
     (job,) = manifest["spec"]["replicatedJobs"]
     pods = job["template"]["spec"]
-    assert pods["completions"] == pods["parallelism"] == 2
+    assert pods["completions"] == pods["parallelism"] == 3
     (container,) = pods["template"]["spec"]["containers"]
     environ = {item["name"]: item["value"] for item in container["env"]}
     tasks = []
-    for index in range(2):
+    for index in range(3):
         cluster = find_cluster({**environ, "JOB_COMPLETION_INDEX": str(index)})
         assert cluster is not None
         tasks.append(cluster.describe(cluster.job, cluster.index))
     # <job set>-<job>-<number of the job>-<index of the pod>.<job set>
     name = f"{manifest['metadata']['name']}-{job['name']}-0"
-    assert tasks == [f"worker {i} at {name}-{i}.digits:2222" for i in range(2)]
+    assert tasks == [
+        f"worker {index} at {name}-{index}.digits:2222" for index in range(3)
+    ]
+    assert {container["ports"][0]["containerPort"]} == {2222}
+    assert "run digits; else exec" in container["command"][2]
+    assert container["volumeMounts"][0]["mountPath"] == str(config.root)
+    with pytest.raises(UsageError, match="needs the image"):
+        jobset_manifest(config, 2, None, "shared")
+
+
+def test_the_script_has_the_options_of_the_run(written):
+    config = load_config("digits", overrides=["train.epochs=2"])
+    with workspaces_in("shared"):
+        text = slurm_script(config, 4)
+    assert "#SBATCH --nodes=4\n" in text
+    place = Path.cwd() / "shared"
+    assert f"run digits --set train.epochs=2 --workspace {place};" in text
+    assert f"sluice worker digits --workspace {place};" in text
 
 
 @pytest.mark.parametrize(
