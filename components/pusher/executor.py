@@ -29,8 +29,8 @@ class Executor(executor.Executor):
     The PushedModel artifact has the result in its custom properties: ``state``
     (``pushed``, ``already_served`` or ``blocked``), TFX's own ``pushed``,
     ``pushed_version`` and ``pushed_destination``, ``digest``, and ``model_uri`` of the
-    trained model; with a registry of Vertex AI in ``custom_config``,
-    ``registered_model``.
+    trained model; with a registry or an endpoint of Vertex AI in ``custom_config``,
+    ``registered_model`` and ``endpoint``.
     """
 
     def Do(
@@ -113,19 +113,23 @@ def _push_to_vertex(
     custom_config: dict[str, Any],
     run_id: str | None,
 ) -> None:
-    """Registers a version, and names it in the artifact's properties."""
+    """Registers and deploys a version; names both in the artifact's properties."""
     # Imported here: Google's library takes 12 seconds.
     from google.api_core.exceptions import GoogleAPIError
 
-    from components.pusher.vertex_push import register
+    from components.pusher.vertex_push import deploy, register
 
     try:
         model = register(publication, custom_config["registry"], run_id)
         name = model.versioned_resource_name
         pushed.set_string_custom_property("registered_model", name)
+        if endpoint := custom_config.get("endpoint"):
+            served = deploy(model, endpoint)
+            pushed.set_string_custom_property("endpoint", served)
     except GoogleAPIError as error:
         raise RemoteError(
-            f"the model was pushed, but not registered: {redact(str(error))}"
+            "the model was pushed, but not registered and deployed; what was served at "
+            f"an endpoint still is: {redact(str(error))}"
         ) from error
 
 

@@ -128,8 +128,9 @@ def _keys_of_others(cloud: Cloud) -> Iterator[tuple[KeyPath, str]]:
     """Yields keys that the service or the node does not have, and who has them."""
     on_vertex = cloud.engine == "vertex"
     if not on_vertex:
-        if cloud.push.registry is not None:
-            yield ("cloud", "push", "registry"), "Vertex AI"
+        for key in ("registry", "endpoint"):
+            if getattr(cloud.push, key) is not None:
+                yield ("cloud", "push", key), "Vertex AI"
         if cloud.network is not None:
             yield ("cloud", "network"), "Vertex AI"
     for name, own in cloud.nodes.items():

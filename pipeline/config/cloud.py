@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from annotated_types import Ge, Le
-from pydantic import AfterValidator, StrictInt, StrictStr
+from pydantic import AfterValidator, StrictInt, StrictStr, model_validator
 
 from sluice.config_section import (
     BUCKET_ADDRESS,
@@ -23,6 +23,7 @@ from sluice.config_section import (
     Text,
     expect,
     matching,
+    refuse,
 )
 
 DEFAULT = "default"
@@ -59,6 +60,7 @@ Environment = dict[Text, StrictStr]
 Labels = dict[Text, StrictStr]
 _Region = Annotated[Text, matching(r"[a-z]+-[a-z]+\d+", "such as europe-west4")]
 _Attempts = Annotated[StrictInt, Ge(0), Le(20)]
+_Percent = Annotated[StrictInt, Ge(0), Le(100)]
 
 
 class Accelerator(Section):
@@ -144,10 +146,40 @@ class Registry(Section):
     """Labels of each version."""
 
 
+class Endpoint(Section):
+    """An endpoint of Vertex AI that each registered version is deployed to."""
+
+    name: Text | None = None
+    """Its display name. null: the pipeline's name."""
+    machine_type: Text = "n1-standard-2"
+    """Machine type of each replica."""
+    accelerator: Accelerator | None = None
+    min_replicas: Count = 1
+    """Replicas, at least."""
+    max_replicas: Count = 1
+    """Replicas, at most."""
+    traffic_percent: _Percent = 100
+    """Share of the requests that a new version gets."""
+
+    @model_validator(mode="after")
+    def _check_replicas(self) -> Endpoint:
+        if self.min_replicas > self.max_replicas:
+            refuse("max_replicas is less than min_replicas", "max_replicas")
+        return self
+
+
 class CloudPush(Section):
     """Where the model goes, apart from the serving directory (Vertex AI only)."""
 
     registry: Registry | None = None
+    endpoint: Endpoint | None = None
+    """Needs `registry`. null: none."""
+
+    @model_validator(mode="after")
+    def _check_endpoint(self) -> CloudPush:
+        if self.endpoint is not None and self.registry is None:
+            refuse("endpoint serves a model of the registry: give registry too")
+        return self
 
 
 class Schedule(Section):

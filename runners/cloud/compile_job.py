@@ -193,11 +193,18 @@ def _extend_custom_config(node: Any, more: Mapping[str, Any]) -> None:
 
 
 def _push_destinations(config: Config, cloud: Cloud) -> dict[str, Any]:
-    """Returns where the Pusher registers the model; see ``pusher.vertex_push``."""
-    if cloud.push.registry is None:
-        return {}
-    registry = cloud.push.registry.model_dump()
-    place = {"project": cloud.project, "region": cloud.region}
-    model, labels = registry["model"] or config.name, registry["labels"]
-    labels = {**cloud.labels, **labels}
-    return {"registry": {**registry, "model": model, "labels": labels, **place}}
+    """Returns where the Pusher registers and deploys; see ``pusher.vertex_push``."""
+    destinations: dict[str, Any] = {}
+    if cloud.push.registry is not None:
+        registry = cloud.push.registry.model_dump()
+        destinations["registry"] = {
+            **registry,
+            "model": registry["model"] or config.name,
+            "labels": {**cloud.labels, **registry["labels"]},
+            "project": cloud.project,
+            "region": cloud.region,
+        }
+    if cloud.push.endpoint is not None:
+        endpoint = cloud.push.endpoint.model_dump()
+        destinations["endpoint"] = {**endpoint, "name": endpoint["name"] or config.name}
+    return destinations

@@ -21,8 +21,8 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 # Properties that are shown; others may be long or private.
 _SHOWN = (
-    *("blessed", "current_model_id", "digest", "input_base", "input_fingerprint"),
-    *("passed", "preprocessing_fn", "push_destination"),
+    *("blessed", "current_model_id", "digest", "endpoint", "input_base"),
+    *("input_fingerprint", "passed", "preprocessing_fn", "push_destination"),
     *("pushed_destination", "pushed_version", "registered_model", "run_fn"),
     *("schema_file", "span", "split_names", "state", "tfx_version", "version"),
 )

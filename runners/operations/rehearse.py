@@ -94,7 +94,7 @@ def _on_this_machine(config: Config) -> tuple[Config, list[str]]:
         notes.append("Dataflow is not rehearsed: nodes run Beam in their own tasks")
         parts["beam"] = CloudBeam()
     if cloud.push.registry:
-        notes.append("the registry is not rehearsed: the bucket is pushed to")
+        notes.append("registry and endpoint are not rehearsed: the bucket is pushed to")
         parts["push"] = CloudPush()
     instead = {}
     strategy, precision = config.train.strategy, config.train.precision

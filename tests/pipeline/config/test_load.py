@@ -155,6 +155,9 @@ def test_a_wrong_value_is_refused_with_its_key(load, override, says):
 
 
 def test_a_check_across_keys_names_the_key_that_it_speaks_of(load):
-    with pytest.raises(ConfigError, match="only engine: flink has a master") as caught:
-        load("beam={engine: portable, master: 'a:1'}")
-    assert "beam.master" in str(caught.value)
+    endpoint = "{machine_type: n1-standard-4, min_replicas: 3}"
+    with pytest.raises(ConfigError, match="max_replicas is less than") as caught:
+        load(
+            f"cloud={{push: {{registry: {{serving_image: a}}, endpoint: {endpoint}}}}}"
+        )
+    assert "cloud.push.endpoint.max_replicas" in str(caught.value)

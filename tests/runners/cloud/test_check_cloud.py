@@ -22,6 +22,7 @@ GIVEN = [
     "data.dir=gs://bucket/data/digits",
 ]
 KUBEFLOW = ["cloud.engine=kubeflow"]
+REGISTRY = "{serving_image: x.y/z:1}"
 TPU = "{machine_type: m, tpu: {topology: 2x2, runtime_version: 2.16.1}}"
 
 
@@ -53,6 +54,10 @@ def test_a_config_without_faults(name, profile, overrides):
         (["cloud.project=null", "cloud.beam.runner=dataflow"], "no cloud.project"),
         (["cloud.nodes={Trainr: {cpu: 4}}"], "no node 'Trainr'.*mean 'Trainer'"),
         ([f"cloud.nodes={{Transform: {TPU}}}"], "only the Trainer.*can have tpu"),
+        (
+            [f"cloud.push={{registry: {REGISTRY}, endpoint: {{min_replicas: 2}}}}"],
+            "max_replicas is less than min_replicas",
+        ),
         (["cloud.schedule={cron: 0 3 * *}"], "should be five fields"),
         (["cloud.schedule={cron: 0 3 * * *, timezone: X}"], "should be a time zone"),
         (

@@ -43,6 +43,7 @@ SPECS = {
         "cloud.env={TZ: UTC}",
         "cloud.nodes.Transform={cache: false, image: 'other:2', env: {A: '1'}}",
         "cloud.push.registry={serving_image: serving, labels: {use: b}}",
+        "cloud.push.endpoint={max_replicas: 3}",
     ),
     "vertex-scheduled": (*VERTEX, "data.serving='sent-*'"),
     "vertex-gpu": VERTEX,
