@@ -36,5 +36,7 @@ provide_uv
 resolve_tfx 1.16 2025-02-01 3.10 2_28
 resolve_tfx 1.21 2026-10-01 3.12 2_39
 # For the Python of either TFX.
+resolve tfjs 2026-10-01 requirements/tfjs.in --python-version 3.10 --universal \
+    --override requirements/tfjs-override.in
 resolve airflow 2026-10-01 requirements/airflow.in --python-version 3.10 --universal
 resolve uv 2026-10-01 requirements/uv.in --python-version 3.10 --universal

@@ -15,6 +15,7 @@ import pytest
 
 from runners.local import processes
 from sluice.compat import prepare_environment
+from sluice.errors import SluiceError
 from sluice.project import own_root
 from sluice.record.run_record import RunOptions, RunRecord
 from sluice.workspace import workspaces_in
@@ -121,6 +122,17 @@ def report_pages(browser: Browser) -> Any:
     from tests.kit.pages import ReportPages
 
     return ReportPages(browser)
+
+
+@pytest.fixture(scope="session")
+def tfjs_environment() -> Path:
+    """The environment of TF.js' converter; skips where there is no network for it."""
+    from pipeline.training.exports.tfjs import LOCK, cache_dir, make_environment
+
+    try:
+        return make_environment(own_root() / LOCK, cache_dir())
+    except SluiceError as error:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ class Comparison:
     Attributes:
       name: of the export; ``saved_model`` for that itself.
       size_bytes: of its files.
-      latency_ms: mean time of one example by itself.
+      latency_ms: mean time of one example by itself; None if it was not measured.
       max_difference: the largest absolute one of a prediction.
       largest: the largest absolute prediction of the SavedModel.
       agreement: share of examples with the same predicted class; None without classes.
@@ -29,7 +29,7 @@ class Comparison:
 
     name: str
     size_bytes: int
-    latency_ms: float
+    latency_ms: float | None
     max_difference: float
     largest: float
     agreement: float | None
@@ -37,7 +37,8 @@ class Comparison:
     @property
     def cost(self) -> str:
         """Size and latency."""
-        return f"{self.size_bytes / 1000:,.0f} kB, {self.latency_ms:.2f} ms"
+        size = f"{self.size_bytes / 1000:,.0f} kB"
+        return size if self.latency_ms is None else f"{size}, {self.latency_ms:.2f} ms"
 
 
 def judge(

@@ -24,8 +24,9 @@ class Export(Section):
     The export must predict what the SavedModel predicts, on examples of the eval split.
     """
 
-    format: Literal["tflite", "keras"]
-    """`tflite`: a TFLite file; `keras`: a `.keras` file."""
+    format: Literal["tflite", "tfjs", "keras"]
+    """`tflite`: a TFLite file; `tfjs`: a TF.js layers model; `keras`: a `.keras`
+    file."""
     quantize: Literal["none", "dynamic", "float16", "int8"] = "none"
     """How TFLite stores weights: `none`, as float32; `dynamic`, as 8-bit integers;
     `float16`; `int8`, and computes in 8-bit integers too, whose ranges it takes from

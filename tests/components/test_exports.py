@@ -47,5 +47,5 @@ def test_which_limits_an_export_misses(settings, found, failed):
 
 
 def test_only_tflite_is_quantized():
-    with pytest.raises(ValidationError, match="only tflite is quantized, not keras"):
-        Export(format="keras", quantize="int8")
+    with pytest.raises(ValidationError, match="only tflite is quantized, not tfjs"):
+        Export(format="tfjs", quantize="int8")

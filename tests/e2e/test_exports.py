@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -26,6 +28,24 @@ pytestmark = [pytest.mark.e2e, pytest.mark.acceptance]
 COUNT = 40
 VARIANTS = ("none", "dynamic", "float16", "int8")
 TFLITE = ", ".join(f"{{format: tflite, quantize: {name}}}" for name in VARIANTS)
+# TF.js in Node: its handler reads files, where a browser's fetches them.
+NODE_SCRIPT = """
+const tf = require('@tensorflow/tfjs'), fs = require('fs'), path = require('path');
+async function main() {
+  const [folder, inputs] = process.argv.slice(2);
+  const read = name => fs.readFileSync(path.join(folder, name));
+  const json = JSON.parse(read('model.json')), [group] = json.weightsManifest;
+  const weights = Uint8Array.from(Buffer.concat(group.paths.map(read)));
+  const model = await tf.loadLayersModel(tf.io.fromMemory({
+    modelTopology: json.modelTopology, weightSpecs: group.weights,
+    weightData: weights.buffer}));
+  const given = JSON.parse(fs.readFileSync(inputs));
+  const found = model.predict(given.map(x => tf.tensor(x)));
+  console.log('\\n' + JSON.stringify(found.arraySync()));
+}
+main();
+"""
+
 Run = Callable[..., RunRecord]
 
 
@@ -131,3 +151,26 @@ def test_a_limit_that_is_not_met_stops_the_push(run, exported, workspace):
     assert record.pushes[0].state == "blocked"
     assert record.node("Pusher").reason == "stopped by Exports"
     assert os.listdir(workspace.serving) == before
+
+
+def test_tfjs_in_node_gets_the_answers_of_the_served_model(
+    project, run, exported, tmp_path, tfjs_environment
+):
+    npm = shutil.which("npm")
+    command = [str(npm), "install", "--no-package-lock", "--prefix", str(tmp_path)]
+    done = npm and subprocess.run([*command, "@tensorflow/tfjs@4.22.0"])
+    if not done or done.returncode:
+        pytest.skip("npm is not installed, or cannot reach its registry")
+    record = run("tfjs")
+    assert record.exit_code == 0, record.error
+    assert ran(record) == {"Exports", "ServingCheck", "Pusher"}
+    version = version_of(record)
+    pixels, answers = images_and_answers(project, version)
+    (tmp_path / "inputs.json").write_text(json.dumps([pixels.tolist()]))
+    (tmp_path / "predict.js").write_text(NODE_SCRIPT)
+    folder = version / "assets.extra" / "exports" / "tfjs"
+    node = ["node", "predict.js", str(folder), "inputs.json"]
+    shown = subprocess.run(node, cwd=tmp_path, capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stderr
+    found = json.loads(shown.stdout.splitlines()[-1])
+    np.testing.assert_allclose(found, answers, atol=1e-5)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "requirements"
 # Each lock, and what it was resolved from.
 LOCK_KINDS = ("tfx", "dev", "gpu")
-LOCKS = {"uv": "uv", "airflow": "airflow"}
+LOCKS = {"uv": "uv", "tfjs": "tfjs", "airflow": "airflow"}
 for _tfx in ("1.16", "1.21"):
     LOCKS |= {f"{kind}-{_tfx}": kind for kind in LOCK_KINDS}
     LOCKS[f"tfx-{_tfx}"] = f"tfx-{_tfx}"

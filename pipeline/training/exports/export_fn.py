@@ -26,6 +26,7 @@ from pipeline.config.tune import with_values
 from pipeline.training.build import build_model, model_inputs
 from pipeline.training.export import WEIGHTS_FILE
 from pipeline.training.exports.signature import SIGNATURE_FILE, describe
+from pipeline.training.exports.tfjs import write_tfjs
 from pipeline.training.exports.tflite import Rows, load_tflite, one_by_one, write_tflite
 from pipeline.training.input.images import decode_images
 from pipeline.training.models.published_weights import (
@@ -97,7 +98,7 @@ def export_fn(
     threshold = read_facts(saved_model)["threshold"]
 
     def compare(
-        name: str, path: Path, latency_ms: float, predictions: np.ndarray
+        name: str, path: Path, latency_ms: float | None, predictions: np.ndarray
     ) -> Comparison:
         size_bytes = sum(entry.size_bytes for entry in digest.files_below(path))
         difference = float(np.abs(predictions - reference).max())
@@ -114,7 +115,11 @@ def export_fn(
         progress.report(line=f"exporting {export.name}")
         folder = target / export.name
         folder.mkdir(parents=True)
-        if export.format == "tflite":
+        latency, predictions = None, None
+        if export.format == "tfjs":
+            # Not timed: what predicts here is not what predicts in a browser.
+            predictions = write_tfjs(model, folder, inputs)
+        elif export.format == "tflite":
             path = folder / "model.tflite"
             is_int8 = export.quantize == "int8"
             trained = inputs_of(read(examples, "train")) if is_int8 else inputs
@@ -157,7 +162,7 @@ def rebuild(
 def with_listed_inputs(
     model: tf.keras.Model, features: list[str]
 ) -> tuple[tf.keras.Model, dict[str, str]]:
-    """Returns a model with a list of inputs.
+    """Returns a model with a list of inputs, as TF.js loads no other.
 
     Also the transformed features that it takes, in order, and by these their names in
     exports.

@@ -67,6 +67,22 @@ def test_a_subclass_of_a_keras_model_is_refused_but_may_be_a_layer():
     assert inner(Doubling())([np.array([[3.0]])]).numpy() == [[6.0]]
 
 
+@pytest.mark.acceptance
+def test_a_layer_of_the_users_own_is_no_tfjs_layer(tmp_path, tfjs_environment):
+    import tensorflow as tf
+
+    from pipeline.training.exports.tfjs import write_tfjs
+
+    @tf.keras.utils.register_keras_serializable("test")
+    class Own(tf.keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return x * 2.0
+
+    model, given = inner(Own()), {"fare_xf": np.ones((1, 1), np.float32)}
+    with pytest.raises(NodeError, match=r"cannot convert the model: .*test>Own"):
+        write_tfjs(model, tmp_path / "tfjs", given)
+
+
 @pytest.mark.parametrize(
     ("scaled", "found"),
     [
