@@ -1,6 +1,6 @@
-"""Reads input rows for prediction: TFRecords, images or JSON lines, by content.
+"""Reads input rows for prediction: tables by name, others by content.
 
-Formats are detected from the content, not the name. TensorFlow is not imported: it
+Those are TFRecords, images and JSON lines. TensorFlow is not imported: it
 refuses values of another type when the model is called.
 """
 
@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from sluice.errors import DataError, UsageError, did_you_mean
+from sluice.table_files import column_types, is_table, read_table
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.encoded_images import image_format
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
+from sluice.tfrecords.frame_reader import RecordError
+from sluice.tfrecords.input_stream import InputStream
 from sluice.tfrecords.parse_tf_example import as_text, parse, values_of
 
 STDIN = "-"
@@ -65,18 +68,19 @@ class Row:
 
 def read_rows(
     paths: Sequence[str | Path],
-    features: Collection[str],
+    features: Mapping[str, str],
     max_row_bytes: int = MAX_RECORD_BYTES,
     id_feature: str | None = None,
 ) -> Iterator[Row]:
     """Yields the rows of all sources in order, with one row in memory.
 
     Args:
-      paths: files of tf.Example TFRecords (gzip-compressed or not), PNG, JPEG, GIF or
-        BMP images, or JSON lines (one object per line: value by raw feature; null,
-        absent, NaN and Infinity are missing; ``{"b64": "..."}`` gives bytes, a list a
+      paths: files of tf.Example TFRecords (gzip-compressed or not), Parquet or CSV,
+        PNG, JPEG, GIF or BMP images, or JSON lines (one object per line: value by raw
+        feature; null, absent, NaN and Infinity are missing; ``{"b64": "..."}`` gives bytes, a list a
         vector). ``-`` is JSON lines from the standard input.
-      features: the raw features of the model.
+      features: the raw features of the model, and the kind of list of each, as
+        ``parse_tf_example.KINDS``.
       max_row_bytes: limit of a record, an image or a line.
       id_feature: whose value identifies a row; it need not be one of the model.
 
@@ -93,6 +97,8 @@ def read_rows(
     for path in paths:
         if str(path) == STDIN:
             rows = _json_rows("stdin", sys.stdin.buffer, known, max_row_bytes)
+        elif is_table(str(path)):
+            rows = _table_rows(str(path), features, max_row_bytes)
         else:
             rows = _file_rows(Path(path), known, max_row_bytes)
         yield from rows if id_feature is None else _with_ids(rows, id_feature)
@@ -129,11 +135,21 @@ def _file_rows(path: Path, features: Collection[str], max_bytes: int) -> Iterato
             yield Row(str(path), index, f"{path}, record {index + 1}", record)
     elif kind is None:
         raise DataError(
-            "the file is not TFRecords, an image or JSON lines"
+            "the file is not TFRecords, Parquet, CSV, an image or JSON lines"
             if head
             else "the file is empty",
             where=path,
         )
+
+
+def _table_rows(path: str, types: Mapping[str, str], max_bytes: int) -> Iterator[Row]:
+    found = column_types([path])
+    with InputStream(path) as stream:
+        for item in read_table(stream, {**found, **types}, max_bytes):
+            if isinstance(item, RecordError):
+                raise DataError(item.reason, where=f"{path}, row {item.number:,}")
+            for number, _, record in item:
+                yield Row(path, number - 1, f"{path}, row {number:,}", record)
 
 
 def _kind(head: bytes) -> Literal["tfrecord", "image", "json"] | None:

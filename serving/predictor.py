@@ -25,6 +25,7 @@ from sluice.compat import prepare_environment
 from sluice.errors import DataError, ServingError, SluiceError, bounded
 from sluice.metrics import THRESHOLD
 from sluice.model_facts import CLASSES_FILE, read_facts
+from sluice.table_files import BYTES, FLOAT, INT
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 
 # Calls a signature: a tensor or array by name in and out.
@@ -166,7 +167,9 @@ class Predictor:
           ServingError: the model fails for another reason, such as one that returns
             fewer predictions than rows.
         """
-        rows = read_rows(paths, self.inputs, max_row_bytes, id_feature)
+        kinds = {"int64": INT, "float32": FLOAT, "string": BYTES}
+        types = {x: kinds[y.dtype.name] for x, y in self.features.items()}
+        rows = read_rows(paths, types, max_row_bytes, id_feature)
         lacking: Counter[str] = Counter()
         for batch in _batches(islice(rows, limit)):
             for prediction in self._predict(batch):

@@ -43,8 +43,8 @@ def predict(
 
     Args:
       config: of the pipeline.
-      files: TFRecords of tf.Example, images, or JSON lines of raw features; ``-`` for
-        JSON lines on standard input.
+      files: TFRecords of tf.Example, Parquet, CSV, images, or JSON lines of raw
+        features; ``-`` for JSON lines on standard input.
       limit: stop after this many predictions.
       version: of the model; None for the newest.
       trust: load a version that differs from what was pushed; a model can run any code.

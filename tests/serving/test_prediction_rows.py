@@ -12,7 +12,7 @@ from sluice.tfrecords import tfrecord
 
 pytestmark = pytest.mark.unit
 
-TABLE = ["miles", "payment", "kind/1"]
+TABLE = {"miles": "float_list", "payment": "bytes_list", "kind/1": "int64_list"}
 PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
 BITMAP = b"BM\x7a\x00\x00\x00\x00\x00\x00\x00rest"
 
@@ -42,9 +42,23 @@ def test_image_is_one_row_whatever_its_name(tmp_path, content):
     path = tmp_path / "image.jsonl"
     path.write_bytes(content * 1000)
 
-    assert rows(path, features=["image"]) == [
+    assert rows(path, features={"image": "bytes_list"}) == [
         Row(str(path), 0, str(path), {"image": content * 1000})
     ]
+
+
+def test_rows_of_a_table_have_the_types_of_the_model(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("payment,miles,extra\n007,2,x\n,3,y\n")
+
+    first, second = rows(path)
+
+    assert first.values() == {"payment": b"007", "miles": 2.0, "extra": b"x"}
+    assert second.values() == {"miles": 3.0, "extra": b"y"}
+    assert (second.index, second.where) == (1, f"{path}, row 2")
+    path.write_text("miles\n1\nfar\n")
+    with pytest.raises(DataError, match=r"(?s)'miles'.*not a number.*row 2"):
+        rows(path)
 
 
 def test_image_for_a_model_of_a_table_is_refused(tmp_path):
@@ -95,7 +109,7 @@ def test_a_bad_line_is_named_after_the_rows_before_it(tmp_path, line, words):
     ("content", "words"),
     [
         (b"", "the file is empty"),
-        (b"BMW,1\n", "not TFRecords, an image or JSON lines"),
+        (b"BMW,1\n", "not TFRecords, Parquet, CSV, an image or JSON lines"),
     ],
 )
 def test_other_content_is_refused(tmp_path, content, words):

@@ -109,14 +109,18 @@ def test_image_files(image_model, tmp_path):
     assert found[0].probabilities["bright"] > 0.99
 
 
-@pytest.mark.parametrize("name", ["part", "part.gz"])
-def test_tfrecords_of_a_binary_model(tabular_model, tmp_path, name):
+@pytest.mark.parametrize("name", ["part", "part.gz", "new.csv"])
+def test_records_of_a_binary_model(tabular_model, tmp_path, name):
     records = [
         example(miles=1.5, riders=1, payment=b"Cash"),
         example(miles=-9.0, riders=1, payment=b"Card", tips=1.0),
         example(),
     ]
-    tfrecord.write(tmp_path / name, records)
+    if name.endswith(".csv"):
+        text = "miles,riders,payment,tips\n1.5,1,Cash,\n-9,1,Card,1\n,,,\n"
+        (tmp_path / name).write_text(text)
+    else:
+        tfrecord.write(tmp_path / name, records)
 
     found = list(tabular_model.predict_files([tmp_path / name]))
 
