@@ -43,7 +43,8 @@ for node in NODES:
             run_name="__main__",
         )
     except (Exception, SystemExit) as error:
-        failed[node.id] = f"{type(error).__name__}: {error}"
+        # There are two of the name Pusher.
+        failed[f"{node.id} {len(failed)}"] = f"{type(error).__name__}: {error}"
 for module in json.loads(sys.stdin.read()):
     importlib.import_module(module)
 assert "pytest" not in sys.modules
