@@ -127,8 +127,7 @@ def test_tfx_components_run_beside_ours(record, tmp_path):
     assert blocked == ["Refused"] and result.node("Refused").state == "blocked"
     (ours,) = LocalModelStore(tmp_path / "ours").versions()
     (theirs,) = (tmp_path / "theirs").iterdir()
-    # What a run pushes has warm-up requests, too.
-    assert digest.of_tree(theirs) == ours.digest
+    assert digest.of_tree(theirs) == ours.digest == digest.of_tree(record.pushes[0].uri)
     assert read_owner(tmp_path / "ours" / ".versions" / "owner.json") == Owner("beside")
     assert not (tmp_path / "refused").exists()
     shards = (tmp_path / "root" / "BulkInferrer").rglob("prediction_logs-*.gz")
