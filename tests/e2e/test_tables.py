@@ -48,15 +48,18 @@ class Project:
         self.root = root
 
     def sluice(self, *words: str, code: int = 0) -> Any:
+        return json.loads(self.said(*words, "--json", code=code))
+
+    def said(self, *words: str, code: int = 0) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "runners.cli.main", *words, "--json"],
+            [sys.executable, "-m", "runners.cli.main", *words],
             cwd=self.root,
             env={**os.environ, "PYTHONPATH": str(own_root()), "SLUICE_WORKSPACE": ""},
             capture_output=True,
             text=True,
         )
         assert done.returncode == code, done.stderr
-        return json.loads(done.stdout.splitlines()[-1] if code else done.stdout)
+        return done.stdout
 
 
 def test_exports_become_a_model_that_answers(tmp_path):
@@ -85,17 +88,18 @@ def test_exports_become_a_model_that_answers(tmp_path):
     (gate,) = (gate for gate in done["gates"] if gate["gate"] == "data")
     found = {row["slice"]: row for row in gate["rows"] if row["check"] == RULE}
     assert {*found} == {"train", "eval", "test"}
-    assert all(row["result"] == "pass" for row in found.values())
+    assert all(row["passed"] for row in found.values())
 
     new = day(3).drop(["churned"])
-    csv.write_csv(new.set_column(0, "plan", new["plan"].cast(pa.string())), "new.csv")
-    Path("new.csv").rename(tmp_path / "new.csv")
-    lines = project.sluice("predict", "c", "new.csv", "--limit", "3")
-    assert len(lines) == 3
+    new = new.set_column(0, "plan", new["plan"].cast(pa.string()))
+    csv.write_csv(new, tmp_path / "new.csv")
+    answers = project.said("predict", "c", "new.csv", "--limit", "3").splitlines()
+    assert all("probabilities" in json.loads(answer) for answer in answers)
+    assert len(answers) == 3
 
     path = tmp_path / "exports" / "2026-11-02" / "customers.csv"
     path.write_text(path.read_text() + '"gold",50,10,0.5,1,0\n')
     failed = project.sluice("run", "c", *rules, code=3)
     (gate,) = (gate for gate in failed["gates"] if gate["gate"] == "data")
-    (row,) = (row for row in gate["rows"] if row["result"] == "FAIL")
+    (row,) = (row for row in gate["rows"] if not row["passed"])
     assert row["check"] == RULE and row["examples"] == [f"{path}, record 501"]
