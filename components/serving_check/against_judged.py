@@ -46,11 +46,10 @@ def against_judged(
     sample, which = _sample(examples, settings.split)
     batches = [sample[i : i + _BATCH] for i in range(0, len(sample), _BATCH)]
     answers = [x for batch in batches for x in ask(model, batch, facts)]
-    both = _statistics(requested, facts), _statistics(answers, facts)
-    found = [x for x in distances_of_all(*both, ()) if x.feature == _KEY]
-    if not found:
+    if not any(isinstance(answer, Answer) for answer in requested):
         return []
-    largest = max(found, key=lambda distance: distance.distance)
+    both = _statistics(requested, facts), _statistics(answers, facts)
+    largest = max(distances_of_all(*both, ()), key=lambda x: x.distance)
     largest = with_chance(replace(largest, limit=0.0), *both)
     why = f"{largest.measure} from those of {which}; {sizes(*both, largest)}"
     check = "predictions of requests"

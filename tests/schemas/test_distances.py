@@ -205,7 +205,9 @@ def _images(brightness: float, size: int = 16, count: int = 200) -> list[bytes]:
     random = np.random.default_rng(5)
     pixels = random.uniform(0, 255 * brightness, (count, size, size)).astype(np.uint8)
     shades = random.uniform(0.5, 1.0, count)
-    shaded = [(x * shade).astype(np.uint8) for x, shade in zip(pixels, shades)]
+    shaded = [
+        (x * shade).astype(np.uint8) for x, shade in zip(pixels, shades, strict=True)
+    ]
     return [encode({"image": [encode_png(image)]}) for image in shaded]
 
 
@@ -218,9 +220,8 @@ def _of_images(records: list[bytes]) -> Any:
 
 
 def test_images_are_compared_by_brightness_and_size():
-    plain = _of_images(
-        _images(1.0) + [encode({"image": [b"\x89PNG\r\n\x1a\n damaged"]})]
-    )
+    damaged = encode({"image": [b"\x89PNG\r\n\x1a\n damaged"]})
+    plain = _of_images([*_images(1.0), damaged])
 
     def measured(records: list[bytes]) -> dict[str, float]:
         found = [*distances_of_all(_of_images(records), plain, ())]

@@ -112,7 +112,7 @@ def test_the_newest_thousand_are_asked(compare, turned, tmp_path):
     (folder / "2026-11-29" / "2.tfrecord.gz").write_bytes(b"damaged")
     changed, largest, predicted = compare(turned)
     assert predicted.actual > 0.4
-    assert predicted.why.startswith("L-infinity from those of the split 'test'")
+    assert predicted.why.startswith("Jensen-Shannon from those of the split 'test'")
     assert "1,000 examples against 40, where chance gives" not in predicted.why
     assert (changed.actual, largest.actual, changed.examples) == (0.0, 0.0, ())
     assert changed.why == (
