@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from string import Template
 
 from pipeline.config.config import Config
 from runners.operations.find_run import published_in
-from runners.operations.print_schedule import filled_in
 from runners.operations.serve import ServeOptions
 from sluice.errors import UsageError
 from sluice.storage.storage import is_remote
@@ -88,7 +88,8 @@ def server_text(
             volume = {"name": "store", "persistentVolumeClaim": {"claimName": claim}}
             values["mounts"] = f"- {json.dumps(mount)}"
             values["volumes"] = f"- {json.dumps(volume)}"
-    return filled_in(f"serving_{form}.txt", name=name, **values)
+    template = Path(__file__).with_name(f"serving_{form}.txt").read_text("utf-8")
+    return Template(template).substitute(values, name=name)
 
 
 def _arguments(poll: int) -> str:
