@@ -105,7 +105,13 @@ def test_the_commands_of_the_page_on_serving(tmp_path, project):
         shutil.copytree(project / folder, root / folder)
     done = subprocess.run(
         # A server that is left would keep the pipes open.
-        ["bash", "-euo", "pipefail", "-c", "trap 'kill $(jobs -p)' EXIT\n" + script],
+        [
+            "bash",
+            "-euo",
+            "pipefail",
+            "-c",
+            "trap 'jobs -p | xargs -r kill' EXIT\n" + script,
+        ],
         cwd=root,
         env={
             **os.environ,
