@@ -219,7 +219,7 @@ def with_chance(
         counts, per_example = np.stack([missing, values - missing], axis=1), 1.0
         left_out = 0.0
     else:
-        known = [*filter(None, pair)]
+        known: list[Feature] = [*filter(None, pair)]
         if of_images:
             known = [image_measures(feature)[of_images] for feature in known]
         counts, values, per_example, left_out = _counts(*known)

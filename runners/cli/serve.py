@@ -76,7 +76,7 @@ def command(
     if form:
         if len(configs) > 1:
             raise UsageError("a server of one pipeline is printed", where="--print")
-        text = server_text(*configs, form, ServeOptions(**options), image, claim)
+        text = server_text(configs[0], form, ServeOptions(**options), image, claim)
         return Result({"as": form, "text": text}, partial(echo, *text.splitlines()))
     serve(configs, ServeOptions(**options), on_ready)
     return None
