@@ -32,7 +32,7 @@ from serving.server.core import Answered
 from sluice.tfrecords import tfrecord
 
 EXAMPLES, VALUES = "serving_default", "predict_values"
-_WAITING = 1000
+_WAITING, _PAUSE_S = 1000, 0.05
 _FILE_BYTES, _FILE_S = 4 << 20, 300.0
 _KINDS = {"f": "float_list", "i": "int64_list", "O": "bytes_list"}
 _log = logging.getLogger("sluice")
@@ -83,9 +83,12 @@ class Recorder:
         day, size, since = "", 0, time.monotonic()
         while True:
             taken, is_end = None, False
-            with suppress(queue.Empty):
-                taken = self._queue.get(timeout=1.0)
+            try:
+                taken = self._queue.get_nowait()
                 is_end = taken is None
+            except queue.Empty:
+                # Woken for each request, the thread would take turns with the server's.
+                time.sleep(_PAUSE_S)
             is_due = size >= _FILE_BYTES or time.monotonic() - since >= _FILE_S
             today = _day_of(taken[1]) if taken else day
             if logs and (is_end or is_due or today != day):
