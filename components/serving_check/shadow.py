@@ -30,7 +30,7 @@ from sluice.storage import digest
 from sluice.storage.local_copy import local_copy
 
 MAX_REQUESTS, MAX_SHOWN = 1000, 10
-_BATCH = 32
+_BATCH, _MAX_CLASSES = 32, 3
 _MAX_S = 30.0
 # What both must say of themselves.
 _SAME = ("task", "classes", "targets")
@@ -171,17 +171,14 @@ def _is_changed(pair: _Pair, facts: Any) -> bool:
 
 
 def _text(answer: Answer | str, facts: Any) -> str:
-    """Returns an answer in words, such as ``7 (0.93)``."""
+    """Returns an answer in words, such as ``7 (7 0.93, 1 0.05, 4 0.01)``."""
     if isinstance(answer, str):
         return f"no answer: {answer}"
     (numbers,) = answer.numbers
-    if facts["task"] == "multi_label":
-        known = zip(facts["classes"], numbers, strict=True)
-        named = [f"{name} ({x:.3g})" for name, x in known if x >= THRESHOLD]
-        return ", ".join(bounded(named)) or "none"
     if facts["task"] == "regression":
         return ", ".join(f"{x:.6g}" for x in numbers)
-    label = answer.labels[0]
-    share = numbers[facts["classes"].index(label)] if len(numbers) > 1 else numbers[0]
-    of = "" if len(numbers) > 1 else f"{facts['classes'][1]} "
-    return f"{label} ({of}{share:.3g})"
+    # Of two classes there is the probability of the second.
+    by_class = zip(numbers, facts["classes"][-len(numbers) :], strict=True)
+    likely = sorted(by_class, reverse=True)[:_MAX_CLASSES]
+    shown = ", ".join(f"{name} {x:.3g}" for x, name in likely)
+    return f"{answer.labels[0]} ({shown})".lstrip()

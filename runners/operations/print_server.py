@@ -7,36 +7,16 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from pipeline.config.config import Config
 from runners.operations.find_run import published_in
 from runners.operations.serve import ServeOptions
 from sluice.errors import UsageError
 from sluice.storage.storage import is_remote
-
-_MODELS = """
-model_config_list {{
-  config {{
-    name: "{name}"
-    base_path: "{base}"
-    model_platform: "tensorflow"
-  }}
-}}
-"""
-# Of the names of TensorFlow Serving's ``BatchingParameters`` and ``MonitoringConfig``.
-_BATCHING = """
-max_batch_size {{ value: {rows} }}
-batch_timeout_micros {{ value: {micros} }}
-max_enqueued_batches {{ value: 1000 }}
-"""
-_MONITORING = """
-prometheus_config {
-  enable: true
-  path: "/monitoring/prometheus/metrics"
-}
-"""
 
 
 def server_text(
@@ -60,48 +40,26 @@ def server_text(
       UsageError: there is no claim for a store that is not in a bucket, or the store
         is not in the project's folder.
     """
-    name, store = config.name, published_in(config)
-    base = store if is_remote(store) else f"/models/{name}"
-    poll = max(1, math.ceil(options.poll_s))
-    micros = round(options.batch_delay_ms * 1000)
-    batching = _BATCHING.format(rows=options.batch_rows, micros=micros)
-    indent = {"compose": 6, "kubernetes": 4}[form]
-    values = {
-        "image": image or _image(config),
-        "arguments": _arguments(poll),
-        "models": _indented(_MODELS.format(name=name, base=base), indent),
-        "batching": _indented(batching, indent),
-        "monitoring": _indented(_MONITORING, indent),
-        "poll": str(poll),
-        "mounts": "",
-    }
-    if form == "compose":
-        mounts = [] if is_remote(store) else [f"{store}:{base}:ro"]
-        values["mounts"] = json.dumps(mounts)
-        own = {"host": options.host, "port": options.port}
-        own["grpc_port"] = options.grpc_port
-        values |= {key: str(value) for key, value in own.items()}
-    else:
-        values["volumes"] = ""
-        if not is_remote(store):
-            mount = _mount(config, store, claim) | {"mountPath": base}
-            volume = {"name": "store", "persistentVolumeClaim": {"claimName": claim}}
-            values["mounts"] = f"- {json.dumps(mount)}"
-            values["volumes"] = f"- {json.dumps(volume)}"
+    store = published_in(config)
+    is_bucket = is_remote(store)
+    base = store if is_bucket else f"/models/{config.name}"
+    values: dict[str, Any] = asdict(options)
+    values |= {"name": config.name, "base": base, "volumes": ""}
+    values["mounts"] = "" if form == "kubernetes" else "[]"
+    if form == "kubernetes" and not is_bucket:
+        mount = _mount(config, store, claim) | {"mountPath": base}
+        volume = {"name": "store", "persistentVolumeClaim": {"claimName": claim}}
+        values["mounts"] = f"- {json.dumps(mount)}"
+        values["volumes"] = f"- {json.dumps(volume)}"
+    elif not is_bucket:
+        values["mounts"] = json.dumps([f"{store}:{base}:ro"])
     template = Path(__file__).with_name(f"serving_{form}.txt").read_text("utf-8")
-    return Template(template).substitute(values, name=name)
-
-
-def _arguments(poll: int) -> str:
-    folder = "/etc/serving"
-    return json.dumps(
-        [
-            *("--port=8500", "--rest_api_port=8501", "--enable_batching"),
-            f"--model_config_file={folder}/models.pbtxt",
-            f"--batching_parameters_file={folder}/batching.pbtxt",
-            f"--monitoring_config_file={folder}/monitoring.pbtxt",
-            f"--file_system_poll_wait_seconds={poll}",
-        ]
+    return Template(template).substitute(
+        values,
+        image=image or _image(config),
+        rows=options.batch_rows,
+        micros=round(options.batch_delay_ms * 1000),
+        poll=max(1, math.ceil(options.poll_s)),
     )
 
 
@@ -122,7 +80,3 @@ def _mount(config: Config, store: str, claim: str | None) -> dict[str, object]:
         raise UsageError(text, where=store, hint="push to a bucket")
     below = str(Path(store).relative_to(config.root))
     return {"name": "store", "subPath": below, "readOnly": True}
-
-
-def _indented(text: str, spaces: int) -> str:
-    return text.strip().replace("\n", "\n" + " " * spaces)

@@ -95,7 +95,7 @@ def test_changed_answers_are_counted_and_shown(compare, turned, tmp_path):
     assert refused.startswith("2026-11-29/1.tfrecord.gz, record 2: ")
     assert refused.endswith("now no answer: InvalidArgumentError")
     assert other.startswith("2026-11-28/1.tfrecord.gz, record 31: ")
-    assert other.endswith("now red (1)")
+    assert other.endswith("now red (red 1, green 0, blue 0)")
     assert 0.3 < largest.actual < 1.0
     missed, *_ = compare(turned, max_changed_answers=0.05)
     assert not missed.passed and "0.06061, " in missed.sentence
