@@ -39,7 +39,7 @@ setup(
         "pipeline": ["**/*.json"],
         "reports": ["templates/**"],
         "serving": ["server/static/*"],
-        "runners": ["cli/*.txt", "ui/templates/*", "ui/static/*"],
+        "runners": ["operations/*.txt", "ui/templates/*", "ui/static/*"],
     },
     entry_points={"console_scripts": ["sluice = runners.cli.main:main"]},
 )

@@ -1,12 +1,12 @@
 """Latency and rate of the server beside calls of the same SavedModel in the process.
 
-    .venv/bin/python -m benchmarks.serving DIR IMAGE
+    .venv/bin/python -m benchmarks.serving NAME IMAGE
 
-DIR is a SavedModel whose signature ``predict_values`` takes one image, such as
-``workspace/digits/serving/1``. Clients are threads of one process of their own, with a
-connection each; each row takes ``_SECONDS``. The server without batching is the same
-with ``--batch-rows 1``. The processor's time of the server says what the machine could
-do when other work disturbs the rates.
+NAME is a pipeline with a pushed model of one image, IMAGE a file that it takes. Clients
+are threads of one process of their own, with a connection each; each row takes
+``_SECONDS``. The server without batching is the same with ``--batch-rows 1``. What
+recording costs is measured in turns with a server that does not record. The processor's
+time of the server says what the machine could do when other work disturbs the rates.
 """
 
 from __future__ import annotations
@@ -20,13 +20,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
 import psutil
 
+from pipeline.config.load import load_config
+from runners.operations.find_run import published_in
+from serving.model_store import store_at
+
 _SECONDS = 5.0
+_TURNS = 4
 _WARM_UP = 50
 
 
@@ -46,15 +53,13 @@ def _in_process(directory: Path, image: bytes) -> float:
     return statistics.median(times[_WARM_UP:])
 
 
-def _rest(port: int, clients: int, image: bytes) -> tuple[float, float]:
+def _rest(name: str, port: int, clients: int, image: bytes) -> tuple[float, float]:
     """Returns the median seconds of a request, and the rate of all clients."""
     value = {"b64": base64.b64encode(image).decode()}
     body = json.dumps({"signature_name": "predict_values", "instances": [value]})
     # No HTTP library: the client must not be what is measured.
-    head = (
-        f"POST /v1/models/m:predict HTTP/1.1\r\nHost: m\r\nContent-Length: {len(body)}"
-    )
-    request = f"{head}\r\n\r\n{body}".encode()
+    head = f"POST /v1/models/{name}:predict HTTP/1.1\r\nHost: x"
+    request = f"{head}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
     times: list[float] = []
     end = time.perf_counter() + _SECONDS
 
@@ -73,14 +78,15 @@ def _rest(port: int, clients: int, image: bytes) -> tuple[float, float]:
     return statistics.median(times), len(times) / _SECONDS
 
 
-def _grpc(port: int, clients: int, image: bytes) -> tuple[float, float]:
+def _grpc(name: str, port: int, clients: int, image: bytes) -> tuple[float, float]:
     """As ``_rest``."""
     import grpc
     import tensorflow as tf
     from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
     request = predict_pb2.PredictRequest()
-    request.model_spec.name, request.model_spec.signature_name = "m", "predict_values"
+    request.model_spec.name = name
+    request.model_spec.signature_name = "predict_values"
     request.inputs["image"].CopyFrom(tf.make_tensor_proto([image]))
     times: list[float] = []
     end = time.perf_counter() + _SECONDS
@@ -104,46 +110,60 @@ def _together(ask, clients: int) -> None:
         thread.join()
 
 
+@contextmanager
+def _server(name: str, *options: str) -> Iterator[tuple[psutil.Process, dict]]:
+    """Yields a server and what it says once it is ready."""
+    command = [sys.executable, "-m", "runners.cli.main", "serve", name, "--json"]
+    ports = ("--port", "0", "--grpc-port", "0")
+    server = subprocess.Popen(
+        [*command, *ports, *options], stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout
+    yield psutil.Process(server.pid), json.loads(server.stdout.readline())
+    server.terminate()
+    server.wait()
+
+
 def main() -> None:
     """Prints a row per interface, number of clients and size of a batch."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", type=Path)
+    parser.add_argument("name")
     parser.add_argument("image", type=Path)
     arguments = parser.parse_args()
-    image = arguments.image.read_bytes()
+    name, image = arguments.name, arguments.image.read_bytes()
+    newest = store_at(published_in(load_config(name))).newest()
+    assert newest
     with ProcessPoolExecutor(1, get_context("spawn")) as other:
-        alone = other.submit(_in_process, arguments.directory, image).result()
+        alone = other.submit(_in_process, Path(newest.uri), image).result()
         print(f"in the process: {alone * 1e3:.2f} ms")
         for rows in (64, 1):
-            command = [
-                sys.executable,
-                "-m",
-                "serving.server",
-                "--batch-rows",
-                str(rows),
-            ]
-            server = subprocess.Popen(
-                [*command, "--model", f"m={arguments.directory}"],
-                stdout=subprocess.PIPE,
-                text=True,
+            with _server(name, "--batch-rows", str(rows)) as (server, ready):
+                for measure, port in ((_rest, "port"), (_grpc, "grpc_port")):
+                    for clients in (1, 8, 32):
+                        times = server.cpu_times()
+                        asked = other.submit(measure, name, ready[port], clients, image)
+                        median, rate = asked.result()
+                        after = server.cpu_times()
+                        used = after.user + after.system - times.user - times.system
+                        cpu_ms = used * 1e3 / (rate * _SECONDS)
+                        kind = f"{measure.__name__:6} {clients:2} clients"
+                        shown = f"{median * 1e3:6.2f} ms {rate:6.0f}/s"
+                        cpu = f"{cpu_ms:5.2f} ms of CPU"
+                        print(f"batches of {rows:2} {kind}: {shown} {cpu}")
+        with (
+            _server(name) as (_, plain),
+            _server(name, "--record", "0.1") as (_, recording),
+        ):
+            rates: list[list[float]] = [[], []]
+            for _ in range(_TURNS):
+                for found, ready in zip(rates, (plain, recording), strict=True):
+                    asked = other.submit(_rest, name, ready["port"], 32, image)
+                    found.append(asked.result()[1])
+            without, recorded = map(statistics.median, rates)
+            cost = 1 - recorded / without
+            print(
+                f"10 % recorded, 32 clients: {recorded:.0f}/s, {cost:+.1%} of the rate"
             )
-            assert server.stdout
-            ready = json.loads(server.stdout.readline())
-            for measure, port in ((_rest, "port"), (_grpc, "grpc_port")):
-                for clients in (1, 8, 32):
-                    times = psutil.Process(server.pid).cpu_times()
-                    asked = other.submit(measure, ready[port], clients, image)
-                    median, rate = asked.result()
-                    after = psutil.Process(server.pid).cpu_times()
-                    used = after.user + after.system - times.user - times.system
-                    cpu_ms = used * 1e3 / (rate * _SECONDS)
-                    what = (
-                        f"batches of {rows:2} {measure.__name__:6} {clients:2} clients"
-                    )
-                    shown = f"{median * 1e3:6.2f} ms {rate:6.0f}/s"
-                    print(f"{what}: {shown} {cpu_ms:5.2f} ms of CPU")
-            server.terminate()
-            server.wait()
 
 
 if __name__ == "__main__":

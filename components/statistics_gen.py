@@ -2,7 +2,8 @@
 
 TFDV's Beam job takes seconds for any data. Its combiners compute the same statistics
 without Beam, here of one shard after another, in a process per core. Only among the
-most frequent values of a feature they count all that are not UTF-8 as one.
+most frequent values of a feature they count all that are not UTF-8 as one. Brightness
+and size of images are counted here alone.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tfx.types import artifact_utils
 from tfx_bsl.tfxio import dataset_options
 
 from components.artifacts import Artifacts
+from schemas.image_statistics import Measured, add_measures, measure
 from sluice.beam_options import ENGINE_RUNNER
 from sluice.forked_calls import run_forked
 from sluice.machine_resources import data_workers
@@ -67,12 +69,13 @@ class Executor(executor.Executor):
         combiners: Any = stats_impl.get_generators(options, in_memory=True)
         for split in splits:
             parts = [x for (of, _), x in zip(shards, found, strict=True) if of == split]
-            by_combiner = zip(*parts, strict=True)
+            by_combiner = zip(*(part for part, _ in parts), strict=True)
             merged = [
                 combiner.merge_accumulators(accumulators)
                 for combiner, accumulators in zip(combiners, by_combiner, strict=True)
             ]
             result = stats_impl.extract_statistics_output(merged, combiners)
+            add_measures(result, [x for _, measured in parts for x in measured])
             path = split_statistics_path(statistics.uri, split)
             storage = storage_for(path)
             storage.make_folder(os.path.dirname(path))
@@ -81,18 +84,21 @@ class Executor(executor.Executor):
 
 def _of_shard(
     examples: Sequence[Any], options_json: str, shard: tuple[str, str]
-) -> list[Any]:
-    """Returns what each of TFDV's combiners has accumulated of a shard."""
+) -> tuple[list[Any], list[Measured]]:
+    """Returns what each of TFDV's combiners has accumulated of a shard, and images."""
     options = StatsOptions.from_json(options_json)
     combiners: Any = stats_impl.get_generators(options, in_memory=True)
     source = tfxio_utils.get_tfxio_factory_from_artifact(examples, ["StatisticsGen"])
     accumulators = [combiner.create_accumulator() for combiner in combiners]
+    measured = []
     for batch in source(shard[1]).RecordBatches(_BATCH):
+        measured.append(measure(batch))
         accumulators = [
             combiner.add_input(accumulator, batch)
             for combiner, accumulator in zip(combiners, accumulators, strict=True)
         ]
-    return [x.compact(y) for x, y in zip(combiners, accumulators, strict=True)]
+    compact = [x.compact(y) for x, y in zip(combiners, accumulators, strict=True)]
+    return compact, measured
 
 
 class StatisticsGen(component.StatisticsGen):

@@ -29,6 +29,7 @@ from schemas.data_statistics import (
     not_finite,
     validate,
 )
+from schemas.image_statistics import image_measures
 from sluice.splits import number_of_examples
 
 MISSING = "missing or NaN"
@@ -99,6 +100,10 @@ def distances_of_all(
 
 def _distances(name: str, *pair: Feature) -> Iterator[Distance]:
     now, _ = pair
+    images, others = map(image_measures, pair)
+    for key in [x for x in images if x in others]:
+        for found in _distances(name, images[key], others[key]):
+            yield replace(found, measure=f"{key}: {found.measure}")
     texts = [feature.string_stats for feature in pair]
     most_frequent = texts[0].rank_histogram.buckets
     if most_frequent and most_frequent[0].label == _BYTES:
@@ -202,7 +207,8 @@ def with_chance(
 
     Values of one example are not independent: each example counts as one draw.
     """
-    measure, limit = distance.measure, distance.limit
+    of_images, _, measure = distance.measure.rpartition(": ")
+    limit = distance.limit
     is_known = measure in (_L_INFINITY, _JENSEN_SHANNON, MISSING)
     if limit is None or distance.distance < limit or not is_known:
         return distance
@@ -213,7 +219,10 @@ def with_chance(
         counts, per_example = np.stack([missing, values - missing], axis=1), 1.0
         left_out = 0.0
     else:
-        counts, values, per_example, left_out = _counts(*filter(None, pair))
+        known: list[Feature] = [*filter(None, pair)]
+        if of_images:
+            known = [image_measures(feature)[of_images] for feature in known]
+        counts, values, per_example, left_out = _counts(*known)
     kept = np.rint(counts * np.minimum(1, _MAX_VALUES / values)[:, None]).astype(int)
     (size, other), pooled = kept.sum(axis=1), kept.sum(axis=0)
     if not (size and other):

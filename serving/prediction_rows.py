@@ -77,8 +77,8 @@ def read_rows(
     Args:
       paths: files of tf.Example TFRecords (gzip-compressed or not), Parquet or CSV,
         PNG, JPEG, GIF or BMP images, or JSON lines (one object per line: value by raw
-        feature; null, absent, NaN and Infinity are missing; ``{"b64": "..."}`` gives bytes, a list a
-        vector). ``-`` is JSON lines from the standard input.
+        feature; null, absent, NaN and Infinity are missing; ``{"b64": "..."}`` gives
+        bytes, a list a vector). ``-`` is JSON lines from the standard input.
       features: the raw features of the model, and the kind of list of each, as
         ``parse_tf_example.KINDS``.
       max_row_bytes: limit of a record, an image or a line.

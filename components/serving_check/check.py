@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from components.serving_check import judge
+from components.serving_check.in_process import LoadedModel
 from components.serving_check.judge import GATE, Answer, row
 from components.serving_check.model_server import ModelServer, ServerError
 from components.serving_check.requests import (
@@ -60,7 +60,7 @@ def check_model(
         evaluated = asking.in_this_process(judged)
         try:
             load_s = server.wait()
-            rows.append(judge.time_row(_LOAD, load_s, settings.max_load_s, _READY))
+            rows.append(judge.limited_row(_LOAD, load_s, settings.max_load_s, _READY))
             for name in (EXAMPLES, VALUES):
                 rows += asking.rows_of(name, evaluated)
             rows += asking.times()
@@ -90,16 +90,7 @@ class _Asking:
     def in_this_process(self, judged: Path) -> Answer | str:
         """Returns what the evaluated model answers, or why not."""
         try:
-            model = tf.saved_model.load(str(judged))
-            serve = model.signatures[EXAMPLES]
-            (name,) = serve.structured_input_signature[1]
-            outputs = serve(**{name: tf.constant(self.records)})
-            values = {key: x.numpy() for key, x in outputs.items()}
-            if "label" in values:
-                texts = values["label"].astype(bytes)
-                values["label"] = np.char.decode(texts, "utf-8", "replace")
-            rows = zip(*(x.tolist() for x in values.values()), strict=True)
-            predictions = [dict(zip(values, x, strict=True)) for x in rows]
+            predictions = LoadedModel(judged).predict(self.records)
             asked = range(len(self.records))
             return judge.read_answer(predictions, asked, self.exported.facts)
         except Exception as error:  # The model's operations may raise anything.
@@ -141,7 +132,7 @@ class _Asking:
         """Returns the rows of the times of single requests."""
         limits = {50: self.settings.max_p50_ms, 99: self.settings.max_p99_ms}
         return [
-            judge.time_row(
+            judge.limited_row(
                 f"p{part} (ms)",
                 float(np.percentile(self._times_ms, part)),
                 *(limit, "of requests with one example"),

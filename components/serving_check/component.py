@@ -7,7 +7,10 @@ InfraValidator it needs neither Docker nor Kubernetes.
 
 from __future__ import annotations
 
+import os
 import shutil
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tfx.dsl.components.base import base_executor, executor_spec
@@ -20,6 +23,7 @@ from components.artifacts import Artifacts, publish_verdict
 from components.component import Component
 from components.serving_check.judge import GATE
 from components.serving_check.settings import Settings
+from serving.model_store import store_at
 from sluice.node_kinds import REFUSED_BY
 from sluice.record.verdict import Check, Verdict
 from sluice.storage.local_copy import local_copy, local_output
@@ -43,7 +47,7 @@ class Executor(base_executor.BaseExecutor):
             has_model = bool(exported.get_int_custom_property("has_model"))
         if is_blessed and has_model:
             settings = Settings.model_validate_json(exec_properties["settings"])
-            verdict = _check(inputs, blessing, settings)
+            verdict = _check(inputs, blessing, settings, exec_properties)
         else:
             why = "Exports has no model that is to be pushed"
             row = Check(check="serving check", actual="none", why=why)
@@ -55,11 +59,14 @@ class Executor(base_executor.BaseExecutor):
         blessing.set_int_custom_property("blessed", int(is_blessed and verdict.passed))
 
 
-def _check(inputs: dict[str, Any], blessing: Any, settings: Settings) -> Verdict:
+def _check(
+    inputs: dict[str, Any], blessing: Any, settings: Settings, properties: Any
+) -> Verdict:
     """Copies the model and checks the copy."""
     import tensorflow as tf
 
     from components.serving_check.check import check_model
+    from components.serving_check.shadow import compare
 
     tf.config.set_visible_devices([], "GPU")
     source = evaluated = path_utils.serving_model_path(inputs["model"].uri)
@@ -71,7 +78,14 @@ def _check(inputs: dict[str, Any], blessing: Any, settings: Settings) -> Verdict
         local_output(path_utils.stamped_model_path(blessing.uri)) as folder,
     ):
         shutil.copytree(model, folder, dirs_exist_ok=True)
-        verdict = check_model(folder, judged, inputs["examples"].uri, settings)
+        examples = inputs["examples"].uri
+        verdict = check_model(folder, judged, examples, settings)
+        if verdict.passed and (uri := properties.get("served")):
+            served = store_at(os.path.dirname(uri)).newest()
+            assert served is not None
+            requests = Path(properties["requests"])
+            rows = compare(folder, served, requests, examples, settings)
+            verdict = replace(verdict, rows=(*verdict.rows, *rows))
     blessing.set_int_custom_property("has_model", 1)
     return verdict
 
@@ -79,7 +93,12 @@ def _check(inputs: dict[str, Any], blessing: Any, settings: Settings) -> Verdict
 class ServingCheckSpec(ComponentSpec):
     """A model, or its copy with exports, in; a verdict and a blessing out."""
 
-    PARAMETERS = {"settings": ExecutionParameter(type=str)}
+    PARAMETERS = {
+        "settings": ExecutionParameter(type=str),
+        # Where requests are recorded: their folder, and that of the newest version.
+        "requests": ExecutionParameter(type=str, optional=True),
+        "served": ExecutionParameter(type=str, optional=True),
+    }
     INPUTS = {
         "model": ChannelParameter(type=standard_artifacts.Model),
         "exported": ChannelParameter(

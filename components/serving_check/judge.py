@@ -180,8 +180,8 @@ def row(name: str, problem: str, **about: Any) -> Check:
     return Check(check=name, **(about | failed))
 
 
-def time_row(name: str, actual: float, limit: float | None, why: str) -> Check:
-    """Returns the row of a time with its limit."""
+def limited_row(name: str, actual: float, limit: float | None, why: str) -> Check:
+    """Returns the row of a number with its upper limit, if there is one."""
     found = Check(check=name, limit=limit, actual=actual, why=why)
     if limit is not None:
         found = replace(found, comparison="<=")

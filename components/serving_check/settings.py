@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from sluice.config_section import (
     Count,
+    Fraction,
     NotNegative,
     PositiveNumber,
     Section,
@@ -58,6 +59,9 @@ class ServingCheck(Section):
     """Limit of the median time of a request with one example. null: none."""
     max_p99_ms: PositiveNumber | None = None
     """Limit of the 99th percentile. null: none."""
+    max_changed_answers: Fraction | None = None
+    """Of the 1,000 requests that were recorded last: share of those that the served
+    model and the new one may answer with another class. null: it is only shown."""
     timeout_s: PositiveNumber = 300.0
     """After this time without an answer, or until the server is ready, the check has
     failed."""
@@ -74,6 +78,8 @@ class Settings(ServingCheck):
     """Of the examples."""
     hidden: tuple[str, ...] = ()
     """Features that a client does not know: the label, and weights."""
+    sensitive: tuple[str, ...] = ()
+    """Features that requests are recorded without."""
     is_private: bool = False
     """Whether no value of an example may be written anywhere."""
 

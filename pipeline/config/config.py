@@ -166,6 +166,10 @@ class Config(Section):
             if self.label.task == "regression" and not is_compared:
                 text = "of a regression without classes, set max_difference"
                 refuse(text, "export", index)
+        limits_changes = self.serving_check and self.serving_check.max_changed_answers
+        if limits_changes is not None and self.label.task == "regression":
+            text = "a regression has no classes that may change"
+            refuse(text, "serving_check", "max_changed_answers")
         if self.retrain and self.retrain.metric_drop:
             self.evaluate.check(self.retrain.metric_drop, "retrain", "metric_drop")
             for index, threshold in enumerate(self.retrain.metric_drop):

@@ -36,6 +36,7 @@ from schemas.loader import (
     list_types,
     load,
 )
+from serving.model_store import store_at
 from sluice.errors import ConfigError
 from sluice.splits import SERVING
 from sluice.workspace import locate
@@ -321,7 +322,7 @@ def of_exports(context: GraphContext) -> Arguments:
 
 
 def of_serving_check(context: GraphContext) -> Arguments:
-    """The settings of the check, and which features a client does not send."""
+    """The settings, which features a client does not send, and recorded requests."""
     config = context.config
     weight = config.train.sample_weight
     hidden: tuple[str, ...] = (config.label.feature,)
@@ -332,9 +333,16 @@ def of_serving_check(context: GraphContext) -> Arguments:
         **config.serving_check.model_dump(),
         split=context.judged_split,
         hidden=hidden,
+        sensitive=tuple(sorted(config.sensitive)),
         is_private=config.private or bool(config.sensitive),
     )
-    return {"settings": settings}
+    recorded = locate(config.root, config.name).requests
+    if context.locations.is_service or config.private or not recorded.is_dir():
+        return {"settings": settings}
+    # After a push or a rollback the check is made again.
+    newest = store_at(context.locations.serving_dir).newest()
+    compared = {"requests": str(recorded), "served": newest.uri} if newest else {}
+    return {"settings": settings, **compared}
 
 
 def of_warm_start_resolver(context: GraphContext) -> Arguments:

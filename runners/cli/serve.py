@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
 from runners.cli.echo import echo, echo_json
-from runners.cli.options import verb, wants_json
+from runners.cli.options import Result, verb, wants_json
+from runners.operations.print_server import server_text
 from runners.operations.serve import ServeOptions, serve
+from sluice.errors import UsageError
 
 _PORT = click.IntRange(0, 65535)
 
@@ -31,7 +34,22 @@ def _option(name: str, default: Any, kind: Any, text: str) -> Any:
 @_option("--poll-s", 2.0, float, "How often to look for a new version.")
 @_option("--record", 0.0, click.FloatRange(0, 1), "Record this share of the requests.")
 @_option("--record-mb", 1024, click.IntRange(1), "Delete the oldest records above it.")
-def command(names: tuple[str, ...], profile: str | None, **options: Any) -> None:
+@click.option(
+    "form",
+    "--print",
+    type=click.Choice(("compose", "kubernetes")),
+    help="Print what runs a TensorFlow Serving of NAME instead.",
+)
+@click.option("--image", help="For --print: the image; default: serving_check.server.")
+@click.option("--claim", help="For kubernetes: the volume of the project.")
+def command(
+    names: tuple[str, ...],
+    profile: str | None,
+    form: str | None,
+    image: str | None,
+    claim: str | None,
+    **options: Any,
+) -> Result | None:
     """Serve the pushed models of NAME... as TensorFlow Serving does.
 
     REST, gRPC, and a page to try them in a browser. A version is loaded only if it is
@@ -55,4 +73,10 @@ def command(names: tuple[str, ...], profile: str | None, **options: Any) -> None
         echo("Ctrl-C ends it", err=True)
 
     configs = [load_config(name, profile=profile) for name in dict.fromkeys(names)]
+    if form:
+        if len(configs) > 1:
+            raise UsageError("a server of one pipeline is printed", where="--print")
+        text = server_text(configs[0], form, ServeOptions(**options), image, claim)
+        return Result({"as": form, "text": text}, partial(echo, *text.splitlines()))
     serve(configs, ServeOptions(**options), on_ready)
+    return None

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tensorflow_serving.apis import (
@@ -41,8 +41,7 @@ class Limits:
     seconds: float = 30.0
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(NamedTuple):
     """A request that was answered.
 
     Attributes:

@@ -3,15 +3,17 @@
 import math
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict import drift as gate
 from sample_data import catalog
-from sample_data.tf_example import encode
-from schemas.data_statistics import compute_statistics
+from sample_data.tf_example import encode, encode_png
+from schemas.data_statistics import compute_statistics, decode_records
 from schemas.distances import MISSING, distances_of_all, sizes, with_chance
+from schemas.image_statistics import add_measures, measure
 from sluice.tfrecords import tfrecord
 from sluice.tfrecords.tf_example_pb2 import Example
 
@@ -195,3 +197,48 @@ def test_missing_values_of_few_examples():
         (item,) = [x for x in distances_of_all(*sides, ()) if x.measure == MISSING]
         item = with_chance(replace(item, limit=0.1), *sides)
         assert (item.distance, item.is_by_chance) == (0.5, is_by_chance)
+
+
+def _images(brightness: float, size: int = 16, count: int = 200) -> list[bytes]:
+    import numpy as np
+
+    random = np.random.default_rng(5)
+    pixels = random.uniform(0, 255 * brightness, (count, size, size)).astype(np.uint8)
+    shades = random.uniform(0.5, 1.0, count)
+    shaded = [
+        (x * shade).astype(np.uint8) for x, shade in zip(pixels, shades, strict=True)
+    ]
+    return [encode({"image": [encode_png(image)]}) for image in shaded]
+
+
+def _of_images(records: list[bytes]) -> Any:
+    """Returns the statistics as StatisticsGen computes them."""
+    statistics = compute_statistics(records)
+    batch = decode_records(records)
+    add_measures(statistics, [measure(batch.slice(0, 77)), measure(batch.slice(77))])
+    return type(statistics).FromString(statistics.SerializeToString())
+
+
+def test_images_are_compared_by_brightness_and_size():
+    damaged = encode({"image": [b"\x89PNG\r\n\x1a\n damaged"]})
+    plain = _of_images([*_images(1.0), damaged])
+
+    def measured(records: list[bytes]) -> dict[str, float]:
+        found = [*distances_of_all(_of_images(records), plain, ())]
+        assert {x.feature for x in found} == {"image"}
+        return {x.measure.partition(":")[0]: x.distance for x in found}
+
+    assert max(measured(_images(1.0)).values()) < 0.01
+    darker = measured(_images(0.5))
+    assert darker["brightness"] > 0.8 and max(darker["width"], darker["height"]) == 0
+    larger = measured(_images(1.0, size=32))
+    assert min(larger["width"], larger["height"]) == pytest.approx(1.0)
+    assert larger["brightness"] < 0.1
+
+
+@pytest.mark.parametrize(("brightness", "by_chance"), [(1.0, True), (0.5, False)])
+def test_few_images_differ_by_chance(brightness, by_chance):
+    few, many = _of_images(_images(brightness, count=12)), _of_images(_images(1.0))
+    found = [x for x in distances_of_all(few, many, ()) if "bright" in x.measure]
+    (judged,) = [with_chance(replace(x, limit=0.01), few, many) for x in found]
+    assert judged.distance > 0.01 and judged.is_by_chance is by_chance

@@ -199,8 +199,11 @@ def test_version_that_hangs_while_loading(store, models, tmp_path, tf):
     run_async(scenario())
 
 
-def test_five_pushes_under_load(store, models):
-    """No request fails, and each is answered by one of the versions, in their order."""
+@pytest.mark.parametrize(
+    "count", [100, pytest.param(20_000, marks=pytest.mark.acceptance)]
+)
+def test_five_pushes_and_two_rollbacks_under_load(store, models, count):
+    """No request fails, and each is answered by one of the versions."""
     served, other = Served(store), Served(store)
 
     async def scenario():
@@ -213,15 +216,17 @@ def test_five_pushes_under_load(store, models):
         async def ask(value):
             body = {"signature_name": "rows", "instances": [float(value)]}
             async with client_of(served.core) as client:
-                while not done:
+                while not done or len(answers) < count:
                     answer = await client.post(
                         f"{URL}:predict", content=json.dumps(body)
                     )
                     answers.append((value, answer.status_code, answer.text))
 
         clients = [asyncio.ensure_future(ask(value)) for value in range(8)]
-        for number in (2, 3, 4, 5, 1):
-            await asyncio.to_thread(store.publish, models[number], facts={})
+        # A rollback publishes the files of an earlier version again.
+        again = [store.root / "2", store.root / "1"]
+        for model in (*models[2:6], models[1], *again):
+            await asyncio.to_thread(store.publish, model, facts={})
             deadline = time.monotonic() + 60
             while served.model.number != store.newest().version:
                 assert time.monotonic() < deadline
@@ -230,13 +235,13 @@ def test_five_pushes_under_load(store, models):
         await asyncio.gather(*clients)
         for task in watching:
             task.cancel()
-        assert len(answers) > 100 and {status for _, status, _ in answers} == {200}
+        assert len(answers) >= count and {status for _, status, _ in answers} == {200}
         added = [
             json.loads(text)["predictions"][0] - value / 2 for value, _, text in answers
         ]
         assert {*added} == {1.0, 2.0, 3.0, 4.0, 5.0}
         states = {x: state for x, (state, _) in (await served.states()).items()}
-        assert states == {**dict.fromkeys("12345", "END"), "6": "AVAILABLE"}
+        assert states == {**dict.fromkeys("1234567", "END"), "8": "AVAILABLE"}
         assert await other.answer() == 1.0
 
     run_async(scenario())
