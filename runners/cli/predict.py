@@ -55,12 +55,12 @@ def command(
 ) -> Result | None:
     """Predict FILES with the pushed model of NAME; one JSON object per line.
 
-    Each file is TFRecords of tf.Example, Parquet, CSV, an image, or JSON lines of raw
-    features; "-" reads JSON lines from standard input. With -o the predictions are
-    written to a file, which appears once it is complete; with a folder several inputs are predicted at
-    once, and a call that was interrupted goes on where it was. A version is loaded only
-    if it is byte for byte what was pushed; with --url a server has loaded it. With
-    --json an error is JSON, too.
+    Each file is TFRecords of tf.Example, Parquet, CSV, an image, or JSON lines of
+    raw features; "-" reads JSON lines from standard input. With -o the predictions
+    are written to a file, which appears once it is complete; with a folder several
+    inputs are predicted at once, and a call that was interrupted goes on where it
+    was. A version is loaded only if it is byte for byte what was pushed; with --url
+    a server has loaded it. With --json an error is JSON, too.
     """
     if id_feature in {*Prediction.__annotations__} - {"id"}:
         what = f"{id_feature!r} cannot be the id: a prediction has a value of that name"
