@@ -20,9 +20,11 @@ import csv
 import functools
 import io
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import DataError
@@ -51,6 +53,8 @@ _HEAD_ROWS = 10_000
 _HEAD_FILES = 40
 _BATCH_ROWS = 4096
 _BATCH_BYTES = 8 << 20
+# The longest cell of a CSV file, in characters.
+_CELL = 8 << 20
 
 _FEATURES: Any = tf_example_pb2.Features
 _Problems = dict[int, tuple[str, str]]
@@ -163,7 +167,7 @@ def _read_csv(
     names: list[str] = []
     rows: list[list[str]] = []
     room = _BATCH_BYTES
-    for line, row, why in _csv_rows(stream):
+    for line, row, why, lost in _csv_rows(stream):
         if not names:
             if why:
                 lost = stream.content_bytes + stream.lost_bytes
@@ -179,7 +183,8 @@ def _read_csv(
             number, rows, room = number + len(rows), [], _BATCH_BYTES
         if why:
             data = ",".join(row).encode("utf-8", "surrogateescape")
-            yield RecordError(path, number, 0, "row", f"line {line:,}: {why}", data)
+            at = path, number, 0
+            yield RecordError(*at, "row", f"line {line:,}: {why}", data or None, lost)
             number += 1
         else:
             rows.append(row)
@@ -192,19 +197,27 @@ def _read_csv(
         yield RecordError(*at, "compression", stream.damage, None, stream.lost_bytes)
 
 
-def _csv_rows(stream: InputStream) -> Iterator[tuple[int, list[str], str]]:
-    """Yields the line, cells and flaw of each row, the header first."""
+def _csv_rows(stream: InputStream) -> Iterator[tuple[int, list[str], str, int]]:
+    """Yields the last line, cells, flaw and lost bytes of each row, the header first.
+
+    A quote that is not closed takes the lines up to the next one, at most ``_CELL``.
+    """
     source = io.BufferedReader(_Blocks(stream.blocks()))
+    csv.field_size_limit(_CELL)
     with io.TextIOWrapper(source, "utf-8-sig", "surrogateescape", newline="") as text:
-        reader = csv.reader(text, strict=True)
+        sizes: list[int] = []
+        lines = (line for line in text if sizes.append(len(line)) is None)
+        reader = csv.reader(lines, strict=True)
         while True:
+            sizes.clear()
             try:
                 if row := next(reader):
-                    yield reader.line_num, row, ""
+                    yield reader.line_num, row, "", 0
             except StopIteration:
                 return
             except csv.Error as error:
-                yield reader.line_num, [], f"it cannot be parsed: {error}"
+                why = f"cannot be parsed: {error}"
+                yield reader.line_num, [], why, max(1, sum(sizes))
 
 
 class _Blocks(io.RawIOBase):
@@ -228,7 +241,8 @@ class _Blocks(io.RawIOBase):
 
 def _csv_types(path: str) -> dict[str, str | None]:
     with InputStream(path) as stream:
-        rows = [row for _, row, why in _head(_csv_rows(stream)) if not why]
+        head = islice(_csv_rows(stream), _HEAD_ROWS)
+        rows = [row for _, row, why, _ in head if not why]
     if not rows:
         return {}
     _require_names(path, rows[0])
@@ -238,13 +252,6 @@ def _csv_types(path: str) -> dict[str, str | None]:
             for found, cell in zip(cells, row, strict=True):
                 found.add(cell.strip())
     return {name: narrowest(found) for name, found in zip(rows[0], cells, strict=True)}
-
-
-def _head(rows: Iterator[Any]) -> Iterator[Any]:
-    for index, row in enumerate(rows):
-        if index > _HEAD_ROWS:
-            return
-        yield row
 
 
 def _csv_batch(
@@ -288,7 +295,10 @@ def _parse(cell: str, kind: str) -> int | float:
     if "_" in cell:  # Python's own, as in 1_000.
         raise ValueError(cell)
     if kind == FLOAT:
-        return float(cell)
+        number = float(cell)
+        if math.isinf(number) and "inf" not in cell.lower():  # Such as 1e999.
+            raise ValueError(cell)
+        return number
     if -(2**63) <= (value := int(cell)) < 2**63:
         return value
     raise ValueError(cell)
@@ -306,7 +316,7 @@ def _parquet_types(path: str) -> dict[str, str | None]:
     with explain_unreadable(path), storage_for(path).open(path, "rb") as file:
         try:
             schema = parquet.ParquetFile(file).schema_arrow
-        except pa.ArrowInvalid:  # The ingestion reports it.
+        except (pa.ArrowInvalid, OSError):  # The ingestion reports it.
             return {}
     return _kinds(path, schema)
 

@@ -201,6 +201,7 @@ PICTURES = {"images": (ImageCheck(feature="x"),)}
         ("a.csv", b"x\n1\n1_0\n3\n", WHOLE, "type", 2, 2),
         ("a.csv", b"x\n1\n9223372036854775808\n", WHOLE, "type", 2, 1),
         ("a.csv", b"x\n1\n1e39\n3\n", FLOATS, "type", 2, 2),
+        ("a.csv", b"x\n1\n1e999\n3\n", FLOATS, "type", 2, 2),
         ("a.csv.gz", cut_gzip(), {}, "compression", 2, 1),
         ("a.parquet", column(1.0, 1e39, 2.0), {}, "type", 2, 2),
         ("a.parquet", column(1.0, 1.5), WHOLE, "type", 2, 1),
@@ -229,6 +230,16 @@ def test_a_bad_row_is_quarantined(room, name, content, settings, kind, number, g
     assert (error.path, error.kind, error.number) == (path, kind, number)
     assert len(room.records()) == report.records == good
     assert len(room.quarantine()) == 1 and report.corrupt_fraction > 0
+
+
+def test_rows_behind_an_open_quote_are_lost_by_their_bytes(room):
+    text = "x,y\n" + "1,2\n" * 100 + '"3,4\n' + "5,6\n" * 900
+    report = room.ingest(room.put("a.csv", text.encode()))
+    assert (report.records, report.quarantined) == (100, 1)
+    assert report.lost_bytes == len('"3,4\n') + 900 * len("5,6\n")
+    assert report.corrupt_fraction > 0.89
+    (error,) = report.first_errors
+    assert (error.number, error.data) == (101, None) and "line 1,002" in error.reason
 
 
 @pytest.mark.parametrize(
