@@ -17,10 +17,17 @@ from typing import Any
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.data_verdict.schema_rows import number_of_values
+from components.tfrecord_gen.conditions import TRUE
 from components.tfrecord_gen.ingestion_report import Report
-from components.tfrecord_gen.scan import valid_records
+from components.tfrecord_gen.scan import evaluator, valid_records
 from components.tfrecord_gen.settings import HashSplits
-from schemas.loader import LISTS_OF_TYPES, list_types, number_bounds, string_domain
+from schemas.loader import (
+    LISTS_OF_TYPES,
+    list_features,
+    list_types,
+    number_bounds,
+    string_domain,
+)
 from sluice.errors import MAX_EXAMPLES, printable
 from sluice.record.verdict import Check
 from sluice.splits import SERVING
@@ -59,7 +66,10 @@ def add_examples(
     types = list_types(schema)
     places: dict[int, list[str]] = defaultdict(list)
     end = time.monotonic() + MAX_SECONDS
-    for file, limit in [(x, y.max_record_bytes) for y in reports for x in y.files]:
+    kept_by = [_is_kept(report.where, schema) for report in reports]
+    found = zip(reports, kept_by, strict=True)
+    for report, is_kept, file in ((x, y, z) for x, y in found for z in x.files):
+        limit = report.max_record_bytes
         searched = [i for i in checks if _may_be_in(file.split, rows[i])]
         for record in valid_records(file.path, limit, types) if searched else ():
             searched = [i for i in searched if len(places[i]) < MAX_EXAMPLES]
@@ -76,12 +86,28 @@ def add_examples(
                 name = rows[i].feature or ""
                 # Not features[name], which would add it.
                 wrong = checks[i](features.get(name))
-                if wrong is not None and _may_be_in(split, rows[i]):
+                in_split = wrong is not None and _may_be_in(split, rows[i])
+                if in_split and is_kept(record.data):
                     shown = "" if name in sensitive else f": {printable(name)} {wrong}"
                     places[i].append(f"{file.path}, record {record.number:,}{shown}")
     return [
         replace(row, examples=(*row.examples, *places[i])) for i, row in enumerate(rows)
     ]
+
+
+def _is_kept(where: str | None, schema: schema_pb2.Schema) -> Callable[[bytes], bool]:
+    """Returns what tells whether ``examples.where`` has kept a record."""
+    if where is None:
+        return lambda data: True
+    evaluate = evaluator((where,), list_types(schema), list_features(schema))
+
+    def is_kept(data: bytes) -> bool:
+        try:
+            return bool(evaluate([data])[0, 0] == TRUE)
+        except RuntimeError:  # It has another type, and is in quarantine.
+            return False
+
+    return is_kept
 
 
 def _may_be_in(split: str | None, row: Check) -> bool:

@@ -205,6 +205,7 @@ def _report(
         skipped_spans=window.skipped,
         quarantine_cut=kept < quarantined,
         max_record_bytes=settings.max_record_bytes,
+        where=settings.where,
         equal=tuple(find_equal(origins, [*digests])),
         expected=_expected(groups),
         contents=window.contents(

@@ -135,6 +135,7 @@ class Report:
         skipped_spans: a line per span that was not.
         quarantine_cut: whether some bad records did not fit into the quarantine.
         max_record_bytes: longer records were quarantined unread.
+        where: the condition on the records that were kept; None for all.
         equal: records that are there more than once.
         expected: how the splits meet the conditions of ``validate.expect``.
         contents: of files and manifests, see ``Window.contents``.
@@ -153,6 +154,7 @@ class Report:
     skipped_spans: tuple[str, ...] = ()
     quarantine_cut: bool = False
     max_record_bytes: int = MAX_RECORD_BYTES
+    where: str | None = None
     equal: tuple[EqualRecords, ...] = ()
     expected: tuple[Expected, ...] = ()
     contents: Mapping[str, str] = field(default_factory=dict)

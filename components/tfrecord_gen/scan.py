@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -103,14 +103,27 @@ def _with_values(
     items: Iterator[Batch | RecordError], settings: Ingestion
 ) -> Iterator[Batch | RecordError]:
     """Adds the values of the conditions to the batches."""
-    types = column_types(settings.types, settings.lists)
-    conditions = Conditions(settings.conditions, types)
-    named = ((x, y) for x, y in settings.types.items() if x in conditions.types)
-    decode = _decoder(threading.get_ident(), *named)
+    evaluate = evaluator(settings.conditions, settings.types, settings.lists)
     for item in items:
         if isinstance(item, Batch):
-            item = replace(item, values=conditions.evaluate(decode(item.records)))
+            item = replace(item, values=evaluate(item.records))
         yield item
+
+
+def evaluator(
+    conditions: Sequence[str], types: Mapping[str, str], lists: Collection[str]
+) -> Callable[[list[bytes]], np.ndarray]:
+    """Returns what evaluates conditions on records, see ``Conditions``.
+
+    Args:
+      conditions: in SQL.
+      types: by feature its kind of list.
+      lists: features with more than one value.
+    """
+    made = Conditions(conditions, column_types(types, lists))
+    named = ((name, kind) for name, kind in types.items() if name in made.types)
+    decode = _decoder(threading.get_ident(), *named)
+    return lambda records: made.evaluate(decode(records))
 
 
 def _examples(

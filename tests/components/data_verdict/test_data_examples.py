@@ -87,6 +87,14 @@ def test_the_search_ends_after_five_examples_of_the_split(tmp_path, monkeypatch)
     assert _find(files, _row()) == [[]]
 
 
+def test_records_that_where_has_left_out_are_no_examples(tmp_path):
+    small = {**GOOD, "fare": [-0.5]}
+    file = a_file(tmp_path / "a", [small, BAD, {**BAD, "label": [b"x"]}])
+    report = a_report(file, where="fare < -0.7 and label == 1")
+    (row,) = add_examples([_row()], [report], SCHEMA)
+    assert [*row.examples] == [f"{file.path}, record 2: fare -1"]
+
+
 def test_values_of_a_sensitive_feature_are_withheld(tmp_path):
     file = a_file(tmp_path / "a", [{**GOOD, "pay": [b"Jane Doe"]}])
     (found,) = _find([file], _row("new_value", "pay"), sensitive=["pay"])
