@@ -90,7 +90,7 @@ def test_the_search_ends_after_five_examples_of_the_split(tmp_path, monkeypatch)
 def test_records_that_where_has_left_out_are_no_examples(tmp_path):
     small = {**GOOD, "fare": [-0.5]}
     file = a_file(tmp_path / "a", [small, BAD, {**BAD, "label": [b"x"]}])
-    report = a_report(file, where="fare < -0.7 and label == 1")
+    report = a_report(file, where="fare[1] < -0.7 and label == 1")
     (row,) = add_examples([_row()], [report], SCHEMA)
     assert [*row.examples] == [f"{file.path}, record 2: fare -1"]
 
