@@ -52,7 +52,7 @@ def make_data(folder: Path, rows: int) -> None:
     from sample_data.data_set import ALL
     from sluice.tfrecords.frame_encoding import frame
 
-    records = catalog.get("taxi").read(None, None)[ALL]
+    records = catalog.get("taxi").read(None)[ALL]
     frames = [frame(records.make(at)) for at in range(records.count)]
     random.Random(17).shuffle(frames)
     made = folder.with_suffix(".part")

@@ -133,7 +133,7 @@ def prepare(case: Case, project: Path, data: Path, scale: float) -> dict[str, An
     """
     source, records = catalog.get(case.config), Records(10_000, jpeg)
     if case.part != "jpeg":
-        records = source.read(FASHION, None)[case.part]
+        records = source.read(FASHION)[case.part]
     splits = tuple(
         Split(name, max(200, int(count * scale)), max(1, count // 5_000))
         for name, count in zip(("train", "eval", "test"), case.splits, strict=True)

@@ -159,7 +159,7 @@ def labels(records: Iterable[bytes]) -> list[int]:
 
 @lru_cache
 def _source() -> list[Any]:
-    records = TAXI.read(Path(), None)[ALL]
+    records = TAXI.read(Path())[ALL]
     trips = [parse(records.make(at)) for at in range(records.count)]
     for trip in trips:
         for name in {*trip.features.feature} - {*FEATURES, LABEL}:

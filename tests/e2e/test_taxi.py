@@ -94,17 +94,19 @@ def test_tfx_components_run_beside_ours(record, tmp_path):
         examples=examples,
         data_spec=bulk_inferrer_pb2.DataSpec(example_splits=["test"]),
     )
+    checked = infra_blessing(1)
     nodes += [
         verdict,
         infer,
+        # With a model it would push that, without the warm-up requests.
         stock.Pusher(
-            **blessed,
-            infra_blessing=infra_blessing(1),
+            model_blessing=verdict.outputs["blessing"],
+            infra_blessing=checked,
             push_destination=destination("theirs"),
         ),
         Pusher(
             **blessed,
-            infra_blessing=infra_blessing(1),
+            infra_blessing=checked,
             push_destination=destination("ours"),
         ).with_id("Ours"),
         Pusher(
