@@ -120,7 +120,7 @@ def read_table(
         if isinstance(item, RecordError):
             yield item
             continue
-        number, examples, problems, row_of = item
+        number, examples, columns, problems, row_of = item
         for index, data in enumerate(examples):
             if len(data) > max_record_bytes:
                 allowed = f"examples.max_record_bytes allows {max_record_bytes:,}"
@@ -129,7 +129,8 @@ def read_table(
         first = 0
         for index in [*sorted(problems), len(examples)]:
             if index > first:
-                yield Batch.of(number + first, 0, examples[first:index])
+                known = columns and columns[first:index]
+                yield Batch.of(number + first, 0, examples[first:index], known)
             if index < len(examples):
                 row = json.dumps(row_of(index), default=_as_text).encode()
                 at = stream.path, number + index, 0
@@ -137,9 +138,9 @@ def read_table(
             first = index + 1
 
 
-# The number of the first row, the tf.Examples, what is wrong with some of them, and a
-# function that returns a row for people.
-_Rows = tuple[int, list[bytes], _Problems, Callable[[int], Any]]
+# The number of the first row, the tf.Examples, their columns, what is wrong with some
+# of them, and a function that returns a row for people.
+_Rows = tuple[int, list[bytes], Any, _Problems, Callable[[int], Any]]
 
 
 def _is_csv(path: str) -> bool:
@@ -282,8 +283,8 @@ def _csv_batch(
                     problems.setdefault(index, _not_a(name, kind))
         arrow_type = {INT: pa.int64(), FLOAT: pa.float64(), BYTES: pa.binary()}[kind]
         columns[name] = pa.array(values, arrow_type)
-    examples = _encode(len(rows), columns, types, problems)
-    yield number, examples, problems, lambda i: dict(zip(names, rows[i], strict=True))
+    encoded = _encode(len(rows), columns, types, problems)
+    yield number, *encoded, problems, lambda i: dict(zip(names, rows[i], strict=True))
 
 
 def _parse(cell: str, kind: str) -> int | float:
@@ -421,8 +422,8 @@ def _parquet_batch(
 
     problems: _Problems = {}
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    examples = _encode(batch.num_rows, columns, types, problems)
-    return number, examples, problems, row_of
+    encoded = _encode(batch.num_rows, columns, types, problems)
+    return number, *encoded, problems, row_of
 
 
 def _encode(
@@ -430,11 +431,15 @@ def _encode(
     columns: Mapping[str, pa.Array],
     types: Mapping[str, str],
     problems: _Problems,
-) -> list[bytes]:
-    """Returns rows as serialized tf.Examples; adds what is wrong with some of them."""
-    import numpy as np
+) -> tuple[list[bytes], pa.RecordBatch | None]:
+    """Returns rows as serialized tf.Examples, and their features as columns of lists.
 
-    entries = []
+    Adds what is wrong with some of them. Of rows without any feature there are none.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    entries, lists = [], {}
     end = _end_of_name()
     for name, column in sorted(columns.items(), key=lambda x: x[0].encode() + end):
         if (kind := _kind(column.type)) is None:
@@ -445,8 +450,14 @@ def _encode(
         for row in np.repeat(np.arange(count), lengths)[is_bad]:
             problems.setdefault(int(row), _not_a(name, kind))
         entries.append(_entries(name, kind, values, lengths, is_null))
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        missing = np.append(is_null, False)
+        places = pa.array(offsets, pa.int32(), mask=missing)
+        lists[name] = pa.ListArray.from_arrays(places, values)
     bodies = map(b"".join, zip(*entries, strict=True)) if entries else [b""] * count
-    return [b"\n" + _varint(len(body)) + body for body in bodies]
+    examples = [b"\n" + _varint(len(body)) + body for body in bodies]
+    batch = pa.RecordBatch.from_arrays([*lists.values()], [*lists]) if lists else None
+    return examples, batch
 
 
 @functools.cache

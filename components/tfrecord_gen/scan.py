@@ -106,14 +106,16 @@ def _with_values(
     evaluate = evaluator(settings.conditions, settings.types, settings.lists)
     for item in items:
         if isinstance(item, Batch):
-            item = replace(item, values=evaluate(item.records))
+            item = replace(item, values=evaluate(item.records, item.columns))
         yield item
 
 
 def evaluator(
     conditions: Sequence[str], types: Mapping[str, str], lists: Collection[str]
-) -> Callable[[list[bytes]], np.ndarray]:
+) -> Callable[..., np.ndarray]:
     """Returns what evaluates conditions on records, see ``Conditions``.
+
+    It takes serialized tf.Examples, and the same as columns where they are known.
 
     Args:
       conditions: in SQL.
@@ -123,7 +125,11 @@ def evaluator(
     made = Conditions(conditions, column_types(types, lists))
     named = ((name, kind) for name, kind in types.items() if name in made.types)
     decode = _decoder(threading.get_ident(), *named)
-    return lambda records: made.evaluate(decode(records))
+
+    def evaluate(records: list[bytes], columns: Any = None) -> np.ndarray:
+        return made.evaluate(decode(records) if columns is None else columns)
+
+    return evaluate
 
 
 def _examples(
@@ -160,7 +166,9 @@ def _examples(
         pairs = [*zip(item.records, problems, strict=True)]
         try:
             if decode:
-                decode([data for data, bad in pairs if not bad])
+                columns = decode([data for data, bad in pairs if not bad])
+                if columns.num_rows == len(pairs):
+                    item = replace(item, columns=columns)
         except RuntimeError:
             problems = [bad or _wrong_type(data, types) for data, bad in pairs]
         if any(problems):

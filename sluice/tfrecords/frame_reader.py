@@ -93,6 +93,7 @@ class Batch:
         buffer: holds the frames.
         starts: where each frame starts in the buffer, and where the last one ends.
         digests: of the records, if the ingestion has computed them.
+        columns: of lists, one per feature, as TFX decodes them, if they are known.
         values: of its conditions, ``[conditions, records]``, if there are any.
     """
 
@@ -102,14 +103,17 @@ class Batch:
     starts: list[int]
     records: list[bytes]
     digests: Sequence[bytes] = ()
+    columns: Any = None
     values: Any = None
 
     @classmethod
-    def of(cls, number: int, offset: int, records: list[bytes]) -> Batch:
+    def of(
+        cls, number: int, offset: int, records: list[bytes], columns: Any = None
+    ) -> Batch:
         """Returns records that are in no TFRecord file, with frames."""
         frames = [frame(data) for data in records]
         starts = [0, *accumulate(map(len, frames))]
-        return cls(number, offset, b"".join(frames), starts, records)
+        return cls(number, offset, b"".join(frames), starts, records, (), columns)
 
     def __iter__(self) -> Iterator[Record]:
         shift = self.offset - self.starts[0]
@@ -133,6 +137,7 @@ class Batch:
             self.starts[first : end + 1],
             self.records[first:end],
             self.digests[first:end],
+            None if self.columns is None else self.columns[first:end],
             None if self.values is None else self.values[:, first:end],
         )
 
