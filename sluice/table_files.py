@@ -207,8 +207,13 @@ def _csv_rows(stream: InputStream) -> Iterator[tuple[int, list[str], str, int]]:
     csv.field_size_limit(_CELL)
     with io.TextIOWrapper(source, "utf-8-sig", "surrogateescape", newline="") as text:
         sizes: list[int] = []
-        lines = (line for line in text if sizes.append(len(line)) is None)
-        reader = csv.reader(lines, strict=True)
+
+        def lines() -> Iterator[str]:
+            for line in text:
+                sizes.append(len(line))
+                yield line
+
+        reader = csv.reader(lines(), strict=True)
         while True:
             sizes.clear()
             try:
