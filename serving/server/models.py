@@ -152,14 +152,19 @@ class StoreWatch:
         model, number = self._model, version.version
         model.set_state(number, "LOADING")
         try:
-            loading = _in_thread(self._load_checked, version)
-            servable = await asyncio.wait_for(loading, self._load_timeout_s)
+            loading = asyncio.ensure_future(_in_thread(self._load_checked, version))
+            # Not wait_for, whose TimeoutError is an OSError from Python 3.11 on.
+            done, _ = await asyncio.wait([loading], timeout=self._load_timeout_s)
+            if not done:
+                loading.cancel()
+                raise ServingError(f"not loaded within {self._load_timeout_s:g} s")
+            servable = loading.result()
         except (RemoteError, OSError) as error:
             del model.states[number]  # It is tried again.
             self._say(f"version {number}: {error}")
             return False
-        except (SluiceError, asyncio.TimeoutError) as error:
-            reason = str(error) or f"not loaded within {self._load_timeout_s:g} s"
+        except SluiceError as error:
+            reason = str(error)
             model.set_state(number, "END", reason)
             stays = f"version {model.number} stays" if model.loaded else "none is"
             _log.error(
