@@ -126,16 +126,13 @@ def read_table(
                 allowed = f"examples.max_record_bytes allows {max_record_bytes:,}"
                 why = f"a tf.Example of {len(data):,} bytes; {allowed}"
                 problems.setdefault(index, ("too_large", why))
-        first = 0
-        for index in [*sorted(problems), len(examples)]:
-            if index > first:
-                known = columns and columns[first:index]
-                yield Batch.of(number + first, 0, examples[first:index], known)
-            if index < len(examples):
-                row = json.dumps(row_of(index), default=_as_text).encode()
-                at = stream.path, number + index, 0
-                yield RecordError(*at, *problems[index], row)
-            first = index + 1
+        batch = Batch.of(number, 0, examples, columns)
+        for place in batch.split(sorted(problems)):
+            if isinstance(place, Batch):
+                yield place
+                continue
+            row = json.dumps(row_of(place), default=_as_text).encode()
+            yield RecordError(stream.path, number + place, 0, *problems[place], row)
 
 
 # The number of the first row, the tf.Examples, their columns, what is wrong with some
@@ -554,12 +551,12 @@ def _converted(values: pa.Array, kind: str) -> tuple[pa.Array, np.ndarray]:
 
     arrow_type = {INT: pa.int64(), FLOAT: pa.float32(), BYTES: pa.binary()}[kind]
     type_, is_bad = values.type, values.is_null().to_numpy(zero_copy_only=False)
-    nothing = pa.array([b"" if kind == BYTES else 0] * len(values), arrow_type)
     if is_.is_dictionary(type_):
         values = values.dictionary_decode()
         type_ = values.type
     if (_kind(type_) == BYTES) != (kind == BYTES):
-        return nothing, np.ones(len(values), bool)
+        nothing = [b"" if kind == BYTES else 0] * len(values)
+        return pa.array(nothing, arrow_type), np.ones(len(values), bool)
     if kind == BYTES:
         if is_.is_fixed_size_binary(type_):
             return pa.array(values.to_pylist(), arrow_type).fill_null(b""), is_bad

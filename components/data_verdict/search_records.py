@@ -66,10 +66,9 @@ def add_examples(
     types = list_types(schema)
     places: dict[int, list[str]] = defaultdict(list)
     end = time.monotonic() + MAX_SECONDS
-    kept_by = [_is_kept(report.where, schema) for report in reports]
-    found = zip(reports, kept_by, strict=True)
-    for report, is_kept, file in ((x, y, z) for x, y in found for z in x.files):
-        limit = report.max_record_bytes
+    conditions = {x.where: _is_kept(x.where, schema) for x in reports}
+    for report, file in ((x, y) for x in reports for y in x.files):
+        limit, is_kept = report.max_record_bytes, conditions[report.where]
         searched = [i for i in checks if _may_be_in(file.split, rows[i])]
         for record in valid_records(file.path, limit, types) if searched else ():
             searched = [i for i in searched if len(places[i]) < MAX_EXAMPLES]

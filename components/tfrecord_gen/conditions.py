@@ -165,6 +165,6 @@ def _decoded(value: Any) -> Any:
 
 def kept(batch: Batch, keep: np.ndarray) -> Iterator[Batch]:
     """Yields the records of a batch that are kept, in runs."""
-    edges = np.flatnonzero(np.diff(keep, prepend=False, append=False))
-    for first, end in zip(edges[::2], edges[1::2], strict=True):
-        yield batch.part(int(first), int(end))
+    for item in batch.split(np.flatnonzero(~keep).tolist()):
+        if isinstance(item, Batch):
+            yield item

@@ -247,16 +247,13 @@ def _filter(
     path: str, batch: Batch, problems: Sequence[_Problem | None]
 ) -> Iterator[Batch | RecordError]:
     """Yields the good records of a batch, and an error for each bad one, in order."""
-    first = 0
-    for index, (record, problem) in enumerate(zip(batch, problems, strict=True)):
-        if problem is None:
-            continue
-        if index > first:
-            yield batch.part(first, index)
-        yield RecordError(path, record.number, record.offset, *problem, record.data)
-        first = index + 1
-    if first < len(batch.records):
-        yield batch.part(first, len(batch.records))
+    errors = {
+        index: RecordError(path, record.number, record.offset, *problem, record.data)
+        for index, (record, problem) in enumerate(zip(batch, problems, strict=True))
+        if problem
+    }
+    for item in batch.split(errors):
+        yield item if isinstance(item, Batch) else errors[item]
 
 
 def valid_records(

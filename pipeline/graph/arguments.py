@@ -151,7 +151,6 @@ def _of_requests(config: Config, data: Ingestion) -> Ingestion:
     """Returns what selects serving requests, given what selects the data."""
     serving = config.data.serving
     change: dict[str, Any] = {"patterns": {SERVING: serving}}
-    data = data.model_copy(update={"where": None})
     if isinstance(serving, RequestLogs):
         change = {"patterns": {SERVING: serving.logs}, "are_logs": True}
     elif serving == REQUESTS:
@@ -162,7 +161,7 @@ def _of_requests(config: Config, data: Ingestion) -> Ingestion:
             "window": _REQUEST_DAYS,
             "complete_when": CompleteWhen(),
         }
-    return data.model_copy(update={"hash_splits": None, **change})
+    return data.model_copy(update={"hash_splits": None, "where": None, **change})
 
 
 def of_statistics_gen(context: GraphContext) -> Arguments:

@@ -8,7 +8,7 @@ partition without any.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -127,6 +127,17 @@ class Batch:
     def frame(self, index: int) -> bytes:
         """Returns the frame of one record."""
         return self.buffer[self.starts[index] : self.starts[index + 1]]
+
+    def split(self, bad: Iterable[int]) -> Iterator[Batch | int]:
+        """Yields the runs of records between bad ones, and the places of these."""
+        first = 0
+        for index in bad:
+            if index > first:
+                yield self.part(first, index)
+            yield index
+            first = index + 1
+        if first < len(self.records):
+            yield self.part(first, len(self.records))
 
     def part(self, first: int, end: int) -> Batch:
         """Returns the records from one index to before another."""
