@@ -55,5 +55,5 @@ def examples_of(data: bytes) -> list[bytes]:
         request = getattr(log, kind).request
         examples = request.input.example_list.examples
         if examples:
-            return [example.SerializeToString() for example in examples]
+            return [x.SerializeToString(deterministic=True) for x in examples]
     raise ValueError("a PredictionLog without serialized tf.Examples in its request")
