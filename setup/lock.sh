@@ -11,14 +11,15 @@ CDPATH='' cd -- "$(dirname -- "$0")/.."
 # only what tools and TensorFlow's support of GPUs add. Images are built without the tools.
 resolve_tfx() {
     resolve "tfx-$1" "$2" "requirements/tfx-$1.in" --python-version "$3" \
-        --python-platform "x86_64-manylinux_$4"
+        --python-platform "x86_64-manylinux_$4" --exclude-newer-package "$newer"
     has=$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' \
         "requirements/tfx-$1.txt")
     for kind in dev gpu; do
         # shellcheck disable=SC2086
         resolve "$kind-$1" "$2" requirements/$kind.in --python-version "$3" \
             --python-platform "x86_64-manylinux_$4" \
-            --constraint "requirements/tfx-$1.txt" $has
+            --constraint "requirements/tfx-$1.txt" $has \
+            --exclude-newer-package "$newer"
     done
 }
 
@@ -32,6 +33,7 @@ resolve() {
 }
 
 provide_uv
+newer=keras=2026-10-01
 # Early 2025: resolved freely, TFX 1.16 takes a Beam without dill and breaks at import.
 resolve_tfx 1.16 2025-02-01 3.10 2_28
 resolve_tfx 1.21 2026-10-01 3.12 2_39

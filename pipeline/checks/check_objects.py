@@ -32,6 +32,7 @@ from pipeline.config.train import KerasObject, Train
 from pipeline.graph.eval_config import eval_config
 from pipeline.training.build import build_model, load_function, model_inputs
 from pipeline.training.compile import make_loss, make_metrics, make_optimizer
+from pipeline.training.keras_of import keras_of
 from pipeline.training.strategy.distribution import Distribution
 from schemas.loader import load
 from sluice.errors import ConfigError, SluiceError, did_you_mean
@@ -60,12 +61,12 @@ def check_objects(config: Config) -> None:
     transformed = None
     if config.preprocessing or config.has_own_model:
         transformed = attempt(("preprocessing",), _trace_preprocessing, config)
-    attempt(("model",), _check_model, config, transformed)
+    keras = attempt(("model",), _check_model, config, transformed) or tf.keras
     attempt(("model_params", "weights"), _check_weights, config)
-    attempt(("train", "optimizer"), _try_optimizer, train)
-    attempt(("train", "loss"), _try_loss, train.loss, label)
+    attempt(("train", "optimizer"), _try_optimizer, train, keras)
+    attempt(("train", "loss"), _try_loss, train.loss, label, keras)
     for index, spec in enumerate(train.metrics or ()):
-        attempt(("train", "metrics", index), _try_trained, spec, label)
+        attempt(("train", "metrics", index), _try_trained, spec, label, keras)
     for index, callback in enumerate(train.callbacks):
         takes = partial(_check_takes, callback.function, **callback.params)
         attempt(("train", "callbacks", index), takes)
@@ -107,18 +108,19 @@ def _attempt(
     return None
 
 
-def _try_optimizer(train: Train) -> None:
-    optimizer = make_optimizer(train, 0.001)
-    variable = tf.Variable([1.0])
+def _try_optimizer(train: Train, keras: Any) -> None:
+    optimizer = make_optimizer(train, 0.001, keras)
+    variable = getattr(keras, "Variable", tf.Variable)([1.0])
     # Keras finds some values in their first use.
     optimizer.build([variable])
     optimizer.apply_gradients([(tf.constant([1.0]), variable)])
 
 
-def _try_loss(spec: KerasObject | None, label: Label) -> None:
+def _try_loss(spec: KerasObject | None, label: Label, keras: Any) -> None:
     if spec and spec.params.get("from_logits"):
         raise ValueError("models return probabilities: remove from_logits")
-    loss, (labels, right) = make_loss(spec, label), _right_predictions(label)
+    loss = make_loss(spec, label, keras)
+    labels, right = _right_predictions(label)
     if label.task == "regression":  # Of z-scores, half of which are below 0.
         labels, right = labels / 100 - 3, right / 100 - 3
     for i, wrong in enumerate(right[::-1]):
@@ -129,8 +131,8 @@ def _try_loss(spec: KerasObject | None, label: Label) -> None:
             )
 
 
-def _try_trained(spec: KerasObject, label: Label) -> None:
-    (metric,) = make_metrics([spec], label)
+def _try_trained(spec: KerasObject, label: Label, keras: Any) -> None:
+    (metric,) = make_metrics([spec], label, keras)
     if ":" in spec.class_name:
         _value_of(metric, *_examples(label))
     else:
@@ -168,6 +170,8 @@ def _try_evaluated(metric: Any, label: Label, is_of_target: bool = False) -> Non
 
 def _try_sums(made: Any, label: Label) -> None:
     """Computes a Keras metric as a whole, and as TFMA adds that of batches."""
+    if not isinstance(made, tf.keras.metrics.Metric):
+        raise TypeError(f"{type(made).__name__} is not a tf.keras.metrics.Metric")
     examples, weights = _examples(label), []
     whole = _value_of(made, *examples)
     copy = type(made).from_config(made.get_config())
@@ -194,8 +198,6 @@ def _examples(label: Label) -> tuple[Any, Any, Any]:
 
 
 def _value_of(metric: Any, *examples: Any) -> float:
-    if not isinstance(metric, tf.keras.metrics.Metric):
-        raise TypeError(f"{type(metric).__name__} is not a tf.keras.metrics.Metric")
     metric.reset_state()
     metric.update_state(*examples)
     return float(metric.result())
@@ -275,8 +277,11 @@ def _check_watched(config: Config, problems: Problems) -> None:
             problems.unknown(path, what, section.metric, known)
 
 
-def _check_model(config: Config, transformed: TracedPreprocessing | None) -> None:
-    """Checks the model's name or function; one of the user's own is built."""
+def _check_model(config: Config, transformed: TracedPreprocessing | None) -> Any:
+    """Checks the model's name or function; one of the user's own is built.
+
+    Returns the Keras of one that is built.
+    """
     known = [name for name in vars(tf.keras.applications) if name[:1].isupper()]
     params = config.model_params
     if config.is_application and config.model not in known:
@@ -290,7 +295,8 @@ def _check_model(config: Config, transformed: TracedPreprocessing | None) -> Non
         params = resolve(params)
         if are_known():
             redact_output()
-        build_model(config.model_path, params, inputs, one_device)
+        return keras_of(build_model(config.model_path, params, inputs, one_device))
+    return None
 
 
 def _check_weights(config: Config) -> None:

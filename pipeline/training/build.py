@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from pipeline.config.features import SAMPLE_WEIGHT_KEY, FeatureSet
 from pipeline.config.label import transformed_name
+from pipeline.training.keras_of import is_keras_3, keras_of, layers_in
 from pipeline.training.models import TARGET_SCALE, ModelInputs
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.preprocessing import number_of_ids
@@ -68,7 +69,7 @@ def build_model(
     *,
     seed: int = 0,
     precision: str = "float32",
-) -> tf.keras.Model:
+) -> Any:
     """Returns the uncompiled model with its initial weights.
 
     Seeds Python, NumPy and TensorFlow first, so that building and fitting is
@@ -84,35 +85,56 @@ def build_model(
       seed: of the initial weights.
       precision: what layers compute in, the name of a Keras policy.
 
+    Returns:
+      A ``tf.keras.Model``, or a ``keras.Model`` of Keras 3.
+
     Raises:
       NodeError: the function returns no model of the label's classes.
     """
     exclude_keras_from_autograph()
+    make = load_function(function)
     # Layers then draw from a tf.random.Generator of their own, with a seed from here.
     tf.keras.backend.experimental.enable_tf_random_generator()
     # Names such as dense_1 count on in a process: a warm start compares them.
     tf.keras.backend.reset_uids()
-    tf.keras.utils.set_random_seed(seed)
-    policy = tf.keras.mixed_precision.global_policy()
-    tf.keras.mixed_precision.set_global_policy(precision)
+    modules = [tf.keras]
+    if not function.startswith("pipeline.training.models"):
+        import keras  # The function decides whose model it makes.
+
+        keras.utils.clear_session(free_memory=False)
+        modules.append(keras)
+    policies = [module.mixed_precision.global_policy() for module in modules]
+    for module in modules:
+        module.utils.set_random_seed(seed)
+        module.mixed_precision.set_global_policy(precision)
     try:
         with distribution.strategy.scope():
-            model = load_function(function)(inputs, dict(params))
-            _check_model(model, function, inputs)
+            model = make(inputs, dict(params))
+            _check_model(model, function, inputs, distribution)
     finally:
-        tf.keras.mixed_precision.set_global_policy(policy)
+        for module, policy in zip(modules, policies, strict=True):
+            module.mixed_precision.set_global_policy(policy)
     return model
 
 
-def _check_model(model: Any, function: str, inputs: ModelInputs) -> None:
+def _check_model(
+    model: Any, function: str, inputs: ModelInputs, distribution: Distribution
+) -> None:
     """Builds a model that is not built yet, and checks its output."""
-    if not isinstance(model, tf.keras.Model):
+    try:
+        keras = keras_of(model)
+    except TypeError:
         raise NodeError(
-            f"{function} does not return a tf.keras.Model, but {model!r:.80}",
+            f"{function} does not return a model of tf.keras or Keras 3, but "
+            f"{model!r:.80}",
             where="model",
-        )
+        ) from None
+    if is_keras_3(model):
+        _check_keras_3(keras, function, distribution)
     # A subclassed model has no symbolic outputs, and is built by its first call.
-    outputs = model.outputs or tf.nest.flatten(model(inputs.keras_inputs()))
+    outputs = getattr(model, "outputs", None) or tf.nest.flatten(
+        model(inputs.keras_inputs(keras))
+    )
     shapes = [tuple(output.shape) for output in outputs]
     if [shape[1:] for shape in shapes] != [(inputs.units,)]:
         label = inputs.feature_set.label
@@ -126,24 +148,40 @@ def _check_model(model: Any, function: str, inputs: ModelInputs) -> None:
         )
 
 
-def target_scale(model: tf.keras.Model) -> tf.keras.layers.Layer | None:
+def _check_keras_3(keras: Any, function: str, distribution: Distribution) -> None:
+    """Raises a ``NodeError`` if a model of Keras 3 cannot be trained here."""
+    what = None
+    if keras.backend.backend() != "tensorflow":
+        what = f"Keras 3 computes with {keras.backend.backend()}, not with TensorFlow"
+        hint = "unset KERAS_BACKEND, and remove backend from ~/.keras/keras.json"
+    elif distribution.kind not in ("one_device", "mirrored"):
+        what = f"a model of Keras 3 cannot be trained as {distribution.kind}"
+        hint = "train it on one device or mirrored, or make it with tf.keras"
+    if what:
+        raise NodeError(what, where=function, hint=hint)
+
+
+def target_scale(model: Any) -> Any:
     """Returns the layer from z-scores to the label's unit; None if there is none."""
-    scales = (layer for layer in model.submodules if layer.name == TARGET_SCALE)
+    scales = (layer for layer in layers_in(model) if layer.name == TARGET_SCALE)
     return next(scales, None)
 
 
-def set_target_scale(model: tf.keras.Model, mean: Any, deviation: Any) -> None:
+def set_target_scale(model: Any, mean: Any, deviation: Any) -> None:
     """Sets mean and standard deviation, ``[targets]``, of a regression's label."""
     if layer := target_scale(model):
         layer.set_weights([np.diag(deviation), np.asarray(mean)])
 
 
-def copy_weights(source: tf.keras.Model, target: tf.keras.Model) -> None:
+def copy_weights(source: Any, target: Any) -> None:
     """Sets the weights of a model to those of the same model under another strategy.
 
     All workers that share the training of either must call this.
     """
     if source is target:
+        return
+    if is_keras_3(source):  # Their order does not depend on what is frozen.
+        target.set_weights(source.get_weights())
         return
     with tempfile.TemporaryDirectory() as folder:
         # By object, not by position: the order of ``model.weights`` depends on which

@@ -1,6 +1,6 @@
 """The callbacks of a training, in the order in which Keras calls them.
 
-1. ``StopOnNonFiniteLoss``, before anything is saved.
+1. ``StopOnNonFiniteLoss``, before anything is saved; ``AverageReplicas``.
 2. ``LearningRateLog``, and the user's own, which may add metrics.
 3. ``CheckWatched``, early stopping and reduce-on-plateau, which watch metrics.
 4. TensorBoard.
@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline.config.train import Train, Watching
+from pipeline.config.train import Callback, Train, Watching
 from pipeline.training.build import load_function
 from pipeline.training.input.training_input import TrainingInput
+from pipeline.training.keras_of import as_tf
 from sluice.errors import NodeError, did_you_mean
 from sluice.metrics import direction_of
 
@@ -31,28 +32,31 @@ _LOSS_EVERY = 16
 
 
 def make_callbacks(
-    train: Train, tensorboard_dir: str
-) -> list[tf.keras.callbacks.Callback]:
+    train: Train, tensorboard_dir: str, keras: Any = tf.keras
+) -> list[Any]:
     """Returns the callbacks, in order.
 
     Args:
       train: the section of the config.
       tensorboard_dir: path or address of TensorBoard's logs, which has the metrics of
         each epoch. Of several workers Keras keeps those of the first.
+      keras: the model's. Keras 3 calls callbacks of ``tf.keras`` as well, as ours are.
     """
     early_stopping, plateau = train.early_stopping, train.reduce_on_plateau
     tensorboard = train.tensorboard
     last_profiled_step = _FIRST_PROFILED_STEP + tensorboard.profile - 1
+    is_legacy = keras is tf.keras
     callbacks = [
         StopOnNonFiniteLoss(),
+        *([] if is_legacy else [AverageReplicas()]),
         LearningRateLog(),
-        *(load_function(own.function)(**own.params) for own in train.callbacks),
+        *(_own(spec, number, keras) for number, spec in enumerate(train.callbacks)),
         CheckWatched(train),
     ]
     if early_stopping:
         unfrozen = train.fine_tune and train.fine_tune.unfreeze_after
         callbacks.append(
-            tf.keras.callbacks.EarlyStopping(
+            keras.callbacks.EarlyStopping(
                 **_watch(early_stopping),
                 patience=early_stopping.patience,
                 min_delta=early_stopping.min_delta,
@@ -61,8 +65,9 @@ def make_callbacks(
             )
         )
     if plateau:
+        reduce = ReduceOnPlateau if is_legacy else keras.callbacks.ReduceLROnPlateau
         callbacks.append(
-            ReduceOnPlateau(
+            reduce(
                 **_watch(plateau),
                 patience=plateau.patience,
                 min_delta=plateau.min_delta,
@@ -71,8 +76,9 @@ def make_callbacks(
                 min_lr=plateau.min_learning_rate,
             )
         )
+    log = TensorBoard if is_legacy else keras.callbacks.TensorBoard
     callbacks.append(
-        TensorBoard(
+        log(
             tensorboard_dir,
             histogram_freq=tensorboard.histograms,
             write_graph=tensorboard.graph,
@@ -94,14 +100,63 @@ def log_images(training_input: TrainingInput, tensorboard_dir: str, count: int) 
     writer.close()
 
 
+def _own(spec: Callback, number: int, keras: Any) -> Any:
+    """Returns a callback of the user's own."""
+    callback, kind = load_function(spec.function)(**spec.params), keras.callbacks
+    if not isinstance(callback, kind.Callback):
+        package = kind.Callback.__module__.partition(".")[0]
+        what = f"{spec.function} does not return a {package}.callbacks.Callback"
+        raise NodeError(
+            f"{what}: the model is made with {package}",
+            where=f"train.callbacks[{number}]",
+        )
+    return callback
+
+
 def _watch(watching: Watching) -> dict[str, Any]:
     mode, metric = watching.mode, watching.metric
     # ``Watching`` has refused a metric whose direction is not known.
     return {"monitor": metric, "mode": direction_of(metric) if mode == "auto" else mode}
 
 
+class StepCallback(tf.keras.callbacks.Callback):
+    """Keras callback whose logs of batches are tensors.
+
+    After each batch Keras waits for the device and fetches all metrics, unless a
+    callback says that it takes tensors; with parameter servers it refuses one that does
+    not. There is no public way to say so, and on the class the attribute has no effect
+    (tf_keras 2.16 and 2.21).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._supports_tf_logs = True
+
+
+class AverageReplicas(StepCallback):
+    """Averages what Keras 3 keeps of each replica by itself, before a validation.
+
+    These are the statistics of batch normalization. Without it, the weights that are
+    read, and so saved, would have those of the first replica: of its part of the data.
+    """
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        strategy = self.model.distribute_strategy
+        if strategy.num_replicas_in_sync == 1:
+            return
+        weights = self.model.non_trainable_weights
+        kept = [x for x in as_tf(weights) if x.dtype.is_floating]
+        for weight, values in zip(
+            kept, strategy.run(lambda: [tf.identity(x) for x in kept]), strict=True
+        ):
+            weight.assign(strategy.reduce("MEAN", values, axis=None))
+
+
 class LearningRateLog(tf.keras.callbacks.Callback):
-    """Adds ``learning_rate``, that of the last step, to the metrics of each epoch."""
+    """Adds ``learning_rate`` to the metrics of each epoch.
+
+    It is that of the last step, with Keras 3 that of the next one.
+    """
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any]) -> None:
         logs["learning_rate"] = float(self.model.optimizer.learning_rate.numpy())
@@ -147,20 +202,6 @@ class ReduceOnPlateau(tf.keras.callbacks.ReduceLROnPlateau):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any]) -> None:
         super().on_epoch_end(epoch, logs)
         del logs["lr"]
-
-
-class StepCallback(tf.keras.callbacks.Callback):
-    """Keras callback whose logs of batches are tensors.
-
-    After each batch Keras waits for the device and fetches all metrics, unless a
-    callback says that it takes tensors; with parameter servers it refuses one that does
-    not. There is no public way to say so, and on the class the attribute has no effect
-    (tf_keras 2.16 and 2.21).
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._supports_tf_logs = True
 
 
 class StopOnNonFiniteLoss(StepCallback):

@@ -1,10 +1,9 @@
-"""Checkpoints of a training: Keras' ``BackupAndRestore``, and what it leaves out.
+"""Checkpoints of a training: weights, optimizer, position and the state of callbacks.
 
-Keras saves the weights, the optimizer and the position. Beside them this keeps the
-history, and what early stopping and plateaus have seen, which Keras resets when ``fit``
-begins. A checkpoint is saved at the end of each epoch, and within long ones; a resumed
-training repeats what came after it. Each phase of a fine-tuning has a folder of its
-own, since its optimizer has other variables.
+Keras' ``BackupAndRestore`` leaves out the history, and what early stopping and plateaus
+have seen, which are reset when ``fit`` begins. A checkpoint is saved at the end of each
+epoch, and within long ones; a resumed training repeats what came after it. Each phase
+of a fine-tuning has a folder of its own, since its optimizer has other variables.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,22 +19,22 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pipeline.training.callbacks import StepCallback
+from pipeline.training.keras_of import as_tf, is_keras_3, keras_of
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.progress import ReportProgress
 from sluice.errors import NodeError
-from sluice.patches.keras import save_checkpoint, take_any_strategy
 
 # Executions, each of one step or several, between two checkpoints within an epoch.
 SAVE_EVERY = 1000
 _PHASES = 2
 # The state's name in a checkpoint.
-_STATE = "model/training_state/.ATTRIBUTES/py_state"
+_STATE = "state/.ATTRIBUTES/py_state"
 # What callbacks change from epoch to epoch.
 _ATTRIBUTES = {
-    tf.keras.callbacks.History: ("history",),
-    tf.keras.callbacks.EarlyStopping: ("wait", "best", "best_epoch", "stopped_epoch"),
-    tf.keras.callbacks.ReduceLROnPlateau: ("wait", "best", "cooldown_counter"),
-    ReportProgress: ("epoch_facts", "time_to_first_step_s"),
+    "History": ("history",),
+    "EarlyStopping": ("wait", "best", "best_epoch", "stopped_epoch"),
+    "ReduceLROnPlateau": ("wait", "best", "cooldown_counter"),
 }
 
 
@@ -77,7 +77,7 @@ def read_position(directory: str) -> Position | None:
 
 
 class TrainingState(tf.train.experimental.PythonState):
-    """What ``BackupAndRestore`` leaves out.
+    """What a checkpoint has beside the variables.
 
     Attributes:
       epoch: see ``Position``.
@@ -108,11 +108,12 @@ class TrainingState(tf.train.experimental.PythonState):
             setattr(self, name, value)
 
 
-class Checkpoint(tf.keras.callbacks.BackupAndRestore):
+class Checkpoint(StepCallback):
     """Keras callback that restores and saves checkpoints of a phase.
 
     Must be the last of the callbacks: it saves the state that the others have after an
-    epoch. Any strategy will do, also those that Keras does not list.
+    epoch. All workers restore that of the first, and all must save, since a variable
+    may have a part in each of them.
 
     Args:
       directory: of the phase, a path or ``gs://`` address; created if missing.
@@ -120,68 +121,85 @@ class Checkpoint(tf.keras.callbacks.BackupAndRestore):
       callbacks: the others.
     """
 
-    def __init__(
-        self,
-        directory: str,
-        epochs: int,
-        callbacks: Sequence[tf.keras.callbacks.Callback],
-    ) -> None:
-        super().__init__(directory, save_freq=SAVE_EVERY, delete_checkpoint=False)
-        take_any_strategy(self)
-        self._epochs, self._callbacks = epochs, callbacks
+    def __init__(self, directory: str, epochs: int, callbacks: Sequence[Any]) -> None:
+        super().__init__()
+        self._directory, self._epochs = directory, epochs
+        self._callbacks = callbacks
         self._state = TrainingState()
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         model = self.model
-        if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
-            self.save_freq = "epoch"  # Their steps may still run when they are counted.
-        model.training_state = self._state  # A model's attributes are saved with it.
-        with model.distribute_strategy.scope():
+        strategy = model.distribute_strategy
+        self._save_every = SAVE_EVERY
+        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+            self._save_every = 0  # Their steps may still run when they are counted.
+        with strategy.scope():
             model.optimizer.build(model.trainable_variables)
-        with _restoring(self.backup_dir):
-            super().on_train_begin()
+        saved: dict[str, Any] = {"model": model, "optimizer": model.optimizer}
+        if is_keras_3(model):
+            saved = {"variables": as_tf([*model.variables, *model.optimizer.variables])}
+        self._checkpoint = tf.train.Checkpoint(**saved, state=self._state)
+        chief = f"{self._directory}/chief"
+        with _restoring(self._directory):
+            self._checkpoint.restore(tf.train.latest_checkpoint(chief))
+        if not strategy.extended.should_checkpoint:
+            self._not_kept = tempfile.TemporaryDirectory()
+            chief = self._not_kept.name
+        self._manager = tf.train.CheckpointManager(
+            self._checkpoint, chief, max_to_keep=1
+        )
         refresh_normalization(model)
-        pairs = zip(_stateful(self._callbacks), self._state.callbacks, strict=False)
+        pairs = zip(self._stateful(), self._state.callbacks, strict=False)
         for (callback, _), values in pairs:  # Without a checkpoint there are none.
             vars(callback).update(values)
-            if isinstance(callback, tf.keras.callbacks.EarlyStopping):
+            if hasattr(callback, "best_weights"):
                 callback.best_weights = self._state.best_weights or None
         self._keep_callbacks()
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        super().on_epoch_begin(epoch)
-        self._state.epoch = int(epoch)  # NumPy's, after a restore.
+        self._state.epoch, self._executions = epoch, 0
+        # A resumed epoch begins with a later batch.
+        self._first_batch = self._state.batch
+        self._state.batch = 0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._executions += 1
         if batch + 1 == self.params["steps"]:
             return  # The end of the epoch saves.
-        self._state.batch = int(batch) + 1
-        # Keras notes the first step of an execution, also when it saves after the last.
-        super().on_train_batch_begin(batch)
-        super().on_train_batch_end(batch)
+        if self._save_every and self._executions % self._save_every == 0:
+            self._state.batch = self._first_batch + int(batch) + 1
+            self._manager.save()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         stopped = self.model.stop_training
         self._state.epoch = self._epochs if stopped else int(epoch) + 1
         self._state.batch = 0
         self._keep_callbacks()
-        # From this ``fit`` takes its first epoch: after a stop there is none.
-        last = self.params["epochs"] - 1 if stopped else epoch
-        super().on_epoch_begin(last)
-        super().on_train_batch_begin(self.params["steps"] - 1)
-        save_checkpoint(self, last)
+        self._manager.save()
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        super().on_train_end(logs)
-        del self.model.training_state  # Otherwise it would be exported.
+    def _stateful(self) -> list[tuple[Any, tuple[str, ...]]]:
+        kinds = {
+            **{
+                getattr(keras_of(self.model).callbacks, name): attributes
+                for name, attributes in _ATTRIBUTES.items()
+            },
+            ReportProgress: ("epoch_facts", "time_to_first_step_s"),
+        }
+        return [
+            (callback, names)
+            for callback in self._callbacks
+            for kind, names in kinds.items()
+            if isinstance(callback, kind)
+        ]
 
     def _keep_callbacks(self) -> None:
+        stateful = self._stateful()
         self._state.callbacks = [
             {name: getattr(callback, name) for name in names}
-            for callback, names in _stateful(self._callbacks)
+            for callback, names in stateful
         ]
-        for callback in self._callbacks:
-            if isinstance(callback, tf.keras.callbacks.EarlyStopping):
+        for callback, _ in stateful:
+            if hasattr(callback, "best_weights"):
                 self._state.best_weights = callback.best_weights or []
 
 
@@ -201,12 +219,3 @@ def _restoring(path: str) -> Iterator[None]:
             where=path,
             hint="sluice run NAME --force Trainer trains from scratch",
         ) from error
-
-
-def _stateful(callbacks: Sequence[Any]) -> list[tuple[Any, tuple[str, ...]]]:
-    return [
-        (callback, names)
-        for callback in callbacks
-        for kind, names in _ATTRIBUTES.items()
-        if isinstance(callback, kind)
-    ]

@@ -19,6 +19,7 @@ from pipeline.config.label import Label
 from pipeline.config.learning_rate import Cosine, Exponential, LearningRate, Piecewise
 from pipeline.config.train import ClipGradients, KerasObject, Train
 from pipeline.training.build import load_function, target_scale
+from pipeline.training.keras_of import is_keras_3, keras_of
 from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError
 from sluice.metrics import LOG_ODDS, OF_EVERY_THRESHOLD, THRESHOLD, result_name
@@ -31,13 +32,13 @@ _METRICS = {
 # With these the thresholds are the user's, or predictions are no probabilities.
 _OWN_THRESHOLDS = {"from_logits", "num_thresholds", "thresholds"}
 _THRESHOLDS = 2001
-_schedules: Any = tf.keras.optimizers.schedules
+_KINDS = {"optimizers": "Optimizer", "losses": "Loss", "metrics": "Metric"}
 # As `exclude_from_weight_decay` matches them in the names of variables.
 NOT_DECAYED = r"\b(bias|gamma|beta)(_\d+)?\b"
 
 
 def compile_model(
-    model: tf.keras.Model,
+    model: Any,
     train: Train,
     label: Label,
     *,
@@ -49,7 +50,8 @@ def compile_model(
     Raises:
       NodeError: Keras refuses a parameter.
     """
-    loss = make_loss(train.loss, label)
+    keras = keras_of(model)
+    loss = make_loss(train.loss, label, keras)
     if scale := target_scale(model):
         _let_take(loss, "call", _z_scores(*scale.get_weights()))
     with model.distribute_strategy.scope():
@@ -58,38 +60,63 @@ def compile_model(
             epochs=train.epochs,
             steps_per_epoch=steps_per_epoch,
             scale=scale_of(train.learning_rate_scaling, distribution.replicas),
+            keras=keras,
         )
+        steps_per_execution = distribution.steps_per_execution
+        if is_keras_3(model):  # It would go on beyond the end of the epoch.
+            steps_per_execution = _divisor(steps_per_epoch, steps_per_execution)
         model.compile(
-            optimizer=make_optimizer(train, learning_rate),
+            optimizer=make_optimizer(
+                train, learning_rate, keras, distribution.replicas
+            ),
             loss=loss,
             # They respect the weights of the examples, if there are any.
-            weighted_metrics=make_metrics(train.metrics, label),
-            steps_per_execution=distribution.steps_per_execution,
+            weighted_metrics=make_metrics(train.metrics, label, keras),
+            steps_per_execution=steps_per_execution,
         )
 
 
-def make_optimizer(train: Train, learning_rate: Any) -> tf.keras.optimizers.Optimizer:
+def _divisor(number: int, most: int) -> int:
+    """Returns the largest divisor that is at most so large."""
+    return next(x for x in range(min(number, most), 0, -1) if number % x == 0)
+
+
+def make_optimizer(
+    train: Train, learning_rate: Any, keras: Any = tf.keras, replicas: int = 1
+) -> Any:
     """Returns the optimizer; it decays neither biases nor normalization.
+
+    Args:
+      train: the section of the config.
+      learning_rate: as ``make_learning_rate`` returns it.
+      keras: the model's, see ``keras_of``.
+      replicas: those whose gradients are added.
 
     Raises:
       NodeError: Keras refuses a parameter.
     """
     clip = train.clip_gradients or ClipGradients.model_construct()
-    params = {
-        "learning_rate": learning_rate,
+    limits = {
         "clipnorm": clip.norm,
         "global_clipnorm": clip.global_norm,
         "clipvalue": clip.value,
     }
+    # Keras 3 clips those of each replica, and adds them then.
+    each = 1 if keras is tf.keras else replicas
+    params = {key: limit and limit / each for key, limit in limits.items()}
+    params["learning_rate"] = learning_rate
     if train.weight_decay:
         params["weight_decay"] = train.weight_decay
-    optimizer = _create(tf.keras.optimizers, train.optimizer, params, "train.optimizer")
+    spec = train.optimizer
+    optimizer = _create(keras, "optimizers", spec, params, "train.optimizer")
     optimizer.exclude_from_weight_decay(var_names=[NOT_DECAYED])
     return optimizer
 
 
-def make_loss(spec: KerasObject | None, label: Label) -> tf.keras.losses.Loss:
+def make_loss(spec: KerasObject | None, label: Label, keras: Any = tf.keras) -> Any:
     """Returns a loss; None: mean squared error, or the cross-entropy that fits.
+
+    ``keras`` is the model's.
 
     Raises:
       NodeError: Keras refuses a parameter.
@@ -99,13 +126,13 @@ def make_loss(spec: KerasObject | None, label: Label) -> tf.keras.losses.Loss:
         name = "BinaryCrossentropy" if is_binary else "SparseCategoricalCrossentropy"
         name = _LOSSES.get(label.task, name)
         spec = KerasObject.model_validate({"class": name})
-    return _with_ids(_create(tf.keras.losses, spec, {}, "train.loss"), "call", label)
+    return _with_ids(_create(keras, "losses", spec, {}, "train.loss"), "call", label)
 
 
 def make_metrics(
-    specs: Sequence[KerasObject] | None, label: Label
-) -> list[tf.keras.metrics.Metric]:
-    """Returns metrics; None: the defaults.
+    specs: Sequence[KerasObject] | None, label: Label, keras: Any = tf.keras
+) -> list[Any]:
+    """Returns metrics of ``keras``, the model's; None: the defaults.
 
     Raises:
       NodeError: Keras refuses a parameter.
@@ -128,7 +155,7 @@ def make_metrics(
         if is_spread := is_spread and not _OWN_THRESHOLDS & params.keys():
             params["num_thresholds"] = _THRESHOLDS
         named = spec.model_copy(update={"params": params})
-        metric = _create(tf.keras.metrics, named, {}, f"train.metrics[{index}]")
+        metric = _create(keras, "metrics", named, {}, f"train.metrics[{index}]")
         if is_spread:
             _let_take(metric, "update_state", _log_odds)
         own = ":" in spec.class_name
@@ -142,6 +169,7 @@ def make_learning_rate(
     epochs: int,
     steps_per_epoch: int,
     scale: float = 1.0,
+    keras: Any = tf.keras,
 ) -> Any:
     """Returns what an optimizer takes as its learning rate.
 
@@ -150,6 +178,7 @@ def make_learning_rate(
       epochs: of the whole training; where a cosine without ``epochs`` ends.
       steps_per_epoch: converts epochs to steps.
       scale: factor of all learning rates; see ``scale_of``.
+      keras: the model's.
 
     Returns:
       A number if it is constant, so that a callback may set it; else a schedule of
@@ -162,8 +191,11 @@ def make_learning_rate(
     if schedule.kind == "constant" and not warmup_steps:
         return initial
     rest = epochs - schedule.warmup_epochs
-    after = _after_warmup(schedule, scale, rest, steps_per_epoch)
-    return WarmUp(initial, warmup_steps, after) if warmup_steps else after
+    schedules = keras.optimizers.schedules
+    after = _after_warmup(schedules, schedule, scale, rest, steps_per_epoch)
+    if not warmup_steps:
+        return after
+    return _warm_up(schedules, initial, warmup_steps, after)
 
 
 def scale_of(scaling: str, replicas: int) -> float:
@@ -173,32 +205,32 @@ def scale_of(scaling: str, replicas: int) -> float:
     ]
 
 
-class WarmUp(tf.keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up from 0 to ``initial``, then another schedule."""
+def _warm_up(
+    schedules: Any, initial: float, steps: float, after: Callable[[Any], Any]
+) -> Any:
+    """Returns a linear warm-up from 0 to ``initial``, then another schedule."""
 
-    def __init__(
-        self, initial: float, warmup_steps: float, after: Callable[[Any], Any]
-    ) -> None:
-        self._initial, self._steps, self._after = initial, warmup_steps, after
+    class WarmUp(schedules.LearningRateSchedule):
+        def __call__(self, step: Any) -> tf.Tensor:
+            step = tf.cast(step, tf.float32)
+            rest = after(tf.maximum(step - steps, 0.0))
+            return tf.where(step < steps, initial * step / steps, rest)
 
-    def __call__(self, step: Any) -> tf.Tensor:
-        step = tf.cast(step, tf.float32)
-        after = self._after(tf.maximum(step - self._steps, 0.0))
-        return tf.where(step < self._steps, self._initial * step / self._steps, after)
+    return WarmUp()
 
 
 def _after_warmup(
-    schedule: Any, scale: float, rest: float, steps_per_epoch: int
+    schedules: Any, schedule: Any, scale: float, rest: float, steps_per_epoch: int
 ) -> Callable[[Any], Any]:
     """Returns the learning rate by the step after the warm-up, ``rest`` epochs long."""
     initial = schedule.initial * scale
     match schedule:
         case Cosine():
             steps = max(1.0, (schedule.epochs or rest) * steps_per_epoch)
-            return _schedules.CosineDecay(initial, steps, alpha=schedule.final_fraction)
+            return schedules.CosineDecay(initial, steps, alpha=schedule.final_fraction)
         case Exponential():
             steps = schedule.epochs * steps_per_epoch
-            return _schedules.ExponentialDecay(
+            return schedules.ExponentialDecay(
                 initial, steps, schedule.rate, staircase=schedule.staircase
             )
         case Piecewise():
@@ -207,7 +239,7 @@ def _after_warmup(
                 epoch * steps_per_epoch - 0.5 for epoch in schedule.boundaries
             ]
             values = [value * scale for value in schedule.values]
-            return _schedules.PiecewiseConstantDecay(boundaries, [initial, *values])
+            return schedules.PiecewiseConstantDecay(boundaries, [initial, *values])
     return lambda step: tf.constant(initial)
 
 
@@ -260,12 +292,21 @@ def _let_take(
     setattr(made, method, converted)
 
 
-def _create(module: Any, spec: KerasObject, params: dict[str, Any], key: str) -> Any:
-    name, own = spec.class_name, ":" in spec.class_name
-    make = load_function(name) if own else getattr(module, name)
+def _create(
+    keras: Any, module: str, spec: KerasObject, params: dict[str, Any], key: str
+) -> Any:
+    """Returns an optimizer, loss or metric, of a module of Keras or the user's own."""
+    name, known = spec.class_name, getattr(keras, module)
+    make = load_function(name) if ":" in name else getattr(known, name)
     try:
         # Python refuses a parameter that is given twice, such as the learning rate.
-        return make(**spec.params, **params)
+        made = make(**spec.params, **params)
     except (TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise NodeError(f"{name}: {reason}", where=key) from error
+    # One of the other Keras would weigh examples differently, or not at all.
+    if not isinstance(made, kind := getattr(known, _KINDS[module])):
+        package = kind.__module__.partition(".")[0]
+        what = f"{name} is not a {package}.{module}.{kind.__name__}"
+        raise NodeError(f"{what}: the model is made with {package}", where=key)
+    return made

@@ -40,6 +40,7 @@ from pipeline.config.features import FeatureSet, identifiers
 from pipeline.config.label import ThresholdRule
 from pipeline.training.input.examples import raw_spec
 from pipeline.training.input.images import decode_images
+from pipeline.training.keras_of import as_tf, by_name, layers_in
 from pipeline.training.preprocessing import MISSING, is_value
 from pipeline.training.threshold import choose_threshold
 from schemas.loader import has_one_value
@@ -56,7 +57,7 @@ _BATCH_SIZE = 256
 
 
 def export_model(
-    model: tf.keras.Model,
+    model: Any,
     directory: str,
     feature_set: FeatureSet,
     tf_transform_output: Any,
@@ -118,7 +119,7 @@ def _predicted(
 
 
 def write_model_run(
-    model: tf.keras.Model, history: Mapping[str, Sequence[float]], directory: str
+    model: Any, history: Mapping[str, Sequence[float]], directory: str
 ) -> None:
     """Writes the weights, and each metric by epoch: null where it is not finite.
 
@@ -144,7 +145,7 @@ class ServableModel(tf.Module):
 
     def __init__(
         self,
-        model: tf.keras.Model,
+        model: Any,
         tf_transform_output: Any,
         feature_set: FeatureSet,
         all_raw_features: bool,
@@ -152,10 +153,14 @@ class ServableModel(tf.Module):
         super().__init__()
         self._get_model = lambda: model
         self.threshold = tf.Variable(THRESHOLD, trainable=False)
-        self.variables_of_model = list(model.variables)
+        self.variables_of_model = as_tf(model.variables)
+        # Keras 3 names a variable by the layers that it is in, TensorFlow does not.
+        self.weights_by_name = dict(
+            zip(by_name(model.weights), as_tf(model.weights), strict=True)
+        )
         self.tables_of_model = [
             value
-            for layer in model.submodules
+            for layer in layers_in(model)
             for value in vars(layer).values()
             if isinstance(value, tf.saved_model.experimental.TrackableResource)
         ]

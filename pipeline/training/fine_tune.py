@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-import tensorflow as tf
-
 from pipeline.config.train import FineTune, Train
 from pipeline.training.fit import Phase
+from pipeline.training.keras_of import keras_of, layers_in
 from pipeline.training.models import TARGET_SCALE
 from sluice.errors import NodeError, did_you_mean
 
@@ -25,7 +24,7 @@ _LEARNING_RATE_FACTOR = 0.1
 
 
 def fine_tuning_phases(
-    model: tf.keras.Model,
+    model: Any,
     settings: FineTune,
     train: Train,
     compile_with: Callable[[Train], None],
@@ -55,7 +54,7 @@ def fine_tuning_phases(
     return [Phase(after), Phase(train.epochs, prepare)]
 
 
-def freeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:
+def freeze(model: Any, patterns: Sequence[str]) -> None:
     """Freezes layers.
 
     Patterns are names of layers at any depth, ``*`` and ``?`` as in file names, or
@@ -75,7 +74,7 @@ def freeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:
         )
 
 
-def unfreeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:
+def unfreeze(model: Any, patterns: Sequence[str]) -> None:
     """Makes the layers that ``freeze`` froze trainable, but for two kinds.
 
     The statistics of batch normalization are those of the pretraining; the small
@@ -85,25 +84,21 @@ def unfreeze(model: tf.keras.Model, patterns: Sequence[str]) -> None:
     matching = _matching(model, patterns)
     for layer in matching:
         layer.trainable = True
-    parts: list[Any] = [part for layer in matching for part in layer.submodules]
+    parts = [part for layer in matching for part in layers_in(layer)]
     for part in (*matching, *parts):
         is_scale = part.name == TARGET_SCALE
-        if is_scale or isinstance(part, tf.keras.layers.BatchNormalization):
+        if is_scale or isinstance(part, keras_of(model).layers.BatchNormalization):
             part.trainable = False
 
 
-def _matching(model: tf.keras.Model, patterns: Sequence[str]) -> list[Any]:
-    layers: list[Any] = [
-        layer
-        for layer in model.submodules
-        if isinstance(layer, tf.keras.layers.Layer)
-        and not isinstance(layer, tf.keras.metrics.Metric)
-    ]
+def _matching(model: Any, patterns: Sequence[str]) -> list[Any]:
+    layers = layers_in(model)
     chosen: list[Any] = []
     for pattern in patterns:
         matching = [layer for layer in layers if fnmatchcase(layer.name, pattern)]
         if pattern == BACKBONE:
-            matching += [layer for layer in layers if isinstance(layer, tf.keras.Model)]
+            kind = keras_of(model).Model
+            matching += [layer for layer in layers if isinstance(layer, kind)]
         if not matching:
             names = [layer.name for layer in layers if layer.weights]
             raise NodeError(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-import tensorflow as tf
+from typing import Any
 
 from pipeline.training.checkpoint import Checkpoint, Position, read_position
 from pipeline.training.input.training_input import TrainingInput
+from pipeline.training.keras_of import is_keras_3, keras_of
 from sluice import progress
 
 
@@ -27,10 +27,10 @@ class Phase:
 
 
 def fit_model(
-    model: tf.keras.Model,
+    model: Any,
     training_input: TrainingInput,
     epochs: int,
-    callbacks: Sequence[tf.keras.callbacks.Callback] = (),
+    callbacks: Sequence[Any] = (),
     phases: Sequence[Phase] | None = None,
     *,
     checkpoint_dir: str | None = None,
@@ -55,7 +55,7 @@ def fit_model(
     Raises:
       NodeError: the checkpoint cannot be restored.
     """
-    history = tf.keras.callbacks.History()
+    history = keras_of(model).callbacks.History()
     callbacks = [*callbacks, history]
     restored = read_position(checkpoint_dir) if checkpoint_dir else None
     begin = restored or Position()
@@ -66,7 +66,7 @@ def fit_model(
             epoch=restored.epoch,
             epochs=epochs,
         )
-    evaluation = training_input.eval()
+    evaluation, eval_steps = training_input.eval(), training_input.eval_steps
     for number, phase in enumerate(phases or [Phase(epochs)]):
         phase.prepare()
         if number < begin.phase:
@@ -75,17 +75,24 @@ def fit_model(
         if checkpoint_dir:
             folder = f"{checkpoint_dir}/{number}"
             checkpoints = [Checkpoint(folder, epochs, callbacks)]
-        model.fit(
-            training_input.train(begin.epoch, begin.batch),
-            steps_per_epoch=training_input.steps_per_epoch,
-            initial_epoch=begin.epoch,
-            epochs=min(phase.until_epoch, epochs),
-            validation_data=evaluation,
-            validation_steps=training_input.eval_steps,
-            callbacks=[*callbacks, *checkpoints],
-            verbose=0,
-        )
-        if model.stop_training or begin.epoch <= epochs <= phase.until_epoch:
+        until = min(phase.until_epoch, epochs)
+        # Keras begins with whole epochs: the rest of one is a ``fit`` of its own.
+        for last in [begin.epoch + 1, until] if begin.batch else [until]:
+            model.fit(
+                training_input.train(begin.epoch, begin.batch),
+                steps_per_epoch=training_input.steps_per_epoch - begin.batch,
+                initial_epoch=begin.epoch,
+                epochs=last,
+                validation_data=evaluation,
+                # With a number, Keras 3 looks for a batch after the last.
+                validation_steps=None if is_keras_3(model) else eval_steps,
+                callbacks=[*callbacks, *checkpoints],
+                verbose=0,
+            )
+            if model.stop_training:
+                break
+            # One that has stopped early has completed all epochs.
+            begin = Position(number, max(last, begin.epoch))
+        if model.stop_training or begin.epoch >= epochs:
             break
-        begin = Position(number, phase.until_epoch)
     return history.history

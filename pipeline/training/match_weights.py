@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from pipeline.training.keras_of import keras_of, weight_name
 from pipeline.training.models import MeanOfWords
 from pipeline.training.preprocessing import Places
+from sluice.patches.keras import inbound_nodes
 
-_LAYERS = tf.keras.layers
 # What stands at a place of the input stands there in the output and in all weights.
 _BY_PLACE = (
-    *(_LAYERS.Activation, _LAYERS.BatchNormalization, _LAYERS.Dropout, _LAYERS.ReLU),
-    *(_LAYERS.GlobalAveragePooling1D, _LAYERS.GlobalMaxPooling1D, MeanOfWords),
+    *("Activation", "BatchNormalization", "Dropout", "ReLU"),
+    *("GlobalAveragePooling1D", "GlobalMaxPooling1D"),
 )
 
 
@@ -50,13 +51,8 @@ class Axis(NamedTuple):
         return [base for base, _ in pairs], [new for _, new in pairs]
 
 
-def weight_name(weight: Any) -> str:
-    """Returns the name of a weight, without the number of its output."""
-    return weight.name.partition(":")[0]
-
-
 def weight_axes(
-    model: tf.keras.Model,
+    model: Any,
     inputs: Mapping[str, Axis],
     outputs: Axis,
     base: Mapping[str, Any],
@@ -72,7 +68,8 @@ def weight_axes(
     Raises:
       UnknownLayer: a layer that is not known takes something that differs.
     """
-    if model.outputs is None or not isinstance(model.input, dict):
+    layers = keras_of(model).layers
+    if not getattr(model, "outputs", None) or not isinstance(model.input, dict):
         raise UnknownLayer(f"{model.name} is no functional model of a dict of inputs")
     for name, axis in inputs.items():
         if axis.base != axis.new and name not in model.input:
@@ -83,26 +80,32 @@ def weight_axes(
         for name, tensor in model.input.items()
     }
     for layer in model.layers:
-        if isinstance(layer, _LAYERS.InputLayer):
+        if isinstance(layer, layers.InputLayer):
             continue
-        node, *others = layer.inbound_nodes
+        node, *others = inbound_nodes(layer)
         if others:
             raise UnknownLayer(f"{layer.name} is used more than once")
-        taken = [(of_tensor[id(tensor)], tensor) for tensor in node.keras_inputs]
+        taken = [(of_tensor[id(tensor)], tensor) for tensor in _inputs(node)]
         results = tf.nest.flatten(node.outputs)
         own = _positions(layer.name, *[(0, *results[0].shape)[-1] or 0] * 2)
         if layer.name == model.output_names[0]:
             own = outputs
-        axes, axis = _follow(layer, taken, own, base)
+        axes, axis = _follow(layers, layer, taken, own, base)
         for weight in layer.weights if axes else ():
-            of_weight[id(weight)] = axes[-weight.shape.rank :]
+            of_weight[id(weight)] = axes[-len(weight.shape) :]
         of_tensor |= {id(tensor): axis for tensor in results}
     if outputs.base != outputs.new and of_tensor[id(model.outputs[0])] is not outputs:
         raise UnknownLayer(f"{model.output_names[0]}, the last one, is no Dense layer")
     return of_weight
 
 
+def _inputs(node: Any) -> Any:
+    """Returns the tensors that a layer takes, of either Keras."""
+    return node.keras_inputs if hasattr(node, "keras_inputs") else node.input_tensors
+
+
 def _follow(
+    layers: Any,
     layer: Any,
     taken: Sequence[tuple[Axis, Any]],
     own: Axis,
@@ -111,27 +114,31 @@ def _follow(
     """Returns the last axes of a layer's weights, and the axis of its output.
 
     Args:
+      layers: the module of Keras.
       layer: the layer.
       taken: what it takes: axes and tensors.
       own: the axis of its output, unless that is made of what it takes.
       base: as in ``weight_axes``.
     """
     kind, axis, tensor = type(layer), *taken[0]
-    is_last = [x.dtype.is_floating and len(a.new) == x.shape[-1] for a, x in taken]
-    if kind is _LAYERS.Embedding and layer.input_dim == len(axis.new):
+    is_last = [
+        tf.as_dtype(x.dtype).is_floating and len(a.new) == x.shape[-1] for a, x in taken
+    ]
+    if kind is layers.Embedding and layer.input_dim == len(axis.new):
         (table,) = layer.weights
         base_width = base.get(weight_name(table), table).shape[-1]
         width = _positions(layer.name, base_width, layer.output_dim)
         return (axis, width), width
-    if kind in (_LAYERS.Dense, _LAYERS.Conv1D) and all(is_last):
+    if kind in (layers.Dense, layers.Conv1D) and all(is_last):
         return (axis, own), own
-    if kind in _BY_PLACE and is_last[0]:
+    by_place = [MeanOfWords, *(getattr(layers, name) for name in _BY_PLACE)]
+    if kind in by_place and is_last[0]:
         return (axis,), axis
-    if kind is _LAYERS.Flatten and all(is_last) and None not in tensor.shape[1:]:
+    if kind is layers.Flatten and all(is_last) and None not in tensor.shape[1:]:
         rows = range(math.prod(tensor.shape[1:-1]))
         return (), Axis(*(tuple((i, *x) for i in rows for x in side) for side in axis))
-    last = (-1, tensor.shape.rank - 1)
-    if kind is _LAYERS.Concatenate and all(is_last) and layer.axis in last:
+    last = (-1, len(tensor.shape) - 1)
+    if kind is layers.Concatenate and all(is_last) and layer.axis in last:
         joined = zip(*(axis for axis, _ in taken), strict=True)
         return (), Axis(*(tuple(chain(*places)) for places in joined))
     if any(x.base != x.new for x in (own, *(axis for axis, _ in taken))):

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from pipeline.training.callbacks import StepCallback
 from pipeline.training.input.training_input import TrainingInput
+from pipeline.training.keras_of import keras_of
 from pipeline.training.strategy.distribution import Distribution
 from sluice import progress
 from sluice.storage import atomic
@@ -61,17 +62,20 @@ class ReportProgress(StepCallback):
         self._traced: tuple[int, float] | None = None
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._epoch = int(epoch)  # NumPy's, after a restore.
+        self._epoch = epoch
+        # The rest of an epoch is a ``fit`` of fewer steps.
+        self._steps_before = self._steps - self.params["steps"]
         self._began_s = self._reported_s = time.monotonic()
-        # Where the rate is measured from: a resumed epoch begins with a later step.
+        # Where the rate is measured from.
         self._rated: tuple[int, float] | None = None
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._rated = self._rated or (batch, time.monotonic())
+        first = self._steps_before + batch
+        self._rated = self._rated or (first, time.monotonic())
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         now_s = time.monotonic()
-        self._step = int(batch) + 1
+        self._step = self._steps_before + int(batch) + 1
         if self._traced is None:
             self.time_to_first_step_s = now_s - self._train_began_s
             self._traced = self._epoch * self._steps + self._step, now_s
@@ -126,12 +130,12 @@ class ReportProgress(StepCallback):
 
 
 def write_facts(
-    model: tf.keras.Model,
+    model: Any,
     reported: ReportProgress,
     training_input: TrainingInput,
     distribution: Distribution,
     directory: str,
-    callbacks: Sequence[tf.keras.callbacks.Callback] = (),
+    callbacks: Sequence[Any] = (),
 ) -> None:
     """Writes ``training.json``: what the record keeps of a training."""
     facts = {
@@ -146,7 +150,7 @@ def write_facts(
         "non_trainable_parameters": _count(model.non_trainable_weights),
         "time_to_first_step_s": reported.time_to_first_step_s,
         "device_memory_peak_bytes": _device_memory_peak_bytes(),
-        "chosen_epoch": _chosen_epoch(callbacks),
+        "chosen_epoch": _chosen_epoch(model, callbacks),
         "epochs": reported.epoch_facts,
         "layers": list(_layers(model)),
     }
@@ -154,11 +158,11 @@ def write_facts(
         atomic.write_json(folder / FACTS_FILE, facts)
 
 
-def _chosen_epoch(callbacks: Sequence[tf.keras.callbacks.Callback]) -> int | None:
+def _chosen_epoch(model: Any, callbacks: Sequence[Any]) -> int | None:
     """Returns the epoch, from 1, whose weights early stopping has restored."""
     for callback in callbacks:
         if (
-            isinstance(callback, tf.keras.callbacks.EarlyStopping)
+            isinstance(callback, keras_of(model).callbacks.EarlyStopping)
             and callback.restore_best_weights
             and callback.best_weights is not None
         ):
@@ -166,11 +170,11 @@ def _chosen_epoch(callbacks: Sequence[tf.keras.callbacks.Callback]) -> int | Non
     return None
 
 
-def _layers(model: tf.keras.Model, prefix: str = "") -> Iterator[dict[str, Any]]:
+def _layers(model: Any, prefix: str = "") -> Iterator[dict[str, Any]]:
     """Yields each layer of a model, those of a nested model under its name."""
     for layer in model.layers:
         name = f"{prefix}{layer.name}"
-        if isinstance(layer, tf.keras.Model):
+        if isinstance(layer, keras_of(model).Model):
             yield from _layers(layer, f"{name}/")
             continue
         yield {
@@ -182,7 +186,7 @@ def _layers(model: tf.keras.Model, prefix: str = "") -> Iterator[dict[str, Any]]
         }
 
 
-def _output_shape(layer: tf.keras.layers.Layer) -> list[int | None] | None:
+def _output_shape(layer: Any) -> list[int | None] | None:
     """Returns the shape; None for a layer with several outputs or of no graph."""
     try:
         return list(layer.output.shape)

@@ -32,6 +32,7 @@ from pipeline.training.export import export_model, write_model_run
 from pipeline.training.fine_tune import fine_tuning_phases
 from pipeline.training.fit import fit_model
 from pipeline.training.input.training_input import Split, make_input
+from pipeline.training.keras_of import keras_of
 from pipeline.training.progress import ReportProgress, write_facts
 from pipeline.training.shared_training import shared_training
 from pipeline.training.strategy.choice import TF_CONFIG
@@ -102,7 +103,7 @@ def train_model(
     checkpoint_dir: str | None,
     epochs: int | None = None,
     trial: str | None = None,
-) -> tuple[tf.keras.Model, dict[str, list[float]], Callable[[], tf.keras.Model]]:
+) -> tuple[Any, dict[str, list[float]], Callable[[], Any]]:
     """Makes the input, and builds, compiles and fits the model.
 
     Args:
@@ -141,7 +142,7 @@ def train_model(
     )
     model = build(distribution, precision=train.precision)
 
-    def undistributed() -> tf.keras.Model:
+    def undistributed() -> Any:
         here = tf.distribute.get_strategy()
         if distribution.strategy is here and train.precision == "float32":
             return model
@@ -172,7 +173,7 @@ def train_model(
     reported = ReportProgress(epochs, training_input, distribution, trial)
     if train.tensorboard.images and distribution.is_chief:
         log_images(training_input, tensorboard_dir, train.tensorboard.images)
-    callbacks = make_callbacks(train, tensorboard_dir)
+    callbacks = make_callbacks(train, tensorboard_dir, keras_of(model))
     history = fit_model(
         model,
         training_input,

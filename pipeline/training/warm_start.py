@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ import tensorflow as tf
 
 from pipeline.config.features import SAMPLE_WEIGHT_KEY, FeatureSet
 from pipeline.training.export import FEATURES_FILE
-from pipeline.training.match_weights import Axis, UnknownLayer, weight_axes, weight_name
+from pipeline.training.keras_of import by_name
+from pipeline.training.match_weights import Axis, UnknownLayer, weight_axes
 from pipeline.training.models import ModelInputs
 from pipeline.training.models.published_weights import (
     load_weights,
@@ -35,7 +35,7 @@ _INITIAL = "set train.warm_start to null to train it from initial weights"
 
 
 def warm_start(
-    model: tf.keras.Model,
+    model: Any,
     source: str,
     base_model: str | None,
     inputs: ModelInputs,
@@ -88,7 +88,7 @@ def read_vocabularies(saved_model: str) -> dict[str, list[bytes]]:
 
 
 def _load_saved_model(
-    model: tf.keras.Model,
+    model: Any,
     path: Path,
     inputs: ModelInputs,
     vocabularies: Mapping[str, Sequence[bytes]],
@@ -117,7 +117,9 @@ def _load_saved_model(
     axes = {name: Axis(base_places.get(name, ()), places[name]) for name in places}
     classes = base_classes, features.label.class_names
     outputs = Axis(*(_places_of_outputs(names, inputs.units) for names in classes))
-    base = _by_name(loaded.variables_of_model)
+    base = getattr(loaded, "weights_by_name", None)
+    if base is None:  # Of an older version.
+        base = by_name(loaded.variables_of_model)
     moved = _set_weights(model, base, axes, outputs, path)
     changes = [_counts(axis) for axis in (*axes.values(), outputs)]
     kept = [
@@ -148,7 +150,7 @@ def _counts(axis: Axis) -> str:
 
 
 def _set_weights(
-    model: tf.keras.Model,
+    model: Any,
     base: Mapping[str, Any],
     axes: Mapping[str, Axis],
     outputs: Axis,
@@ -158,7 +160,7 @@ def _set_weights(
 
     Returns the names of the axes that differ.
     """
-    own = _by_name(model.variables)
+    own = by_name(model.weights)
     of_weight: dict[int, tuple[Axis, ...]] = {}
     every = (*axes.values(), outputs)
     if differing := [axis.name for axis in every if axis.base != axis.new]:
@@ -184,15 +186,14 @@ def _set_weights(
             examples=[f"{name} {shape}" for name, shape in sorted(needed ^ there)],
             hint=f"undo the change of the model, or {_INITIAL}",
         )
-    tf.keras.backend.batch_set_value(
-        [(own[name], _moved(base[name], own[name], axes_of[name])) for name in own]
-    )
+    for name, weight in own.items():
+        weight.assign(_moved(base[name], weight, axes_of[name]))
     return differing
 
 
 def _base_shape(weight: Any, axes: Sequence[Axis]) -> str:
     """Returns the shape that a weight must have in the model to start from."""
-    rest = weight.shape[: weight.shape.rank - len(axes)]
+    rest = weight.shape[: len(weight.shape) - len(axes)]
     return str([*rest, *(len(axis.base) for axis in axes)])
 
 
@@ -211,15 +212,3 @@ def _moved(base: Any, weight: Any, axes: Sequence[Axis]) -> np.ndarray:
         moved[np.ix_(*to_places[:-1])] = 0
     moved[np.ix_(*to_places)] = base.numpy()[np.ix_(*from_places)]
     return moved
-
-
-def _by_name(variables: Any) -> dict[str, Any]:
-    """Returns variables by name; a second one of a name gets a number."""
-    seen: Counter[str] = Counter()
-    by_name = {}
-    for variable in variables:
-        name = weight_name(variable)
-        seen[name] += 1
-        number = f" ({seen[name]})" if seen[name] > 1 else ""
-        by_name[name + number] = variable
-    return by_name

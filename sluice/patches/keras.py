@@ -1,28 +1,27 @@
-"""Keras: its callback ``BackupAndRestore``."""
+"""Keras: the layers of a model."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-def take_any_strategy(backup: Any) -> None:
-    """Lets ``BackupAndRestore`` take all distribution strategies.
+def nested_layers(layer: Any) -> list[Any]:
+    """Returns the layers in a layer or model of Keras 3, at any depth.
 
-    Why: it restores under all of them, but lists only some.
-    Upstream: ``_supported_strategies`` in tf_keras/src/callbacks.py.
-    Checked with: tf_keras 2.16 and 2.21.
-    Without it: NotImplementedError for CentralStorageStrategy.
+    Why: ``layers`` of a model lists those of the first level, and a layer has none.
+    Upstream: ``_flatten_layers`` in keras/src/layers/layer.py.
+    Checked with: Keras 3.12 and 3.15.
+    Without it: layers within layers are not frozen, and their tables not exported.
     """
-    backup._supported_strategies = (object,)
+    return list(layer._flatten_layers(include_self=False))
 
 
-def save_checkpoint(backup: Any, epoch: int) -> None:
-    """Saves a checkpoint of ``BackupAndRestore`` at the end of an epoch.
+def inbound_nodes(layer: Any) -> list[Any]:
+    """Returns a node of the graph for each call of a layer of a functional model.
 
-    Why: with a number as ``save_freq`` it saves within epochs, but not at their end.
-    Upstream: ``_backup`` in tf_keras/src/callbacks.py.
-    Checked with: tf_keras 2.16 and 2.21.
-    Without it: a resumed training repeats what came after the last whole number of
-    steps, and what early stopping has seen is of another epoch.
+    Why: ``inbound_nodes`` is public in tf_keras only.
+    Upstream: ``_inbound_nodes`` in keras/src/ops/operation.py.
+    Checked with: tf_keras 2.16 and 2.21, Keras 3.12 and 3.15.
+    Without it: a warm start cannot move the weights of categories.
     """
-    backup._backup(epoch)
+    return list(layer._inbound_nodes)

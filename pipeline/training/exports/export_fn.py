@@ -29,6 +29,7 @@ from pipeline.training.exports.signature import SIGNATURE_FILE, describe
 from pipeline.training.exports.tfjs import write_tfjs
 from pipeline.training.exports.tflite import Rows, load_tflite, one_by_one, write_tflite
 from pipeline.training.input.images import decode_images
+from pipeline.training.keras_of import keras_of
 from pipeline.training.models.published_weights import (
     load_weights,
     refresh_normalization,
@@ -136,7 +137,7 @@ def export_fn(
 
 def rebuild(
     config: Mapping[str, Any], transform: Any, weights: Path
-) -> tuple[tf.keras.Model, dict[str, str]]:
+) -> tuple[Any, dict[str, str]]:
     """Returns the trained model and its inputs, see ``with_listed_inputs``.
 
     Args:
@@ -146,7 +147,7 @@ def rebuild(
       weights: file of its weights.
 
     Raises:
-      NodeError: it is a subclass of ``tf.keras.Model``, which has only code.
+      NodeError: it is a subclass of ``Model``, which has only code.
     """
     inputs = model_inputs(FeatureSet.model_validate(config["feature_set"]), transform)
     here = Distribution(tf.distribute.get_strategy(), "one_device", "", 1)
@@ -159,9 +160,7 @@ def rebuild(
     return with_listed_inputs(model, [*inputs.shapes])
 
 
-def with_listed_inputs(
-    model: tf.keras.Model, features: list[str]
-) -> tuple[tf.keras.Model, dict[str, str]]:
+def with_listed_inputs(model: Any, features: list[str]) -> tuple[Any, dict[str, str]]:
     """Returns a model with a list of inputs, as TF.js loads no other.
 
     Also the transformed features that it takes, in order, and by these their names in
@@ -172,14 +171,13 @@ def with_listed_inputs(
       features: transformed names of all.
 
     Raises:
-      NodeError: it is a subclass of ``tf.keras.Model``.
+      NodeError: it is a subclass of ``Model``.
     """
-    if not model.inputs:
+    if not getattr(model, "inputs", None):
         raise NodeError(
-            "the model is a subclass of tf.keras.Model: only models of layers are "
-            "exported",
+            "the model is a subclass of keras.Model: only those of layers are exported",
             where="export",
-            hint="return tf.keras.Model(inputs, outputs), with yours as a layer",
+            hint="return Model(inputs, outputs), with yours as a layer",
         )
     by_feature = model.input if isinstance(model.input, dict) else None
     tensors = by_feature or {tensor.name: tensor for tensor in model.inputs}
@@ -189,7 +187,7 @@ def with_listed_inputs(
         if name in tensors or key in tensors
     }
     inputs = [tensors.get(name, tensors.get(key)) for name, key in used.items()]
-    return tf.keras.Model(inputs, model.outputs[0]), used
+    return keras_of(model).Model(inputs, model.outputs[0]), used
 
 
 def agreement(
@@ -226,13 +224,13 @@ def read(examples: str, split: str) -> list[bytes]:
     return records
 
 
-def _write_keras(model: tf.keras.Model, path: Path) -> tf.keras.Model:
+def _write_keras(model: Any, path: Path) -> Any:
     """Writes a ``.keras`` file and returns the model that it holds.
 
     Its dates are left out: equal models are equal files, of which one is pushed.
     """
     dated = path.with_suffix(".dated.keras")
-    model.save(dated, save_format="keras")
+    model.save(dated)
     with zipfile.ZipFile(dated) as source, zipfile.ZipFile(path, "w") as target:
         for name in source.namelist():
             content = source.read(name)
@@ -241,7 +239,7 @@ def _write_keras(model: tf.keras.Model, path: Path) -> tf.keras.Model:
             target.writestr(zipfile.ZipInfo(name), content)
     dated.unlink()
     try:
-        return tf.keras.models.load_model(path, compile=False)
+        return keras_of(model).models.load_model(path, compile=False)
     except Exception as error:  # Keras and the user's layers may raise anything.
         raise NodeError(
             f"the .keras file cannot be loaded: {' '.join(str(error).split())[:300]}",

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from pipeline.training.exports import tfjs_converter
 from pipeline.training.exports.tflite import Rows
+from pipeline.training.keras_of import is_keras_3
 from sluice import progress
 from sluice.errors import NodeError
 from sluice.project import own_root
@@ -26,7 +27,7 @@ from sluice.storage import atomic, digest
 LOCK = Path("requirements", "tfjs.txt")
 
 
-def write_tfjs(model: tf.keras.Model, folder: Path, examples: Rows) -> np.ndarray:
+def write_tfjs(model: Any, folder: Path, examples: Rows) -> np.ndarray:
     """Converts a model; returns the predictions of the converted one.
 
     Args:
@@ -37,6 +38,12 @@ def write_tfjs(model: tf.keras.Model, folder: Path, examples: Rows) -> np.ndarra
     Raises:
       NodeError: TF.js cannot load it, or the environment cannot be made.
     """
+    if is_keras_3(model):
+        raise NodeError(
+            "TF.js does not read models of Keras 3",
+            where="export",
+            hint="leave tfjs out of export, or make the model with tf.keras",
+        )
     python = make_environment(own_root() / LOCK, cache_dir())
     with tempfile.TemporaryDirectory() as temporary:
         source, inputs, predictions = (

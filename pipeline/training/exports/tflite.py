@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pipeline.training.keras_of import as_tf
 from sluice.errors import NodeError
 
 SIGNATURE = "serving_default"
@@ -18,7 +19,7 @@ Rows = Mapping[str, np.ndarray]
 
 
 def write_tflite(
-    model: tf.keras.Model, path: Path, output: str, quantize: str, examples: Rows
+    model: Any, path: Path, output: str, quantize: str, examples: Rows
 ) -> None:
     """Converts a model, with the signature ``serving_default``.
 
@@ -35,7 +36,7 @@ def write_tflite(
     """
     module = tf.Module()
     # Not the model: see ``pipeline.training.export``.
-    module.variables_of_model = list(model.variables)
+    module.variables_of_model = as_tf(model.variables)
     specs = {
         name: tf.TensorSpec(tensor.shape, tensor.dtype, name)
         for name, tensor in zip(examples, model.inputs, strict=True)

@@ -168,7 +168,9 @@ class TrainingInput:
 
         def make(worker: Any) -> tf.data.Dataset:
             if not (workers := self._distribution.asynchronous_workers):
-                return self._dataset("eval", worker)
+                steps = self.eval_steps * self._batches_per_step
+                known = tf.data.experimental.assert_cardinality(steps)
+                return self._dataset("eval", worker).apply(known)
             # Each worker begins elsewhere: at an equal pace, they read all together.
             dataset = self._dataset("eval", 0)
             first = worker * self.eval_steps // workers

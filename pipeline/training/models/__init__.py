@@ -1,7 +1,8 @@
 """Built-in models, one module each, and the ``ModelInputs`` they are built from.
 
 A module has ``build_model(inputs: ModelInputs, params: dict) -> tf.keras.Model``, which
-returns an uncompiled model of a dict of transformed features. Its output is class
+returns an uncompiled model of a dict of transformed features; one of the user's own may
+be of Keras 3. Its output is class
 probabilities ``[batch, classes]``, or of two classes, one of which is right, the
 probability ``[batch, 1]`` of the second; of a regression it is ``[batch, targets]``, in
 the unit of the label. A new built-in model is registered in ``BUNDLED_MODELS`` of
@@ -39,22 +40,31 @@ class ModelInputs:
     number_of_ids: Mapping[str, int]
     units: int
 
-    def keras_inputs(self) -> dict[str, Any]:
-        """Returns one new ``tf.keras.Input`` per transformed feature, by name."""
-        names = identifiers(self.shapes)
+    def keras_inputs(self, keras: Any = tf.keras) -> dict[str, Any]:
+        """Returns one new ``Input`` of a Keras per transformed feature, by name.
+
+        ``keras`` is the module with which the model is made: of Keras 3, ``keras``.
+        """
+        # Keras 3 takes any name, but only that of the key.
+        names = identifiers(self.shapes) if keras is tf.keras else {}
         return {
-            name: tf.keras.Input(shape, dtype=self.dtypes[name], name=names[name])
-            for name, shape in self.shapes.items()
+            name: keras.Input(
+                self.shapes[name],
+                dtype=tf.as_dtype(self.dtypes[name]).name,
+                name=names.get(name, name),
+            )
+            for name in self.shapes
         }
 
-    def output_layer(self) -> Any:
+    def output_layer(self, keras: Any = tf.keras) -> Any:
         """Returns the layer that gives what the model predicts, in float32.
 
         Lower precision would lose small probabilities, and with them the loss. That of
         a regression is two layers, of which the second is not trained: it turns
-        z-scores into the unit of the label, see ``build.set_target_scale``.
+        z-scores into the unit of the label, see ``build.set_target_scale``. ``keras``
+        is as in ``keras_inputs``.
         """
-        task, dense = self.feature_set.label.task, tf.keras.layers.Dense
+        task, dense = self.feature_set.label.task, keras.layers.Dense
         if task == "regression":
             z_scores = dense(self.units, name="z_scores", dtype="float32")
             scale = dense(
@@ -64,7 +74,8 @@ class ModelInputs:
                 name=TARGET_SCALE,
                 dtype="float32",
             )
-            return _Chain([z_scores, scale])
+            layers = [z_scores, scale]
+            return _Chain(layers) if keras is tf.keras else keras.Sequential(layers)
         if task == "multi_label" or self.units == 1:
             return dense(self.units, "sigmoid", name="probability", dtype="float32")
         return dense(self.units, "softmax", name="probabilities", dtype="float32")

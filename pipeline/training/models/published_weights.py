@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from pipeline.training.keras_of import keras_of, layers_in
 from sluice.errors import NodeError
 from sluice.storage.local_copy import local_copy
 
@@ -32,7 +34,7 @@ def load_published_weights(
     refresh_normalization(backbone)
 
 
-def load_weights(model: tf.keras.Model, path: Path) -> None:
+def load_weights(model: Any, path: Path) -> None:
     """Loads a file that ``save_weights`` has written, by Keras.
 
     Raises:
@@ -48,13 +50,13 @@ def load_weights(model: tf.keras.Model, path: Path) -> None:
         ) from error
 
 
-def refresh_normalization(model: tf.keras.Model) -> None:
+def refresh_normalization(model: Any) -> None:
     """Lets normalization layers read their weights again, after these were set.
 
     They compute with copies (Keras' own ``load_weights`` does the same).
     """
-    for layer in model.submodules:
-        if isinstance(layer, tf.keras.layers.Normalization):
+    for layer in layers_in(model):
+        if isinstance(layer, keras_of(model).layers.Normalization):
             layer.finalize_state()
 
 

@@ -246,7 +246,7 @@ def test_own_metrics_in_training_and_evaluation(check):
         f"evaluate.metrics=[{own}]",
         "evaluate.thresholds=[{metric: distance, upper_bound: 0.4}]",
     )
-    with pytest.raises(ConfigError, match="not a tf.keras.metrics.Metric"):
+    with pytest.raises(ConfigError, match="not a tf_keras.metrics.Metric"):
         check("taxi", "train.metrics=[own_training_code:number_of]")
 
 

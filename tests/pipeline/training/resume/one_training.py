@@ -12,6 +12,8 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
+import keras
+import numpy as np
 import tensorflow as tf
 
 from pipeline.config.label import Label
@@ -47,11 +49,48 @@ class Tripwire(tf.keras.layers.Layer):
 
 def build_model(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
     """Has moving averages beside its weights."""
-    keras_inputs = inputs.keras_inputs()
-    x = Tripwire()(keras_inputs["a_xf"])
-    x = tf.keras.layers.Dense(8, activation="relu")(x)
-    x = tf.keras.layers.BatchNormalization()(x)
-    return tf.keras.Model(keras_inputs, inputs.output_layer()(x))
+    return _build(tf.keras, Tripwire(), inputs)
+
+
+def _build(module: Any, tripwire: Any, inputs: Any) -> Any:
+    keras_inputs = inputs.keras_inputs(module)
+    x = tripwire(keras_inputs["a_xf"])
+    x = module.layers.Dense(8, activation="relu")(x)
+    x = module.layers.BatchNormalization()(x)
+    return module.Model(keras_inputs, inputs.output_layer(module)(x))
+
+
+def build_equal(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
+    """Has the same initial weights as ``build_equal_keras_3``."""
+    return _with_weights(build_model(inputs, params))
+
+
+def build_equal_keras_3(inputs: Any, params: dict[str, Any]) -> keras.Model:
+    """Is a model of Keras 3."""
+    return _with_weights(build_keras_3(inputs, params))
+
+
+def _with_weights(model: Any) -> Any:
+    shapes, random = [x.shape for x in model.weights], np.random.default_rng(1)
+    model.set_weights([np.abs(random.normal(size=shape)) for shape in shapes])
+    return model
+
+
+@keras.saving.register_keras_serializable("tests")
+class Tripwire3(keras.layers.Layer):
+    """``Tripwire`` of Keras 3."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_jit = False  # XLA cannot call Python.
+
+    def call(self, x: Any, training: bool | None = None) -> Any:
+        return Tripwire.call(self, x, training)
+
+
+def build_keras_3(inputs: Any, params: dict[str, Any]) -> keras.Model:
+    """``build_model`` with Keras 3."""
+    return _build(keras, Tripwire3(), inputs)
 
 
 class Subclassed(tf.keras.Model):

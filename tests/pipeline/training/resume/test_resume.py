@@ -16,24 +16,26 @@ STEPS_PER_EPOCH, EVAL_STEPS = 10, 3
 PLATEAU = {"patience": 1, "factor": 0.5, "min_delta": 0.5}
 
 
-@pytest.fixture(scope="module")
-def interrupted(trainings: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+@pytest.fixture(scope="module", params=["build_model", "build_keras_3"])
+def interrupted(
+    request: Any, trainings: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Any:
     """Exit codes of a training that is resumed until it is done, and its folder."""
-    work = tmp_path_factory.mktemp("interrupted")
+    work, made = tmp_path_factory.mktemp("interrupted"), {"model": request.param}
     codes = [
         # After the checkpoint of its sixth step.
-        trainings.run(work, **KILL, at_step=8, save_every=3),
+        trainings.run(work, **made, **KILL, at_step=8, save_every=3),
         # In the validation of the second epoch; the process has seen that of the first.
-        trainings.run(work, at_eval_step=EVAL_STEPS + 2),
-        trainings.run(work, **KILL, at_step=2 * STEPS_PER_EPOCH + 2),
-        trainings.run(work, **KILL, export="killed"),
-        trainings.run(work),
+        trainings.run(work, **made, at_eval_step=EVAL_STEPS + 2),
+        trainings.run(work, **made, **KILL, at_step=2 * STEPS_PER_EPOCH + 2),
+        trainings.run(work, **made, **KILL, export="killed"),
+        trainings.run(work, **made),
     ]
-    return codes, trainings.folder(work)
+    return codes, trainings.folder(work), request.param
 
 
 def test_training_resumes_from_its_last_checkpoint(interrupted):
-    codes, work = interrupted
+    codes, work, _ = interrupted
     assert codes == [KILLED, STOPPED, KILLED, KILLED, DONE], work.log
     resumed = [
         "training resumes with epoch 1 of 5, after batch 6",
@@ -47,8 +49,13 @@ def test_training_resumes_from_its_last_checkpoint(interrupted):
     assert work.epochs == [1, 2, 3, 4, 5]
 
 
-def test_weights_and_history_are_those_of_an_uninterrupted_training(interrupted, whole):
-    _, work = interrupted
+def test_weights_and_history_are_those_of_an_uninterrupted_training(
+    interrupted, trainings, tmp_path
+):
+    _, work, model = interrupted
+    whole = trainings.folder(tmp_path)
+    assert trainings.run(tmp_path, checkpoints=False, model=model) == DONE, whole.log
+    assert not whole.checkpoints.exists()
     assert len(work.weights) == 8, "two dense layers and a batch normalization"
     assert work.weights == whole.weights
     assert work.history.keys() == whole.history.keys()
@@ -60,7 +67,7 @@ def test_weights_and_history_are_those_of_an_uninterrupted_training(interrupted,
 
 def test_the_facts_of_all_epochs_are_kept(interrupted):
     """Though the last process had no step left to do."""
-    _, work = interrupted
+    _, work, _ = interrupted
     facts = work.facts
     assert [item["epoch"] for item in facts["epochs"]] == [1, 2, 3, 4, 5]
     assert all(item["examples_per_second"] > 0 for item in facts["epochs"])
@@ -68,7 +75,8 @@ def test_the_facts_of_all_epochs_are_kept(interrupted):
 
 
 @pytest.mark.parametrize(
-    ("model", "replicas"), [("build_model", 2), ("build_subclassed", 1)]
+    ("model", "replicas"),
+    [("build_model", 2), ("build_subclassed", 1), ("build_keras_3", 1)],
 )
 def test_a_killed_regression_resumes(trainings, tmp_path, model, replicas):
     """With its scale: the label's deviation is 50, and its mean 1000."""
@@ -95,7 +103,9 @@ def test_a_killed_regression_resumes(trainings, tmp_path, model, replicas):
     assert (cut.path / "out/model/saved_model.pb").is_file()
 
 
-def test_early_stopping_and_plateaus_are_restored(trainings, tmp_path):
+@pytest.mark.parametrize("model", ["build_model", "build_keras_3"])
+def test_early_stopping_and_plateaus_are_restored(trainings, tmp_path, model):
+    made = {"model": model}
     train = {
         "learning_rate": 0.3,
         "epochs": 40,
@@ -103,24 +113,26 @@ def test_early_stopping_and_plateaus_are_restored(trainings, tmp_path):
         "reduce_on_plateau": PLATEAU,
     }
     whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))
-    assert trainings.run(whole.path, train) == DONE
+    assert trainings.run(whole.path, train, **made) == DONE
     losses, rates = whole.history["val_loss"], whole.history["learning_rate"]
     best = losses.index(min(losses))
     assert len(losses) == best + 1 + 3, "stops 3 epochs after the best"
     assert rates[-1] < 0.1, "the plateaus would be others after a reset"
     # In the second epoch after the best one: what was best lies before the stop.
     at_step = (best + 2) * STEPS_PER_EPOCH + 5
-    assert trainings.run(cut.path, train, at_step=at_step) == STOPPED
+    assert trainings.run(cut.path, train, **made, at_step=at_step) == STOPPED
     # Killed after training, which is then not done again.
-    assert trainings.run(cut.path, train, export="killed") == KILLED
-    assert trainings.run(cut.path, train) == DONE
+    assert trainings.run(cut.path, train, **made, export="killed") == KILLED
+    assert trainings.run(cut.path, train, **made) == DONE
     assert cut.lines("restored")[1] == "restored: no epoch is left, only the export"
     assert len(cut.epochs) == len(losses)
     assert cut.history == whole.history
     assert cut.weights == whole.weights
 
 
-def test_a_fine_tuning_resumes_in_each_of_its_phases(trainings, tmp_path):
+@pytest.mark.parametrize("model", ["build_model", "build_keras_3"])
+def test_a_fine_tuning_resumes_in_each_of_its_phases(trainings, tmp_path, model):
+    made = {"model": model}
     train = {
         "learning_rate": {"kind": "cosine", "initial": 0.1, "warmup_epochs": 1.0},
         "fine_tune": {"freeze": ["dense", "batch_*"], "unfreeze_after": 2},
@@ -129,7 +141,7 @@ def test_a_fine_tuning_resumes_in_each_of_its_phases(trainings, tmp_path):
         "steps_per_execution": 4,
     }
     whole, cut = (trainings.folder(tmp_path / name) for name in ("whole", "cut"))
-    assert trainings.run(whole.path, train, export="real") == DONE, whole.log
+    assert trainings.run(whole.path, train, **made, export="real") == DONE, whole.log
     assert whole.epochs == [1, 2, 3, 4], "it stops early in the second phase only"
     rates = whole.history["learning_rate"]
     assert rates[1] > 0.01 and rates[2:] == pytest.approx([0.01, 0.01])
@@ -139,13 +151,13 @@ def test_a_fine_tuning_resumes_in_each_of_its_phases(trainings, tmp_path):
     )
     assert tuple(counts) == (49, 32)
     codes = [
-        trainings.run(cut.path, train, at_step=STEPS_PER_EPOCH + 4),
+        trainings.run(cut.path, train, **made, at_step=STEPS_PER_EPOCH + 4),
         # Within the second phase.
         trainings.run(
-            cut.path, train, **KILL, at_step=STEPS_PER_EPOCH + 9, save_every=1
+            cut.path, train, **made, **KILL, at_step=STEPS_PER_EPOCH + 9, save_every=1
         ),
-        trainings.run(cut.path, train, **KILL, at_step=STEPS_PER_EPOCH),
-        trainings.run(cut.path, train),
+        trainings.run(cut.path, train, **made, **KILL, at_step=STEPS_PER_EPOCH),
+        trainings.run(cut.path, train, **made),
     ]
     assert codes == [STOPPED, KILLED, KILLED, DONE], cut.log
     assert cut.lines("restored") == [
