@@ -47,9 +47,11 @@ def check_on_tpu(config: Config) -> None:
         for step in _steps(config):
             doing = step
     except Exception as error:  # The user's code may raise anything.
-        kind = "" if isinstance(error, SluiceError) else f"{type(error).__name__}: "
+        what = f"{type(error).__name__}: {error}"
+        if isinstance(error, SluiceError):
+            what = error.what
         raise ConfigError(
-            f"the training cannot run on a TPU: {doing}: {kind}{error}",
+            f"the training cannot run on a TPU: {doing}: {what}",
             where=config.origin.file,
             hint="keep to ops and dtypes of the accelerator in the model; what "
             "needs the host belongs in 'preprocessing'",

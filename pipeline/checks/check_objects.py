@@ -290,12 +290,15 @@ def _check_model(config: Config, transformed: TracedPreprocessing | None) -> Any
         raise ConfigError(what, hint=hint)
     _check_takes(config.model_path, "the inputs", "the parameters")
     if config.has_own_model and transformed:
-        one_device = Distribution(tf.distribute.get_strategy(), "one_device", "", 1, 1)
+        kind = "multi_worker" if config.train.processes else "one_device"
+        if config.train.strategy != "auto":
+            kind = config.train.strategy
+        here = Distribution(tf.distribute.get_strategy(), kind, "", 1, 1)
         inputs = model_inputs(config.feature_set, transformed)
         params = resolve(params)
         if are_known():
             redact_output()
-        return keras_of(build_model(config.model_path, params, inputs, one_device))
+        return keras_of(build_model(config.model_path, params, inputs, here))
     return None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import sys
 import tempfile
 from collections.abc import Mapping
 from typing import Any
@@ -17,8 +19,13 @@ from pipeline.training.models import TARGET_SCALE, ModelInputs
 from pipeline.training.models.published_weights import refresh_normalization
 from pipeline.training.preprocessing import number_of_ids
 from pipeline.training.strategy.distribution import Distribution
-from sluice.errors import NodeError
+from sluice.errors import NodeError, SluiceError
 from sluice.patches.tensorflow import exclude_keras_from_autograph
+
+_OF_KERAS_3 = (
+    "with Keras 3, take inputs.keras_inputs(keras) and inputs.output_layer(keras), and "
+    "give the model only inputs that its output needs"
+)
 
 
 def load_function(import_path: str) -> Any:
@@ -111,10 +118,28 @@ def build_model(
         with distribution.strategy.scope():
             model = make(inputs, dict(params))
             _check_model(model, function, inputs, distribution)
+    except SluiceError:
+        raise
+    except Exception as error:
+        if not _imports_keras_3(make):
+            raise
+        first = str(error).partition("\n")[0]
+        raise NodeError(
+            f"the model cannot be built: {type(error).__name__}: {first:.200}",
+            where=function,
+            hint=_OF_KERAS_3,
+        ) from error
     finally:
         for module, policy in zip(modules, policies, strict=True):
             module.mixed_precision.set_global_policy(policy)
     return model
+
+
+def _imports_keras_3(function: Any) -> bool:
+    """Whether the module of a function has imported Keras 3, or a part of it."""
+    names = vars(sys.modules[function.__module__]).values()
+    modules = filter(inspect.ismodule, names)
+    return any(module.__name__.partition(".")[0] == "keras" for module in modules)
 
 
 def _check_model(
@@ -130,7 +155,7 @@ def _check_model(
             where="model",
         ) from None
     if is_keras_3(model):
-        _check_keras_3(keras, function, distribution)
+        _check_keras_3(model, keras, function, inputs, distribution)
     # A subclassed model has no symbolic outputs, and is built by its first call.
     outputs = getattr(model, "outputs", None) or tf.nest.flatten(
         model(inputs.keras_inputs(keras))
@@ -144,17 +169,31 @@ def _check_model(
             where=function,
             expected=f"(None, {inputs.units})",
             actual=", ".join(map(str, shapes)),
-            hint="end the model with inputs.output_layer()",
+            hint="end the model with inputs.output_layer(), or of Keras 3 with "
+            "inputs.output_layer(keras)",
         )
 
 
-def _check_keras_3(keras: Any, function: str, distribution: Distribution) -> None:
+def _check_keras_3(
+    model: Any,
+    keras: Any,
+    function: str,
+    inputs: ModelInputs,
+    distribution: Distribution,
+) -> None:
     """Raises a ``NodeError`` if a model of Keras 3 cannot be trained here."""
     what = None
+    # Of a dict, Keras 3 takes as many as it needs, in the order of their names.
+    taken = model.input if getattr(model, "inputs", None) else None
+    if isinstance(taken, dict) and taken.keys() != inputs.shapes.keys():
+        what = (
+            f"the model takes {len(taken)} of {len(inputs.shapes)} features as a dict"
+        )
+        hint = "give keras.Model a list: Keras 3 finds the inputs of a list by name"
     if keras.backend.backend() != "tensorflow":
         what = f"Keras 3 computes with {keras.backend.backend()}, not with TensorFlow"
         hint = "unset KERAS_BACKEND, and remove backend from ~/.keras/keras.json"
-    elif distribution.kind not in ("one_device", "mirrored"):
+    if distribution.kind not in ("one_device", "mirrored"):
         what = f"a model of Keras 3 cannot be trained as {distribution.kind}"
         hint = "train it on one device or mirrored, or make it with tf.keras"
     if what:

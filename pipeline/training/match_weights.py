@@ -69,15 +69,17 @@ def weight_axes(
       UnknownLayer: a layer that is not known takes something that differs.
     """
     layers = keras_of(model).layers
-    if not getattr(model, "outputs", None) or not isinstance(model.input, dict):
-        raise UnknownLayer(f"{model.name} is no functional model of a dict of inputs")
+    if not getattr(model, "outputs", None):
+        raise UnknownLayer(f"{model.name} is no functional model")
+    by_name = {tensor.name: tensor for tensor in model.inputs}
+    tensors = model.input if isinstance(model.input, dict) else by_name
     for name, axis in inputs.items():
-        if axis.base != axis.new and name not in model.input:
+        if axis.base != axis.new and name not in tensors:
             raise UnknownLayer(f"{name} is no input of the model")
     of_weight: dict[int, tuple[Axis, ...]] = {}
     of_tensor = {
         id(tensor): inputs.get(name) or _positions(name, *[tensor.shape[-1] or 0] * 2)
-        for name, tensor in model.input.items()
+        for name, tensor in tensors.items()
     }
     for layer in model.layers:
         if isinstance(layer, layers.InputLayer):

@@ -194,6 +194,80 @@ def test_what_does_not_fit_several_labels(check, overrides, message):
     assert message in str(caught.value)
 
 
+OF_KERAS_3 = """\
+import keras
+import tensorflow as tf
+
+class Last(keras.layers.Layer):
+    def call(self, x):
+        return x[:, -1:]
+
+class Error(keras.losses.Loss):
+    def call(self, y_true, y_pred):
+        return keras.ops.mean(keras.ops.square(y_true - y_pred), axis=-1)
+
+class OfLegacy(tf.keras.metrics.Mean):
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        return super().update_state(y_pred)
+
+class OfLegacyLoss(tf.keras.losses.BinaryCrossentropy):
+    pass
+
+class Stop(tf.keras.callbacks.Callback):
+    pass
+
+def build(inputs, params, of_inputs=(keras,), of_output=(keras,)):
+    features = inputs.keras_inputs(*of_inputs)
+    columns = [keras.ops.cast(x, "float32") for x in features.values()]
+    x = Last()(keras.layers.Concatenate()(columns))
+    return keras.Model(features, inputs.output_layer(*of_output)(x))
+
+def mixed(inputs, params):
+    return build(inputs, params, of_output=())
+
+def other_inputs(inputs, params):
+    return build(inputs, params, of_inputs=())
+
+def two(inputs, params):
+    features = inputs.keras_inputs(keras)
+    x = keras.layers.Dense(2)(features["fare_xf"])
+    return keras.Model([features["fare_xf"]], x)
+
+def some(inputs, params):
+    fare = {"fare_xf": inputs.keras_inputs(keras)["fare_xf"]}
+    return keras.Model(fare, inputs.output_layer(keras)(fare["fare_xf"]))
+
+def unused(inputs, params):
+    features = inputs.keras_inputs(keras)
+    return keras.Model(features, inputs.output_layer(keras)(features["fare_xf"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["model=of_keras_3:two"], "found:    (None, 2)"),
+        (["model=of_keras_3:some"], "give keras.Model a list"),
+        (["model=of_keras_3:unused"], "only inputs that its output needs"),
+        (["model=of_keras_3:mixed"], "inputs.output_layer(keras)"),
+        (["model=of_keras_3:other_inputs"], "inputs.keras_inputs(keras)"),
+        (["train.strategy=tpu"], "cannot be trained as tpu"),
+        (["train.processes=2"], "cannot be trained as multi_worker"),
+        (["train.optimizer=Ftrll"], "did you mean 'Ftrl'?"),
+        (["train.metrics=[of_keras_3:OfLegacy]"], "not a keras.metrics.Metric"),
+        (["train.loss=of_keras_3:OfLegacyLoss"], "not a keras.losses.Loss"),
+    ],
+)
+def test_what_is_refused_of_a_model_of_keras_3(check, project, overrides, message):
+    (project / "of_keras_3.py").write_text(OF_KERAS_3)
+    model, none = "model=of_keras_3:build", "model_params={}"
+    # What only Keras 3 has, and losses of the user's own.
+    check("taxi", model, none, "train.optimizer=Lamb", "train.loss=of_keras_3:Error")
+    with pytest.raises(ConfigError) as caught:
+        check("taxi", model, none, *overrides)
+    assert message in str(caught.value)
+
+
 _STOPPING = "train.early_stopping={{metric: {}, mode: max}}"
 _TUNE = "tune={{objective: {{metric: {}, mode: max}}, space: {{train.seed: [1]}}}}"
 
