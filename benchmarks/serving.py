@@ -1,12 +1,14 @@
 """Latency and rate of the server beside calls of the same SavedModel in the process.
 
-    .venv/bin/python -m benchmarks.serving NAME IMAGE
+    .venv/bin/python -m benchmarks.serving NAME IMAGE [--kserve FOLDER]
 
 NAME is a pipeline with a pushed model of one image, IMAGE a file that it takes. Clients
 are threads of one process of their own, with a connection each; each row takes
 ``_SECONDS``. The server without batching is the same with ``--batch-rows 1``. What
 recording costs is measured in turns with a server that does not record. The processor's
 time of the server says what the machine could do when other work disturbs the rates.
+With ``--kserve`` only our server and KServe's are asked, in turns; KServe and the same
+TensorFlow are installed into FOLDER, if it is not there.
 """
 
 from __future__ import annotations
@@ -20,21 +22,54 @@ import subprocess
 import sys
 import threading
 import time
+import venv
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 
 import psutil
+import requests
 
 from pipeline.config.load import load_config
 from runners.operations.find_run import published_in
 from serving.model_store import store_at
+from tests.kit.ports import free_ports
 
 _SECONDS = 5.0
 _TURNS = 4
 _WARM_UP = 50
+# KServe's server with the model, as its documentation shows it: no batches, and no log
+# of each request.
+_KSERVE = """
+import base64, logging, sys
+import kserve
+import tensorflow as tf
+
+class Digits(kserve.Model):
+    def load(self):
+        self.model = tf.saved_model.load(sys.argv[2])
+        self.signature = self.model.signatures["predict_values"]
+        [self.input] = self.signature.structured_input_signature[1]
+        self.ready = True
+
+    def predict(self, payload, headers=None):
+        images = [base64.b64decode(x["b64"]) for x in payload["instances"]]
+        outputs = self.signature(**{self.input: tf.constant(images)})
+        labels = [[y.decode() for y in x] for x in outputs["label"].numpy()]
+        rows = zip(labels, outputs["probabilities"].numpy().tolist())
+        return {"predictions": [{"label": x, "probabilities": y} for x, y in rows]}
+
+logging.disable(logging.INFO)
+model = Digits(sys.argv[1])
+model.load()
+server = kserve.ModelServer(
+    http_port=int(sys.argv[3]), enable_grpc=False, enable_latency_logging=False
+)
+server.start([model])
+"""
 
 
 def _in_process(directory: Path, image: bytes) -> float:
@@ -124,16 +159,60 @@ def _server(name: str, *options: str) -> Iterator[tuple[psutil.Process, dict]]:
     server.wait()
 
 
+@contextmanager
+def _kserve(name: str, model: str, folder: Path) -> Iterator[int]:
+    """Yields the port of KServe's server."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+        needed = "kserve", f"tensorflow-cpu=={version('tensorflow')}"
+        subprocess.run([python, "-m", "pip", "install", "-q", *needed], check=True)
+    (port,) = free_ports(1)
+    server = subprocess.Popen([python, "-c", _KSERVE, name, model, str(port)])
+    url = f"http://127.0.0.1:{port}/v1/models/{name}"
+    while server.poll() is None:
+        with suppress(requests.ConnectionError):
+            if requests.get(url).ok:
+                break
+        time.sleep(0.5)
+    yield port
+    server.terminate()
+    server.wait()
+
+
+def _in_turns(other: Executor, name: str, ports: list[int], image: bytes) -> None:
+    """Prints the rates of two servers with 32 clients each, in turns."""
+    found: list[list[tuple[float, float]]] = [[], []]
+    for _ in range(_TURNS):
+        for answers, port in zip(found, ports, strict=True):
+            asked = other.submit(_rest, name, port, 32, image)
+            answers.append(asked.result())
+    for server, answers in zip(("KServe", "Sluice"), found, strict=True):
+        shown = ", ".join(f"{rate:.0f}" for _, rate in answers)
+        median = statistics.median(x for x, _ in answers)
+        print(f"{server}, 32 clients, REST: {median * 1e3:.2f} ms, {shown} requests/s")
+    rates = [statistics.median(rate for _, rate in answers) for answers in found]
+    print(f"{rates[1] / rates[0]:.1f} times KServe's rate")
+
+
 def main() -> None:
     """Prints a row per interface, number of clients and size of a batch."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name")
     parser.add_argument("image", type=Path)
+    parser.add_argument("--kserve", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
     name, image = arguments.name, arguments.image.read_bytes()
     newest = store_at(published_in(load_config(name))).newest()
     assert newest
     with ProcessPoolExecutor(1, get_context("spawn")) as other:
+        if arguments.kserve:
+            with (
+                _kserve(name, newest.uri, arguments.kserve) as kserve,
+                _server(name) as (_, ready),
+            ):
+                _in_turns(other, name, [kserve, ready["port"]], image)
+            return
         alone = other.submit(_in_process, Path(newest.uri), image).result()
         print(f"in the process: {alone * 1e3:.2f} ms")
         for rows in (64, 1):

@@ -1,4 +1,4 @@
-"""Writes predictions to a file, whole or not at all: CSV, JSON lines or Parquet.
+"""Writes predictions to a file, whole or not at all: tables, JSON lines or logs.
 
 A table has one column for each key of a prediction, of ``probabilities`` one for each
 class, ``probability_NAME``, and of several targets ``prediction_NAME``. Lists
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
 from sluice.errors import UsageError
 from sluice.storage import atomic
+from sluice.tfrecords import tfrecord
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 # The rows of a table that are in memory, a group of rows in Parquet.
@@ -34,12 +36,27 @@ def write_predictions(path: Path, predictions: Iterable[Mapping[str, Any]]) -> N
       UsageError: the file cannot be written, or its format cannot hold a value, such
         as ids of several types in a table.
     """
+    with _writing(path), atomic.replacing(path) as file:
+        if path.suffix == ".jsonl":
+            file.writelines(json.dumps(x).encode() + b"\n" for x in predictions)
+        else:
+            _write_table(file, path.suffix, map(_flat, predictions))
+
+
+def write_logs(path: Path, logs: Iterable[bytes]) -> None:
+    """Writes serialized ``PredictionLog``s as TFRecords, gzip-compressed if so named.
+
+    Raises:
+      UsageError: the file cannot be written.
+    """
+    with _writing(path):
+        tfrecord.write(path, logs)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
     try:
-        with atomic.replacing(path) as file:
-            if path.suffix == ".jsonl":
-                file.writelines(json.dumps(x).encode() + b"\n" for x in predictions)
-            else:
-                _write_table(file, path.suffix, map(_flat, predictions))
+        yield
     except (OSError, ValueError, TypeError, OverflowError) as error:
         raise UsageError(
             f"the predictions cannot be written: {error}", where=path

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy as np
 
 from serving.prediction_rows import Row, is_missing, read_rows
 from serving.remote_model import RemoteModel
-from serving.signatures import EXAMPLES, VALUES, as_json, column_of
+from serving.signatures import EXAMPLES, VALUES, as_json, column_of, without
 from sluice.compat import prepare_environment
 from sluice.errors import DataError, ServingError, SluiceError, bounded
 from sluice.metrics import THRESHOLD
@@ -50,6 +51,7 @@ class Prediction:
         model does not name them; otherwise None.
       missing: features without a value that the schema has in every record.
       id: the value that identifies the row, if one was asked for.
+      log: the row and the answer as a serialized ``PredictionLog``, if asked for.
     """
 
     source: str
@@ -60,12 +62,29 @@ class Prediction:
     prediction: float | dict[str, float] | list[float] | None = None
     missing: list[str] | None = None
     id: str | bytes | int | float | None = None
+    log: bytes | None = None
 
     def to_dict(self, id_feature: str | None = None) -> dict[str, Any]:
-        """Returns the JSON form, the id first: what is None is left out."""
+        """Returns the JSON form, the id first: no log, and nothing that is None."""
         values = {name: x for name, x in asdict(self).items() if x is not None}
+        values.pop("log", None)
         own = as_json(values.pop("id", None))
         return values if id_feature is None else {id_feature: own, **values}
+
+
+@dataclass(frozen=True)
+class Logged:
+    """How predictions are logged.
+
+    Attributes:
+      name: of the model.
+      version: its number.
+      left_out: features that the logs leave out.
+    """
+
+    name: str
+    version: int
+    left_out: Sequence[str]
 
 
 class Predictor:
@@ -107,7 +126,7 @@ class Predictor:
             if self._task == "regression":
                 self._outputs = ["prediction"]
             specs = self._signatures(remote)
-            known = about["features"]
+            self._known = known = about["features"]
             self.inputs = {name: item["input"] for name, item in known.items()}
             self.features = {name: specs[key] for name, key in self.inputs.items()}
             self._required = {name for name, item in known.items() if item["required"]}
@@ -148,6 +167,7 @@ class Predictor:
         limit: int | None = None,
         max_row_bytes: int = MAX_RECORD_BYTES,
         id_feature: str | None = None,
+        logged: Logged | None = None,
     ) -> Iterator[Prediction]:
         """Yields one prediction per row, in the order of the rows.
 
@@ -156,6 +176,7 @@ class Predictor:
           limit: number of rows to predict, over all files; None for all.
           max_row_bytes: limit of a record, an image or a line.
           id_feature: whose value each prediction gets as its ``id``.
+          logged: how each prediction gets its ``log``; None for predictions without.
 
         Features that the schema has in every record and rows lack are a warning in the
         log ``sluice``.
@@ -172,7 +193,7 @@ class Predictor:
         rows = read_rows(paths, types, max_row_bytes, id_feature)
         lacking: Counter[str] = Counter()
         for batch in _batches(islice(rows, limit)):
-            for prediction in self._predict(batch):
+            for prediction in self._predict(batch, logged):
                 lacking.update(prediction.missing or ())
                 yield prediction
         if lacking:
@@ -180,10 +201,10 @@ class Predictor:
             what = "rows lack features that the schema has in every record; the model "
             _log.warning(f"{what}took them for missing: {', '.join(bounded(counts))}")
 
-    def _predict(self, batch: list[Row]) -> Iterator[Prediction]:
+    def _predict(self, batch: list[Row], logged: Logged | None) -> Iterator[Prediction]:
         refusals = (self._tf.errors.InvalidArgumentError, TypeError, ValueError)
         try:
-            yield from self._run(batch)
+            yield from self._run(batch, logged)
         except refusals as error:
             if len(batch) == 1:
                 raise DataError(
@@ -191,11 +212,12 @@ class Predictor:
                     where=batch[0].where,
                 ) from error
             for row in batch:  # One by one, to name the bad row.
-                yield from self._predict([row])
+                yield from self._predict([row], logged)
 
-    def _run(self, batch: list[Row]) -> list[Prediction]:
+    def _run(self, batch: list[Row], logged: Logged | None) -> list[Prediction]:
         tf = self._tf
         payloads: list[Any] = [row.payload for row in batch]
+        columns: dict[str, Any] = {}
         try:
             if isinstance(payloads[0], bytes):
                 records = tf.constant(payloads, tf.string)
@@ -216,10 +238,37 @@ class Predictor:
         if {len(values) for values in answered.values()} != {len(batch)}:
             counts = {name: len(values) for name, values in answered.items()}
             raise self._failure(f"{len(batch)} rows have other numbers of {counts}")
-        return [
+        predictions = [
             self._prediction(row, self._answer(*values))
             for row, *values in zip(batch, *answered.values(), strict=True)
         ]
+        if logged is None:
+            return predictions
+        logs = self._logs(logged, columns or payloads, outputs)
+        return [replace(x, log=y) for x, y in zip(predictions, logs, strict=True)]
+
+    def _logs(
+        self,
+        logged: Logged,
+        asked: dict[str, Any] | list[bytes],
+        outputs: Mapping[str, Any],
+    ) -> Iterator[bytes]:
+        """Yields the log of each row: serialized ones, or columns of plain values."""
+        from tensorflow_serving.apis.model_pb2 import ModelSpec
+
+        from serving.prediction_logs import examples_of, logs_of
+
+        if isinstance(asked, dict):
+            signature = VALUES
+            inputs = {key: np.asarray(x) for key, x in asked.items()}
+            examples = [*examples_of(inputs, self._known, logged.left_out)]
+        else:
+            signature = EXAMPLES
+            examples = [without(record, logged.left_out) for record in asked]
+        spec = ModelSpec(name=logged.name, signature_name=signature)
+        spec.version.value = logged.version
+        answers = {key: np.asarray(x) for key, x in outputs.items()}
+        return logs_of(spec, examples, answers, time.time())
 
     def _prediction(self, row: Row, answer: dict[str, Any]) -> Prediction:
         values = row.values() if self._expected else {}

@@ -32,6 +32,9 @@ NOT_DESCRIBED = frozenset({NEWEST_INGESTION, SERVED_EVALUATOR})
 # The model's metrics over all examples: a custom property of its blessing, as JSON, and
 # a fact of its version.
 METRICS = "metrics"
+# Statistics of what the model predicts for the judged split, in base64: a custom
+# property of an infra blessing, and a fact of its version.
+PREDICTIONS = "predictions"
 # Custom property of an infra blessing: the node before whose refusal it hands on.
 REFUSED_BY = "refused_by"
 

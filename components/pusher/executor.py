@@ -16,7 +16,7 @@ from components.baseline_model.blessed_models import RETIRED
 from serving.model_store import Publication, store_at
 from serving.store_owner import Owner
 from sluice.errors import RemoteError, RetiredModelError, UsageError
-from sluice.node_kinds import METRICS
+from sluice.node_kinds import METRICS, PREDICTIONS
 from sluice.secrets import redact
 from sluice.storage.output_path import resolve_output_uri
 
@@ -62,6 +62,7 @@ class Executor(executor.Executor):
                 "pipeline_run_id": run_id,
                 "model_uri": model_uri,
                 METRICS: _metrics(input_dict),
+                **_predictions(input_dict),
             },
             owner=self._owner(custom_config),
         )
@@ -105,6 +106,13 @@ def _metrics(input_dict: dict[str, list[Any]]) -> dict[str, float]:
     blessings = input_dict.get("model_blessing", ())
     metrics = (item.get_string_custom_property(METRICS) for item in blessings)
     return json.loads(next(metrics, "") or "{}")
+
+
+def _predictions(input_dict: dict[str, list[Any]]) -> dict[str, str]:
+    """Returns the fact of what the model predicts, if that was kept."""
+    blessings = input_dict.get("infra_blessing", ())
+    found = [x.get_string_custom_property(PREDICTIONS) for x in blessings]
+    return {PREDICTIONS: found[0]} if any(found) else {}
 
 
 def _push_to_vertex(

@@ -7,9 +7,11 @@ run no custom drivers: there the node must not be cached.
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from tfx.dsl.components.base import (
@@ -33,7 +35,7 @@ from components.tfrecord_gen.ingestion_report import Report
 from schemas.data_statistics import Statistics
 from serving.model_store import store_at
 from sluice.clock import utc_now
-from sluice.node_kinds import METRICS, RETRAIN
+from sluice.node_kinds import METRICS, PREDICTIONS, RETRAIN
 from sluice.splits import SERVING, split_statistics_path
 from sluice.storage.storage import storage_for
 
@@ -53,7 +55,9 @@ class Executor(base_executor.BaseExecutor):
             uri = artifact_utils.get_single_uri(recorded)
             requests = _statistics(uri, SERVING)
         served = _served(
-            exec_properties["serving_dir"], exec_properties["baseline_store"]
+            exec_properties["serving_dir"],
+            exec_properties["baseline_store"],
+            exec_properties.get("recorded"),
         )
         classes = tuple(json.loads(exec_properties["classes"]))
         if served and (evaluations := input_dict.get("evaluation")):
@@ -72,7 +76,9 @@ def _statistics(uri: str, split: str) -> Statistics:
     return Statistics.FromString(storage_for(path).read(path))
 
 
-def _served(serving_dir: str, baseline_store: str) -> Served | None:
+def _served(
+    serving_dir: str, baseline_store: str, requests: str | None
+) -> Served | None:
     """Returns the newest version, and the data that was accepted last before it."""
     newest = store_at(serving_dir).newest()
     if newest is None or newest.first_published_at is None:
@@ -82,7 +88,14 @@ def _served(serving_dir: str, baseline_store: str) -> Served | None:
     entry, statistics = read_entry(folder) if folder else (None, {})
     metrics = newest.facts.get(METRICS) or {}
     name = f"version {newest.version}{'' if newest.retired is None else ' (retired)'}"
-    return Served(name, pushed_at, entry, statistics, metrics)
+    served = Served(name, pushed_at, entry, statistics, metrics)
+    if requests and (judged := newest.facts.get(PREDICTIONS)):
+        from components.serving_check.predictions import recorded_predictions
+
+        if recorded := recorded_predictions(Path(requests), newest):
+            both = recorded, Statistics.FromString(base64.b64decode(judged))
+            return replace(served, predictions=both)
+    return served
 
 
 class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
@@ -106,6 +119,8 @@ class RetrainGateSpec(ComponentSpec):
         "baseline_store": ExecutionParameter(type=str),
         # Set by the driver; see there.
         "at": ExecutionParameter(type=str, optional=True),
+        # Where requests are recorded, if predictions are compared.
+        "recorded": ExecutionParameter(type=str, optional=True),
     }
     INPUTS = {
         "statistics": ChannelParameter(type=standard_artifacts.ExampleStatistics),

@@ -11,6 +11,7 @@ from components.model_verdict.judge import BaselineSummary, judge
 from components.model_verdict.read_evaluation import Evaluation
 from components.model_verdict.settings import EFFECTIVE_EXAMPLES, Settings, Threshold
 from components.retrain_decision.settings import Retrain
+from components.serving_check.settings import PREDICTION
 from components.tfrecord_gen.ingestion_report import FileReport, Report
 from schemas.data_statistics import Statistics, features_of
 from schemas.distances import Distance, distances_of_all, sizes, with_chance
@@ -19,6 +20,7 @@ from sluice.splits import number_of_examples
 
 _REQUEST_DRIFT = "request drift"
 _NO_REQUESTS = "no requests since the push are recorded"
+_NO_PREDICTIONS = "no answers of it are recorded, or it was pushed without predictions"
 _DAY_S, _HOUR_S = 86_400, 3_600
 
 
@@ -33,6 +35,8 @@ class Served:
       statistics: of that data, by split.
       metrics: of it when it was pushed, over all examples.
       newest: of it on the newest span; None if it was not evaluated.
+      predictions: statistics of its answers to requests, and of those to the split that
+        it was judged on; None if one of both is not known.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Served:
     statistics: Mapping[str, Statistics]
     metrics: Mapping[str, float] = field(default_factory=dict)
     newest: Evaluation | None = None
+    predictions: tuple[Statistics, Statistics] | None = None
 
 
 def decide(
@@ -98,9 +103,18 @@ def _rows(
             _spans(new, served),
         )
     if settings.drift_above is not None:
-        yield _drift("drift", settings.drift_above, statistics, served)
-    if settings.request_drift_above is not None:
-        yield _drift(_REQUEST_DRIFT, settings.request_drift_above, requests, served)
+        pair = statistics, served.statistics.get("train")
+        yield _drift("drift", settings.drift_above, *pair, served.name)
+    if (limits := settings.request_drift_above) is not None:
+        named = {*limits} if isinstance(limits, dict) else set()
+        if named != {PREDICTION}:
+            pair = requests, served.statistics.get("train")
+            yield _drift(_REQUEST_DRIFT, limits, *pair, served.name)
+        if served.predictions and (not named or PREDICTION in named):
+            yield _drift(_REQUEST_DRIFT, limits, *served.predictions, served.name)
+        elif PREDICTION in named:
+            check, against = f"{_REQUEST_DRIFT} of {PREDICTION!r}", served.name
+            yield Check(check=check, baseline=against, result="no", why=_NO_PREDICTIONS)
     if settings.metric_drop is not None:
         yield from _metrics(settings.metric_drop, served)
     if settings.max_age_days is not None:
@@ -126,16 +140,16 @@ def _drift(
     check: str,
     limits: float | dict[str, float],
     statistics: Statistics | None,
-    served: Served,
+    before: Statistics | None,
+    against: str,
 ) -> Check:
     """Returns a row of the feature that is closest to its limit, or furthest above.
 
     Requests are not expected to have all features: the label, for one.
     """
-    before = served.statistics.get("train")
     distances = []
     if check == _REQUEST_DRIFT and not number_of_examples(statistics):
-        return Check(check=check, baseline=served.name, result="no", why=_NO_REQUESTS)
+        return Check(check=check, baseline=against, result="no", why=_NO_REQUESTS)
     if statistics is not None and before is not None:
         left_out: set[str] = set()
         if check == _REQUEST_DRIFT:
@@ -150,9 +164,9 @@ def _drift(
         if item.feature in known
     ]
     if statistics is None or before is None or not distances:
-        why = f"the data of {served.name} is not known"
+        why = f"the data of {against} is not known"
         limit = min(known.values(), default=1.0)
-        return _reason(check, limit, 1.0, served.name, why)
+        return _reason(check, limit, 1.0, against, why)
 
     def rank(item: Distance) -> tuple[bool, float]:
         return not item.is_by_chance, item.distance / max(known[item.feature], 1e-9)
@@ -160,7 +174,7 @@ def _drift(
     worst = max(distances, key=rank)
     limit, name = known[worst.feature], f"{check} of {worst.feature!r}"
     why = f"{worst.measure}; {sizes(statistics, before, worst)}"
-    row = _reason(name, limit, worst.distance, served.name, why)
+    row = _reason(name, limit, worst.distance, against, why)
     row = replace(row, feature=worst.feature)
     return replace(row, result="no") if worst.is_by_chance else row
 

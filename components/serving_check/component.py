@@ -7,6 +7,7 @@ InfraValidator it needs neither Docker nor Kubernetes.
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 from dataclasses import replace
@@ -24,7 +25,8 @@ from components.component import Component
 from components.serving_check.judge import GATE
 from components.serving_check.settings import Settings
 from serving.model_store import store_at
-from sluice.node_kinds import REFUSED_BY
+from sluice.model_facts import read_facts
+from sluice.node_kinds import PREDICTIONS, REFUSED_BY
 from sluice.record.verdict import Check, Verdict
 from sluice.storage.local_copy import local_copy, local_output
 
@@ -66,6 +68,8 @@ def _check(
     import tensorflow as tf
 
     from components.serving_check.check import check_model
+    from components.serving_check.in_process import LoadedModel
+    from components.serving_check.predictions import predictions_of_judged
     from components.serving_check.shadow import compare
 
     tf.config.set_visible_devices([], "GPU")
@@ -86,6 +90,11 @@ def _check(
             requests = Path(properties["requests"])
             rows = compare(folder, served, requests, examples, settings)
             verdict = replace(verdict, rows=(*verdict.rows, *rows))
+        if verdict.passed and settings.keeps_predictions:
+            loaded, facts = LoadedModel(folder), read_facts(folder)
+            found, _ = predictions_of_judged(loaded, facts, examples, settings)
+            text = base64.b64encode(found.SerializeToString(deterministic=True))
+            blessing.set_string_custom_property(PREDICTIONS, text.decode())
     blessing.set_int_custom_property("has_model", 1)
     return verdict
 

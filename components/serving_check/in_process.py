@@ -25,12 +25,17 @@ class LoadedModel:
     def predict(self, records: Sequence[bytes]) -> list[dict[str, Any]]:
         """Returns the outputs of each example, by name."""
         outputs = self._serve(**{self._input: tf.constant(records)})
-        values = {key: x.numpy() for key, x in outputs.items()}
-        if "label" in values:
-            texts = values["label"].astype(bytes)
-            values["label"] = np.char.decode(texts, "utf-8", "replace")
-        rows = zip(*(x.tolist() for x in values.values()), strict=True)
-        return [dict(zip(values, x, strict=True)) for x in rows]
+        return rows_of({key: x.numpy() for key, x in outputs.items()})
+
+
+def rows_of(outputs: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Returns the outputs of each example, by name; the label as text."""
+    values = dict(outputs)
+    if "label" in values:
+        texts = values["label"].astype(bytes)
+        values["label"] = np.char.decode(texts, "utf-8", "replace")
+    rows = zip(*(x.tolist() for x in values.values()), strict=True)
+    return [dict(zip(values, x, strict=True)) for x in rows]
 
 
 def ask(model: LoadedModel, records: Sequence[bytes], facts: Any) -> list[Answer | str]:

@@ -21,12 +21,13 @@ from sluice.process_tree import describe_end
 from sluice.project import own_root
 
 # Runs the server's module in a process that the kernel kills with this one. TensorFlow
-# imports Keras if it can, which takes 30 % of its import; a server needs nothing of it.
+# imports these if it can, which takes a third of its import; a server needs none.
 _START = """
 import runpy, sys
 from sluice.process_tree import die_with
 die_with(int(sys.argv.pop(1)))
-sys.modules.update(tf_keras=None, keras=None)
+unneeded = ("tf_keras", "keras", "scipy", "googleapiclient", "h5py")
+sys.modules.update(dict.fromkeys(unneeded))
 runpy.run_module("serving.server", run_name="__main__", alter_sys=True)
 """
 

@@ -17,6 +17,8 @@ from sluice.config_section import (
     expect,
 )
 
+# The name of what a model predicts, among statistics.
+PREDICTION = "prediction"
 _VERSION = re.compile(r"(?<!\w)v?(\d+)[.-](\d+)")
 
 
@@ -82,6 +84,8 @@ class Settings(ServingCheck):
     """Features that requests are recorded without."""
     is_private: bool = False
     """Whether no value of an example may be written anywhere."""
+    keeps_predictions: bool = False
+    """Whether the version gets statistics of its predictions for the split."""
 
 
 def _switch(value: Any) -> Any:

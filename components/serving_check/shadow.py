@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from components.serving_check.against_judged import against_judged
 from components.serving_check.in_process import LoadedModel, ask
 from components.serving_check.judge import Answer, limited_row
+from components.serving_check.predictions import against_judged
 from components.serving_check.recorded_requests import RecordedRequests
 from components.serving_check.settings import Settings
 from serving.model_store import ModelVersion

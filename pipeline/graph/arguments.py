@@ -210,12 +210,22 @@ def of_data_verdict(context: GraphContext) -> Arguments:
 
 def of_retrain_gate(context: GraphContext) -> Arguments:
     """The reasons to train, and where the served model and its data are."""
+    recorded = locate(context.config.root, context.config.name).requests
     return {
         "settings": context.config.retrain,
         "classes": tuple(context.config.feature_set.label.class_names),
         "serving_dir": context.locations.serving_dir,
         "baseline_store": context.locations.baseline_store,
+        **({"recorded": str(recorded)} if _compares_predictions(context) else {}),
     }
+
+
+def _compares_predictions(context: GraphContext) -> bool:
+    """Whether a drift of predictions of recorded requests is a reason to train."""
+    retrain, data = context.config.retrain, context.config.data
+    is_reason = retrain is not None and retrain.request_drift_above is not None
+    is_here = not (context.locations.is_service or context.config.private)
+    return is_reason and is_here and data.serving == REQUESTS
 
 
 def of_newest_ingestion(context: GraphContext) -> Arguments:
@@ -334,6 +344,7 @@ def of_serving_check(context: GraphContext) -> Arguments:
         hidden=hidden,
         sensitive=tuple(sorted(config.sensitive)),
         is_private=config.private or bool(config.sensitive),
+        keeps_predictions=_compares_predictions(context),
     )
     recorded = locate(config.root, config.name).requests
     if context.locations.is_service or config.private or not recorded.is_dir():

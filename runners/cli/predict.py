@@ -38,10 +38,17 @@ from sluice.storage.output_path import resolve_output_path
     "id_feature", "--id", metavar="FEATURE", help="Copy it into each prediction."
 )
 @click.option(
+    "form",
+    "--as",
+    type=click.Choice(("jsonl", "prediction-logs")),
+    default="jsonl",
+    help="What a FOLDER gets; default: jsonl.",
+)
+@click.option(
     "--output",
     "-o",
     metavar="FILE|FOLDER",
-    help="Write to FILE: .csv, .jsonl or .parquet; or a .jsonl per input to FOLDER.",
+    help="Write to FILE: .csv, .jsonl or .parquet; or a file per input to FOLDER.",
 )
 def command(
     config: Config,
@@ -51,6 +58,7 @@ def command(
     trust: bool,
     url: str | None,
     id_feature: str | None,
+    form: str,
     output: str | None,
 ) -> Result | None:
     """Predict FILES with the pushed model of NAME; one JSON object per line.
@@ -62,10 +70,14 @@ def command(
     was. A version is loaded only if it is byte for byte what was pushed; with --url
     a server has loaded it. With --json an error is JSON, too.
     """
-    if id_feature in {*Prediction.__annotations__} - {"id"}:
+    if id_feature in {*Prediction.__annotations__} - {"id", "log"}:
         what = f"{id_feature!r} cannot be the id: a prediction has a value of that name"
         raise UsageError(what, where="--id")
-    if output and not Path(output).suffix:
+    is_folder, as_logs = bool(output and not Path(output).suffix), form != "jsonl"
+    if as_logs and (id_feature or not is_folder):
+        what = "prediction logs are written to a folder, and have no --id"
+        raise UsageError(what, where="--as")
+    if output and is_folder:
         if limit:
             raise UsageError("--limit does not go with a folder", where=output)
         folder = resolve_output_path(output, Path.cwd(), "--output")
@@ -78,6 +90,7 @@ def command(
                 trust=trust,
                 id_feature=id_feature,
                 url=url,
+                as_logs=as_logs,
                 on_done=on_done,
             )
         facts = {"files": [str(path) for path in paths]}

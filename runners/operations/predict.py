@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline.config.config import Config
 from runners.operations.find_run import config_words, published_in
 from serving.model_store import ModelVersion, store_at
-from serving.prediction_files import write_predictions
+from serving.prediction_files import write_logs, write_predictions
 from serving.prediction_rows import STDIN
+from serving.predictor import Logged, Prediction, Predictor
 from serving.remote_model import RemoteModel, connect
 from sluice.compat import hidden_native_logs
 from sluice.errors import ServingError, UsageError
@@ -24,9 +24,6 @@ from sluice.machine_resources import usable_cores
 from sluice.storage import atomic
 from sluice.storage.local_copy import local_copy
 from sluice.workspace import next_command
-
-if TYPE_CHECKING:
-    from serving.predictor import Prediction, Predictor
 
 
 def predict(
@@ -76,9 +73,13 @@ def predict_to_folder(
     trust: bool = False,
     id_feature: str | None = None,
     url: str | None = None,
+    as_logs: bool = False,
     on_done: Callable[[], object] = lambda: None,
 ) -> list[Path]:
     """Predicts each file into ``FOLDER/<its name>.jsonl``, several at once.
+
+    ``as_logs`` writes ``PredictionLog``s, without ``sensitive`` features, into
+    ``<its name>.logs.tfrecord.gz``: what ``data.serving`` reads.
 
     A file whose predictions are there, and newer than it, is passed over: a call that
     was interrupted can be made again. All predictions are of one version, of which
@@ -88,9 +89,13 @@ def predict_to_folder(
 
     Raises:
       UsageError: two files have one name, or the folder has predictions of another
-        version; otherwise as ``predict``.
+        version; logs of a private pipeline; otherwise as ``predict``.
     """
-    targets = {folder / f"{Path(name).name}.jsonl": name for name in files}
+    if as_logs and config.private:
+        what = f"{config.name} is private: its predictions cannot be logged"
+        raise UsageError(what, where=folder)
+    suffix = ".logs.tfrecord.gz" if as_logs else ".jsonl"
+    targets = {folder / f"{Path(name).name}{suffix}": name for name in files}
     if len(targets) < len(files) or STDIN in files:
         raise UsageError(
             "each input must be a file with a name of its own", examples=files
@@ -114,13 +119,19 @@ def predict_to_folder(
     with _model_dir(chosen, trust, remote) as model_dir:
         # Once in each process.
         load = cache(partial(_load, model_dir, remote))
+        logged = Logged(config.name, chosen.version, config.sensitive)
 
         def write(target: Path) -> None:
-            row_bytes = config.examples.max_record_bytes
             predictions = load().predict_files(
-                [targets[target]], None, row_bytes, id_feature
+                [targets[target]],
+                max_row_bytes=config.examples.max_record_bytes,
+                id_feature=id_feature,
+                logged=logged if as_logs else None,
             )
-            write_predictions(target, (x.to_dict(id_feature) for x in predictions))
+            if as_logs:
+                write_logs(target, (x.log for x in predictions if x.log))
+            else:
+                write_predictions(target, (x.to_dict(id_feature) for x in predictions))
 
         run_forked(write, pending, 1 if remote else usable_cores(), on_done)
     return [*targets]
@@ -131,8 +142,6 @@ def _load(folder: str | Path, remote: RemoteModel | None) -> Predictor:
     # imported, TensorFlow 2.21 does not respect the variable.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with hidden_native_logs():
-        from serving.predictor import Predictor
-
         return Predictor(folder, remote)
 
 

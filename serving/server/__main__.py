@@ -8,6 +8,7 @@ ends with SIGTERM, or with the process that started it.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import logging
 import os
@@ -30,11 +31,14 @@ def main() -> None:
     arguments = parser.parse_args()
     name, _, directory = arguments.model.partition("=")
     logging.basicConfig(level=logging.WARNING)
+    gc.disable()  # Which takes a fifth of the time of importing TensorFlow.
     with hidden_native_logs():
         from serving.server.batching import BatchSettings
         from serving.server.core import Core, Limits
         from serving.server.models import Model
         from serving.server.process import Address, run
+    gc.freeze()
+    gc.enable()
 
     started, limits = time.monotonic(), Limits()
     model = Model(name, BatchSettings(arguments.batch_rows), limits.body_bytes)

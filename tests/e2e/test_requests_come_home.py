@@ -50,7 +50,7 @@ def test_the_drift_of_requests_is_a_reason_to_train(empty_trips):
     trips = empty_trips
     trips.settings += [
         *(SPANS, "data.serving=requests", "train.epochs=2", "train.batch_size=10"),
-        "retrain.request_drift_above={fare: 0.3}",
+        "retrain.request_drift_above={fare: 0.3, prediction: 1}",
     ]
     trips.fill("span-1", start=1000)
     first = trips.run()
@@ -65,9 +65,11 @@ def test_the_drift_of_requests_is_a_reason_to_train(empty_trips):
     assert answers == [*predict(config, [shifted])]
     trips.fill("span-2", start=2000)
     second = trips.run()
-    (row,) = second.gate_rows("retrain")
+    row, predicted = second.gate_rows("retrain")
     assert (row.check, row.result) == ("request drift of 'fare'", "yes"), row
     assert row.why.endswith("40 examples against 20")
+    assert predicted.check == "request drift of 'prediction'", predicted
+    assert "40 examples against " in predicted.why
     assert second.pushes[0].version == 2
     changed, largest, _ = second.gate_rows("serving")[-3:]
     assert (changed.check, largest.check) == ("changed answers", "largest change")

@@ -214,3 +214,34 @@ def test_drift_of_requests(fare, answer):
     # Without data that is new to the model a training would make the same one.
     report = a_report(_file(1))
     assert decide(policy, report, _statistics(10.0), served, NOW, requests).skips
+
+
+@pytest.mark.parametrize(
+    ("limits", "answers", "rows"),
+    [
+        (0.15, "aabb", {"fare": "no", "prediction": "no"}),
+        (0.15, "abbb", {"fare": "no", "prediction": "yes"}),
+        ({"fare": 0.2}, "abbb", {"fare": "no"}),
+        ({"prediction": 0.1}, "abbb", {"prediction": "yes"}),
+        ({"fare": 0.2, "prediction": 0.9}, "abbb", {"fare": "no", "prediction": "no"}),
+    ],
+)
+def test_drift_of_predictions(limits, answers, rows):
+    import tensorflow_data_validation as tfdv
+
+    make = tfdv.generate_statistics_from_dataframe
+    both = (pd.DataFrame({"prediction": [*x] * 100}) for x in (answers, "aaab"))
+    recorded, judged = map(make, both)
+    served = replace(_served(_file(1)), predictions=(recorded, judged))
+    requests = make(pd.DataFrame({"fare": [10.0 + 0.1 * n for n in range(200)]}))
+    policy = Retrain(request_drift_above=limits)
+    verdict = decide(policy, a_report(_file(2)), None, served, NOW, requests)
+    assert {row.feature: row.result for row in verdict.rows} == rows
+
+
+def test_predictions_that_are_not_known_are_no_reason():
+    policy = Retrain(request_drift_above={"prediction": 0.1})
+    verdict = decide(policy, a_report(_file(2)), None, _served(_file(1)), NOW, None)
+    (row,) = verdict.rows
+    assert (row.check, row.result) == ("request drift of 'prediction'", "no")
+    assert "pushed without predictions" in row.why

@@ -15,8 +15,10 @@ import psutil
 import pytest
 
 from components.serving_check.settings import Settings
+from serving.local_store import LocalModelStore
 from sluice.project import own_root
 from sluice.record.verdict import Verdict
+from sluice.tfrecords import tfrecord
 from tests.kit.exported_models import write_examples
 from tests.kit.served_models import COLORS, describe, records, save
 from tests.kit.wait import is_gone, wait_for
@@ -167,3 +169,41 @@ def test_the_process_knows_no_project_and_ends_with_a_killed_node(good, tmp_path
         assert os.listdir(server.cwd()) == []
         started.send_signal(signal.SIGKILL)
     wait_for(lambda: is_gone(server.pid), timeout_s=10.0)
+
+
+def test_predictions_are_kept_beside_those_that_the_version_answered(
+    node, good, tmp_path
+):
+    import numpy as np
+    from tensorflow_serving.apis.model_pb2 import ModelSpec
+
+    from components.retrain_decision.component import _served
+    from schemas.data_statistics import features_of
+    from serving.prediction_logs import logs_of
+
+    blessing, _, copy = node(good, keeps_predictions=True)
+    kept = blessing.get_string_custom_property("predictions")
+    store = LocalModelStore(tmp_path / "store")
+    store.publish(copy, facts={"predictions": kept})
+    logs: list[bytes] = []
+    for version, index, count in ((2, 1, 4), (1, 0, 3), (1, 2, 5)):
+        spec = ModelSpec()
+        spec.version.value = version
+        outputs = {
+            "probabilities": np.eye(3, dtype="f")[[index] * count],
+            "label": np.array([[COLORS[index].encode()]] * count, object),
+        }
+        logs += logs_of(spec, [b""] * count, outputs, 0.0)
+    for day in ("2020-01-01", "9999-01-01"):
+        (tmp_path / "requests" / day).mkdir(parents=True)
+        path = tmp_path / "requests" / day / "1.tfrecord.gz"
+        tfrecord.write(path, logs)
+
+    requests = str(tmp_path / "requests")
+    served = _served(store.uri, str(tmp_path / "accepted"), requests)
+
+    assert served and served.predictions
+    recorded, judged = (features_of(x)["prediction"] for x in served.predictions)
+    buckets = recorded.string_stats.rank_histogram.buckets
+    assert {x.label: x.sample_count for x in buckets} == {COLORS[0]: 3, COLORS[2]: 5}
+    assert judged.string_stats.common_stats.num_non_missing == len(records())

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from sample_data.tf_example import encode
 from serving.local_store import LocalModelStore
 from sluice.project import own_root
+from sluice.tfrecords import tfrecord
+from tests.kit.ingestion import Room
 
 pytestmark = pytest.mark.tf
 
@@ -152,3 +155,39 @@ def test_a_folder_has_a_file_for_each_input_and_is_completed(
     assert sluice(*asked, "--version", "1")[0] == 0
     for wrong in (("a", "./a"), ("-",), ("a", "--limit", "1")):
         assert sluice("predict", "digits", *wrong, "-o", "other")[0] == 2
+
+
+def test_logs_in_a_folder_are_what_the_ingestion_reads(
+    store, make_model, sluice, tmp_path
+):
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    store.publish(make_model(tmp_path / "trace"), facts={})
+    records = [encode({"name": [b"x"], "other": [1]}), encode({"other": [2]})]
+    tfrecord.write(tmp_path / "records", records)
+    (tmp_path / "rows").write_text(json.dumps({"name": "y"}))
+    asked = ("predict", "digits", "--as", "prediction-logs")
+
+    code, out, err = sluice(*asked, "records", "rows", "-o", "logs", "--json")
+
+    files = [Path(path) for path in json.loads(out)["files"]]
+    assert code == 0, err
+    assert [path.name for path in files] == [
+        "records.logs.tfrecord.gz",
+        "rows.logs.tfrecord.gz",
+    ]
+    room = Room(tmp_path)
+    paths = [room.put(path.name, path.read_bytes()) for path in files]
+    report = room.ingest(*paths, splits=("serving",), are_logs=True)
+    assert (report.records, report.quarantined) == (3, 0)
+    written = (tmp_path / "out" / "Split-serving").glob("*.gz")
+    read = [record for path in written for record in tfrecord.read(path)]
+    assert sorted(read) == sorted([*records, encode({"name": [b"y"]})])
+    (log,) = map(prediction_log_pb2.PredictionLog.FromString, tfrecord.read(files[1]))
+    assert log.log_metadata.model_spec.version.value == 1
+    assert log.predict_log.response.outputs["label"].string_val == [b"y"]
+    first = files[0].stat().st_mtime_ns
+    assert sluice(*asked, "records", "rows", "-o", "logs")[0] == 0
+    assert files[0].stat().st_mtime_ns == first
+    for wrong in (("-o", "a.jsonl"), (), ("-o", "logs", "--id", "other")):
+        assert sluice(*asked, "records", *wrong)[0] == 2

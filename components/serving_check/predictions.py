@@ -1,6 +1,6 @@
-"""Compares what a model predicts for requests and for the split that it was judged on.
+"""Statistics of what a model predicts: for requests, and for the judged split.
 
-One model answers both, so that a difference comes from what is asked.
+Both are of one model, so that a difference comes from what is asked.
 """
 
 from __future__ import annotations
@@ -9,22 +9,26 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from components.serving_check.in_process import LoadedModel, ask
-from components.serving_check.judge import Answer
-from components.serving_check.settings import Settings
+from components.serving_check.judge import Answer, read_answer
+from components.serving_check.recorded_requests import RecordedRequests
+from components.serving_check.settings import PREDICTION, Settings
 from schemas.data_statistics import Statistics, compute_statistics
 from schemas.distances import distances_of_all, sizes, with_chance
+from serving.model_store import ModelVersion
 from sluice.metrics import THRESHOLD
+from sluice.model_facts import read_facts
 from sluice.record.verdict import Check
 
 _EXAMPLES, _BATCH = 1000, 32
 _MAX_S = 10.0
-_KEY = "prediction"
 
 
 def against_judged(
@@ -43,17 +47,42 @@ def against_judged(
       examples: address of the ``Examples`` artifact.
       settings: with the split.
     """
-    sample, which = _sample(examples, settings.split)
-    batches = [sample[i : i + _BATCH] for i in range(0, len(sample), _BATCH)]
-    answers = [x for batch in batches for x in ask(model, batch, facts)]
+    judged, which = predictions_of_judged(model, facts, examples, settings)
     if not any(isinstance(answer, Answer) for answer in requested):
         return []
-    both = _statistics(requested, facts), _statistics(answers, facts)
+    both = _statistics(requested, facts), judged
     largest = max(distances_of_all(*both, ()), key=lambda x: x.distance)
     largest = with_chance(replace(largest, limit=0.0), *both)
     why = f"{largest.measure} from those of {which}; {sizes(*both, largest)}"
     check = "predictions of requests"
     return [Check(check=check, actual=largest.distance, why=why)]
+
+
+def predictions_of_judged(
+    model: LoadedModel, facts: Any, examples: str, settings: Settings
+) -> tuple[Statistics, str]:
+    """Returns statistics of what a model predicts for the judged split, and its name.
+
+    The arguments are those of ``against_judged``.
+    """
+    sample, which = _sample(examples, settings.split)
+    batches = [sample[i : i + _BATCH] for i in range(0, len(sample), _BATCH)]
+    answers = [x for batch in batches for x in ask(model, batch, facts)]
+    return _statistics(answers, facts), which
+
+
+def recorded_predictions(folder: Path, version: ModelVersion) -> Statistics | None:
+    """Returns statistics of the answers that a version gave last; None without any.
+
+    Args:
+      folder: of recorded requests.
+      version: the served one.
+    """
+    facts, since = read_facts(version.uri), (version.published_at or "")[:10]
+    logged = RecordedRequests(folder, since).answers(version.version)
+    answers = [read_answer([x], range(1), facts) for x in islice(logged, _EXAMPLES)]
+    is_answered = any(isinstance(answer, Answer) for answer in answers)
+    return _statistics(answers, facts) if is_answered else None
 
 
 def _sample(examples: str, split: str) -> tuple[list[bytes], str]:
@@ -80,7 +109,7 @@ def _statistics(answers: Sequence[Answer | str], facts: Any) -> Statistics:
 def _as_example(answer: Answer, facts: Any) -> bytes:
     """Returns a tf.Example with the predicted classes, or the numbers."""
     example = tf.train.Example()
-    feature = example.features.feature[_KEY]
+    feature = example.features.feature[PREDICTION]
     (numbers,) = answer.numbers
     if facts["task"] == "regression":
         feature.float_list.value.extend(numbers)
