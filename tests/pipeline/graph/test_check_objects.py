@@ -236,10 +236,6 @@ def two(inputs, params):
 def some(inputs, params):
     fare = {"fare_xf": inputs.keras_inputs(keras)["fare_xf"]}
     return keras.Model(fare, inputs.output_layer(keras)(fare["fare_xf"]))
-
-def unused(inputs, params):
-    features = inputs.keras_inputs(keras)
-    return keras.Model(features, inputs.output_layer(keras)(features["fare_xf"]))
 """
 
 
@@ -248,7 +244,6 @@ def unused(inputs, params):
     [
         (["model=of_keras_3:two"], "found:    (None, 2)"),
         (["model=of_keras_3:some"], "give keras.Model a list"),
-        (["model=of_keras_3:unused"], "only inputs that its output needs"),
         (["model=of_keras_3:mixed"], "inputs.output_layer(keras)"),
         (["model=of_keras_3:other_inputs"], "inputs.keras_inputs(keras)"),
         (["train.strategy=tpu"], "cannot be trained as tpu"),
