@@ -62,6 +62,9 @@ def check_objects(config: Config) -> None:
     if config.preprocessing or config.has_own_model:
         transformed = attempt(("preprocessing",), _trace_preprocessing, config)
     keras = attempt(("model",), _check_model, config, transformed) or tf.keras
+    for index, export in enumerate(config.export):
+        if export.format == "tfjs" and keras is not tf.keras:
+            problems.add(("export", index), "TF.js does not read models of Keras 3")
     attempt(("model_params", "weights"), _check_weights, config)
     attempt(("train", "optimizer"), _try_optimizer, train, keras)
     attempt(("train", "loss"), _try_loss, train.loss, label, keras)

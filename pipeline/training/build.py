@@ -186,9 +186,7 @@ def _check_keras_3(
     # Of a dict, Keras 3 takes as many as it needs, in the order of their names.
     taken = model.input if getattr(model, "inputs", None) else None
     if isinstance(taken, dict) and taken.keys() != inputs.shapes.keys():
-        what = (
-            f"the model takes {len(taken)} of {len(inputs.shapes)} features as a dict"
-        )
+        what = f"a dict of {len(taken)} inputs is not all {len(inputs.shapes)} features"
         hint = "give keras.Model a list: Keras 3 finds the inputs of a list by name"
     if keras.backend.backend() != "tensorflow":
         what = f"Keras 3 computes with {keras.backend.backend()}, not with TensorFlow"

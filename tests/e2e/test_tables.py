@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -103,3 +104,34 @@ def test_exports_become_a_model_that_answers(tmp_path):
     (gate,) = (gate for gate in failed["gates"] if gate["gate"] == "data")
     (row,) = (row for row in gate["rows"] if not row["passed"])
     assert row["check"] == RULE and row["examples"] == [f"{path}, record 501"]
+
+
+def test_the_tutorial_leads_from_parquet_to_a_model_of_keras_3(tmp_path):
+    """By the blocks of its pages, and only by them."""
+    text = (own_root() / "docs" / "tutorial.md").read_text()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
+    data = next(block for kind, block in blocks if "load_breast_cancer" in block)
+    code = next(block for kind, block in blocks if kind == "python")
+    config = next(block for kind, block in blocks if "model: my_models" in block)
+    commands = next(block for kind, block in blocks if "to_parquet" in block)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for script, folder in ((data, tmp_path), (commands, tmp_path / "tumors")):
+        subprocess.run(
+            ["bash", "-euc", script],
+            cwd=folder,
+            env={**os.environ, "PATH": path, "SLUICE_WORKSPACE": ""},
+            check=True,
+        )
+    project = Project(tmp_path / "tumors")
+    (project.root / "my_models.py").write_text(code)
+    written = project.root / "configs" / "biopsies.yaml"
+    before = written.read_text()
+    written.write_text(re.sub(r"^model: dense.*\n", config, before, flags=re.M))
+    assert written.read_text() != before
+
+    assert project.sluice("run", "biopsies")["exit_code"] == 0
+    (version,) = (project.root / "workspace/biopsies/serving").glob("[0-9]*")
+    assert version.name == "1"
+    said = project.said("predict", "biopsies", "data/tumors.parquet", "--limit", "5")
+    answers = [json.loads(line) for line in said.splitlines()]
+    assert [answer["label"] for answer in answers] == ["malignant"] * 5, answers

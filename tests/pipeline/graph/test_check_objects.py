@@ -248,6 +248,7 @@ def some(inputs, params):
         (["model=of_keras_3:other_inputs"], "inputs.keras_inputs(keras)"),
         (["train.strategy=tpu"], "cannot be trained as tpu"),
         (["train.processes=2"], "cannot be trained as multi_worker"),
+        (["export=[tfjs]"], "TF.js does not read models of Keras 3"),
         (["train.optimizer=Ftrll"], "did you mean 'Ftrl'?"),
         (["train.metrics=[of_keras_3:OfLegacy]"], "not a keras.metrics.Metric"),
         (["train.loss=of_keras_3:OfLegacyLoss"], "not a keras.losses.Loss"),
