@@ -60,6 +60,29 @@ def _build(module: Any, tripwire: Any, inputs: Any) -> Any:
     return module.Model(keras_inputs, inputs.output_layer(module)(x))
 
 
+class OwnStep(keras.Model):
+    """Computes its steps by itself."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            predicted = self(x, training=True)
+            loss = self.compute_loss(x, y, predicted, weights)
+        trained = self.trainable_weights
+        self.optimizer.apply(tape.gradient(loss, trained), trained)
+        return self.compute_metrics(x, y, predicted, weights)
+
+
+def build_own_keras_3(inputs: Any, params: dict[str, Any]) -> keras.Model:
+    """Has a layer and a step of its own, random layers, and normalization."""
+    keras_inputs = inputs.keras_inputs(keras)
+    x = keras.layers.GaussianNoise(0.5)(Tripwire3()(keras_inputs["a_xf"]))
+    x = keras.layers.Dense(8, activation="relu")(x)
+    x = keras.layers.BatchNormalization(momentum=0.5)(x)
+    x = keras.layers.Dropout(0.2)(x)
+    return OwnStep(keras_inputs, inputs.output_layer(keras)(x))
+
+
 def build_equal(inputs: Any, params: dict[str, Any]) -> tf.keras.Model:
     """Has the same initial weights as ``build_equal_keras_3``."""
     return _with_weights(build_model(inputs, params))

@@ -39,6 +39,27 @@ def test_equal_models_learn_the_same_on_several_replicas(trainings, tmp_path):
     assert_equal_weights(legacy, new)
 
 
+@pytest.mark.parametrize("replicas", [None, 2])
+def test_what_is_served_is_what_was_validated(trainings, data, tmp_path, replicas):
+    """Without randomness, also of a model with a layer and a step of its own."""
+    import tensorflow as tf
+
+    work = trainings.folder(tmp_path)
+    made = {"model": "build_own_keras_3", "export": "real"}
+    code = trainings.run(tmp_path, {"replicas": replicas}, **made)
+    assert code == DONE, work.log
+    assert work.history["val_binary_accuracy"][-1] > 0.6
+    served = tf.saved_model.load(f"{tmp_path}/out/model").signatures["serving_default"]
+    files = tf.io.gfile.glob(f"{data}/eval*")
+    records = [*tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator()]
+    first, again = (served(tf.constant(records))["probabilities"] for _ in range(2))
+    assert np.array_equal(first, again)
+    spec = {"y": tf.io.FixedLenFeature([1], tf.int64)}
+    labels = tf.io.parse_example(records, spec)["y"]
+    losses = tf.keras.losses.binary_crossentropy(labels, first)
+    assert float(np.mean(losses)) == pytest.approx(work.history["val_loss"][-1], 1e-4)
+
+
 def both(trainings: Any, path: Any, train: dict[str, Any]) -> list[Any]:
     """Returns the folders of both trainings."""
     works = []
