@@ -170,11 +170,13 @@ def test_a_fine_tuning_resumes_in_each_of_its_phases(trainings, tmp_path, model)
     assert cut.weights == whole.weights
 
 
-def test_a_model_of_mixed_precision_is_exported_in_float32(trainings, tmp_path):
+@pytest.mark.parametrize("model", ["build_model", "build_keras_3"])
+def test_a_model_of_mixed_precision_is_exported_in_float32(trainings, tmp_path, model):
     from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
     work, train = trainings.folder(tmp_path), {"precision": "mixed_bfloat16"}
-    assert trainings.run(tmp_path, {**train, "epochs": 1}, export="real") == DONE
+    code = trainings.run(tmp_path, {**train, "epochs": 1}, model=model, export="real")
+    assert code == DONE, work.log
     assert work.facts["precision"] == "mixed_bfloat16"
     content = (tmp_path / "out/model/saved_model.pb").read_bytes()
     (meta_graph,) = SavedModel.FromString(content).meta_graphs
