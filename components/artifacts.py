@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from tfx.types import artifact
+from tfx.types import artifact, artifact_utils
 
 from sluice.mlmd_items import newest_first
 from sluice.record.verdict import Verdict
@@ -92,6 +92,19 @@ def baseline_and_older(
     older = [item.uri for item in others]
     older += json.loads(newest.get_string_custom_property(OLDER) or "[]")
     return [newest], older
+
+
+def one_of_each(items: Artifacts) -> dict[str, Any]:
+    """Returns the artifact of each key that has one.
+
+    Raises:
+      ValueError: a key has several.
+    """
+    return {
+        key: artifact_utils.get_single_instance(found)
+        for key, found in items.items()
+        if found
+    }
 
 
 def publish_verdict(verdict: Verdict, artifact: Any) -> None:

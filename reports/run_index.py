@@ -75,7 +75,8 @@ def _charts(
         )
     axes = Axis("run, the oldest first", low=1, high=len(points), whole=True), Axis()
     places, drawn = range(1, len(points) + 1), []
-    metrics = (x for x in _shown_metrics(table) if not x.endswith(REFERENCE))
+    metrics = table.compared_metrics[:_MAX_METRICS]
+    metrics = [name for name in metrics if not name.endswith(REFERENCE)]
     for name in (*metrics, "Examples", _DRIFT, "Duration in seconds"):
         of_runs, limit = ([x.get(name) for x in side] for side in (values, limits))
         lines = [Series(name, places, of_runs, points=points)]
@@ -93,14 +94,9 @@ def _limits(run: RunData) -> dict[str, float]:
     return {**limits, _DRIFT: 1.0}
 
 
-def _shown_metrics(table: RunTable) -> list[str]:
-    # What counts examples is no metric that one compares.
-    names = [name for name in table.metrics if not name.endswith("example_count")]
-    return names[:_MAX_METRICS]
-
-
 def _table(table: RunTable, hrefs: Sequence[str | None]) -> Table:
-    metrics, parameters = _shown_metrics(table), table.parameters[:_MAX_PARAMETERS]
+    metrics = table.compared_metrics[:_MAX_METRICS]
+    parameters = table.parameters[:_MAX_PARAMETERS]
     header: Header = ["Run", "Started", "Verdict", numbers("Version")]
     header += map(numbers, metrics)
     header += [numbers("Examples"), numbers("Duration", format=formats.seconds)]

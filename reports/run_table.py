@@ -193,6 +193,11 @@ class RunTable:
         return list(dict.fromkeys(name for row in self.rows for name in row.metrics))
 
     @property
+    def compared_metrics(self) -> list[str]:
+        """Returns the names of the metrics that do not just count examples."""
+        return [name for name in self.metrics if not name.endswith("example_count")]
+
+    @property
     def parameters(self) -> list[str]:
         """Returns the parameters that differ, first those that most runs have.
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from sample_data.data_set import ALL, DataSet, Parts, Records, Split
 from sample_data.tf_example import Values, encode
-from sluice.table_files import BYTES, INT, MISSING, narrowest
+from sluice.table_files import MISSING, narrowest
+from sluice.tfrecords.row_encoding import BYTES, INT
 
 # https://data.cityofchicago.org/Transportation/Taxi-Trips/wrvz-psew
 # The same file in TFX 1.16.0 and 1.21.0.

@@ -173,18 +173,14 @@ class ModelStore(ABC):
     def _newest_first(self) -> Iterator[ModelVersion]:
         kind = RemoteError if is_remote(self.uri) else ServingError
         with self._os_errors_as("the serving directory cannot be read", kind):
-            folders = self._folders()
+            folders = {
+                number: entry.uri
+                for entry in self._storage.list(self.uri)
+                if entry.kind == "folder" and (number := number_of(entry.name))
+            }
             for number in sorted(folders, reverse=True):
                 if version := self._load(number):
                     yield replace(version, uri=folders[number])
-
-    def _folders(self) -> dict[int, str]:
-        """Returns the address of each version's folder, by its number."""
-        return {
-            number: entry.uri
-            for entry in self._storage.list(self.uri)
-            if entry.kind == "folder" and (number := number_of(entry.name))
-        }
 
     @abstractmethod
     def prepare(self, owner: Owner | None = None) -> None:

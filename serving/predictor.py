@@ -26,8 +26,8 @@ from sluice.compat import prepare_environment
 from sluice.errors import DataError, ServingError, SluiceError, bounded
 from sluice.metrics import THRESHOLD
 from sluice.model_facts import CLASSES_FILE, read_facts
-from sluice.table_files import BYTES, FLOAT, INT
 from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
+from sluice.tfrecords.row_encoding import BYTES, FLOAT, INT
 
 # Calls a signature: a tensor or array by name in and out.
 Signature = Callable[[Mapping[str, Any]], Mapping[str, Any]]

@@ -36,12 +36,17 @@ class RemoteModel(ABC):
         self.version = version if version is not None else self._newest()
 
     @abstractmethod
-    def _newest(self) -> int:
-        """Returns the highest version that is available."""
+    def _available(self) -> list[int]:
+        """Returns the versions that are available."""
 
     @abstractmethod
     def _read_signatures(self) -> Any:
         """Returns the ``SignatureDefMap`` of the version."""
+
+    def _newest(self) -> int:
+        if available := self._available():
+            return max(available)
+        raise self._error(False, "no version is available")
 
     @cached_property
     def _signatures(self) -> Mapping[str, Any]:
@@ -115,12 +120,9 @@ class _RestModel(RemoteModel):
         super().__init__(url, name, version)
         self._place += f"/versions/{self.version}"
 
-    def _newest(self) -> int:
+    def _available(self) -> list[int]:
         states = self._ask("GET", "")["model_version_status"]
-        available = [int(x["version"]) for x in states if x["state"] == "AVAILABLE"]
-        if not available:
-            raise self._error(False, "no version is available")
-        return max(available)
+        return [int(x["version"]) for x in states if x["state"] == "AVAILABLE"]
 
     def _read_signatures(self) -> Any:
         from google.protobuf import json_format
@@ -178,17 +180,14 @@ class _GrpcModel(RemoteModel):
         self._predictions = predictions.PredictionServiceStub(channel)
         super().__init__(url, name, version)
 
-    def _newest(self) -> int:
+    def _available(self) -> list[int]:
         from tensorflow_serving.apis import get_model_status_pb2 as status
 
         request = status.GetModelStatusRequest()
         request.model_spec.name = self._name
         states = self._ask(self._models.GetModelStatus, request).model_version_status
         available = status.ModelVersionStatus.AVAILABLE
-        found = [item.version for item in states if item.state == available]
-        if not found:
-            raise self._error(False, "no version is available")
-        return max(found)
+        return [item.version for item in states if item.state == available]
 
     def _read_signatures(self) -> Any:
         from tensorflow_serving.apis import get_model_metadata_pb2 as metadata

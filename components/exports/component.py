@@ -15,12 +15,12 @@ from typing import Any
 
 from tfx.components.util import model_utils
 from tfx.dsl.components.base import base_executor, executor_spec
-from tfx.types import artifact_utils, standard_artifacts
+from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 from tfx.utils import io_utils, path_utils
 
 from components import artifacts
-from components.artifacts import Artifacts, publish_verdict
+from components.artifacts import Artifacts, one_of_each, publish_verdict
 from components.component import Component
 from components.exports.judge import GATE, judge
 from components.exports.settings import Export
@@ -38,20 +38,15 @@ class Executor(base_executor.BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
-        inputs = {
-            key: artifact_utils.get_single_instance(items)
-            for key, items in input_dict.items()
-            if items
-        }
-        blessing = artifact_utils.get_single_instance(output_dict["blessing"])
-        exported = artifact_utils.get_single_instance(output_dict["exports"])
+        inputs, outputs = one_of_each(input_dict), one_of_each(output_dict)
+        blessing = outputs["blessing"]
         if model_utils.is_model_blessed(inputs["model_blessing"]):
             verdict = _export(inputs, blessing, exec_properties)
         else:
             why = "the model was not blessed"
             row = Check(check="exports", actual="none", why=why)
             verdict = Verdict(GATE, (row,))
-        publish_verdict(verdict, exported)
+        publish_verdict(verdict, outputs["exports"])
         blessing.set_int_custom_property("blessed", int(verdict.passed))
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from tfx.dsl.components.base import base_executor, executor_spec
-from tfx.types import artifact_utils, standard_artifacts
+from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 from tfx.utils import path_utils
 
 from components import artifacts
-from components.artifacts import Artifacts, publish_verdict
+from components.artifacts import Artifacts, one_of_each, publish_verdict
 from components.component import Component
 from components.serving_check.judge import GATE
 from components.serving_check.settings import Settings
@@ -37,12 +37,8 @@ class Executor(base_executor.BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Any
     ) -> None:
-        inputs = {
-            key: artifact_utils.get_single_instance(items)
-            for key, items in input_dict.items()
-            if items
-        }
-        blessing = artifact_utils.get_single_instance(output_dict["blessing"])
+        inputs, outputs = one_of_each(input_dict), one_of_each(output_dict)
+        blessing = outputs["blessing"]
         exported, is_blessed, has_model = inputs.get("exported"), True, True
         if exported is not None:
             is_blessed = bool(exported.get_int_custom_property("blessed"))
@@ -56,8 +52,7 @@ class Executor(base_executor.BaseExecutor):
             verdict = Verdict(GATE, (row,))
         if not is_blessed:
             blessing.set_string_custom_property(REFUSED_BY, "Exports")
-        checked = artifact_utils.get_single_instance(output_dict["check"])
-        publish_verdict(verdict, checked)
+        publish_verdict(verdict, outputs["check"])
         blessing.set_int_custom_property("blessed", int(is_blessed and verdict.passed))
 
 

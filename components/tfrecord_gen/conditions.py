@@ -8,13 +8,12 @@ does not know then is neither true nor false here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sluice.errors import DataError
-from sluice.tfrecords.frame_reader import Batch
 
 if TYPE_CHECKING:
     import duckdb
@@ -161,10 +160,3 @@ def _decoded(value: Any) -> Any:
     if isinstance(value, list):
         return [_decoded(item) for item in value]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-
-
-def kept(batch: Batch, keep: np.ndarray) -> Iterator[Batch]:
-    """Yields the records of a batch that are kept, in runs."""
-    for item in batch.split(np.flatnonzero(~keep).tolist()):
-        if isinstance(item, Batch):
-            yield item

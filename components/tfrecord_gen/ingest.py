@@ -24,7 +24,6 @@ from components.tfrecord_gen.ingest_files import Ingested, ingest_group
 from components.tfrecord_gen.ingestion_report import (
     REPORT_FILE,
     Expected,
-    FileReport,
     Report,
 )
 from components.tfrecord_gen.input_files import SourceFile, Window
@@ -162,10 +161,6 @@ def _expected(groups: Iterable[Ingested]) -> tuple[Expected, ...]:
     return tuple(found.values())
 
 
-def _is_lost(file: FileReport) -> bool:
-    return not file.records and bool(file.lost_bytes)
-
-
 def _report(
     settings: Ingestion,
     window: Window,
@@ -182,7 +177,7 @@ def _report(
     size = sum(group.bytes for group in groups)
     bad_bytes = sum(group.bad_bytes for group in groups) if quarantined else 0
     # What is left of a destroyed file may be a few bytes.
-    lost = sum(map(_is_lost, files))
+    lost = sum(file.lost_bytes > 0 and not file.records for file in files)
     return Report(
         files=tuple(files),
         splits={split: len(found) for split, found in origins.items()},

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from components.tfrecord_gen.conditions import FALSE, TRUE, UNKNOWN, kept
+from components.tfrecord_gen.conditions import FALSE, TRUE, UNKNOWN
 from components.tfrecord_gen.equal_records import ORIGIN
 from components.tfrecord_gen.ingestion_report import Expected, FileReport
 from components.tfrecord_gen.input_files import SourceFile
@@ -179,11 +179,13 @@ class _GroupIngestion:
         )
 
     def _kept(self, item: Batch | RecordError) -> Iterator[Batch]:
-        """Yields the records that ``where`` keeps."""
+        """Yields the records that ``where`` keeps, in runs."""
         if isinstance(item, Batch) and self.settings.where is None:
             yield item
         elif isinstance(item, Batch):
-            yield from kept(item, item.values[0] == TRUE)
+            left_out = np.flatnonzero(item.values[0] != TRUE)
+            runs = item.split(left_out.tolist())
+            yield from (x for x in runs if isinstance(x, Batch))
 
     def _add(
         self, file: SourceFile, split: str, batch: Batch, places: Sequence[int]

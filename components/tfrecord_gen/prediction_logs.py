@@ -6,7 +6,7 @@ TFX's BulkInferrer and TensorFlow Serving's request logging write them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from google.protobuf import message
 
@@ -15,21 +15,27 @@ from sluice.tfrecords.frame_reader import Batch, RecordError
 _KIND = "not_example"
 
 
-def unwrap(path: str, batch: Batch) -> Iterator[Batch | RecordError]:
-    """Yields the errors of a batch of logs, and a batch of their examples.
+def unwrap(
+    path: str, items: Iterable[Batch | RecordError]
+) -> Iterator[Batch | RecordError]:
+    """Yields a batch of the examples in each batch of logs, and all errors.
 
     Args:
       path: of the file.
-      batch: its records are serialized ``PredictionLog``.
+      items: their records are serialized ``PredictionLog``.
     """
-    examples: list[bytes] = []
-    for number, offset, data in batch:
-        try:
-            examples += examples_of(data)
-        except ValueError as error:
-            yield RecordError(path, number, offset, _KIND, str(error), data)
-    if examples:
-        yield Batch.of(batch.number, batch.offset, examples)
+    for item in items:
+        if isinstance(item, RecordError):
+            yield item
+            continue
+        examples: list[bytes] = []
+        for number, offset, data in item:
+            try:
+                examples += examples_of(data)
+            except ValueError as error:
+                yield RecordError(path, number, offset, _KIND, str(error), data)
+        if examples:
+            yield Batch.of(item.number, item.offset, examples)
 
 
 def examples_of(data: bytes) -> list[bytes]:

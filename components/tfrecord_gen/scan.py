@@ -155,7 +155,7 @@ def _examples(
         items = read_frames(stream, max_bytes)
         decode = _decoder(threading.get_ident(), *types.items()) if types else None
     if are_logs:
-        items = _unwrapped(stream.path, items)
+        items = unwrap(stream.path, items)
     for item in items:
         if isinstance(item, RecordError):
             yield item
@@ -173,16 +173,6 @@ def _examples(
             problems = [bad or _wrong_type(data, types) for data, bad in pairs]
         if any(problems):
             yield from _filter(stream.path, item, problems)
-        else:
-            yield item
-
-
-def _unwrapped(
-    path: str, items: Iterable[Batch | RecordError]
-) -> Iterator[Batch | RecordError]:
-    for item in items:
-        if isinstance(item, Batch):
-            yield from unwrap(path, item)
         else:
             yield item
 

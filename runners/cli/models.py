@@ -15,6 +15,10 @@ from runners.operations.find_run import config_words
 from runners.operations.models import ListedModel, list_models, retire, rollback
 from sluice.workspace import next_command
 
+_reason_option = click.option(
+    "--reason", required=True, metavar="TEXT", help="The reason; it is recorded."
+)
+
 
 @click.group()
 def command() -> None:
@@ -66,9 +70,7 @@ def _print_versions(listed: list[ListedModel]) -> None:
 @verb("retire", group=command)
 @click.argument("name")
 @click.argument("reference", metavar="VERSION|artifact:ID")
-@click.option(
-    "--reason", required=True, metavar="TEXT", help="The reason; it is recorded."
-)
+@_reason_option
 def retire_(name: str, reference: str, reason: str) -> Result:
     """Retire a blessed model of NAME: it is neither pushed again nor a baseline.
 
@@ -85,9 +87,7 @@ def retire_(name: str, reference: str, reason: str) -> Result:
 @verb("rollback", group=command)
 @click.argument("name")
 @click.argument("version", type=int, required=False)
-@click.option(
-    "--reason", required=True, metavar="TEXT", help="The reason; it is recorded."
-)
+@_reason_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done.")
 def rollback_(name: str, version: int | None, reason: str, dry_run: bool) -> Result:
     """Serve an earlier VERSION of NAME again, and retire the models after it.

@@ -25,8 +25,6 @@ _SHOWN_METRICS = 4
 # Width of a column that is wrapped, unless columns were chosen.
 _WRAPPED_WIDTH = 30
 _ONE_LINE = set(FACTS) - {"tags"}
-# What counts examples is no metric that one compares.
-_COUNTS = ("example_count", "effective_example_count", "weighted_example_count")
 
 
 @verb()
@@ -93,7 +91,7 @@ def _has_tag(record: RunRecord, tag: str) -> bool:
 
 def _print_table(table: RunTable, columns: Sequence[str], limit: int | None) -> None:
     console = make_console()
-    metrics = [name for name in table.metrics if name not in _COUNTS]
+    metrics = table.compared_metrics
     names: Sequence[str] = ("run", *columns)
     if not columns:
         names = "run", "verdict", "version", *metrics[:_SHOWN_METRICS], "tags"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 
 import click
@@ -27,7 +26,9 @@ def command(config: Config, accelerator: str | None) -> Result:
     that has a section cloud, such as vertex, the pipeline is compiled for
     the service.
     """
-    validated = validate(config, on_tpu=accelerator is not None)
-    for warning in validated.warnings:
+    warnings = validate(config, on_tpu=accelerator is not None)
+    for warning in warnings:
         echo_warning(warning)
-    return Result(asdict(validated), partial(echo, f"{validated.file}: valid"))
+    file = config.origin.file
+    facts = {"pipeline": config.name, "file": file, "warnings": warnings}
+    return Result(facts, partial(echo, f"{file}: valid"))

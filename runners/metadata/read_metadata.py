@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -65,6 +65,22 @@ def read_metadata(path: Path) -> MetadataGraph:
         executions = store.get_executions()
         events = store.get_events_by_execution_ids([item.id for item in executions])
         return _graph(store.get_artifacts(), executions, contexts, events)
+
+
+def change_artifacts(
+    database: Path, ids: Sequence[int], change: Callable[[Any], None]
+) -> None:
+    """Changes some artifacts in ML Metadata.
+
+    Raises:
+      WorkspaceError: the file cannot be written.
+    """
+    if ids:
+        with open_store(database, writable=True) as store:
+            artifacts = store.get_artifacts_by_id(ids)
+            for artifact in artifacts:
+                change(artifact)
+            store.put_artifacts(artifacts)
 
 
 def read_executions(store: MetadataStore, ids: Sequence[int]) -> MetadataGraph:

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config.serialize import read_stored_config
-from runners.cloud.submitted_job import is_service_run, job_of
-from runners.operations.find_run import find_workspace, updated_workspace
+from runners.cloud.submitted_job import job_of
+from runners.operations.find_run import (
+    find_workspace,
+    local_run_ids,
+    updated_workspace,
+)
 from sluice.errors import UsageError
 from sluice.run_lock import owner_of
-from sluice.workspace import Workspace
 
 
 def cancel(name: str, run_id: str | None = None) -> dict[str, Any]:
@@ -34,7 +37,8 @@ def cancel(name: str, run_id: str | None = None) -> dict[str, Any]:
     """
     workspace = find_workspace(name)
     owner = owner_of(workspace.lock_file)
-    if owner is None or (run_id and not _newest_local(workspace).startswith(run_id)):
+    newest = next(local_run_ids(workspace), "")
+    if owner is None or (run_id and not newest.startswith(run_id)):
         return _cancel_job(_find_open(name, run_id))
     if not owner.is_here:
         raise UsageError(
@@ -48,13 +52,6 @@ def cancel(name: str, run_id: str | None = None) -> dict[str, Any]:
 def _answer(command: str, **facts: Any) -> dict[str, Any]:
     nothing = dict.fromkeys(("pid", "job", "warning"))
     return {"command": command, **nothing, "started_jobs": [], **facts}
-
-
-def _newest_local(workspace: Workspace) -> str:
-    """Returns the id of the newest run of this machine, or ""."""
-    ids = reversed(workspace.run_ids())
-    local = (x for x in ids if not is_service_run(workspace.run_dir(x)))
-    return next(local, "")
 
 
 def _find_open(name: str, run_id: str | None) -> Path:

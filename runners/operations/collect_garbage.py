@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from components.baseline_model.blessed_models import blessed_models, search_baseline
 from runners.cache import up_to_date
-from runners.metadata.read_metadata import open_store, read_metadata
+from runners.metadata.read_metadata import change_artifacts, read_metadata
 from runners.metadata.trace_lineage import served_models
 from runners.retention.find_garbage import (
     Garbage,
@@ -70,7 +71,7 @@ def collect_garbage(
         if not dry_run:
             with up_to_date.kept(workspace):
                 _delete_versions(workspace, garbage)
-                _mark_deleted(workspace.metadata_db, garbage)
+                change_artifacts(workspace.metadata_db, garbage.mark, _mark_deleted)
                 _delete(workspace, garbage)
         return garbage
 
@@ -106,13 +107,8 @@ def _delete_versions(workspace: Workspace, garbage: Garbage) -> None:
         store_at(place).delete(int(number), owner)
 
 
-def _mark_deleted(metadata_db: Path, garbage: Garbage) -> None:
-    if garbage.mark:
-        with open_store(metadata_db, writable=True) as store:
-            artifacts = store.get_artifacts_by_id(garbage.mark)
-            for artifact in artifacts:
-                artifact.state = artifact.DELETED
-            store.put_artifacts(artifacts)
+def _mark_deleted(artifact: Any) -> None:
+    artifact.state = artifact.DELETED
 
 
 def _delete(workspace: Workspace, garbage: Garbage) -> None:

@@ -165,6 +165,12 @@ def resume_command(record: RunRecord) -> str | None:
     return next_command("resume", record.pipeline, "--run", record.run_id)
 
 
+def local_run_ids(workspace: Workspace) -> Iterator[str]:
+    """Yields the ids of the runs of this machine, newest first."""
+    ids = reversed(workspace.run_ids())
+    return (x for x in ids if not is_service_run(workspace.run_dir(x)))
+
+
 def not_run_yet(name: str, workspace: Workspace) -> UsageError:
     """Returns the error of a command that needs a run, where there is none."""
     hint = next_command("run", name)

@@ -17,7 +17,7 @@ from components.baseline_model.blessed_models import (
 from pipeline.config.config import Config
 from runners.metadata.read_metadata import (
     MetadataGraph,
-    open_store,
+    change_artifacts,
     read_metadata,
 )
 from runners.metadata.trace_lineage import find_artifact, served_models
@@ -224,13 +224,10 @@ def _flaw(version: ModelVersion) -> str | None:
 def _retire_artifacts(
     workspace: Workspace, artifact_ids: Sequence[int], reason: str
 ) -> None:
-    if not artifact_ids:
-        return
-    with open_store(workspace.metadata_db, writable=True) as store:
-        artifacts = store.get_artifacts_by_id(artifact_ids)
-        for artifact in artifacts:
-            artifact.custom_properties[RETIRED].string_value = reason
-        store.put_artifacts(artifacts)
+    def retire_artifact(artifact: Any) -> None:
+        artifact.custom_properties[RETIRED].string_value = reason
+
+    change_artifacts(workspace.metadata_db, artifact_ids, retire_artifact)
 
 
 def _described(graph: MetadataGraph, model: BlessedModel) -> dict[str, Any]:

@@ -21,10 +21,9 @@ from pipeline.graph.choose_spans import choose_spans
 from pipeline.graph.custom_nodes import selected_nodes
 from pipeline.graph.node_registry import INGESTION, PUSHER, SERVING_INGESTION
 from runners.cache.run_inputs import RunInputs, differences, run_inputs
-from runners.cloud.submitted_job import is_service_run
 from runners.engine import Observer
 from runners.local.write_report import write_report
-from runners.operations.find_run import resume_command
+from runners.operations.find_run import local_run_ids, resume_command
 from serving.model_store import store_at
 from serving.store_owner import Owner
 from sluice.errors import UsageError, WorkspaceError, bounded
@@ -200,10 +199,8 @@ def lock_workspace(
 
 def _end_killed_run(workspace: Workspace) -> None:
     """Writes how a killed run ended; runs follow each other, so it is the newest."""
-    for run_id in reversed(workspace.run_ids()):
+    for run_id in local_run_ids(workspace):
         run_dir = workspace.run_dir(run_id)
-        if is_service_run(run_dir):
-            continue
         try:
             if RunRecord.load(run_dir).status == "running":
                 record = RunRecord.load_ended(run_dir)

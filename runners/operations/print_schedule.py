@@ -132,7 +132,7 @@ def _airflow(config: Config, command: list[str], cron: str, timezone: str) -> st
     )
 
 
-def filled_in(template: str, **values: str) -> str:
+def filled_in(template: str, **values: object) -> str:
     """Returns a text of this folder with values for its ``$NAME``."""
     text = Path(__file__).with_name(template).read_text(encoding="utf-8")
     return Template(text).substitute(values)

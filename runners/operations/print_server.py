@@ -9,11 +9,11 @@ import json
 import math
 from dataclasses import asdict
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from pipeline.config.config import Config
 from runners.operations.find_run import published_in
+from runners.operations.print_schedule import filled_in
 from runners.operations.serve import ServeOptions
 from sluice.errors import UsageError
 from sluice.storage.storage import is_remote
@@ -53,9 +53,9 @@ def server_text(
         values["volumes"] = f"- {json.dumps(volume)}"
     elif not is_bucket:
         values["mounts"] = json.dumps([f"{store}:{base}:ro"])
-    template = Path(__file__).with_name(f"serving_{form}.txt").read_text("utf-8")
-    return Template(template).substitute(
-        values,
+    return filled_in(
+        f"serving_{form}.txt",
+        **values,
         image=image or _image(config),
         rows=options.batch_rows,
         micros=round(options.batch_delay_ms * 1000),

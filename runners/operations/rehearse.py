@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from pipeline.config.cloud import CloudBeam, CloudPush
 from pipeline.config.config import Config
 from pipeline.config.load import load_config
 from pipeline.graph.choose_spans import choose_spans
-from runners.cloud.job_inputs import cloud_locations, job_parameters
+from runners.cloud.job_inputs import cloud_locations, job_parameters, upload
 from runners.cloud.spec import read_spec
 from runners.engine import Observer
 from runners.local.write_report import write_report
@@ -133,11 +133,7 @@ def _rehearse(
     observer.on_note("compiling the pipeline for its service")
     compiled = compile_checked(in_cloud, scheduled=cloud.selects_spans)
     for item in compiled.uploads:
-        target = Path(here(item.uri))
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            copy = shutil.copytree if item.path.is_dir() else shutil.copyfile
-            copy(item.path, target)
+        upload(replace(item, uri=here(item.uri)))
     job = json.loads(here(json.dumps(compiled.job)))
     serving_dir = here(cloud_locations(in_cloud).serving_dir)
     read = in_cloud.data.model_copy(update={"dir": str(data)})

@@ -62,7 +62,7 @@ def serve(
         from serving.server.core import Core, Limits
         from serving.server.models import Model, StoreWatch
         from serving.server.process import Address, run
-        from serving.server.recording import Recorder, Recording
+        from serving.server.recording import Recorder
 
     limits = Limits(options.max_body_mb * 2**20, options.max_rows, options.timeout_s)
     batches = BatchSettings(options.batch_rows, options.batch_delay_ms / 1000)
@@ -75,12 +75,10 @@ def serve(
     ]
     recorders = {
         config.name: Recorder(
-            Recording(
-                workspace_of(config).requests,
-                options.record,
-                config.sensitive,
-                options.record_mb << 20,
-            )
+            workspace_of(config).requests,
+            options.record,
+            config.sensitive,
+            options.record_mb << 20,
         )
         for config in configs
         if options.record

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline.checks.before_run import (
     check_before_run,
@@ -25,22 +25,7 @@ from sluice.errors import UsageError
 from sluice.workspace import locate
 
 
-@dataclass(frozen=True)
-class Validated:
-    """A config that was found to be valid.
-
-    Attributes:
-      pipeline: its name.
-      file: its path.
-      warnings: what may still make a run fail, such as missing data.
-    """
-
-    pipeline: str
-    file: str
-    warnings: tuple[str, ...]
-
-
-def validate(config: Config, *, on_tpu: bool = False) -> Validated:
+def validate(config: Config, *, on_tpu: bool = False) -> list[str]:
     """Checks a config with its schema and code.
 
     A config with a ``cloud`` section is also compiled; no service is asked.
@@ -48,6 +33,9 @@ def validate(config: Config, *, on_tpu: bool = False) -> Validated:
     Args:
       config: as it was loaded.
       on_tpu: whether XLA compiles the training for a TPU.
+
+    Returns:
+      Warnings of what may still make a run fail, such as missing data.
 
     Raises:
       UsageError: the config is invalid, or a TPU would refuse the training.
@@ -79,7 +67,7 @@ def validate(config: Config, *, on_tpu: bool = False) -> Validated:
             from pipeline.checks.check_accelerator import check_on_tpu
 
             check_on_tpu(valid)
-    return Validated(config.name, str(config.origin.file), tuple(warnings))
+    return warnings
 
 
 def _make(config: Config) -> None:

@@ -12,12 +12,16 @@ from pipeline.config.serialize import read_stored_config
 from pipeline.training.strategy.choice import TF_CONFIG
 from pipeline.training.strategy.cluster import HOSTS, Cluster, find_cluster
 from pipeline.training.strategy.rendezvous import wait_limit_s
-from runners.cloud.submitted_job import is_service_run
 from runners.engine import Observer
 from runners.local import processes
 from runners.local.engine import training_file
 from runners.local.stop_request import StopRequest
-from runners.operations.find_run import find_run, find_workspace, read_record
+from runners.operations.find_run import (
+    find_run,
+    find_workspace,
+    local_run_ids,
+    read_record,
+)
 from sluice import interrupt, progress, secrets
 from sluice.clock import utc_now
 from sluice.compat import prepare_environment
@@ -140,16 +144,12 @@ class _Awaited:
 
     def _record(self) -> RunRecord | None:
         """Returns the record of the run; None before it begins, or is resumed."""
-        ids = (x for x in self.workspace.run_ids() if not self._in_service(x))
-        run_id = self.run_id or max(ids, default=None)
+        run_id = self.run_id or next(local_run_ids(self.workspace), None)
         record = run_id and read_record(self.workspace, run_id)
         if not record:
             return None
         has_ended_before = (record.ended_at or "") < self.began_at
         return None if record.status != "running" and has_ended_before else record
-
-    def _in_service(self, run_id: str) -> bool:
-        return is_service_run(self.workspace.run_dir(run_id))
 
 
 def train(file: Path, root: Path) -> None:

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -34,35 +33,29 @@ _FILE_BYTES, _FILE_S = 4 << 20, 300.0
 _log = logging.getLogger("sluice")
 
 
-@dataclass(frozen=True)
-class Recording:
-    """What is recorded, and where.
-
-    Attributes:
-      folder: gets a folder for each day.
-      fraction: of the requests, drawn at random.
-      left_out: features that are not recorded.
-      max_bytes: of all files; the oldest are deleted.
-    """
-
-    folder: Path
-    fraction: float
-    left_out: Collection[str] = ()
-    max_bytes: int = 1 << 30
-
-
 class Recorder:
     """Writes requests in a thread of its own, as many as it can keep up with."""
 
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
+    def __init__(
+        self, folder: Path, fraction: float, left_out: Collection[str], max_bytes: int
+    ) -> None:
+        """Begins to record.
+
+        Args:
+          folder: gets a folder for each day.
+          fraction: of the requests, drawn at random.
+          left_out: features that are not recorded.
+          max_bytes: of all files; the oldest are deleted.
+        """
+        self._folder, self._fraction = folder, fraction
+        self._left_out, self._max_bytes = left_out, max_bytes
         self._queue: queue.Queue[tuple[Answered, float] | None] = queue.Queue(_WAITING)
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
     def __call__(self, answered: Answered) -> None:
         """Takes an answered request; returns at once."""
-        if random.random() >= self._recording.fraction:
+        if random.random() >= self._fraction:
             return
         try:
             self._queue.put_nowait((answered, time.time()))
@@ -102,19 +95,18 @@ class Recorder:
 
     def _logs_of(self, answered: Answered, at_s: float) -> list[bytes]:
         try:
-            return [*logs_of(answered, at_s, self._recording.left_out)]
+            return [*logs_of(answered, at_s, self._left_out)]
         except Exception:  # Of a model that is not ours: recording never ends.
             _log.exception("a request was not recorded")
             return []
 
     def _write(self, day: str, logs: list[bytes]) -> None:
         """Writes a file; a full disk costs its requests, and ends nothing."""
-        folder = self._recording.folder
         name = f"{datetime.now(timezone.utc):%H%M%S}-{secrets.token_hex(4)}"
         try:
-            (folder / day).mkdir(parents=True, exist_ok=True)
-            tfrecord.write(folder / day / f"{name}.tfrecord.gz", logs)
-            _keep_below(folder, self._recording.max_bytes)
+            (self._folder / day).mkdir(parents=True, exist_ok=True)
+            tfrecord.write(self._folder / day / f"{name}.tfrecord.gz", logs)
+            _keep_below(self._folder, self._max_bytes)
         except OSError as error:
             _log.error(f"{len(logs):,} requests were not recorded: {error}")
 

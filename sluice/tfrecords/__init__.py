@@ -1,1 +1,1 @@
-"""Reads TFRecords, tf.Examples and their values without TensorFlow."""
+"""Reads and writes TFRecords and tf.Examples without TensorFlow."""
