@@ -159,6 +159,8 @@ def signatures(output: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     from pipeline.training.export import export_model
 
     class Model(tf.Module):
+        weights = ()
+
         def __call__(self, features, training):
             return _everything(features)
 
