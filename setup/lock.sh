@@ -33,6 +33,7 @@ resolve() {
 }
 
 provide_uv
+# The one package that TFX 1.16 needs newer, see its .in file.
 newer=keras=2026-10-01
 # Early 2025: resolved freely, TFX 1.16 takes a Beam without dill and breaks at import.
 resolve_tfx 1.16 2025-02-01 3.10 2_28

@@ -22,11 +22,6 @@ from pipeline.training.strategy.distribution import Distribution
 from sluice.errors import NodeError, SluiceError
 from sluice.patches.tensorflow import exclude_keras_from_autograph
 
-_OF_KERAS_3 = (
-    "with Keras 3, take inputs.keras_inputs(keras) and inputs.output_layer(keras), and "
-    "give the model only inputs that its output needs"
-)
-
 
 def load_function(import_path: str) -> Any:
     """Returns a function or class by import path, ``package.module:name``."""
@@ -127,7 +122,9 @@ def build_model(
         raise NodeError(
             f"the model cannot be built: {type(error).__name__}: {first:.200}",
             where=function,
-            hint=_OF_KERAS_3,
+            hint="with Keras 3, take inputs.keras_inputs(keras) and "
+            "inputs.output_layer(keras), and give the model only inputs that its "
+            "output needs",
         ) from error
     finally:
         for module, policy in zip(modules, policies, strict=True):
@@ -155,7 +152,7 @@ def _check_model(
             where="model",
         ) from None
     if is_keras_3(model):
-        _check_keras_3(model, keras, function, inputs, distribution)
+        _check_keras_3(model, function, inputs, distribution)
     # A subclassed model has no symbolic outputs, and is built by its first call.
     outputs = getattr(model, "outputs", None) or tf.nest.flatten(
         model(inputs.keras_inputs(keras))
@@ -175,11 +172,7 @@ def _check_model(
 
 
 def _check_keras_3(
-    model: Any,
-    keras: Any,
-    function: str,
-    inputs: ModelInputs,
-    distribution: Distribution,
+    model: Any, function: str, inputs: ModelInputs, distribution: Distribution
 ) -> None:
     """Raises a ``NodeError`` if a model of Keras 3 cannot be trained here."""
     what = None
@@ -188,8 +181,8 @@ def _check_keras_3(
     if isinstance(taken, dict) and taken.keys() != inputs.shapes.keys():
         what = f"a dict of {len(taken)} inputs is not all {len(inputs.shapes)} features"
         hint = "give keras.Model a list: Keras 3 finds the inputs of a list by name"
-    if keras.backend.backend() != "tensorflow":
-        what = f"Keras 3 computes with {keras.backend.backend()}, not with TensorFlow"
+    if (backend := keras_of(model).backend.backend()) != "tensorflow":
+        what = f"Keras 3 computes with {backend}, not with TensorFlow"
         hint = "unset KERAS_BACKEND, and remove backend from ~/.keras/keras.json"
     if distribution.kind not in ("one_device", "mirrored"):
         what = f"a model of Keras 3 cannot be trained as {distribution.kind}"

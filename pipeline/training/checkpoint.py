@@ -30,7 +30,7 @@ SAVE_EVERY = 1000
 _PHASES = 2
 # The state's name in a checkpoint.
 _STATE = "state/.ATTRIBUTES/py_state"
-# What callbacks change from epoch to epoch.
+# What Keras' callbacks change from epoch to epoch.
 _ATTRIBUTES = {
     "History": ("history",),
     "EarlyStopping": ("wait", "best", "best_epoch", "stopped_epoch"),
@@ -178,13 +178,10 @@ class Checkpoint(StepCallback):
         self._manager.save()
 
     def _stateful(self) -> list[tuple[Any, tuple[str, ...]]]:
-        kinds = {
-            **{
-                getattr(keras_of(self.model).callbacks, name): attributes
-                for name, attributes in _ATTRIBUTES.items()
-            },
-            ReportProgress: ("epoch_facts", "time_to_first_step_s"),
-        }
+        """Returns the callbacks that have a state, with its attributes."""
+        callbacks = keras_of(self.model).callbacks
+        kinds = {getattr(callbacks, name): names for name, names in _ATTRIBUTES.items()}
+        kinds[ReportProgress] = ("epoch_facts", "time_to_first_step_s")
         return [
             (callback, names)
             for callback in self._callbacks

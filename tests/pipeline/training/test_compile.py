@@ -10,7 +10,12 @@ import pytest
 
 from pipeline.config.label import Label
 from pipeline.config.train import KerasObject
-from pipeline.training.compile import compile_model, make_loss, make_metrics
+from pipeline.training.compile import (
+    compile_model,
+    make_loss,
+    make_metrics,
+    make_optimizer,
+)
 from sluice.errors import NodeError
 from sluice.patches.tensorflow import exclude_keras_from_autograph
 from tests.kit.trainings import settings
@@ -125,6 +130,17 @@ def test_gradients_are_clipped(key, attribute):
     optimizer = compiled(clip_gradients={key: 0.05}).optimizer
     limits = {name: getattr(optimizer, name) for name in CLIPS}
     assert limits == {**dict.fromkeys(CLIPS), attribute: 0.05}
+
+
+def test_replicas_share_the_limit_where_each_clips_its_own():
+    """As Keras 3 does; tf_keras clips their sum."""
+    import keras
+    import tensorflow as tf
+
+    train = settings(clip_gradients={"global_norm": 1.0})
+    shared = make_optimizer(train, 0.1, keras, replicas=4)
+    assert (shared.clipnorm, shared.global_clipnorm) == (None, 0.25)
+    assert make_optimizer(train, 0.1, tf.keras, replicas=4).global_clipnorm == 1.0
 
 
 def test_weights_decay_but_not_biases_and_normalization():

@@ -19,7 +19,6 @@ from sluice.tfrecords import tfrecord
 from tests.kit.forked_command import call_as_node
 
 ONE_TRAINING = "tests.pipeline.training.resume.one_training"
-DONE = 0
 EPOCHS = 5
 # 79 examples in batches of 8.
 STEPS_PER_EPOCH = 10
@@ -151,13 +150,3 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def trainings(server: None, data: Path) -> Trainings:
     return Trainings(data)
-
-
-@pytest.fixture(scope="session")
-def whole(trainings: Trainings, tmp_path_factory: pytest.TempPathFactory) -> Work:
-    """A training that nothing happened to, without checkpoints."""
-    work = Work(tmp_path_factory.mktemp("whole"))
-    code = trainings.run(work.path, checkpoints=False, export="real")
-    assert code == DONE, work.log
-    assert not work.checkpoints.exists()
-    return work
