@@ -152,11 +152,12 @@ def _share_edges(*pair: Feature) -> None:
         np.clip([x[0].low_value, *(bucket.high_value for bucket in x)], -_FAR, _FAR)
         for x in quantiles
     ]
-    inner = ends[-1][: -1 : max(_QUANTILES, len(ends[-1]) // _BUCKETS)]
-    # What is at most the lowest value, such as many zeros, has a bucket too.
-    lowest = np.nextafter(min(x[0] for x in ends), -np.inf)
+    control = ends[-1]
+    inner = control[: -1 : max(_QUANTILES, len(control) // _BUCKETS)]
+    # The lowest value, such as many zeros, has a bucket, and so has what is below it.
+    lowest = np.nextafter([min(x[0] for x in ends), control[0]], -np.inf)
     highest = max(x[-1] for x in ends)
-    edges = sorted({lowest, *inner, highest})
+    edges = sorted({*lowest, *inner, highest})
     for feature, own_ends, buckets in zip(pair, ends, quantiles, strict=True):
         below = np.cumsum([0.0, *(bucket.sample_count for bucket in buckets)])
         counts = np.diff(np.interp(edges, own_ends, below, left=0))

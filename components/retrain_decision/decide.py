@@ -111,7 +111,8 @@ def _rows(
             pair = requests, served.statistics.get("train")
             yield _drift(_REQUEST_DRIFT, limits, *pair, served.name)
         if served.predictions and (not named or PREDICTION in named):
-            yield _drift(_REQUEST_DRIFT, limits, *served.predictions, served.name)
+            limit = limits[PREDICTION] if isinstance(limits, dict) else limits
+            yield _drift(_REQUEST_DRIFT, limit, *served.predictions, served.name)
         elif PREDICTION in named:
             check, against = f"{_REQUEST_DRIFT} of {PREDICTION!r}", served.name
             yield Check(check=check, baseline=against, result="no", why=_NO_PREDICTIONS)

@@ -40,8 +40,8 @@ class Retrain(Section):
     null: no reason."""
     request_drift_above: Fraction | NotEmpty[dict[Text, Fraction]] | None = None
     """The same of the requests of `data.serving`. `prediction` is what the served model
-    answers to recorded requests, compared with its answers to the split that it was
-    judged on. null: no reason."""
+    answers to recorded requests, classes and probabilities or numbers, compared with
+    its answers to the split that it was judged on. null: no reason."""
     metric_drop: NotEmpty[tuple[Threshold, ...]] | None = None
     """Limits for the served model on the newest span; to miss any of them is a reason.
     `change` compares it with itself at its push, over all examples. null: no reason."""

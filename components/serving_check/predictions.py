@@ -29,6 +29,8 @@ from sluice.record.verdict import Check
 
 _EXAMPLES, _BATCH = 1000, 32
 _MAX_S = 10.0
+# The largest one; of two classes that of the positive class.
+_PROBABILITY = f"probability of the {PREDICTION}"
 
 
 def against_judged(
@@ -53,7 +55,8 @@ def against_judged(
     both = _statistics(requested, facts), judged
     largest = max(distances_of_all(*both, ()), key=lambda x: x.distance)
     largest = with_chance(replace(largest, limit=0.0), *both)
-    why = f"{largest.measure} from those of {which}; {sizes(*both, largest)}"
+    measure = f"{largest.measure} of {largest.feature!r}"
+    why = f"{measure} from those of {which}; {sizes(*both, largest)}"
     check = "predictions of requests"
     return [Check(check=check, actual=largest.distance, why=why)]
 
@@ -107,15 +110,20 @@ def _statistics(answers: Sequence[Answer | str], facts: Any) -> Statistics:
 
 
 def _as_example(answer: Answer, facts: Any) -> bytes:
-    """Returns a tf.Example with the predicted classes, or the numbers."""
+    """Returns a tf.Example: the predicted classes and a probability, or the numbers."""
     example = tf.train.Example()
-    feature = example.features.feature[PREDICTION]
+    features = example.features.feature
     (numbers,) = answer.numbers
     if facts["task"] == "regression":
-        feature.float_list.value.extend(numbers)
+        names = facts.get("targets") or range(len(numbers))
+        for name, number in zip(names, numbers, strict=True):
+            key = PREDICTION if len(numbers) == 1 else f"{PREDICTION} of {name}"
+            features[key].float_list.value.append(number)
         return example.SerializeToString()
     labels = [answer.labels[0]]
     if facts["task"] == "multi_label":
         labels = np.array(facts["classes"])[numbers >= THRESHOLD]
-    feature.bytes_list.value.extend(str(label).encode() for label in labels)
+    features[PREDICTION].bytes_list.value.extend(str(x).encode() for x in labels)
+    # What a model does not know may get the usual classes, with less confidence.
+    features[_PROBABILITY].float_list.value.append(numbers.max())
     return example.SerializeToString()

@@ -94,6 +94,23 @@ def test_missing_values_and_nan_are_a_shift(trips):
     }
 
 
+@pytest.mark.parametrize(
+    ("value", "other"), [(0.0, -1.0), (0.0, 0.5), (2.0, 3.0), (2.0, 1.5), (0.0, 4.0)]
+)
+def test_another_value_of_many_examples_is_a_distance(value, other):
+    """Found: zeros that became -1 had the distance 0."""
+    chosen = random.Random(3)
+    numbers = [chosen.choice([0.0, chosen.uniform(0, 2), 2.0]) for _ in range(3000)]
+    other_numbers = [other if x == value else x for x in numbers]
+    share = numbers.count(value) / 3000
+    (found,) = compare(
+        [encode({"x": [x]}) for x in other_numbers],
+        [encode({"x": [x]}) for x in numbers],
+    )
+    # A bucket may have further values, so that it is less.
+    assert 0.5 * share < found.distance < share + 0.05
+
+
 def test_values_without_a_meaning_have_no_large_distance():
     def records(first):
         return [

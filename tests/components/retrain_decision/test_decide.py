@@ -239,6 +239,24 @@ def test_drift_of_predictions(limits, answers, rows):
     assert {row.feature: row.result for row in verdict.rows} == rows
 
 
+@pytest.mark.parametrize("limits", [0.2, {"prediction": 0.2}])
+def test_drift_of_the_probability_of_predictions(limits):
+    import tensorflow_data_validation as tfdv
+
+    name = "probability of the prediction"
+    both = (
+        pd.DataFrame({"prediction": ["a", "b"] * 100, name: [low, 1.0] * 100})
+        for low in (0.5, 0.9)
+    )
+    served = replace(
+        _served(_file(1)),
+        predictions=(*map(tfdv.generate_statistics_from_dataframe, both),),
+    )
+    policy = Retrain(request_drift_above=limits)
+    verdict = decide(policy, a_report(_file(2)), None, served, NOW, None)
+    assert [row.result for row in verdict.rows if row.feature == name] == ["yes"]
+
+
 def test_predictions_that_are_not_known_are_no_reason():
     policy = Retrain(request_drift_above={"prediction": 0.1})
     verdict = decide(policy, a_report(_file(2)), None, _served(_file(1)), NOW, None)

@@ -109,7 +109,8 @@ def test_the_newest_thousand_are_asked(compare, turned, tmp_path):
     (folder / "2026-11-29" / "2.tfrecord.gz").write_bytes(b"damaged")
     changed, largest, predicted = compare(turned)
     assert predicted.actual > 0.4
-    assert predicted.why.startswith("Jensen-Shannon from those of the split 'test'")
+    assert predicted.why.startswith("Jensen-Shannon of 'pr")
+    assert "' from those of the split 'test'; " in predicted.why
     assert "1,000 examples against 40, where chance gives" not in predicted.why
     assert (changed.actual, largest.actual, changed.examples) == (0.0, 0.0, ())
     assert changed.why == (
@@ -132,6 +133,57 @@ def test_a_regression_has_the_unit_of_its_target(compare, tmp_path):
     assert "Jensen-Shannon" in predicted.why
     assert (row.check, row.actual) == ("largest change", 5.0)
     assert row.examples[0].endswith("record 2: 20, now 25")
+
+
+@pytest.fixture
+def predicted(compare, tmp_path) -> Callable[..., Check]:
+    """Returns the row of the predictions for requests with other values of ``a``."""
+
+    def run(outputs: Callable[[Any], dict[str, Any]], **about: Any) -> Check:
+        kinds: dict[str, Any] = {"about": about} if about else {}
+        # The served model has other values.
+        models = [
+            save(
+                tmp_path / f"{shift}" / "Format-Serving",
+                lambda _, raw, shift=shift: outputs(raw["a"][:, None] + shift),
+                **kinds,
+            )
+            for shift in (0.0, 0.01)
+        ]
+        asked = requests(*[9.0] * 50)
+        record(tmp_path / "requests", "2026-11-29/1.tfrecord.gz", asked)
+        *_, row = compare(*models)
+        assert row.check == "predictions of requests"
+        return row
+
+    return run
+
+
+def test_each_target_is_compared_with_its_own_predictions(predicted):
+    def outputs(a: Any) -> dict[str, Any]:
+        import tensorflow as tf
+
+        return {"prediction": tf.concat([1000 + 0 * a, a / 1000], axis=1)}
+
+    targets = ["fare", "tip"]
+    row = predicted(outputs, task="regression", classes=[], targets=targets)
+    assert row.why.startswith("Jensen-Shannon of 'prediction of tip' from those of")
+    assert row.actual > 0.75
+
+
+def test_less_confidence_in_the_same_class_is_a_distance(predicted):
+    def outputs(a: Any) -> dict[str, Any]:
+        import tensorflow as tf
+
+        share = tf.where(a > 8, 0.5, 0.9) + 0.001 * tf.math.sin(a)
+        rest = (1 - share) / 2
+        label = tf.fill(tf.shape(share), "green")
+        return {"probabilities": tf.concat([rest, share, rest], 1), "label": label}
+
+    row = predicted(outputs)
+    what = "Jensen-Shannon of 'probability of the prediction' from those of"
+    assert row.why.startswith(what)
+    assert row.actual > 0.99
 
 
 def test_nothing_is_shown_where_there_is_nothing_to_compare(compare, good, turned):
