@@ -112,17 +112,17 @@ def read_entry(folder: str) -> tuple[Entry, dict[str, Statistics]]:
 
 
 def holds(store: str, report: Report) -> bool:
-    """Whether ingested data is stored, with the same splits.
+    """Whether ingested data is the newest that is stored, with the same splits.
 
     Raises:
       OSError, ValueError: the store or an entry of the data cannot be read.
     """
     own, storage = identify(report), storage_for(store)
-    return any(
-        Entry.model_validate_json(storage.read(record)).splits == report.splits
-        for identity, record in _newest_first(store)
-        if identity == own and storage.is_file(record)
-    )
+    for identity, record in _newest_first(store):
+        if storage.is_file(record):
+            entry = Entry.model_validate_json(storage.read(record))
+            return identity == own and entry.splits == report.splits
+    return False
 
 
 def find_data_baseline(store: str, own: Identity) -> str:

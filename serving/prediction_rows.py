@@ -24,6 +24,7 @@ from sluice.tfrecords.frame_encoding import MAX_RECORD_BYTES
 from sluice.tfrecords.frame_reader import RecordError
 from sluice.tfrecords.input_stream import InputStream
 from sluice.tfrecords.parse_tf_example import as_text, parse, values_of
+from sluice.tfrecords.row_encoding import FLOAT
 
 STDIN = "-"
 
@@ -88,7 +89,7 @@ def read_rows(
       UsageError: a path is no readable file (checked before the first row); an
         image for a model of several features.
       DataError: a file is empty or has another format, or a record or line is invalid
-        or has no id. Rows before it have been yielded.
+        or has no id, or ids of a table are floats. Rows before it have been yielded.
     """
     for path in paths:
         if str(path) != STDIN and not os.path.isfile(path):
@@ -98,7 +99,7 @@ def read_rows(
         if str(path) == STDIN:
             rows = _json_rows("stdin", sys.stdin.buffer, known, max_row_bytes)
         elif is_table(str(path)):
-            rows = _table_rows(str(path), features, max_row_bytes)
+            rows = _table_rows(str(path), features, max_row_bytes, id_feature)
         else:
             rows = _file_rows(Path(path), known, max_row_bytes)
         yield from rows if id_feature is None else _with_ids(rows, id_feature)
@@ -142,10 +143,16 @@ def _file_rows(path: Path, features: Collection[str], max_bytes: int) -> Iterato
         )
 
 
-def _table_rows(path: str, types: Mapping[str, str], max_bytes: int) -> Iterator[Row]:
-    found = column_types([path])
+def _table_rows(
+    path: str, types: Mapping[str, str], max_bytes: int, id_feature: str | None
+) -> Iterator[Row]:
+    known = {**column_types([path]), **types}
+    if id_feature is not None and known.get(id_feature) == FLOAT:
+        what = f"the column {id_feature!r} has numbers with a fraction or decimals"
+        hint = "as ids they would lose digits: write them as whole numbers or text"
+        raise DataError(what, where=path, hint=hint)
     with InputStream(path) as stream:
-        for item in read_table(stream, {**found, **types}, max_bytes):
+        for item in read_table(stream, known, max_bytes):
             if isinstance(item, RecordError):
                 raise DataError(item.reason, where=f"{path}, row {item.number:,}")
             for number, _, record in item:

@@ -48,6 +48,8 @@ _INTEGER = re.compile(r"[+-]?(0|[1-9]\d*)", re.ASCII)
 _NUMBER = re.compile(
     r"[+-]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?(e[+-]?\d+)?", re.ASCII | re.IGNORECASE
 )
+# The number of a row in the table that it was taken from, where pandas has kept it.
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 # The rows that decide about types, and the rows that are held at a time.
 _HEAD_ROWS = 10_000
 _HEAD_FILES = 40
@@ -304,13 +306,19 @@ def _parse(cell: str, kind: str) -> int | float:
     raise ValueError(cell)
 
 
+def _open_parquet(file: Any) -> Any:
+    from pyarrow import parquet
+
+    # Spark's timestamps; as nanoseconds, those from 2262 on would be others.
+    return parquet.ParquetFile(file, coerce_int96_timestamp_unit="us")
+
+
 def _parquet_types(path: str) -> dict[str, str | None]:
     import pyarrow as pa
-    from pyarrow import parquet
 
     with explain_unreadable(path), storage_for(path).open(path, "rb") as file:
         try:
-            schema = parquet.ParquetFile(file).schema_arrow
+            schema = _open_parquet(file).schema_arrow
         except (pa.ArrowInvalid, OSError):  # The ingestion reports it.
             return {}
     return _kinds(path, schema)
@@ -318,8 +326,12 @@ def _parquet_types(path: str) -> dict[str, str | None]:
 
 def _kinds(path: str, schema: pa.Schema) -> dict[str, str | None]:
     _require_names(path, schema.names)
-    kinds = {field.name: kind_of(field.type) for field in schema}
-    if bad := [str(field) for field in schema if kinds[field.name] == ""]:
+    kinds = {
+        field.name: kind_of(field.type)
+        for field in schema
+        if not _PANDAS_INDEX.fullmatch(field.name)
+    }
+    if bad := [str(field) for field in schema if kinds.get(field.name) == ""]:
         raise DataError(
             "columns have types that no tf.Example holds",
             where=path,
@@ -333,7 +345,6 @@ def _read_parquet(
     stream: InputStream, types: Mapping[str, str]
 ) -> Iterator[_Rows | RecordError]:
     import pyarrow as pa
-    from pyarrow import parquet
 
     path, number = stream.path, 1
     for _ in stream.blocks():  # For the digest of the file.
@@ -342,7 +353,7 @@ def _read_parquet(
         return
     with explain_unreadable(path), storage_for(path).open(path, "rb") as source:
         try:
-            file = parquet.ParquetFile(source)
+            file = _open_parquet(source)
         except (pa.ArrowInvalid, OSError) as error:
             why = f"not a Parquet file, or one that was cut: {error}"
             at = path, 0, 0
@@ -380,6 +391,10 @@ def _parquet_batch(
             return {}
 
     problems: Problems = {}
-    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = {
+        name: column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        if not _PANDAS_INDEX.fullmatch(name)
+    }
     encoded = encode_rows(batch.num_rows, columns, types, problems)
     return number, *encoded, problems, row_of

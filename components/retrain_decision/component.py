@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -35,6 +36,7 @@ from components.tfrecord_gen.ingestion_report import Report
 from schemas.data_statistics import Statistics
 from serving.model_store import store_at
 from sluice.clock import utc_now
+from sluice.model_facts import read_facts
 from sluice.node_kinds import METRICS, PREDICTIONS, RETRAIN
 from sluice.splits import SERVING, split_statistics_path
 from sluice.storage.storage import storage_for
@@ -58,6 +60,7 @@ class Executor(base_executor.BaseExecutor):
             exec_properties["serving_dir"],
             exec_properties["baseline_store"],
             exec_properties.get("recorded"),
+            json.loads(exec_properties["sensitive"]),
         )
         classes = tuple(json.loads(exec_properties["classes"]))
         if served and (evaluations := input_dict.get("evaluation")):
@@ -77,7 +80,10 @@ def _statistics(uri: str, split: str) -> Statistics:
 
 
 def _served(
-    serving_dir: str, baseline_store: str, requests: str | None
+    serving_dir: str,
+    baseline_store: str,
+    requests: str | None,
+    sensitive: Sequence[str],
 ) -> Served | None:
     """Returns the newest version, and the data that was accepted last before it."""
     newest = store_at(serving_dir).newest()
@@ -88,7 +94,8 @@ def _served(
     entry, statistics = read_entry(folder) if folder else (None, {})
     metrics = newest.facts.get(METRICS) or {}
     name = f"version {newest.version}{'' if newest.retired is None else ' (retired)'}"
-    served = Served(name, pushed_at, entry, statistics, metrics)
+    takes = {*read_facts(newest.uri).get("features", ())} - {*sensitive}
+    served = Served(name, pushed_at, entry, statistics, metrics, takes=takes)
     if requests and (judged := newest.facts.get(PREDICTIONS)):
         from components.serving_check.predictions import recorded_predictions
 
@@ -117,6 +124,8 @@ class RetrainGateSpec(ComponentSpec):
         "serving_dir": ExecutionParameter(type=str),
         # Statistics of accepted data, a directory or an address.
         "baseline_store": ExecutionParameter(type=str),
+        # Features that requests are recorded without.
+        "sensitive": ExecutionParameter(type=str),
         # Set by the driver; see there.
         "at": ExecutionParameter(type=str, optional=True),
         # Where requests are recorded, if predictions are compared.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -35,6 +35,8 @@ class Served:
       statistics: of that data, by split.
       metrics: of it when it was pushed, over all examples.
       newest: of it on the newest span; None if it was not evaluated.
+      takes: the features that requests have, as far as is known: a client that sends
+        none of them any more is a drift.
       predictions: statistics of its answers to requests, and of those to the split that
         it was judged on; None if one of both is not known.
     """
@@ -45,6 +47,7 @@ class Served:
     statistics: Mapping[str, Statistics]
     metrics: Mapping[str, float] = field(default_factory=dict)
     newest: Evaluation | None = None
+    takes: Collection[str] = ()
     predictions: tuple[Statistics, Statistics] | None = None
 
 
@@ -109,7 +112,7 @@ def _rows(
         named = {*limits} if isinstance(limits, dict) else set()
         if named != {PREDICTION}:
             pair = requests, served.statistics.get("train")
-            yield _drift(_REQUEST_DRIFT, limits, *pair, served.name)
+            yield _drift(_REQUEST_DRIFT, limits, *pair, served.name, served.takes)
         if served.predictions and (not named or PREDICTION in named):
             limit = limits[PREDICTION] if isinstance(limits, dict) else limits
             yield _drift(_REQUEST_DRIFT, limit, *served.predictions, served.name)
@@ -143,10 +146,11 @@ def _drift(
     statistics: Statistics | None,
     before: Statistics | None,
     against: str,
+    expected: Collection[str] = (),
 ) -> Check:
     """Returns a row of the feature that is closest to its limit, or furthest above.
 
-    Requests are not expected to have all features: the label, for one.
+    Requests need not have all features, such as the label, but the ``expected`` ones.
     """
     distances = []
     if check == _REQUEST_DRIFT and not number_of_examples(statistics):
@@ -154,7 +158,7 @@ def _drift(
     if statistics is not None and before is not None:
         left_out: set[str] = set()
         if check == _REQUEST_DRIFT:
-            left_out = features_of(before).keys() - features_of(statistics).keys()
+            left_out = {*features_of(before)} - {*features_of(statistics), *expected}
         distances = [*distances_of_all(statistics, before, left_out)]
     known = (
         limits if isinstance(limits, dict) else {x.feature: limits for x in distances}
@@ -164,10 +168,13 @@ def _drift(
         for item in distances
         if item.feature in known
     ]
-    if statistics is None or before is None or not distances:
+    if statistics is None or before is None:
         why = f"the data of {against} is not known"
         limit = min(known.values(), default=1.0)
         return _reason(check, limit, 1.0, against, why)
+    if not distances:
+        why = "the data has none of the features that are to be compared"
+        return Check(check=check, baseline=against, result="no", why=why)
 
     def rank(item: Distance) -> tuple[bool, float]:
         return not item.is_by_chance, item.distance / max(known[item.feature], 1e-9)

@@ -28,6 +28,7 @@ from sluice.model_facts import read_facts
 from sluice.record.verdict import Check
 from sluice.storage import digest
 from sluice.storage.local_copy import local_copy
+from sluice.uncertainty import MIN_EXAMPLES
 
 MAX_REQUESTS, MAX_SHOWN = 1000, 10
 _BATCH, _MAX_CLASSES = 32, 3
@@ -152,7 +153,11 @@ def _rows(
         changes = changes.max(axis=1, keepdims=True)
     if facts["task"] != "regression":
         share, limit = float(is_changed.mean()), settings.max_changed_answers
-        yield replace(limited_row(_CHANGED, share, limit, why), examples=examples)
+        row = limited_row(_CHANGED, share, limit, why)
+        if not row.passed and len(pairs) < MIN_EXAMPLES:
+            few = f"fewer than {MIN_EXAMPLES} requests decide nothing; {why}"
+            row = replace(row, result="warn", why=few)
+        yield replace(row, examples=examples)
         why, examples = "of a probability", ()
     else:
         why = f"in the unit of the target; {why}"

@@ -141,9 +141,19 @@ def _column(batch: pa.RecordBatch, name: str, type_: pa.DataType) -> pa.Array:
         return _texts(column, type_)
     # More than one value is an anomaly of its own.
     is_single = column.value_lengths().fill_null(0).to_numpy() == 1
-    firsts = column.filter(pa.array(is_single)).flatten()
+    firsts = _finite(column.filter(pa.array(is_single)).flatten())
     places = np.cumsum(is_single) - 1
     return _texts(firsts, type_).take(pa.array(places, mask=~is_single))
+
+
+def _finite(values: pa.Array) -> pa.Array:
+    """Returns values with null for NaN, which SQL takes for the largest number."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if not pa.types.is_floating(values.type):
+        return values
+    return compute.if_else(compute.is_finite(values), values, None)
 
 
 def _texts(column: pa.Array, type_: pa.DataType) -> pa.Array:

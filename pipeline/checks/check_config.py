@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from tensorflow_metadata.proto.v0 import schema_pb2
 
+from components.serving_check.settings import PREDICTION
 from pipeline.config.config import BUNDLED_MODELS, Config
 from pipeline.config.evaluate import Metric
 from pipeline.config.features import Image, Passthrough, RawPixels
@@ -83,6 +84,7 @@ def validate_config(config: Config) -> ValidConfig:
     check_secrets(config, problems)
     check_urls(config.notify, problems)
     _check_data(config, schema, problems)
+    _check_retrain(config, schema, problems)
     _check_weights(config, schema, classes, problems)
     _check_evaluate(config, schema, classes, problems)
     _check_model(resolved, problems)
@@ -199,6 +201,17 @@ def _check_data(config: Config, schema: schema_pb2.Schema, problems: Problems) -
             find_feature(path, rule.feature, schema, problems)
 
 
+def _check_retrain(
+    config: Config, schema: schema_pb2.Schema, problems: Problems
+) -> None:
+    """Adds problems of the features whose drift is a reason to train."""
+    for key in ("drift_above", "request_drift_above"):
+        limits = config.retrain and getattr(config.retrain, key)
+        known = {PREDICTION} if key == "request_drift_above" else set()
+        for name in {*limits} - known if isinstance(limits, dict) else ():
+            find_feature(("retrain", key, name), name, schema, problems)
+
+
 def _why_not(text: str, schema: schema_pb2.Schema) -> str | None:
     # DuckDB and Arrow, which take 0.1 s, only where they are needed.
     from components.tfrecord_gen.conditions import column_types, why_not
@@ -289,6 +302,9 @@ def _check_classes_of_metric(
     elif has_average and not (isinstance(class_id, int) and 0 <= class_id < count):
         text = f"there is no class {class_id!r}: they are numbered from 0 to"
         problems.add((*path, "params", "class_id"), f"{text} {count - 1}")
+    elif not has_average and _CHOSEN & metric.params.keys():
+        text = f"of two classes {name} is of label.positive: for the other class take "
+        problems.add((*path, "params"), f"{text}Specificity or NPV, or change it")
     elif task == "multi_label" and name in ONE_CLASS_ONLY:
         text = f"{name} is not for several labels per example. "
         problems.add(path, f"{text}Use BinaryAccuracy, AUC, Precision or Recall")

@@ -132,6 +132,14 @@ def _try_loss(spec: KerasObject | None, label: Label, keras: Any) -> None:
                 f"{type(loss).__name__} of a right prediction is not less than of a "
                 f"wrong one: it is not for {_described(label)}"
             )
+    is_own = spec is not None and ":" in spec.class_name
+    if label.task == "regression" and not is_own:
+        shifted = loss(labels + 5, right[::-1] + 5)
+        if not np.isclose(loss(labels, right[::-1]), shifted, rtol=1e-3):
+            raise ValueError(
+                f"{type(loss).__name__} depends on where zero is, and a loss is of "
+                "z-scores: train with MeanAbsoluteError, and evaluate RelativeError"
+            )
 
 
 def _try_trained(spec: KerasObject, label: Label, keras: Any) -> None:

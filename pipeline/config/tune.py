@@ -118,6 +118,14 @@ class Tune(Section):
             refuse(what, "space", "train.epochs")
         return self
 
+    @model_validator(mode="after")
+    def _losses_are_not_compared(self) -> Tune:
+        is_tuned = any(key.split(".")[:2] == ["train", "loss"] for key in self.space)
+        if is_tuned and self.objective.metric in ("loss", "val_loss"):
+            what = "values of different losses say nothing: compare by a metric, such "
+            refuse(f"{what}as val_auc", "objective")
+        return self
+
 
 def with_values(
     train: Train, model_params: Mapping[str, Any], values: Mapping[str, Any]

@@ -216,6 +216,7 @@ def of_retrain_gate(context: GraphContext) -> Arguments:
         "classes": tuple(context.config.feature_set.label.class_names),
         "serving_dir": context.locations.serving_dir,
         "baseline_store": context.locations.baseline_store,
+        "sensitive": context.config.sensitive,
         **({"recorded": str(recorded)} if _compares_predictions(context) else {}),
     }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from datetime import date
+from datetime import datetime
 
-from components.tfrecord_gen.input_files import EPOCH, SpanChoice, Window
+from components.tfrecord_gen.input_files import SpanChoice, Window
 from components.tfrecord_gen.select_spans import NoFilesError, select_spans
 from pipeline.config.config import Config
 from pipeline.config.data import REQUESTS
@@ -47,9 +47,9 @@ def _choose_requests(config: Config) -> Window:
         found = select_spans(source, time.time())
     except NoFilesError:
         return none
-    since = date.fromisoformat((newest.published_at or "1970-01-01")[:10])
-    first = (since - EPOCH).days
-    recent = tuple(file for file in found.files if (file.span or 0) >= first)
+    since = datetime.fromisoformat(newest.published_at or "1970-01-01T00:00+00:00")
+    # A server may take five minutes to write a request: a file may begin before.
+    recent = tuple(x for x in found.files if x.modified_s >= since.timestamp())
     # Days without requests are nothing to report.
     return replace(found, files=recent, skipped=())
 

@@ -149,7 +149,7 @@ class NodeCache:
             done = any(item.last_known_state in (3, 5) for item in known)
             reason = "its outputs are missing" if done else "its key is new"
         elif not still_accepted(self._kind, self.inputs, self.properties):
-            reason = "the baseline store does not hold this data"
+            reason = "this data is not the newest in the baseline store"
         elif not all(map(still_served, outputs.get("pushed_model", ()))):
             reason = "what it pushed is no longer the newest version, or is damaged"
         if reason is None:
@@ -229,7 +229,7 @@ def edited_since(properties: Mapping[str, Any], roots: Sequence[Path]) -> list[s
 def still_accepted(
     kind: str, inputs: Mapping[str, Sequence[Any]], properties: Mapping[str, Any]
 ) -> bool:
-    """Whether the baseline store has the data that an ``AcceptData`` node accepted.
+    """Whether an ``AcceptData`` node's data is the newest in the baseline store.
 
     The node has no outputs to check. True for every other node.
     """

@@ -155,13 +155,18 @@ def rollback(
     with workspace.exclusive(command):
         versions = store.versions()
         chosen = _version_to_serve(versions, number, store.uri)
-        newer = [x for x in versions if x.version > chosen.version]
-        withdrawn = [x for x in newer if x.digest not in (None, chosen.digest)]
+        withdrawn = _later_models(versions, chosen)
         graph = read_metadata(workspace.metadata_db)
         ids = {item.uri: key for key, item in graph.artifacts.items()}
         first = ids.get(chosen.facts.get("model_uri", ""))
+        of_withdrawn = {ids.get(x.facts.get("model_uri", "")) for x in withdrawn}
         blessed = blessed_models(graph.artifacts.values())
-        later = [x for x in blessed if first is not None and x.model.id > first]
+        later = [
+            x
+            for x in blessed
+            if x.model.id in of_withdrawn - {first}
+            or (first is not None and x.model.id > first)
+        ]
         published = None
         if not dry_run:
             owner = Owner(config.name, workspace.id)
@@ -211,6 +216,22 @@ def _version_to_serve(
         what = f"version {number} cannot be published again: {flaw}"
     numbers = [str(item.version) for item in usable]
     raise UsageError(what, where=where, examples=numbers or ["none"])
+
+
+def _later_models(
+    versions: list[ModelVersion], chosen: ModelVersion
+) -> list[ModelVersion]:
+    """Returns the versions of the models that were pushed after a version.
+
+    Also earlier versions of them: a run may push such a model again from the cache.
+    """
+
+    def keys(version: ModelVersion) -> set[str]:
+        return {version.digest or "", version.facts.get("model_uri", "")} - {""}
+
+    others = [x for x in versions if x.digest not in (None, chosen.digest)]
+    later = {key for x in others if x.version > chosen.version for key in keys(x)}
+    return [x for x in others if keys(x) & (later - keys(chosen))]
 
 
 def _flaw(version: ModelVersion) -> str | None:

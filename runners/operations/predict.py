@@ -89,7 +89,8 @@ def predict_to_folder(
 
     Raises:
       UsageError: two files have one name, or the folder has predictions of another
-        version; logs of a private pipeline; otherwise as ``predict``.
+        version or of another file of this name; logs of a private pipeline; otherwise
+        as ``predict``.
     """
     if as_logs and config.private:
         what = f"{config.name} is private: its predictions cannot be logged"
@@ -104,7 +105,8 @@ def predict_to_folder(
     about = {"pipeline": config.name, "version": chosen.version, "id": id_feature}
     folder.mkdir(parents=True, exist_ok=True)
     note = folder / "model.json"
-    known = json.loads(note.read_text("utf-8")) if note.exists() else about
+    known = json.loads(note.read_text("utf-8")) if note.exists() else {**about}
+    inputs = known.pop("inputs", {})
     if known != about:
         raise UsageError(
             "this folder has predictions of another version or with other ids",
@@ -112,7 +114,15 @@ def predict_to_folder(
             expected=str(about),
             actual=str(known),
         )
-    atomic.write_json(note, about)
+    own = {path.name: os.path.abspath(name) for path, name in targets.items()}
+    if taken := [inputs[x] for x in own if inputs.get(x, own[x]) != own[x]]:
+        raise UsageError(
+            "this folder has predictions of other files with these names",
+            where=folder,
+            examples=taken,
+            hint="write into another folder",
+        )
+    atomic.write_json(note, {**about, "inputs": {**inputs, **own}})
     pending = [path for path, name in targets.items() if not _is_newer(path, name)]
     for _ in range(len(targets) - len(pending)):
         on_done()

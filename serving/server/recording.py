@@ -69,7 +69,7 @@ class Recorder:
 
     def _work(self) -> None:
         logs: list[bytes] = []
-        day, size, since = "", 0, time.monotonic()
+        day, last_s, size, since = "", 0.0, 0, time.monotonic()
         while True:
             taken, is_end = None, False
             try:
@@ -81,14 +81,14 @@ class Recorder:
             is_due = size >= _FILE_BYTES or time.monotonic() - since >= _FILE_S
             today = _day_of(taken[1]) if taken else day
             if logs and (is_end or is_due or today != day):
-                self._write(day, logs)
+                self._write(last_s, logs)
                 logs, size = [], 0
             if is_end:
                 return
             if taken:
                 if not logs:
                     since = time.monotonic()
-                day = today
+                day, last_s = today, taken[1]
                 new = self._logs_of(*taken)
                 logs += new
                 size += sum(map(len, new))
@@ -100,12 +100,17 @@ class Recorder:
             _log.exception("a request was not recorded")
             return []
 
-    def _write(self, day: str, logs: list[bytes]) -> None:
-        """Writes a file; a full disk costs its requests, and ends nothing."""
-        name = f"{datetime.now(timezone.utc):%H%M%S}-{secrets.token_hex(4)}"
+    def _write(self, last_s: float, logs: list[bytes]) -> None:
+        """Writes a file; a full disk costs its requests, and ends nothing.
+
+        Its name begins with the time of its last request: the newest are found by it.
+        """
+        last = datetime.fromtimestamp(last_s, timezone.utc)
+        folder = self._folder / _day_of(last_s)
         try:
-            (self._folder / day).mkdir(parents=True, exist_ok=True)
-            tfrecord.write(self._folder / day / f"{name}.tfrecord.gz", logs)
+            folder.mkdir(parents=True, exist_ok=True)
+            name = f"{last:%H%M%S}-{secrets.token_hex(4)}.tfrecord.gz"
+            tfrecord.write(folder / name, logs)
             _keep_below(self._folder, self._max_bytes)
         except OSError as error:
             _log.error(f"{len(logs):,} requests were not recorded: {error}")
@@ -117,12 +122,15 @@ def _day_of(at_s: float) -> str:
 
 def _keep_below(folder: Path, max_bytes: int) -> None:
     """Deletes the oldest files above a size, and folders that are empty then."""
-    sizes = {path: path.stat().st_size for path in folder.glob("*/*.tfrecord.gz")}
+    sizes = {}
+    for path in folder.glob("*/*.tfrecord.gz"):
+        with suppress(FileNotFoundError):  # Another server has deleted it.
+            sizes[path] = path.stat().st_size
     above = sum(sizes.values()) - max_bytes
     for path in sorted(sizes):
         if above <= 0:
             return
-        path.unlink()
+        path.unlink(missing_ok=True)
         above -= sizes[path]
         with suppress(OSError):
             path.parent.rmdir()

@@ -37,7 +37,10 @@ def kind_of(type_: pa.DataType) -> str | None:
     if is_.is_dictionary(type_) or _is_list(type_):
         return "" if _is_list(type_.value_type) else kind_of(type_.value_type)
     kinds: dict[str | None, tuple[Callable[[pa.DataType], bool], ...]] = {
-        INT: (is_.is_boolean, is_.is_integer, is_.is_date, is_.is_timestamp),
+        INT: (
+            *(is_.is_boolean, is_.is_integer, is_.is_date, is_.is_timestamp),
+            lambda x: is_.is_decimal(x) and x.scale <= 0,
+        ),
         FLOAT: (is_.is_floating, is_.is_decimal),
         BYTES: (
             *(is_.is_string, is_.is_large_string, _is_image),
@@ -192,6 +195,22 @@ def _flat(column: pa.Array) -> tuple[pa.Array, np.ndarray, np.ndarray]:
     return column.flatten(), lengths.astype(np.int64), is_null
 
 
+def _whole(values: pa.Array) -> pa.Array:
+    """Returns decimals as int64, null where one is not whole, or too large."""
+    import pyarrow as pa
+
+    try:
+        return values.cast(pa.int64())
+    except pa.ArrowInvalid:
+        decimals = values.to_pylist()
+    fits = (
+        x is not None and -(2**63) <= x < 2**63 and x == x.to_integral_value()
+        for x in decimals
+    )
+    found = [int(x) if fit else None for x, fit in zip(decimals, fits, strict=True)]
+    return pa.array(found, pa.int64())
+
+
 def _converted(values: pa.Array, kind: str) -> tuple[pa.Array, np.ndarray]:
     """Returns values as those of a kind, and which of them cannot be."""
     import numpy as np
@@ -211,6 +230,11 @@ def _converted(values: pa.Array, kind: str) -> tuple[pa.Array, np.ndarray]:
         if is_.is_fixed_size_binary(type_):
             return pa.array(values.to_pylist(), arrow_type).fill_null(b""), is_bad
         return values.cast(arrow_type).fill_null(b""), is_bad
+    if is_.is_decimal(type_) and kind == INT:
+        values, type_ = _whole(values), pa.int64()
+        is_bad = values.is_null().to_numpy(zero_copy_only=False)
+    if is_.is_timestamp(type_):  # In UTC: local times may be ambiguous.
+        values = values.view(pa.timestamp(type_.unit))
     if is_.is_date(type_) or is_.is_timestamp(type_):
         seconds = compute.floor_temporal(values, unit="second")
         values = seconds.cast(pa.timestamp("s"), safe=False).cast(pa.int64())

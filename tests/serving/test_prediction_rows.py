@@ -3,7 +3,9 @@
 import json
 import math
 
+import pyarrow as pa
 import pytest
+from pyarrow import csv, parquet
 
 from sample_data.tf_example import encode
 from serving.prediction_rows import Row, read_rows
@@ -140,6 +142,24 @@ def test_ids_are_exact(tmp_path, in_json, in_record, expected):
     found = [row.id for row in rows(*paths, id_feature="order")]
     assert found == [expected, expected]
     assert [type(value) for value in found] == [type(expected)] * 2
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_ids_of_tables_are_exact_or_refused(tmp_path, name):
+    """Found: ids near 10^9 in a column of floats were one and the same."""
+
+    def ids(*values):
+        table = pa.table({"order": [*values], "miles": [1.0] * len(values)})
+        path = tmp_path / name
+        write = csv.write_csv if name.endswith("csv") else parquet.write_table
+        write(table, path)
+        return [row.id for row in rows(path, id_feature="order")]
+
+    large = 2**53 + 1
+    assert ids(large, large + 2) == [large, large + 2]
+    assert ids("é", "7") == ["é", "7"]
+    with pytest.raises(DataError, match="write them as whole numbers or text"):
+        ids(1002345671.0, 1002345672.5)
 
 
 @pytest.mark.parametrize("value", [None, "", math.nan, [1, 2], {"a": 1}, []])

@@ -15,6 +15,7 @@ from components.data_baselines import (
     Identity,
     entry_before,
     find_data_baseline,
+    holds,
     identify,
     read_entry,
     write_entry,
@@ -95,6 +96,17 @@ def test_a_damaged_entry_is_named(tmp_path, damaged):
     with pytest.raises(DataError, match="delete the folder") as caught:
         read_entry(folder)
     assert caught.value.where == f"{folder}/{damaged}"
+
+
+def test_data_is_held_where_it_is_the_newest(tmp_path):
+    """Found: data that came back was compared with what came between."""
+    store = tmp_path / "accepted"
+    report, other = _report(tmp_path, "a"), _report(tmp_path, "b")
+    assert not holds(str(store), report)
+    for accepted, held in ((report, True), (other, False), (report, True)):
+        _accept(store, identify(accepted))
+        assert holds(str(store), report) is held
+    assert not holds(str(store), _report(tmp_path, "a", train=13))
 
 
 def _report(folder: Path, *names: str, train: int = 12, **fields: Any) -> Report:

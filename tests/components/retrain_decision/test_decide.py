@@ -216,6 +216,35 @@ def test_drift_of_requests(fare, answer):
     assert decide(policy, report, _statistics(10.0), served, NOW, requests).skips
 
 
+def test_a_feature_that_no_request_has_any_more_is_a_drift():
+    """Found: of 99 % without it the drift was 0.99, of all without it none."""
+    import tensorflow_data_validation as tfdv
+
+    rows = pd.DataFrame({"fare": [10.0 + 0.1 * n for n in range(200)], "miles": 1.0})
+    make = tfdv.generate_statistics_from_dataframe
+    requests = make(rows.drop(columns="miles"))
+    policy = Retrain(request_drift_above=0.2)
+    for takes, result in ((("fare", "miles"), "yes"), (("fare",), "no")):
+        served = replace(
+            _served(_file(1)), statistics={"train": make(rows)}, takes=takes
+        )
+        verdict = decide(policy, a_report(_file(2)), None, served, NOW, requests)
+        assert [row.result for row in verdict.rows] == [result]
+
+
+def test_what_requests_never_have_is_no_reason():
+    """Found: it was one, each time, since "the data is not known"."""
+    policy = Retrain(request_drift_above={"other": 0.1})
+    requests = _statistics(10.0)
+    served = replace(_served(_file(1)), statistics={"train": requests})
+    verdict = decide(policy, a_report(_file(2)), None, served, NOW, requests)
+    (row,) = verdict.rows
+    assert (row.result, row.why) == (
+        "no",
+        "the data has none of the features that are to be compared",
+    )
+
+
 @pytest.mark.parametrize(
     ("limits", "answers", "rows"),
     [

@@ -200,9 +200,11 @@ def test_predictions_are_kept_beside_those_that_the_version_answered(
         tfrecord.write(path, logs)
 
     requests = str(tmp_path / "requests")
-    served = _served(store.uri, str(tmp_path / "accepted"), requests)
+    served = _served(store.uri, str(tmp_path / "accepted"), requests, ["ids"])
 
     assert served and served.predictions
+    # What it takes, but what requests are recorded without.
+    assert {*served.takes} == {"a", "text"}
     recorded, judged = (features_of(x)["prediction"] for x in served.predictions)
     buckets = recorded.string_stats.rank_histogram.buckets
     assert {x.label: x.sample_count for x in buckets} == {COLORS[0]: 3, COLORS[2]: 5}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,13 @@ def test_changed_answers_are_counted_and_shown(compare, turned, tmp_path):
     assert not missed.passed and "0.06061, " in missed.sentence
 
 
+def test_few_requests_decide_nothing(compare, turned, tmp_path):
+    record(tmp_path / "requests", "2026-11-29/1.tfrecord.gz", requests(SAME, OTHER))
+    changed, *_ = compare(turned, max_changed_answers=0.1)
+    assert (changed.actual, changed.result) == (0.5, "warn")
+    assert changed.why.startswith("fewer than 30 requests decide nothing; all 2 ")
+
+
 def test_the_newest_thousand_are_asked(compare, turned, tmp_path):
     folder = tmp_path / "requests"
     record(folder, "2026-11-27/1.tfrecord.gz", requests(*[OTHER] * 50))
@@ -140,12 +148,15 @@ def predicted(compare, tmp_path) -> Callable[..., Check]:
     """Returns the row of the predictions for requests with other values of ``a``."""
 
     def run(outputs: Callable[[Any], dict[str, Any]], **about: Any) -> Check:
+        def shifted(shift: float, _: Any, raw: dict[str, Any]) -> dict[str, Any]:
+            return outputs(raw["a"][:, None] + shift)
+
         kinds: dict[str, Any] = {"about": about} if about else {}
         # The served model has other values.
         models = [
             save(
                 tmp_path / f"{shift}" / "Format-Serving",
-                lambda _, raw, shift=shift: outputs(raw["a"][:, None] + shift),
+                partial(shifted, shift),
                 **kinds,
             )
             for shift in (0.0, 0.01)

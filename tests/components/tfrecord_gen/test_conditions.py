@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -99,6 +100,15 @@ def test_where_leaves_records_out_before_the_split(room, name, content):
     assert expected(report, "fare > 0").examples == tuple(
         f"{path}, record {number}" for number in (2, 3)
     )
+
+
+def test_nan_is_missing(room):
+    """Found: SQL takes it for more than any number."""
+    fares = (5.0, math.nan, -1.0, math.inf)
+    path = room.put("a", shard([encode({"fare": [x]}) for x in fares]))
+    report = room.ingest(path, where="fare > -9", expect=("fare > 0",), **COLUMNS)
+    found = expected(report, "fare > 0")
+    assert (found.records, found.broken, found.unknown) == (2, 1, 0)
 
 
 def test_a_file_that_is_filtered_wholly_is_not_empty(room):

@@ -38,18 +38,21 @@ def no_ids(value):
     return "" if isinstance(value, bytes) else None
 
 
-def column(*values, of=None, name="x"):
+def column(*values, of=None, name="x", **options):
     """A Parquet file with a column, and one that numbers its rows."""
     numbers = pa.array(range(len(values)), pa.int64())
     array = values[0] if isinstance(values[0], pa.Array) else pa.array(values, of)
     if array is values[0]:
         numbers = pa.array(range(len(array)), pa.int64())
-    return parquet_bytes(pa.table({name: array, "row": numbers}))
+    return parquet_bytes(pa.table({name: array, "row": numbers}), **options)
 
 
 NOON = datetime.datetime(1969, 12, 31, 23, 59, 58, 500_000)
 HALF_DAY = datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.timezone.utc)
-DAY = int(HALF_DAY.timestamp()) // 86_400
+NOON_S = int(HALF_DAY.timestamp())
+DAY = NOON_S // 86_400
+LAST_DAY = datetime.datetime(9999, 12, 31)
+TWICE = datetime.datetime(2024, 10, 27, 0, 30, tzinfo=datetime.timezone.utc)
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 
@@ -64,8 +67,13 @@ IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
         (column(0.5, math.inf, None), [[0.5], [math.inf], None]),
         (column(0.25, of=pa.float32()), [[0.25]]),
         (column(decimal.Decimal("12.50"), None), [[12.5], None]),
+        (column(decimal.Decimal(2**53 + 1), None), [[2**53 + 1], None]),
         (column(NOON, None, of=pa.timestamp("us")), [[-2], None]),
-        (column(HALF_DAY, of=pa.timestamp("ns", "UTC")), [[DAY * 86_400 + 43_200]]),
+        (column(HALF_DAY, of=pa.timestamp("us", "Europe/Berlin")), [[NOON_S]]),
+        # As Spark writes it; and an hour that there is twice in local time.
+        (column(LAST_DAY, use_deprecated_int96_timestamps=True), [[253_402_214_400]]),
+        (column(TWICE, of=pa.timestamp("ms", "Europe/Berlin")), [[1_729_989_000]]),
+        (column(HALF_DAY, of=pa.timestamp("ns", "UTC")), [[NOON_S]]),
         (column(HALF_DAY.date(), None), [[DAY * 86_400], None]),
         (column("é", "", None), [["é".encode()], [b""], None]),
         (column(b"\xff", of=pa.binary()), [[b"\xff"]]),
@@ -91,6 +99,12 @@ def test_types_of_parquet(room, content, wanted):
         [row] for row in range(len(wanted))
     ]
     assert report.corrupt_fraction == 0 and report.records == len(wanted)
+
+
+def test_the_row_index_of_pandas_is_no_column(room):
+    table = pa.table({"x": [1, 2], "__index_level_0__": [7, 9]})
+    room.ingest(room.put("a.parquet", parquet_bytes(table)))
+    assert [*map(features_of, room.records())] == [{"x": [1]}, {"x": [2]}]
 
 
 ROWS: list[dict[str, Any]] = [
@@ -206,6 +220,8 @@ PICTURES = {"images": (ImageCheck(feature="x"),)}
         ("a.parquet", column(1.0, 1e39, 2.0), {}, "type", 2, 2),
         ("a.parquet", column(1.0, 1.5), WHOLE, "type", 2, 1),
         ("a.parquet", column("1"), WHOLE, "type", 1, 0),
+        ("a.parquet", column(decimal.Decimal(2**63), None), {}, "type", 1, 1),
+        ("a.parquet", column(*map(decimal.Decimal, ("1.5", "2"))), WHOLE, "type", 1, 1),
         ("a.parquet", column(1, 2**63, of=pa.uint64()), {}, "type", 2, 1),
         ("a.parquet", column([1], [None]), {}, "type", 2, 1),
         (

@@ -6,6 +6,7 @@ import pytest
 
 pytestmark = pytest.mark.unit
 
+BIG_TIP = "label={feature: big_tip}"
 GENRES = "label={feature: genres, task: multi_label}"
 
 
@@ -70,7 +71,10 @@ def test_a_renamed_metric_is_known_by_its_new_name_only(refused, validate):
         (GENRES, "{class: AUC, params: {class_id: 3}}", "are numbered from 0 to 2"),
         (GENRES, "{class: AUC, average: micro}", "metrics[0].average"),
         (GENRES, "{class: AUC, average: macro, params: {class_id: 1}}", "no average"),
-        ("label={feature: big_tip}", "{class: AUC, average: macro}", "no average"),
+        (BIG_TIP, "{class: AUC, average: macro}", "no average"),
+        # Found: TFMA gives the number of the other class.
+        (BIG_TIP, "{class: Recall, params: {class_id: 0}}", "Specificity or NPV"),
+        (BIG_TIP, "{class: Recall, params: {top_k: 1}}", "is of label.positive"),
     ],
 )
 def test_what_does_not_fit_the_classes(refused, label, metric, words):

@@ -60,6 +60,11 @@ def test_what_may_be_tuned(validate, project, overrides):
             "did you mean 'hidden_units'",
         ),
         ("space.train.strategy", (space("train.strategy: [tpu]"),), "all trials have"),
+        (
+            "objective",
+            (space("train.loss: [BinaryCrossentropy, BinaryFocalCrossentropy]"),),
+            "values of different losses say nothing",
+        ),
         ("epochs", (SEED, "tune.epochs=2", UNFREEZE), "of 2 epochs none is left"),
         ("space.train.epochs", (EPOCHS, "tune.algorithm=hyperband"), "cannot be tuned"),
         ("space.train.epochs", (EPOCHS, "tune.epochs=2"), "cannot be tuned"),

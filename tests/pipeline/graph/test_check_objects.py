@@ -127,7 +127,10 @@ def test_what_is_refused(check, override, message):
 @pytest.mark.parametrize(
     ("key", "names"),
     [
-        ("train.loss", "Hinge BinaryCrossentropy KLDivergence"),
+        (
+            "train.loss",
+            "Hinge BinaryCrossentropy KLDivergence MeanAbsolutePercentageError",
+        ),
         ("train.metrics", "Accuracy AUC SparseCategoricalAccuracy FalsePositives"),
         ("evaluate.metrics", "AUC BinaryAccuracy NDCG ConfusionMatrixPlot"),
     ],

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from pipeline.config.config import Config
 from pipeline.graph.choose_spans import choose_spans
+from serving.local_store import LocalModelStore
 from sluice.errors import UsageError
+from sluice.workspace import locate
 
 pytestmark = pytest.mark.unit
 
@@ -44,6 +48,29 @@ def test_the_files_of_each_split_and_of_serving(tmp_path):
         ],
         "serving": [("serving", "requests-0")],
     }
+
+
+def test_requests_before_the_push_are_not_compared(tmp_path, monkeypatch):
+    """Found: those of the whole day of the push were."""
+    monkeypatch.setenv("SLUICE_WORKSPACE", str(tmp_path / "workspace"))
+    data = tmp_path / "data"
+    data.mkdir(), (tmp_path / "model").mkdir()
+    (data / "train-0").touch(), (data / "eval-0").touch()
+    (tmp_path / "model" / "saved_model.pb").write_bytes(b"model")
+    config = _config(data, serving="requests")
+    workspace = locate(config.root, config.name)
+    store = LocalModelStore(workspace.serving)
+    store.publish(tmp_path / "model", facts={})
+    pushed_at = store.versions()[-1].published_at or ""
+    at = datetime.fromisoformat(pushed_at).timestamp()
+    folder = workspace.requests / f"{pushed_at:.10}"
+    folder.mkdir(parents=True)
+    for name, modified_s in (("before", at - 60), ("after", at + 60)):
+        path = folder / f"{name}.tfrecord.gz"
+        path.write_bytes(b"logs")
+        os.utime(path, (modified_s, modified_s))
+    files = choose_spans(config).windows["serving"].files
+    assert [Path(file.path).name for file in files] == ["after.tfrecord.gz"]
 
 
 def test_missing_and_wrong_places(tmp_path):

@@ -153,6 +153,12 @@ def test_a_folder_has_a_file_for_each_input_and_is_completed(
     code, _, err = sluice(*asked)
     assert code == 2 and "predictions of another version" in err
     assert sluice(*asked, "--version", "1")[0] == 0
+    (tmp_path / "later").mkdir()
+    shutil.copy(tmp_path / "a", tmp_path / "later" / "a")
+    # Found: the predictions of the other file were taken for its.
+    of_later = ("predict", "digits", "later/a", "-o", "out", "--version", "1")
+    code, _, err = sluice(*of_later)
+    assert code == 2 and "other files with these names" in err
     for wrong in (("a", "./a"), ("-",), ("a", "--limit", "1")):
         assert sluice("predict", "digits", *wrong, "-o", "other")[0] == 2
 

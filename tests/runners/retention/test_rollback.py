@@ -78,6 +78,26 @@ def test_the_newest_other_version_is_served_again(past, sluice):
     assert first in lineage
 
 
+def test_a_model_that_is_pushed_again_is_withdrawn_with_its_first_version(past, sluice):
+    """Found: the next run pushed it from the cache once more."""
+    past.run(push=True), past.run(push=True)
+    old, other = _store(past).versions()
+    _store(past).publish(old.uri, facts=old.facts)
+    code, out, err = sluice("models", "rollback", "digits", *REASON)
+    assert code == 0, err
+    assert out.splitlines()[:2] == [
+        "version 2 is served again, as version 4",
+        "withdrawn: version 1, version 3",
+    ]
+    assert [x.retired for x in _store(past).versions()] == [
+        *("too many alarms", None, "too many alarms", None)
+    ]
+    blessed = blessed_models(past.graph().artifacts.values())
+    retired = {item.model.uri: item.retired for item in blessed}
+    assert retired[old.facts["model_uri"]] == "too many alarms"
+    assert _baseline(past) == other.facts["model_uri"]
+
+
 def test_a_second_rollback_goes_further_back(past, sluice):
     for _ in range(3):
         past.run(push=True)
