@@ -48,7 +48,7 @@ def make_callbacks(
     is_legacy = keras is tf.keras
     callbacks = [
         StopOnNonFiniteLoss(),
-        *([] if is_legacy else [AverageReplicas()]),
+        AverageReplicas(),
         LearningRateLog(),
         *(_own(spec, number, keras) for number, spec in enumerate(train.callbacks)),
         CheckWatched(train),
@@ -134,15 +134,15 @@ class StepCallback(tf.keras.callbacks.Callback):
 
 
 class AverageReplicas(StepCallback):
-    """Averages what Keras 3 keeps of each replica by itself, before a validation.
+    """Averages what each replica of one process keeps by itself, before a validation.
 
-    These are the statistics of batch normalization. Without it, the weights that are
-    read, and so saved, would have those of the first replica: of its part of the data.
+    These are the statistics of batch normalization. Without it, each replica would
+    validate with its own, and Keras 3 would save those of the first.
     """
 
     def on_test_begin(self, logs: Any = None) -> None:
         strategy = self.model.distribute_strategy
-        if strategy.num_replicas_in_sync == 1:
+        if not isinstance(strategy, tf.distribute.MirroredStrategy):
             return
         weights = self.model.non_trainable_weights
         kept = [x for x in as_tf(weights) if x.dtype.is_floating]

@@ -41,15 +41,20 @@ def test_equal_models_learn_the_same_on_several_replicas(trainings, tmp_path):
 
 # Of 79 examples in batches of 6, the last has one for two replicas.
 @pytest.mark.parametrize(
-    "train", [{}, {"replicas": 2}, {"replicas": 2, "batch_size": 6}]
+    ("model", "train"),
+    [
+        ("build_own_keras_3", {}),
+        ("build_own_keras_3", {"replicas": 2}),
+        ("build_own_keras_3", {"replicas": 2, "batch_size": 6}),
+        ("build_model", {"replicas": 2}),
+    ],
 )
-def test_what_is_served_is_what_was_validated(trainings, data, tmp_path, train):
+def test_what_is_served_is_what_was_validated(trainings, data, tmp_path, model, train):
     """Without randomness, also of a model with a layer and a step of its own."""
     import tensorflow as tf
 
     work = trainings.folder(tmp_path)
-    made = {"model": "build_own_keras_3", "export": "real"}
-    code = trainings.run(tmp_path, train, **made)
+    code = trainings.run(tmp_path, train, model=model, export="real")
     assert code == DONE, work.log
     assert work.history["val_binary_accuracy"][-1] > 0.6
     served = tf.saved_model.load(f"{tmp_path}/out/model").signatures["serving_default"]
