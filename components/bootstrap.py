@@ -25,6 +25,7 @@ REFERENCE = "reference"
 GROUPS = 1_000
 RESAMPLES = 300
 _QUANTILES = (0.025, 0.975)
+_LEAST = 1e-7  # By which Keras divides a relative error at least.
 _PRECISION_OF_AREAS = 5e-4  # TFMA counts in 10,000 steps.
 
 _Array = np.ndarray
@@ -109,11 +110,15 @@ def estimates(
             "value": float(own[0]),
             "interval": _own_interval(metric, own, examples, share_of, scale),
             "of": share_of,
-            "reference": None if reference is None else float(reference[0]),
+            "reference": None
+            if reference is None or not metric.measures_a_model
+            else float(reference[0]),
             "gain": None
             if reference is None or not metric.measures_a_model
             else _interval(own - reference, scale),
             "sign": -1 if direction_of(metric.kind) == "min" else 1,
+            # Twice the 95 % interval of the sample.
+            "spread": 1.0 if scale >= 1 else 2 / scale,
             "values": {x: float(y[0]) for x, y in values.items()},
             "changes": {
                 model: _interval(own - other, scale, precision)
@@ -183,10 +188,19 @@ def _constant(metric: MetricOfModel, examples: Examples) -> _Array:
     """Returns the best prediction that is the same for every example.
 
     It is each class's share of the examples, or of numbers the mean, for an error that
-    is absolute the median.
+    is absolute the median, with relative errors weighted by them.
     """
     labels, weights = examples.labels, examples.weights
     width = next(iter(examples.predictions.values())).shape[1]
+    if labels.dtype.kind == "f" and metric.kind == "mean_squared_logarithmic_error":
+        logs = np.log1p(np.maximum(labels, 0.0))
+        constant = np.expm1(np.average(logs, axis=0, weights=weights))
+        return np.broadcast_to(constant, (len(labels), width))
+    if labels.dtype.kind == "f" and metric.kind == "mean_absolute_percentage_error":
+        shares = 1 / np.maximum(np.abs(labels), _LEAST)
+        shares = shares if weights is None else shares * weights[:, None]
+        constant = [_median(*pair) for pair in zip(labels.T, shares.T, strict=True)]
+        return np.broadcast_to(np.asarray(constant, float), (len(labels), width))
     if labels.dtype.kind == "f" and metric.kind in ERRORS_OF_MEDIAN:
         constant = [_median(labels[:, i], weights) for i in range(labels.shape[1])]
     elif labels.ndim > 1:

@@ -66,6 +66,7 @@ class _Sample:
     Attributes:
       examples: how many have been seen.
       predicted: by class, for how many of them it was predicted.
+      not_finite: how many others the candidate predicts no number for.
       rows: ``[n, 2 + labels + models x predictions]``, key and weight first.
       waiting: columns of batches that are not among them yet.
       size: how many examples these have.
@@ -73,6 +74,7 @@ class _Sample:
 
     examples: int = 0
     predicted: Any = 0
+    not_finite: int = 0
     rows: list[np.ndarray] = field(default_factory=list)
     waiting: list[list[np.ndarray]] = field(default_factory=list)
     size: int = 0
@@ -135,7 +137,11 @@ class Rows(BatchCombineFn):
         joined = [np.concatenate(x) for x in zip(*sample.waiting, strict=True)]
         sample.waiting, sample.size = [], 0
         weights, labels, *predictions = (x.reshape(len(x), -1) for x in joined)
-        known = np.isfinite(np.hstack([labels, predictions[0]])).all(axis=1)
+        known, is_finite = (
+            np.isfinite(x).all(axis=1) for x in (labels, predictions[0])
+        )
+        sample.not_finite += int((known & ~is_finite).sum())
+        known &= is_finite
         if self.task == "classification":
             known &= (labels[:, 0] >= 0) & (labels[:, 0] < self.classes)
             sample.predicted += self._predicted(predictions[0][known])
@@ -168,6 +174,7 @@ class Rows(BatchCombineFn):
             self._take(item)
             merged.examples += item.examples
             merged.predicted += item.predicted
+            merged.not_finite += item.not_finite
             merged.rows += item.rows
             merged.shrink(least=2)
         return merged
@@ -197,6 +204,7 @@ class Rows(BatchCombineFn):
         document = {
             "examples": accumulator.examples,
             "metrics": found,
+            "not_finite": accumulator.not_finite,
             "predicted": np.atleast_1d(accumulator.predicted).tolist()
             if self.task == "classification"
             else [],

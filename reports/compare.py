@@ -31,6 +31,8 @@ from sluice.uncertainty import SliceEstimates, evaluations_may_be_equal
 _MAX_NAMED = 3
 _MAX_CHARS = 90
 _ROUNDING = 1e-9
+# What a label's metrics are of.
+_LABEL = ("feature", "classes", "positive", "targets")
 
 
 @dataclass(frozen=True)
@@ -303,7 +305,10 @@ def _metrics(before: RunData, after: RunData) -> list[MetricChange]:
         return []
     config = after.record.config or before.record.config
     names = {name for _, name in {**new, **old}}
-    directions = {name: better(name, config) for name in names}
+    labels = [x.record.config.get("label") or {} for x in (before, after)]
+    is_same = all(labels[0].get(x) == labels[1].get(x) for x in _LABEL)
+    # Of other classes or targets a metric is another one.
+    directions = {x: better(x, config) if is_same else None for x in names}
     known: list[dict[str, SliceEstimates]] = [{}, {}]
     for run, estimated in zip((before, after), known, strict=True):
         for document in run.documents("metrics"):

@@ -88,7 +88,7 @@ def metric_changes(run: RunData) -> list[SliceMetric]:
         slices = metrics_by_slice(document, run.record.config).values()
         metrics = [item for of_slice in slices for item in of_slice.values()]
         changes += (x for x in metrics if x.better and x.delta is not None)
-        changes += _errors(document)
+        changes += _errors(run, document)
     return sorted(changes, key=lambda item: (item.harm, item.slice, item.metric))
 
 
@@ -140,7 +140,17 @@ def metrics_by_slice(
     return by_slice
 
 
-def _errors(document: Mapping[str, Any]) -> Iterator[SliceMetric]:
+def class_names(run: RunData, count: int) -> list[str]:
+    """Returns the names of the classes, or else their numbers."""
+    configured = (run.record.config.get("label") or {}).get("classes")
+    known = [document["classes"] for document in run.documents("mistakes")]
+    for names in (*known, configured):
+        if names and len(names) == count:
+            return [str(name) for name in names]
+    return [str(i) for i in range(count)]
+
+
+def _errors(run: RunData, document: Mapping[str, Any]) -> Iterator[SliceMetric]:
     """Yields how many examples of each class are predicted as another one.
 
     None if they are weighted: what chance makes of the sums is not known.
@@ -152,12 +162,15 @@ def _errors(document: Mapping[str, Any]) -> Iterator[SliceMetric]:
     matrices = confusion_matrices(document, classes)
     if {*matrices} != {"candidate", "baseline"}:
         return
+    names = class_names(run, classes)
     for i, row in enumerate(matrices["candidate"]):
         total, rows = int(row.sum()) or 1, (matrices["baseline"][i], row)
         before, after = (int(x.sum() - x[i]) for x in rows)
         is_noise = shares_may_be_equal(before, after, total)
         key = (
-            (OVERALL, _OF_TWO_CLASSES[i]) if classes == 2 else (f"class {i}", "errors")
+            (OVERALL, _OF_TWO_CLASSES[i])
+            if classes == 2
+            else (f"class {names[i]}", "errors")
         )
         yield SliceMetric(*key, before, after, "lower", is_noise, total)
 

@@ -68,7 +68,7 @@ def _charts(
         values.append(
             {
                 **row.metrics,
-                "Examples": sum(row.examples.values()) or None,
+                "Examples": row.all_examples,
                 _DRIFT: _drift(run),
                 "Duration in seconds": row.facts["duration_s"],
             }
@@ -108,7 +108,7 @@ def _table(table: RunTable, hrefs: Sequence[str | None]) -> Table:
             Mark(RUN_TONES[row.facts["status"]], row.facts["outcome"]),
             row.facts["version"],
             *(row.metrics.get(name) for name in metrics),
-            sum(row.examples.values()) or None,
+            row.all_examples,
             row.facts["duration_s"],
             *(formats.shorten(row.parameter(x), 60) for x in parameters),
             formats.tags_text(row.facts["tags"]),

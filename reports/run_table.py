@@ -26,6 +26,7 @@ from sluice.errors import UsageError, did_you_mean
 from sluice.json_values import flatten, jsonable
 from sluice.metrics import direction_of, result_name
 from sluice.record.outcome import run_facts
+from sluice.splits import SERVING
 
 # Metrics that have no meaning where all examples are of one class.
 _OF_CLASSES = re.compile(r"auc|precision|recall|f1|roc")
@@ -106,7 +107,8 @@ def is_measured(metric: str, per_class: Sequence[float], task: str | None) -> bo
 def better(metric: str, config: Mapping[str, Any]) -> Better | None:
     """Returns the direction in which a metric improves; None if it is unknown.
 
-    It follows from the thresholds of the config, else from the metric's name or class.
+    It follows from a ``change`` of the config, else from the metric's name or class,
+    else from its bounds: an upper one may be a cap on a metric that should be high.
 
     Args:
       metric: its name, as ``metrics`` returns it.
@@ -114,15 +116,19 @@ def better(metric: str, config: Mapping[str, Any]) -> Better | None:
     """
     name = metric.partition(" (")[0]
     evaluate = config.get("evaluate") or {}
-    for threshold in evaluate.get("thresholds", ()):
-        if threshold["metric"] == name:
-            if change := threshold.get("change"):
-                return "higher" if change["direction"].startswith("higher") else "lower"
-            bounds = [threshold.get(f"{side}_bound") for side in ("lower", "upper")]
-            if bounds.count(None) == 1:
-                return "lower" if bounds[0] is None else "higher"
+    limits = [x for x in evaluate.get("thresholds", ()) if x["metric"] == name]
+    for change in (x["change"] for x in limits if x.get("change")):
+        return "higher" if change["direction"].startswith("higher") else "lower"
     directions = {direction_of(kind) for kind in kinds_of(name, config)}
-    return "higher" if "max" in directions else "lower" if "min" in directions else None
+    if known := directions & {"max", "min"}:
+        return "higher" if "max" in known else "lower"
+    has_lower, has_upper = (
+        any(x.get(f"{side}_bound") is not None for x in limits)
+        for side in ("lower", "upper")
+    )
+    if has_lower == has_upper:
+        return None
+    return "higher" if has_lower else "lower"
 
 
 def kinds_of(metric: str, config: Mapping[str, Any]) -> list[str]:
@@ -148,6 +154,11 @@ class RunRow:
     examples: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def all_examples(self) -> int | None:
+        """How many there are in all splits, without serving requests."""
+        return sum(n for x, n in self.examples.items() if x != SERVING) or None
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form; NaN and infinities are strings."""
@@ -175,7 +186,7 @@ class RunRow:
             "started": self.facts["started_at"],
             "duration": self.facts["duration_s"],
             "version": self.facts["version"],
-            "examples": sum(self.examples.values()) or None,
+            "examples": self.all_examples,
         }
         # NaN is not equal to itself.
         return {x: v for x, v in known.items() if v is not None and v == v}

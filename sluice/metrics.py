@@ -49,9 +49,9 @@ MEASURES_A_MODEL = frozenset(
     """
     accuracy auc auc_precision_recall balanced_accuracy binary_accuracy
     binary_crossentropy categorical_accuracy categorical_crossentropy kl_divergence
-    log_cosh_error matthews_correlation_coefficient mean_absolute_error
-    mean_absolute_percentage_error mean_squared_error mean_squared_logarithmic_error
-    poisson r2_score relative_error root_mean_squared_error sparse_categorical_accuracy
+    log_cosh_error mean_absolute_error mean_absolute_percentage_error
+    mean_squared_error mean_squared_logarithmic_error poisson r2_score relative_error
+    root_mean_squared_error sparse_categorical_accuracy
     sparse_categorical_crossentropy
     """.split()
 )

@@ -121,6 +121,8 @@ class Uncertainty:
       sign: 1 where higher values are better, else -1.
       values: of each other model that was evaluated, on the same examples.
       changes: of the difference from each of them.
+      spread: how much more ``value`` scatters than ``interval`` says: where it is of a
+        sample, the interval is that of all examples.
     """
 
     value: float
@@ -131,10 +133,11 @@ class Uncertainty:
     sign: int = 1
     values: Mapping[str, float] = field(default_factory=dict)
     changes: Mapping[str, Interval | None] = field(default_factory=dict)
+    spread: float = 1.0
 
     def is_of(self, value: float) -> bool:
         """Returns whether a value that TFMA has measured is of the same metric."""
-        low, high = self.interval or (0.0, 0.0)
+        low, high = (x * self.spread for x in self.interval or (0.0, 0.0))
         slack = 0.01 * abs(value)
         return low - slack <= value - self.value <= high + slack
 
@@ -178,11 +181,13 @@ class SliceEstimates:
       metrics: by name.
       predicted: how many examples each class was predicted for; empty for numbers and
         several labels.
+      not_finite: how many more the model predicts NaN or infinity for.
     """
 
     examples: int = 0
     metrics: Mapping[str, Uncertainty] = field(default_factory=dict)
     predicted: Sequence[int] = ()
+    not_finite: int = 0
 
     def known(self, metric: str, value: float | None) -> Uncertainty | None:
         """Returns what is known of a metric, unless ``value`` is not that of it."""
@@ -199,7 +204,9 @@ class SliceEstimates:
         """Returns the estimates from their JSON form in base 64, as protos print it."""
         document: dict[str, Any] = json.loads(base64.b64decode(encoded))
         metrics = {x: Uncertainty(**y) for x, y in document["metrics"].items()}
-        return SliceEstimates(document["examples"], metrics, document["predicted"])
+        not_finite = document.get("not_finite", 0)
+        counts = document["examples"], metrics, document["predicted"], not_finite
+        return SliceEstimates(*counts)
 
 
 def may_be_chance(delta: float, interval: Interval, examples: float) -> bool:

@@ -135,6 +135,8 @@ def judge(
     is_new = all(row.passed for row in rows)
     if row := _one_class(candidate) or (_no_better(candidate) if is_new else None):
         rows.append(row)
+    if row := _not_finite(candidate):
+        rows.append(row)
     if row := about.row():
         rows.append(row)
     return Verdict("model", tuple(rows))
@@ -345,6 +347,16 @@ def _against(known: Uncertainty, actual: float) -> str:
     why = "no better" if is_worse else "the difference may be chance"
     reference = number_text(known.reference or 0.0)
     return f"{number_text(actual)} against {reference} of {_REFERENCE}: {why}"
+
+
+def _not_finite(candidate: Evaluation) -> Check | None:
+    """Returns a failure if there are examples that all metrics leave out."""
+    known = candidate.estimates.get((), SliceEstimates())
+    if not known.not_finite:
+        return None
+    total = _examples(known.not_finite + known.examples)
+    why = f"NaN or infinity is predicted for {known.not_finite:,} of {total}"
+    return Check(check="predictions", result="FAIL", why=why)
 
 
 def _one_class(candidate: Evaluation) -> Check | None:

@@ -103,7 +103,7 @@ def _rows(
             settings.min_new_examples,
             count,
             served.name,
-            _spans(new, served),
+            _spans(new, served) or f"in {len(new):,} files, all their records",
         )
     if settings.drift_above is not None:
         pair = statistics, served.statistics.get("train")

@@ -200,12 +200,12 @@ def _shown(path: Path, cwd: Path) -> str:
 def _refuse_name_of_another(config: Config, file: Path) -> None:
     """Refuses a copied config that would write to the workspace of the original."""
     other = config.root / "configs" / f"{config.name}.yaml"
-    if file.stem != config.name and other.is_file() and not other.samefile(file):
+    if other.is_file() and not other.samefile(file):
         raise ConfigError(
             f"the config has the name of another one, {other}, and would share its "
             "workspace and serving directory",
             where=config.origin.location(("name",)),
-            hint=f"change 'name', for example to {file.stem}",
+            hint="change 'name'",
         )
 
 

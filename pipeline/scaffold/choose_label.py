@@ -18,6 +18,7 @@ MAX_CLASSES = 1000
 # The usual names of a label, the clearest first: a coordinate may be called y.
 _NAMES = "label labels target targets class classlabel outcome y".split()
 _MIN_PER_CLASS = 10
+_CHANCE = 1e-6
 # What is called so is not what is looked for.
 _NO = frozenset("0 -1 no n false f negative neg".split())
 
@@ -151,6 +152,18 @@ def listed_classes(label: Column) -> list[int]:
     return [] if is_dense else sorted(map(int, label.counts))
 
 
+def _presence_gives_away(column: Column, label: Column) -> str | None:
+    """Returns how it tells the label that a feature is there, or is not."""
+    labels = label.values.to_pylist()
+    for which, places in (("with", column.is_there), ("without", ~column.is_there)):
+        classes = {labels[i] for i in np.flatnonzero(places)}
+        if len(classes) == 1:
+            share = labels.count(*classes) / len(labels)
+            if share ** np.count_nonzero(places) < _CHANCE and share < 1:
+                return f"all records {which} it have one class"
+    return None
+
+
 def gives_away(column: Column, label: Column) -> str | None:
     """Returns how a feature tells the label of every record; None if it does not.
 
@@ -158,8 +171,11 @@ def gives_away(column: Column, label: Column) -> str | None:
     or what is known only after it. Lists of any length, and of numbers, are not judged.
     """
     is_number, rows = task_of(label) == "regression", indicators(label)
-    if not column.is_required or (rows is None and not label.is_required):
+    if rows is None and not label.is_required:
         return None
+    if not column.is_required:
+        is_class = rows is None and not is_number and column.is_single
+        return _presence_gives_away(column, label) if is_class else None
     labels = label.values.to_pylist() if rows is None else [*map(tuple, rows.tolist())]
     pairs = sorted(zip(column.values.to_pylist(), labels, strict=True))
     ordered = [answer for _, answer in pairs] if column.type != "BYTES" else []

@@ -7,7 +7,7 @@ is needed cannot be derived from data; a comment asks the user to set it.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from pipeline.scaffold.choose import (
+    GROUP,
     FeatureChoice,
     choose_features,
     is_closed,
@@ -114,7 +115,7 @@ def propose(
         "version": 1,
         "name": name,
         "description": f"Predicts {column.name}.",
-        "data": {"dir": data_dir, **_splits(splits)},
+        "data": {"dir": data_dir, **_splits(splits, _group(choices, columns))},
         "examples": _examples(splits, has_images),
         "schema": f"schemas/{name}/schema.pbtxt",
         "validate": {"rules": rules} if rules else {},
@@ -152,7 +153,7 @@ def propose(
         schema_text=head + schema_text(schema),
         model=model,
         features=tuple(choices),
-        warnings=tuple(_warnings(sample, column, used)),
+        warnings=(*_warnings(sample, column, used), *_group_warnings(choices, splits)),
     )
 
 
@@ -184,10 +185,27 @@ def _classes(label: Column) -> str:
     return "Its classes are the places of its list, from 0; name them with 'classes'."
 
 
-def _splits(splits: SplitGuess) -> dict[str, Any]:
+def _group_warnings(choices: Sequence[FeatureChoice], splits: SplitGuess) -> list[str]:
+    names = [repr(choice.name) for choice in choices if choice.seen_as == GROUP]
+    if not names or (len(names) == 1 and splits.files is not None):
+        return []
+    what = f"records of one {' or '.join(names)} may be in several splits, so that "
+    return [f"{what}the model gate sees them again: split by one of them"]
+
+
+def _group(
+    choices: Sequence[FeatureChoice], columns: Mapping[str, Column]
+) -> dict[str, str]:
+    """Returns what keeps the records of a person, or so, in one split."""
+    names = [choice.name for choice in choices if choice.seen_as == GROUP]
+    is_one = len(names) == 1 and columns[names[0]].is_required
+    return {"by": names[0]} if is_one else {}
+
+
+def _splits(splits: SplitGuess, by: dict[str, str]) -> dict[str, Any]:
     if splits.files is None:
         return {"splits": dict(splits.splits)}
-    parts = _flow({"train": 8, "eval": 1, "test": 1})
+    parts = _flow({"train": 8, "eval": 1, "test": 1, **by})
     return {"files": splits.files, "hash_splits": parts}
 
 

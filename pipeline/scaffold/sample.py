@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
 from components.tfrecord_gen.scan import scan
@@ -52,12 +53,14 @@ class Column:
       feature: of the inferred schema.
       stats: TFDV's.
       values: of all records, a flat Arrow array.
+      is_there: which records have the feature, bool ``[records]``.
       records: their number.
     """
 
     feature: schema_pb2.Feature
     stats: statistics_pb2.FeatureNameStatistics
     values: Any
+    is_there: np.ndarray
     records: int
 
     @property
@@ -176,7 +179,8 @@ def read_sample(
         array = batch.column(batch.schema.get_field_index(name))
         # Without any value it has no type, and is no column of lists.
         values = array.flatten() if hasattr(array, "flatten") else array.drop_null()
-        columns[name] = Column(feature, stats[name], values, len(records))
+        there = array.is_valid().to_numpy(zero_copy_only=False)
+        columns[name] = Column(feature, stats[name], values, there, len(records))
     return Sample(columns, statistics, len(records), is_complete, text)
 
 

@@ -51,16 +51,21 @@ def build(
     if confusion is None and not charts:
         return None
     view: dict[str, Any] = {"charts": charts, "thresholds": None, "classes": None}
-    view |= {"matrix": None, "pairs": None}
-    if candidate := counts.get("candidate"):
+    view |= {"matrix": None, "pairs": None, "beyond_steps": None}
+    candidate = counts.get("candidate")
+    threshold = decided.get("candidate", THRESHOLD)
+    if candidate:
+        place, is_near = curves.nearest(threshold, len(candidate.thresholds))
+        view["beyond_steps"] = None if is_near else threshold
+    if candidate and not view["beyond_steps"]:
         view["thresholds"] = {
             "counts": {
                 model: {name: x.tolist() for name, x in item._asdict().items()}
                 for model, item in counts.items()
             },
             "positive": classes[1],
-            "threshold": decided["candidate"],
-            "place": curves.nearest(decided["candidate"], len(candidate.thresholds)),
+            "threshold": threshold,
+            "place": place,
         }
     if confusion is not None and len(confusion):
         names = [*map(str, classes), *map(str, range(len(classes), len(confusion)))]

@@ -89,8 +89,8 @@ def _curve(
     for model, (x, y) in points.items():
         ring = None
         if model in decided:
-            at = nearest(decided[model], len(x))
-            ring = x[at].item(), y[at].item()
+            at, is_near = nearest(decided[model], len(x))
+            ring = (x[at].item(), y[at].item()) if is_near else None
         y = np.where(np.isnan(y), y[np.isfinite(y)][-1], y)
         line = x[::-1].tolist(), y[::-1].tolist()
         series.append(Series(model, *line, STYLES.get(model, 1), ring=ring))
@@ -101,9 +101,13 @@ def _curve(
     return [(name, chart)]
 
 
-def nearest(threshold: float, count: int) -> int:
-    """Returns the place of the nearest of so many thresholds, without 0 and 1."""
-    return min(max(round(threshold * (count - 1)), 1), count - 2)
+def nearest(threshold: float, count: int) -> tuple[int, bool]:
+    """Returns the place of the nearest of so many thresholds, without 0 and 1.
+
+    Also whether it is near: within half a step.
+    """
+    at = min(max(round(threshold * (count - 1)), 1), count - 2)
+    return at, abs(threshold * (count - 1) - at) <= 0.5 + 1e-6
 
 
 def _share(part: np.ndarray, rest: np.ndarray) -> np.ndarray:

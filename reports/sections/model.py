@@ -25,7 +25,7 @@ from reports.evaluation import (
 )
 from reports.feature_statistics import statistics
 from reports.flips import against_baseline, example_table
-from reports.metric_changes import SliceMetric, metrics_by_slice
+from reports.metric_changes import SliceMetric, class_names, metrics_by_slice
 from reports.read_run import RunData
 from reports.sections import classification, curves
 from reports.tables import Column, Header, Table, numbers
@@ -67,16 +67,6 @@ def build(run: RunData) -> dict[str, Any] | None:
     }
 
 
-def _classes(run: RunData, count: int) -> list[str]:
-    """Returns the names of the classes, or else their numbers."""
-    configured = (run.record.config.get("label") or {}).get("classes")
-    known = [document["classes"] for document in run.documents("mistakes")]
-    for names in (*known, configured):
-        if names and len(names) == count:
-            return [str(name) for name in names]
-    return [str(i) for i in range(count)]
-
-
 def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str, Any]:
     slices = metrics_by_slice(document, run.record.config)
     overall = slices.pop(OVERALL, {})
@@ -114,7 +104,7 @@ def _evaluation(run: RunData, index: int, document: dict[str, Any]) -> dict[str,
         "order": order,
         "left_out": document["slices_left_out"],
         "classification": classification.build(
-            document, dict(histograms), _classes(run, next(sizes, 0))
+            document, dict(histograms), class_names(run, next(sizes, 0))
         ),
     }
 

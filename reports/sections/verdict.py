@@ -19,6 +19,7 @@ from sluice.record.outcome import (
     summarize,
 )
 from sluice.record.verdict import Check, Result
+from sluice.splits import SERVING
 
 _RESULTS = get_args(Result)
 # Kinds of changes that are shown otherwise than as a line.
@@ -36,7 +37,12 @@ def build(run: RunData) -> dict[str, Any]:
         "headline": headline,
         "causes": causes,
         "judged": _judged(record.gate_rows("model")),
-        "records": sum(x.get("records", 0) for x in run.documents("ingestion")),
+        "records": sum(
+            count
+            for document in run.documents("ingestion")
+            for split, count in (document.get("splits") or {}).items()
+            if split != SERVING
+        ),
         "duration_s": duration_s(record),
         "gates": [
             (item, sorted(item.rows, key=lambda row: _RESULTS.index(row.result)))

@@ -62,5 +62,7 @@ def command(
         **options,
     )
     assert isinstance(result.facts, dict)
-    is_skipped = result.facts["status"] in ("skipped", "up_to_date")
+    status = result.facts["status"]
+    # A part of the graph that has nothing new says nothing of the rest.
+    is_skipped = status == "skipped" or (status == "up_to_date" and not to_nodes)
     return replace(result, exit_code=skip_exit_code) if is_skipped else result

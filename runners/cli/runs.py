@@ -129,7 +129,7 @@ def _cell(row: RunRow, name: str, table: RunTable) -> Any:
         "run": facts["run_id"],
         "version": str(facts["version"] or ""),
         "duration": seconds(facts["duration_s"], ""),
-        "examples": f"{sum(row.examples.values()):,}" if row.examples else "",
+        "examples": f"{row.all_examples:,}" if row.all_examples else "",
         "tags": tags_text(facts["tags"]),
         "started": facts["started_at"][:16].replace("T", " "),
     }

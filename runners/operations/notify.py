@@ -79,6 +79,8 @@ def _decide(
     _, headline, causes = summarize(record)
     cause = [text.replace(record.run_id, "") for text in (headline, *causes)]
     key = "skipped" if record.status == "skipped" else "problem"
+    if key == "skipped" and "problem" in sent:
+        sent = {**sent, "problem": []}  # The same one is sent again, later.
     if record.status not in on or sent.get(key) == cause:
         return None, sent
     return cast(Event, record.status), {**sent, key: cause}

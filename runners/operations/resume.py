@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
+from components.baseline_model.blessed_models import RETIRED
 from pipeline.training.strategy.cluster import join_as_chief
 from runners.cloud.submitted_job import is_service_run
 from runners.engine import Engine, Observer
 from runners.metadata.metadata_file import check_metadata
+from runners.metadata.read_metadata import read_metadata
 from runners.operations.find_run import (
     RESUMABLE,
     find_run,
@@ -55,7 +59,7 @@ def resume(
 
     Raises:
       UsageError: there is no such run, or code, schema, data or packages have changed
-        since it began, or this is a worker of a cluster.
+        since it began, its baseline was retired, or this is a worker of a cluster.
       LockedError: another run of the pipeline is in progress.
       WorkspaceError: the workspace is damaged, or its disk is full.
     """
@@ -75,6 +79,7 @@ def resume(
             require_unchanged_inputs(run_dir, inputs, run_again)
             prepared.prepare_store(record.options.to_nodes)
             check_metadata(workspace, (prepared.serving_dir, workspace.serving))
+            _refuse_retired_baseline(workspace, record, run_again)
             record.resume(command, workers or usable_cores())
             record.save(run_dir)
             observer.on_begin(record)
@@ -116,6 +121,23 @@ def _find_resumable(name: str, workspace: Workspace, run_id: str | None) -> RunR
         where=workspace.run_dir(record.run_id),
         hint=hint,
     )
+
+
+def _refuse_retired_baseline(
+    workspace: Workspace, record: RunRecord, run_again: str
+) -> None:
+    """Refuses to go on with a model of another run that was retired meanwhile."""
+    graph = read_metadata(workspace.metadata_db)
+    for execution in graph.executions_of([record.run_id]):
+        for artifact_id in chain.from_iterable(execution.outputs.values()):
+            maker, found = graph.producer(artifact_id), graph.artifacts[artifact_id]
+            if RETIRED in found.properties and maker and maker.node != execution.node:
+                raise UsageError(
+                    f"run {record.run_id} cannot be resumed: {execution.node} found a "
+                    f"model that was retired since: {found.properties[RETIRED]}",
+                    where=found.uri,
+                    hint=run_again,
+                )
 
 
 def _run_again(name: str, record: RunRecord) -> str:

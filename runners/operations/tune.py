@@ -64,6 +64,7 @@ def tune(
             what = f"--apply writes {file}, but {key} is set elsewhere"
             raise UsageError(what, where=place)
     options = RunOptions(workers=usable_cores(), to_nodes=[TUNER])
+    config = config.model_copy(update={"retrain": None})  # A search needs no reason.
     record = run(config, options, command=command, observer=observer, engine=engine)
     if record.exit_code:
         return Tuned(record, None, {})

@@ -194,6 +194,7 @@ def test_features_that_give_the_label_away(table):
         row=lambda n: n,
         other=lambda n: n % 7,
         rare=lambda n: 1 if n // 20 % 2 else None,
+        sometimes=lambda n: 1 if n // 10 % 2 else None,
     )
     label = sample.columns["label"]
     found = {x: gives_away(sample.columns[x], label) for x in sample.columns}
@@ -204,5 +205,6 @@ def test_features_that_give_the_label_away(table):
         "late": "thresholds of it separate the classes",
         "row": None,
         "other": None,
-        "rare": None,
+        "rare": "all records with it have one class",
+        "sometimes": None,
     }
