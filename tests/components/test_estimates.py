@@ -14,6 +14,7 @@ from components.bootstrap import Examples, MetricOfModel, estimates
 from components.model_verdict.read_evaluation import read_evaluation
 from components.model_verdict.settings import EFFECTIVE_EXAMPLES
 from sluice.metrics import result_name
+from sluice.uncertainty import Uncertainty
 from tests.components.conftest import Evaluations
 
 pytestmark = pytest.mark.tf
@@ -113,6 +114,42 @@ def _metric(name: str, **more: Any) -> MetricOfModel:
     return MetricOfModel(name, result_name(name), name, **more)
 
 
+@pytest.mark.parametrize(
+    ("name", "loss"),
+    [
+        ("MeanAbsolutePercentageError", lambda y, c: 100 * np.abs(y - c) / y),
+        ("MeanSquaredLogarithmicError", lambda y, c: np.log((y + 1) / (c + 1)) ** 2),
+        ("MeanAbsoluteError", lambda y, c: np.abs(y - c)),
+    ],
+)
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_no_constant_prediction_is_better_than_the_reference(name, loss, is_weighted):
+    """Found: of a relative error it was the median, which many were better than."""
+    source = np.random.default_rng(2)
+    y = source.lognormal(3.0, 1.5, 500)
+    weights = source.uniform(0.1, 5, 500) if is_weighted else None
+    given = Examples(y[:, None], {"": y[:, None]}, weights, 500)
+    reference = estimates([_metric(name)], given, "")[name]["reference"]
+    others = [
+        np.average(loss(y, c), weights=weights) for c in np.geomspace(0.1, 999, 99)
+    ]
+    assert 0.95 * min(others) < reference <= min(others) * (1 + 1e-6)
+
+
+def test_a_sample_of_many_examples_is_of_the_same_metric():
+    """Found: its value scatters more than the interval of all examples."""
+    source = np.random.default_rng(3)
+    labels = (source.random(20_000) < 0.002).astype(int)
+    scores = 1 / (1 + np.exp(-source.normal(2 * labels - 6, 1)))[:, None]
+    given = Examples(labels, {"": scores}, None, 1_000_000)
+    known = Uncertainty(**estimates([_metric("Recall")], given, "")["Recall"])
+    assert known.interval is not None
+    low, high = known.interval
+    assert known.is_of(known.value + 5 * high) and not known.is_of(
+        known.value + 99 * high
+    )
+
+
 def test_references_of_an_imbalanced_set():
     """Of 1,000 examples 30 are positive; each of these weighs twice as much."""
     labels = np.array([1] * 30 + [0] * 970)
@@ -127,7 +164,8 @@ def test_references_of_an_imbalanced_set():
         assert found == pytest.approx(
             {
                 **{"AUC": 0.5, "pr": share, "BinaryAccuracy": 1 - share},
-                **{"BinaryCrossentropy": entropy, "Recall": 0.0},
+                # Of a recall no constant prediction says anything.
+                **{"BinaryCrossentropy": entropy, "Recall": None},
             },
             rel=1e-5,
         )

@@ -122,6 +122,9 @@ def test_a_mean_over_classes_needs_examples_of_each(task):
         ("mine", "lower"),
         ("named", "lower"),
         ("bounded", "lower"),
+        # Found: a cap said that lower is better.
+        ("auc", "higher"),
+        ("capped", None),
     ],
 )
 def test_direction_in_which_a_metric_improves(metric, expected):
@@ -129,6 +132,10 @@ def test_direction_in_which_a_metric_improves(metric, expected):
     thresholds = [
         {"metric": "mine", "change": change},
         {"metric": "bounded", "lower_bound": None, "upper_bound": 3},
+        {"metric": "auc", "upper_bound": 0.999},
+        {"metric": "auc", "lower_bound": 0.0},
+        {"metric": "capped", "upper_bound": 0.999},
+        {"metric": "capped", "lower_bound": 0.0},
     ]
     named = {"class": "SparseCategoricalCrossentropy", "name": "named"}
     config = {"evaluate": {"thresholds": thresholds, "metrics": [named]}}

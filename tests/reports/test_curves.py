@@ -41,6 +41,14 @@ def test_a_slice_of_one_class_has_no_curve_of_rates():
     assert titles == ["Calibration: expected error a 0.0050"]
 
 
+@pytest.mark.parametrize(("threshold", "rings"), [(0.004, 0), (0.006, 2), (0.5, 2)])
+def test_a_threshold_between_the_steps_has_no_ring(threshold, rings):
+    """Found: the ring of a threshold of 0.002 was drawn at 0.01."""
+    histogram = [30.0, *[1.0] * 99, 2.0, *[1.0] * 99]
+    charts = draw({"candidate": histogram}, True, None, {"candidate": threshold})
+    assert sum("ring" in chart for _, chart in charts) == rings
+
+
 def test_the_prevalence_is_drawn_beside_precision():
     negatives, positives = [60.0, *[0.0] * 99], [*[0.0] * 99, 20.0]
     titles, charts = zip(*draw({"a": [*negatives, *positives]}, True), strict=True)

@@ -272,6 +272,13 @@ def _uncertain(
     return Evaluation({(): {"auc": auc}}, counts, estimates)
 
 
+def test_predictions_that_are_no_numbers_fail():
+    """Found: all metrics leave them out."""
+    *_, row = _judge(candidate=_uncertain(0.9, 0.01, not_finite=99)).rows
+    assert (row.check, row.result) == ("predictions", "FAIL")
+    assert row.why == "NaN or infinity is predicted for 99 of 399 examples"
+
+
 def test_a_limit_within_the_interval_is_a_warning_that_says_what_would_decide():
     """Half the width away: four times the examples."""
     bound = Threshold(metric="auc", lower_bound=0.55)

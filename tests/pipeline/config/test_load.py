@@ -65,6 +65,10 @@ def test_a_copied_config_needs_a_name_of_its_own(project, load, config_text):
         load(name="mine")
     assert caught.value.where == "configs/mine.yaml:2"
     assert load("name=mine", name="mine").name == "mine"
+    (project / "trial").mkdir()
+    (project / "trial" / "fares.yaml").write_text(config_text)
+    with pytest.raises(ConfigError, match="has the name of another one"):
+        load(name=str(project / "trial" / "fares.yaml"))
     (project / "configs" / "fares.yaml").rename(project / "configs" / "old.yaml")
     assert load(name="mine").name == "fares"
 

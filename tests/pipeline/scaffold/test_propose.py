@@ -39,6 +39,23 @@ def proposed(table):
     return proposed
 
 
+def test_records_of_one_person_are_in_one_split(proposed):
+    """Found: a model that had learned the persons was pushed with an AUC of 0.93."""
+    columns: dict[str, Any] = {
+        "patient_id": lambda n: 1000 + n * 7 % 60,
+        "store_id": lambda n: n % 50,
+        "pressure": lambda n: float(n % 11),
+        "label": lambda n: n * 37 % 101 % 2,
+    }
+    config, _, found = proposed(count=600, **columns)
+    assert config["data"]["hash_splits"]["by"] == "patient_id"
+    assert {*config["features"]} == {"store_id", "pressure"}
+    assert not any("several splits" in x for x in found.warnings)
+    config, _, found = proposed(count=600, **columns, user_id=lambda n: n % 70)
+    assert "by" not in config["data"]["hash_splits"]
+    assert any("'patient_id' or 'user_id' may be in" in x for x in found.warnings)
+
+
 @pytest.mark.parametrize("kind", [bytes, int])
 def test_a_list_as_label_is_several_labels(proposed, kind):
     values: list[Any] = [b"war", b"crime", b"drama"] if kind is bytes else [4, 5, 7]

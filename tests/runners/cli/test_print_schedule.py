@@ -76,6 +76,17 @@ def test_cron_starts_the_command_in_its_folder(config, tmp_path):
     assert log.read_text() == f"{HARD} $HOME 100%\n"
 
 
+def test_the_line_has_the_config_and_the_workspace(sluice, tmp_path, monkeypatch):
+    """Found: each night another workspace was trained, or a path was not found."""
+    monkeypatch.setenv("SLUICE_WORKSPACE", str(tmp_path))
+    monkeypatch.chdir(own_root() / "configs")
+    asked = ("schedule", "print", "digits.yaml", "--as", "cron", "--cron", "0 3 * * *")
+    code, out, err = sluice(*asked)
+    assert code == 0, err
+    assert f" {own_root()}/configs/digits.yaml " in out
+    assert f"--workspace {tmp_path}" in out
+
+
 def _as_systemd(text: str) -> list[str]:
     """Returns the words that systemd runs: "Quoting" in systemd.syntax(7)."""
     (line,) = re.findall("^ExecStart=(.*)$", text, re.M)

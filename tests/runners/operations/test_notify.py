@@ -143,6 +143,11 @@ def test_a_cause_is_sent_once(service, written):
     assert service.titles[3:] == ["recovered (pushed)"]
     fail("broken")
     assert service.titles[4:] == ["failed"]
+    end(status="skipped", pushes=[])
+    fail("broken")
+    assert service.titles[5:] == ["failed"]
+    end()
+    assert service.titles[6:] == ["recovered (pushed)"]
 
 
 def test_what_is_refused_is_a_note_and_sent_by_the_next_run(service, written):
