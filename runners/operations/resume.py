@@ -69,6 +69,8 @@ def resume(
         workspace, name = newest_resumable()
     else:
         workspace = find_workspace(name)
+        if not workspace.root.is_dir():
+            raise not_run_yet(name, workspace)
     with lock_workspace(workspace, command, wait, observer):
         record = _find_resumable(name, workspace, run_id)
         run_dir = workspace.run_dir(record.run_id)

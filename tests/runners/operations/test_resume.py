@@ -1,5 +1,7 @@
 """``resume``: the runs that it refuses, whose records stay unchanged."""
 
+import shutil
+
 import pytest
 
 from runners.operations.find_run import last_real_run, resume_command
@@ -19,6 +21,8 @@ def refused(name="digits", **asked):
 def test_without_runs_there_is_none_to_resume(written):
     assert "has not run yet" in refused().what
     assert "there is no failed or interrupted run" in refused(name=None).what
+    shutil.rmtree(written.workspace.root, ignore_errors=True)
+    assert "has not run yet" in refused().what
 
 
 def test_a_run_that_succeeded_is_refused(written):
