@@ -92,7 +92,9 @@ def estimates(
     for metric in metrics:
         examples = given.of_target(metric.target)
         # A constant prediction is none of a model that was given.
-        models = {**examples.predictions, REFERENCE: _constant(metric, examples)}
+        models = dict(examples.predictions)
+        if metric.measures_a_model:
+            models[REFERENCE] = _constant(metric, examples)
         values: dict[str, _Array] = {}
         for model, predictions in models.items():
             threshold = examples.thresholds.get(model, THRESHOLD)
@@ -110,12 +112,8 @@ def estimates(
             "value": float(own[0]),
             "interval": _own_interval(metric, own, examples, share_of, scale),
             "of": share_of,
-            "reference": None
-            if reference is None or not metric.measures_a_model
-            else float(reference[0]),
-            "gain": None
-            if reference is None or not metric.measures_a_model
-            else _interval(own - reference, scale),
+            "reference": None if reference is None else float(reference[0]),
+            "gain": None if reference is None else _interval(own - reference, scale),
             "sign": -1 if direction_of(metric.kind) == "min" else 1,
             # Twice the 95 % interval of the sample.
             "spread": 1.0 if scale >= 1 else 2 / scale,
@@ -187,21 +185,21 @@ def _share_of(metric: MetricOfModel, examples: Examples) -> float | None:
 def _constant(metric: MetricOfModel, examples: Examples) -> _Array:
     """Returns the best prediction that is the same for every example.
 
-    It is each class's share of the examples, or of numbers the mean, for an error that
-    is absolute the median, with relative errors weighted by them.
+    It is each class's share of the examples, or of numbers the mean; for an absolute
+    error the median, for a relative one that with the weights 1 / label, for squared
+    logarithms the mean of these.
     """
     labels, weights = examples.labels, examples.weights
     width = next(iter(examples.predictions.values())).shape[1]
-    if labels.dtype.kind == "f" and metric.kind == "mean_squared_logarithmic_error":
+    is_number = labels.dtype.kind == "f"
+    if is_number and metric.kind == "mean_squared_logarithmic_error":
         logs = np.log1p(np.maximum(labels, 0.0))
         constant = np.expm1(np.average(logs, axis=0, weights=weights))
-        return np.broadcast_to(constant, (len(labels), width))
-    if labels.dtype.kind == "f" and metric.kind == "mean_absolute_percentage_error":
-        shares = 1 / np.maximum(np.abs(labels), _LEAST)
-        shares = shares if weights is None else shares * weights[:, None]
-        constant = [_median(*pair) for pair in zip(labels.T, shares.T, strict=True)]
-        return np.broadcast_to(np.asarray(constant, float), (len(labels), width))
-    if labels.dtype.kind == "f" and metric.kind in ERRORS_OF_MEDIAN:
+    elif is_number and metric.kind == "mean_absolute_percentage_error":
+        each = 1.0 if weights is None else weights
+        relative = [each / np.maximum(np.abs(x), _LEAST) for x in labels.T]
+        constant = [_median(*pair) for pair in zip(labels.T, relative, strict=True)]
+    elif is_number and metric.kind in ERRORS_OF_MEDIAN:
         constant = [_median(labels[:, i], weights) for i in range(labels.shape[1])]
     elif labels.ndim > 1:
         constant = np.average(labels, axis=0, weights=weights)

@@ -254,9 +254,13 @@ def installed_version(package: str) -> str | None:
 
 def next_command(*words: str) -> str:
     """Returns a ``sluice`` command to copy, for the same program and workspace."""
+    return shlex.join([_program(), *words, *workspace_option()])
+
+
+def workspace_option() -> list[str]:
+    """Returns ``--workspace DIR`` where another than the project's own is used."""
     given = os.environ.get(WORKSPACE_VARIABLE)
-    place = ["--workspace", os.path.abspath(given)] if given else []
-    return shlex.join([_program(), *words, *place])
+    return ["--workspace", os.path.abspath(given)] if given else []
 
 
 def _program() -> str:

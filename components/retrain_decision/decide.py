@@ -35,8 +35,8 @@ class Served:
       statistics: of that data, by split.
       metrics: of it when it was pushed, over all examples.
       newest: of it on the newest span; None if it was not evaluated.
-      takes: the features that requests have, as far as is known: a client that sends
-        none of them any more is a drift.
+      takes: the features that it takes and that requests are recorded with; one that
+        no request has any more is a drift.
       predictions: statistics of its answers to requests, and of those to the split that
         it was judged on; None if one of both is not known.
     """

@@ -303,8 +303,11 @@ def _check_classes_of_metric(
         text = f"there is no class {class_id!r}: they are numbered from 0 to"
         problems.add((*path, "params", "class_id"), f"{text} {count - 1}")
     elif not has_average and _CHOSEN & metric.params.keys():
-        text = f"of two classes {name} is of label.positive: for the other class take "
-        problems.add((*path, "params"), f"{text}Specificity or NPV, or change it")
+        text = f"a {task} has no classes"
+        if task == "classification":
+            text = f"of two classes {name} is of label.positive: for the other class "
+            text += "take Specificity or NPV, or change label.positive"
+        problems.add((*path, "params"), text)
     elif task == "multi_label" and name in ONE_CLASS_ONLY:
         text = f"{name} is not for several labels per example. "
         problems.add(path, f"{text}Use BinaryAccuracy, AUC, Precision or Recall")

@@ -65,13 +65,13 @@ _LIST_WORDS = frozenset(
     "ids codes categories genres tags labels types classes kinds groups".split()
 )
 _ID_WORDS = frozenset("id ids uuid guid key hash filename path url uri".split())
-# Of whom there may be several records, which are alike.
-_WHO = frozenset(
+# Each may have several records, which resemble each other.
+_ENTITY_WORDS = frozenset(
     "patient subject person participant user customer client member account employee "
     "student visitor guest player driver speaker household session device".split()
 )
 _TIME_WORDS = frozenset("time timestamp ts date datetime at epoch created".split())
-GROUP = "group"  # What such a feature is seen as.
+GROUP = "group"  # How the id of such an entity is seen.
 _SENSITIVE = re.compile(
     r"(^|_)(e_?mail|phone|mobile|ssn|passport|iban|dob|birth_?(date|day)|address|"
     r"street|surname|(first|last|full|family|given)_?name|credit_?card_?n\w*)(_|$)"
@@ -140,8 +140,8 @@ def _choose(column: Column, columns: Mapping[str, Column]) -> FeatureChoice:
         return _choose_image(column)
     counts = column.counts
     values = f"{len(counts):,} values"
-    is_of_some = len(counts) > MAX_DOMAIN and not _is_unique(column)
-    if named & _WHO and named & _ID_WORDS and is_of_some and column.type != "FLOAT":
+    is_id = named & _ENTITY_WORDS and named & _ID_WORDS and column.type != "FLOAT"
+    if is_id and len(counts) > MAX_DOMAIN and not _is_unique(column):
         why = f"{values}; a model would learn whose records these are"
         return choice(GROUP, why)
     if len(counts) == 1:

@@ -18,7 +18,7 @@ MAX_CLASSES = 1000
 # The usual names of a label, the clearest first: a coordinate may be called y.
 _NAMES = "label labels target targets class classlabel outcome y".split()
 _MIN_PER_CLASS = 10
-_CHANCE = 1e-6
+_CHANCE = 1e-6  # A coincidence that is less likely than this is none.
 # What is called so is not what is looked for.
 _NO = frozenset("0 -1 no n false f negative neg".split())
 
@@ -155,7 +155,7 @@ def listed_classes(label: Column) -> list[int]:
 def _presence_gives_away(column: Column, label: Column) -> str | None:
     """Returns how it tells the label that a feature is there, or is not."""
     labels = label.values.to_pylist()
-    for which, places in (("with", column.is_there), ("without", ~column.is_there)):
+    for which, places in (("with", column.is_present), ("without", ~column.is_present)):
         classes = {labels[i] for i in np.flatnonzero(places)}
         if len(classes) == 1:
             share = labels.count(*classes) / len(labels)

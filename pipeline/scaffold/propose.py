@@ -99,6 +99,8 @@ def propose(
     """
     column, why = label
     choices = choose_features(sample, column.name)
+    groups = [choice.name for choice in choices if choice.seen_as == GROUP]
+    by = _split_by(groups, splits, sample)
     used = {choice.name: choice.spec for choice in choices if choice.spec}
     features = CommentedMap({key: _flow(spec) for key, spec in used.items()})
     columns = sample.columns
@@ -115,7 +117,7 @@ def propose(
         "version": 1,
         "name": name,
         "description": f"Predicts {column.name}.",
-        "data": {"dir": data_dir, **_splits(splits, _group(choices, columns))},
+        "data": {"dir": data_dir, **_splits(splits, by)},
         "examples": _examples(splits, has_images),
         "schema": f"schemas/{name}/schema.pbtxt",
         "validate": {"rules": rules} if rules else {},
@@ -153,7 +155,10 @@ def propose(
         schema_text=head + schema_text(schema),
         model=model,
         features=tuple(choices),
-        warnings=(*_warnings(sample, column, used), *_group_warnings(choices, splits)),
+        warnings=(
+            *_warnings(sample, column, used),
+            *([] if by else _group_warnings(groups)),
+        ),
     )
 
 
@@ -185,27 +190,28 @@ def _classes(label: Column) -> str:
     return "Its classes are the places of its list, from 0; name them with 'classes'."
 
 
-def _group_warnings(choices: Sequence[FeatureChoice], splits: SplitGuess) -> list[str]:
-    names = [repr(choice.name) for choice in choices if choice.seen_as == GROUP]
-    if not names or (len(names) == 1 and splits.files is not None):
+def _split_by(groups: Sequence[str], splits: SplitGuess, sample: Sample) -> str | None:
+    """Returns the feature that keeps the records of an entity in one split, if any."""
+    if splits.files is None or len(groups) != 1:
+        return None
+    return groups[0] if sample.columns[groups[0]].is_required else None
+
+
+def _group_warnings(groups: Sequence[str]) -> list[str]:
+    if not groups:
         return []
-    what = f"records of one {' or '.join(names)} may be in several splits, so that "
-    return [f"{what}the model gate sees them again: split by one of them"]
+    names = " or ".join(map(repr, groups))
+    return [
+        f"records of one {names} may be in several splits, so that the model is judged "
+        "on those it has seen records of: see hash_splits.by in docs/config.md"
+    ]
 
 
-def _group(
-    choices: Sequence[FeatureChoice], columns: Mapping[str, Column]
-) -> dict[str, str]:
-    """Returns what keeps the records of a person, or so, in one split."""
-    names = [choice.name for choice in choices if choice.seen_as == GROUP]
-    is_one = len(names) == 1 and columns[names[0]].is_required
-    return {"by": names[0]} if is_one else {}
-
-
-def _splits(splits: SplitGuess, by: dict[str, str]) -> dict[str, Any]:
+def _splits(splits: SplitGuess, by: str | None) -> dict[str, Any]:
     if splits.files is None:
         return {"splits": dict(splits.splits)}
-    parts = _flow({"train": 8, "eval": 1, "test": 1, **by})
+    key = {"by": by} if by else {}
+    parts = _flow({"train": 8, "eval": 1, "test": 1, **key})
     return {"files": splits.files, "hash_splits": parts}
 
 

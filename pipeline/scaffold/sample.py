@@ -53,14 +53,14 @@ class Column:
       feature: of the inferred schema.
       stats: TFDV's.
       values: of all records, a flat Arrow array.
-      is_there: which records have the feature, bool ``[records]``.
+      is_present: which records have the feature, bool ``[records]``.
       records: their number.
     """
 
     feature: schema_pb2.Feature
     stats: statistics_pb2.FeatureNameStatistics
     values: Any
-    is_there: np.ndarray
+    is_present: np.ndarray
     records: int
 
     @property

@@ -6,18 +6,16 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import click
 
 from pipeline.config.config import Config
-from pipeline.config.find import find_config
 from pipeline.config.load import load_config
 from runners.cli.echo import EchoObserver, echo
 from runners.cli.options import Result, config_argument, config_options, verb
 from runners.operations import schedules
 from runners.operations.print_schedule import schedule_text
-from sluice.workspace import WORKSPACE_VARIABLE
+from sluice.workspace import workspace_option
 
 
 def time_options(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -77,11 +75,10 @@ def print_(
     Each run is a 'sluice retrain'. The options stand for keys of cloud.schedule.
     """
     config = load_with_times(name, profile, overrides, asked)
-    words = ["retrain", str(find_config(name, Path.cwd())), "--wait"]
+    words = ["retrain", os.path.abspath(config.origin.file), "--wait"]
     words += ["--profile", profile] if profile else []
     words += [part for item in overrides for part in ("--set", item)]
-    if base := os.environ.get(WORKSPACE_VARIABLE):
-        words += ["--workspace", os.path.abspath(base)]
+    words += workspace_option()
     text = schedule_text(config, form, words)
     return Result({"as": form, "text": text}, partial(echo, *text.splitlines()))
 

@@ -159,13 +159,12 @@ def rollback(
         graph = read_metadata(workspace.metadata_db)
         ids = {item.uri: key for key, item in graph.artifacts.items()}
         first = ids.get(chosen.facts.get("model_uri", ""))
-        of_withdrawn = {ids.get(x.facts.get("model_uri", "")) for x in withdrawn}
+        bad = {ids.get(x.facts.get("model_uri", "")) for x in withdrawn} - {first}
         blessed = blessed_models(graph.artifacts.values())
         later = [
             x
             for x in blessed
-            if x.model.id in of_withdrawn - {first}
-            or (first is not None and x.model.id > first)
+            if x.model.id in bad or (first is not None and x.model.id > first)
         ]
         published = None
         if not dry_run:

@@ -7,7 +7,6 @@ the others.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from pipeline.config.config import Config
 from runners.operations.find_run import config_words
 from runners.operations.print_schedule import filled_in
 from sluice.errors import UsageError
-from sluice.workspace import WORKSPACE_VARIABLE
+from sluice.workspace import workspace_option
 
 # As in TensorFlow's own examples of TF_CONFIG.
 _PORT = 2222
@@ -72,8 +71,7 @@ def jobset_manifest(
 
 def _command(config: Config, program: list[str], index: str) -> str:
     """Returns the command of all tasks, whose number is in the variable ``index``."""
-    given = os.environ.get(WORKSPACE_VARIABLE)
-    place = ["--workspace", os.path.abspath(given)] if given else []
+    place = workspace_option()
     words = config_words(config)
     run = shlex.join([*program, "run", *words, *place])
     worker = shlex.join([*program, "worker", words[0], *place])

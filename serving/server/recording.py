@@ -69,7 +69,7 @@ class Recorder:
 
     def _work(self) -> None:
         logs: list[bytes] = []
-        day, last_s, size, since = "", 0.0, 0, time.monotonic()
+        last_s, size, since = 0.0, 0, time.monotonic()
         while True:
             taken, is_end = None, False
             try:
@@ -79,8 +79,8 @@ class Recorder:
                 # Woken for each request, the thread would take turns with the server's.
                 time.sleep(_PAUSE_S)
             is_due = size >= _FILE_BYTES or time.monotonic() - since >= _FILE_S
-            today = _day_of(taken[1]) if taken else day
-            if logs and (is_end or is_due or today != day):
+            is_next_day = taken and _day_of(taken[1]) != _day_of(last_s)
+            if logs and (is_end or is_due or is_next_day):
                 self._write(last_s, logs)
                 logs, size = [], 0
             if is_end:
@@ -88,7 +88,7 @@ class Recorder:
             if taken:
                 if not logs:
                     since = time.monotonic()
-                day, last_s = today, taken[1]
+                last_s = taken[1]
                 new = self._logs_of(*taken)
                 logs += new
                 size += sum(map(len, new))

@@ -124,7 +124,7 @@ class TrainingInput:
         self.steps_per_epoch = math.ceil(self.train_examples / each)
         if self._full_batches:
             self.steps_per_epoch = min(counts["train"]) // each
-        elif self._leaves_a_replica_idle(self.train_examples % each):
+        elif distribution.leaves_a_replica_idle(self.train_examples % each):
             self.steps_per_epoch = max(1, self.steps_per_epoch - 1)
         self.eval_steps = math.ceil(max(counts["eval"]) / each)
         if not self.steps_per_epoch or not min(counts["eval"]):
@@ -140,16 +140,6 @@ class TrainingInput:
         )
         self.cache = self._choose_cache()
         self._memory: dict[tuple[Split, int], Examples] = {}
-
-    def _leaves_a_replica_idle(self, rest: int) -> bool:
-        """Whether a last batch has examples for some of the replicas only.
-
-        Keras 3's statistics of batch normalization would be NaN.
-        """
-        replicas = self._distribution.replicas
-        if self._distribution.asynchronous_workers or not rest:
-            return False
-        return math.ceil(rest / replicas) * (replicas - 1) >= rest
 
     def train(self, epoch: int = 0, batch: int = 0) -> Any:
         """Returns the batches of all epochs from a position on, without end.

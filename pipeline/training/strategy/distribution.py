@@ -6,6 +6,7 @@ only add overhead.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +59,15 @@ class Distribution:
     def full_batches(self) -> bool:
         """Whether each replica takes full batches of its own from its worker's data."""
         return self.kind in ("multi_worker", "tpu")
+
+    def leaves_a_replica_idle(self, count: int) -> bool:
+        """Whether a batch of so many examples has some for a part of the replicas only.
+
+        Keras 3's statistics of batch normalization would be NaN.
+        """
+        if self.asynchronous_workers or not count:
+            return False
+        return math.ceil(count / self.replicas) * (self.replicas - 1) >= count
 
     @property
     def is_chief(self) -> bool:

@@ -54,6 +54,11 @@ def test_records_of_one_person_are_in_one_split(proposed):
     config, _, found = proposed(count=600, **columns, user_id=lambda n: n % 70)
     assert "by" not in config["data"]["hash_splits"]
     assert any("'patient_id' or 'user_id' may be in" in x for x in found.warnings)
+    # Records without one cannot be split by it.
+    columns["patient_id"] = lambda n: 1000 + n * 7 % 60 if n % 9 else None
+    config, _, found = proposed(count=600, **columns)
+    assert "by" not in config["data"]["hash_splits"]
+    assert any("'patient_id' may be in several splits" in x for x in found.warnings)
 
 
 @pytest.mark.parametrize("kind", [bytes, int])
